@@ -1,0 +1,45 @@
+# Two environments in one .venv: the light core answers, the full one measures and tests.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+MODEL ?= googlenet
+TASK ?= inference
+
+.PHONY: help setup recommend sweep test lint bench
+.DEFAULT_GOAL := help
+
+help: ## what can be made
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+.venv/core: pyproject.toml constraints.txt
+	@echo "Setting up .venv with the light core (no torch, no ray) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) --editable .
+	@touch $@
+
+.venv/full: pyproject.toml constraints.txt | .venv/core
+	@echo "Adding torch, ray and the test tools to .venv (about 1 GB, a few minutes) ..."
+	@$(PIP) torch==2.13.0
+	@$(PIP) --editable '.[sweep,dev]'
+	@touch $@
+
+setup: .venv/full ## everything, in .venv
+
+recommend: .venv/core ## the cheapest instance for TASK=inference MODEL=googlenet
+	@$(BIN)/advisor recommend --task $(TASK) --model $(MODEL)
+
+sweep: .venv/full ## measure a small sweep on this machine and fit a model to it
+	@$(BIN)/advisor sweep run --preset small
+	@$(BIN)/advisor fit
+
+test: .venv/full ## all tests
+	@echo "Running all tests (under 15 minutes on 2 cores) ..."
+	@$(BIN)/python -m pytest
+
+lint: .venv/full ## ruff, mypy, import contracts
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: .venv/full ## accuracy and speed, as JSON
+	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json; done

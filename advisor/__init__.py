@@ -1,0 +1,1 @@
+"""The product: words, catalogue, decision, report, commands."""

@@ -1,0 +1,49 @@
+"""The words of the product, as frozen and validated records (standard library only).
+
+Everything else in the code base speaks in these records; none of them knows how it is
+measured, predicted, priced or printed. Units stand in the field names: MiB is 2**20 bytes,
+GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
+"""
+
+from advisor.domain.checks import require_positive
+from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
+from advisor.domain.money import Disk, Offer, Price, Spec
+from advisor.domain.results import Measurement, Prediction, Trial
+from advisor.domain.words import (
+    CacheState,
+    LimitedBy,
+    Market,
+    Precision,
+    Provenance,
+    Stage,
+    Status,
+    Task,
+)
+from advisor.domain.workload import DatasetProfile, IMAGENET, Workload
+
+__all__ = [
+    "CacheState",
+    "Cpu",
+    "DatasetProfile",
+    "Disk",
+    "DiskRate",
+    "Gpu",
+    "IMAGENET",
+    "InstanceType",
+    "LimitedBy",
+    "Market",
+    "Measurement",
+    "Offer",
+    "Precision",
+    "Prediction",
+    "Price",
+    "Provenance",
+    "Resources",
+    "Spec",
+    "Stage",
+    "Status",
+    "Task",
+    "Trial",
+    "Workload",
+    "require_positive",
+]

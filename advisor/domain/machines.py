@@ -1,0 +1,131 @@
+"""What it is computed on: data sheets, and the resources a trial or an instance has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from advisor.domain.checks import require_positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU's data sheet. Rates are dense, never sparse; None means unknown.
+
+    `memory_mib` is what a program can use where that was measured, else the nominal size.
+    """
+
+    name: str
+    vendor: str
+    architecture: str
+    compute_capability: str | None
+    memory_mib: int
+    memory_gb_per_second: float
+    fp32_tflops: float
+    tf32_tflops: float | None = None
+    fp16_tflops: float | None = None
+    bf16_tflops: float | None = None
+    sources: str = ""
+
+    def __post_init__(self) -> None:
+        require_positive(
+            memory_mib=self.memory_mib,
+            memory_gb_per_second=self.memory_gb_per_second,
+            fp32_tflops=self.fp32_tflops,
+            tf32_tflops=self.tf32_tflops,
+            fp16_tflops=self.fp16_tflops,
+            bf16_tflops=self.bf16_tflops,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """What makes vCPUs of two machines comparable.
+
+    `single_thread_score` is PassMark's single-thread mark (None: unknown); `second_thread_yield`
+    is what the second hardware thread of a core adds to the first, 0 where a vCPU is a core.
+    """
+
+    model: str
+    architecture: str
+    single_thread_score: float | None = None
+    second_thread_yield: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_positive(single_thread_score=self.single_thread_score)
+        if not 0 <= self.second_thread_yield <= 1:
+            raise ValueError(
+                f"second_thread_yield must lie in 0..1, not {self.second_thread_yield}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskRate:
+    """What a disk sustains (baseline, never burst); None means not limited."""
+
+    type: str
+    read_mib_per_second: float | None = None
+    read_iops: float | None = None
+
+    def __post_init__(self) -> None:
+        require_positive(read_mib_per_second=self.read_mib_per_second, read_iops=self.read_iops)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a trial is held to, and what an instance has. `gpu` is the one that is used."""
+
+    vcpus: float
+    physical_cores: float
+    memory_mib: float
+    disk: DiskRate
+    cpu: Cpu | None = None
+    gpu: Gpu | None = None
+
+    def __post_init__(self) -> None:
+        require_positive(
+            vcpus=self.vcpus, physical_cores=self.physical_cores, memory_mib=self.memory_mib
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceType:
+    """One instance type of a cloud: facts, no price.
+
+    Rates of the network disk (`ebs_*` on AWS) are the instance's own limit, baseline apart
+    from burst. `instance_store_gib` is local NVMe or SSD that comes with the instance.
+    """
+
+    cloud: str
+    name: str
+    vcpus: int
+    physical_cores: int
+    memory_mib: int
+    cpu: Cpu
+    gpu_name: str | None = None
+    gpu_vendor: str | None = None
+    gpu_count: int = 0
+    gpu_fraction: float = 1.0
+    gpu_memory_mib: int | None = None
+    ebs_baseline_mib_per_second: float | None = None
+    ebs_baseline_iops: float | None = None
+    ebs_burst_mib_per_second: float | None = None
+    ebs_burst_iops: float | None = None
+    instance_store_gib: float = 0.0
+    instance_store_read_iops: float | None = None
+    burstable: bool = False
+    current: bool = True
+    as_of: date
+    source: str
+
+    def __post_init__(self) -> None:
+        require_positive(
+            vcpus=self.vcpus,
+            physical_cores=self.physical_cores,
+            memory_mib=self.memory_mib,
+            gpu_memory_mib=self.gpu_memory_mib,
+        )
+        if self.physical_cores > self.vcpus:
+            raise ValueError(f"{self.name}: more physical cores than vCPUs")
+        if (self.gpu_name is None) != (self.gpu_count == 0):
+            raise ValueError(f"{self.name}: a GPU name without a GPU count, or the reverse")

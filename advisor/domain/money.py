@@ -1,0 +1,65 @@
+"""What money buys: offers, priced disks, specs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from advisor.domain.checks import require_positive
+from advisor.domain.machines import DiskRate, InstanceType
+from advisor.domain.words import Market
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What one hour costs. A missing price is a missing `Price`, never 0."""
+
+    usd_per_hour: float
+    kind: str
+    as_of: date
+    source: str
+
+    def __post_init__(self) -> None:
+        require_positive(usd_per_hour=self.usd_per_hour)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One thing money buys: an instance type in a region, on a market, at a price."""
+
+    instance: InstanceType
+    region: str
+    market: Market
+    price: Price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """A priced disk on a given instance.
+
+    `rate` is the effective one: the lower of the volume's and the instance's own sustained
+    limit; `binding_limit` says which of them it is (`volume` or `instance`).
+    """
+
+    rate: DiskRate
+    size_gib: float
+    binding_limit: str
+    price: Price | None = None
+
+    @property
+    def usd_per_hour(self) -> float:
+        """0 for a disk whose price is part of the instance's (local NVMe)."""
+        return self.price.usd_per_hour if self.price else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """An offer plus a disk: what is recommended."""
+
+    offer: Offer
+    disk: Disk
+
+    @property
+    def total_usd_per_hour(self) -> float:
+        """Instance + disk: what is ranked, limited and divided."""
+        return self.offer.price.usd_per_hour + self.disk.usd_per_hour

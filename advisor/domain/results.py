@@ -1,0 +1,102 @@
+"""What is planned, measured and predicted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from advisor.domain.checks import require_positive
+from advisor.domain.machines import Resources
+from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status
+from advisor.domain.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Throughput of one workload on given resources.
+
+    `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror.
+    `extrapolation` says in words what lies outside the measured range; empty inside.
+    `calibrated` is False where no held-out residuals back the interval.
+    """
+
+    lower: float
+    median: float
+    upper: float
+    confidence: float
+    stage_rates: Mapping[Stage, float]
+    bottleneck: Stage
+    provenance: Provenance
+    extrapolation: tuple[str, ...] = ()
+    calibrated: bool = True
+
+    @property
+    def utilization(self) -> dict[Stage, float]:
+        """Share of its own rate at which each stage runs when the median is reached."""
+        return {stage: min(1.0, self.median / rate) for stage, rate in self.stage_rates.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A workload under given resources, planned.
+
+    `accelerator` is `cuda`, `cpu` or `emulated:<GPU>`; an emulated one takes
+    `emulated_step_seconds` for each batch. `trial_id` is the hash of the content.
+    """
+
+    workload: Workload
+    resources: Resources
+    accelerator: str
+    emulated_step_seconds: float | None = None
+    cache: CacheState = CacheState.WARM
+    dataset_path: str = ""
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_positive(emulated_step_seconds=self.emulated_step_seconds)
+        if self.accelerator.startswith("emulated:") != (self.emulated_step_seconds is not None):
+            raise ValueError(
+                "emulated_step_seconds goes with an emulated accelerator, and only with it"
+            )
+
+    @property
+    def trial_id(self) -> str:
+        """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
+        content = asdict(self)
+        del content["dataset_path"]
+        text = json.dumps(content, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What came back of a trial: raw values, never statistics.
+
+    `stage_rates` holds what the stage runs gave, samples per second; `environment` says what
+    machine, versions and neighbours this was; `reason` says why a trial did not end well.
+    """
+
+    trial: Trial
+    status: Status
+    limited_by: LimitedBy
+    step_seconds: tuple[float, ...] = ()
+    stage_rates: Mapping[str, float] = field(default_factory=dict)
+    cpu_seconds: float | None = None
+    wall_seconds: float | None = None
+    peak_memory_mib: float | None = None
+    read_bytes: int | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    started_at: str = ""
+    reason: str = ""
+    attempts: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def throughput_samples_per_second(self) -> float | None:
+        """Batch size over the median step; None when no step was measured."""
+        if not self.step_seconds:
+            return None
+        return self.trial.workload.batch_size / statistics.median(self.step_seconds)

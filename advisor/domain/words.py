@@ -1,0 +1,76 @@
+"""The closed lists of words that the records use."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Task(StrEnum):
+    """What is done with a network."""
+
+    TRAINING = "training"
+    INFERENCE = "inference"
+    PREPROCESSING = "preprocessing"
+
+
+class Precision(StrEnum):
+    """Number format of the network's arithmetic; `amp` is mixed fp16/fp32."""
+
+    FP32 = "fp32"
+    AMP = "amp"
+    BF16 = "bf16"
+
+
+class Stage(StrEnum):
+    """What a sample passes through; the slowest one is the bottleneck."""
+
+    ACCELERATOR = "accelerator"
+    HOST = "host"
+    STORAGE = "storage"
+    TRANSFER = "transfer"
+
+
+class Provenance(StrEnum):
+    """Where a rate comes from, best first. A worse kind never passes for a better one."""
+
+    MEASURED = "measured"
+    PUBLISHED = "published"
+    MODELLED = "modelled"
+
+
+class Market(StrEnum):
+    """How an instance is paid for."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+class CacheState(StrEnum):
+    """Page cache at the start of a trial; the two are different trials."""
+
+    WARM = "warm"
+    COLD = "cold"
+
+
+class LimitedBy(StrEnum):
+    """What held a trial to its resources.
+
+    `host`: the whole machine was asked for. `none`: a limit was asked for and not enforced;
+    such a measurement is stored and never fitted.
+    """
+
+    CGROUP_V1 = "cgroup-v1"
+    CGROUP_V2 = "cgroup-v2"
+    AFFINITY = "affinity"
+    HOST = "host"
+    NONE = "none"
+
+
+class Status(StrEnum):
+    """How a trial ended. A failed trial is a measurement too."""
+
+    OK = "ok"
+    OUT_OF_MEMORY = "out_of_memory"
+    TIMED_OUT = "timed_out"
+    CONTAMINATED = "contaminated"
+    FAILED = "failed"

@@ -1,0 +1,61 @@
+"""One error tree; what the caller does with each is said here.
+
+AdvisorError                exit 1: told in one line, never as a traceback
+|-- UsageError              exit 2: the question cannot be asked like this (the message names the way out)
+|-- NoOfferError            exit 3: nothing meets the target (carries the nearest and what to relax)
+|-- NoIntervalError         exit 4: no calibrated interval exists for what is asked
+|-- StalePriceError         exit 5: the price is too old under --strict
+|-- DataError               exit 1: a bundle, model or database is missing, corrupt or of another version
+`-- MeasuringError          exit 1: this machine cannot measure what is asked
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AdvisorError(Exception):
+    """Anything the product itself refuses or cannot do; the message is for the user."""
+
+    exit_code = 1
+
+
+class UsageError(AdvisorError):
+    """The request is wrong: an unknown name, an impossible number, a combination that means nothing."""
+
+    exit_code = 2
+
+
+class NoOfferError(AdvisorError):
+    """No offer meets the target; the message tells the nearest and what to relax."""
+
+    exit_code = 3
+
+
+class NoIntervalError(AdvisorError):
+    """No calibrated interval exists for what is asked, and extrapolation was not allowed."""
+
+    exit_code = 4
+
+
+class StalePriceError(AdvisorError):
+    """The chosen instance's price is older than --strict allows."""
+
+    exit_code = 5
+
+
+class DataError(AdvisorError):
+    """A file or table of the product's own cannot be read; the message names it."""
+
+
+class MeasuringError(AdvisorError):
+    """The machine lacks what a measurement needs; the message says what to install or change."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """A `UsageError` that offers the nearest known names, or a few of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:12])}"
+    return UsageError(f"unknown {kind} '{name}'; {hint}")

@@ -1,0 +1,68 @@
+"""The only place where units are parsed and printed.
+
+Memory is binary throughout: `GB` from a user means GiB, as clouds and tools print it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from advisor.errors import UsageError
+
+_MIB_PER_UNIT = {"mib": 1.0, "mb": 1.0, "m": 1.0, "gib": 1024.0, "gb": 1024.0, "g": 1024.0}
+_MIB_PER_UNIT |= {"tib": 1024.0**2, "tb": 1024.0**2, "t": 1024.0**2}
+_QUANTITY = re.compile(r"^\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]+)\s*$")
+
+
+def parse_memory_mib(text: str) -> float:
+    """'2GiB' -> 2048.0. A bare number has no unit and is refused."""
+    match = _QUANTITY.match(text)
+    unit = match.group(2).lower() if match else ""
+    if not match or unit not in _MIB_PER_UNIT:
+        raise UsageError(f"'{text}' is not a size; write it like 512MiB, 4GiB or 1TiB")
+    size = float(match.group(1)) * _MIB_PER_UNIT[unit]
+    if not (math.isfinite(size) and size > 0):
+        raise UsageError(f"'{text}' is not a size above 0")
+    return size
+
+
+def parse_rate_mib_per_second(text: str) -> float:
+    """'50MiB/s' -> 50.0."""
+    amount, slash, per = text.strip().partition("/")
+    if not slash or per.strip().lower() not in ("s", "sec", "second"):
+        raise UsageError(f"'{text}' is not a rate; write it like 50MiB/s or 1GiB/s")
+    return parse_memory_mib(amount)
+
+
+def parse_positive(text: str, what: str) -> float:
+    """A finite number above 0, or a `UsageError` that names `what`."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise UsageError(f"{what} must be a number above 0, not '{text}'")
+    return value
+
+
+def format_mib(mib: float) -> str:
+    """2048 -> '2 GiB', 1536 -> '1.5 GiB', 512 -> '512 MiB'."""
+    if mib >= 1024**2:
+        return f"{mib / 1024**2:.3g} TiB"
+    return f"{mib / 1024:.4g} GiB" if mib >= 1024 else f"{mib:.4g} MiB"
+
+
+def format_usd(usd: float) -> str:
+    """Dollars with as many digits as prices have: '$0.526', '$12.24', '$0.0042'."""
+    if usd >= 10:
+        return f"${usd:,.2f}"
+    return f"${usd:.3f}" if usd >= 0.1 else f"${usd:.4f}"
+
+
+def format_rate(samples_per_second: float) -> str:
+    """Three significant digits, thousands grouped: '1,230', '45.6', '0.789'."""
+    if samples_per_second >= 100:
+        digits = max(0, len(str(int(samples_per_second))) - 3)
+        return f"{round(samples_per_second, -digits):,.0f}"
+    return f"{samples_per_second:.3g}"

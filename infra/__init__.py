@@ -1,0 +1,1 @@
+"""The outside world: clouds, source files of the catalogue."""

@@ -1,0 +1,1 @@
+"""Networks that are measured (`zoo`) and the performance model (`performance`)."""
