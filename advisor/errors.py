@@ -1,11 +1,11 @@
 """One error tree; what the caller does with each is said here.
 
 AdvisorError                exit 1: told in one line, never as a traceback
-|-- UsageError              exit 2: the question cannot be asked like this (the message names the way out)
-|-- NoOfferError            exit 3: nothing meets the target (carries the nearest and what to relax)
+|-- UsageError              exit 2: cannot be asked like this (the message names the way out)
+|-- NoOfferError            exit 3: nothing meets the target (tells the nearest, what to relax)
 |-- NoIntervalError         exit 4: no calibrated interval exists for what is asked
 |-- StalePriceError         exit 5: the price is too old under --strict
-|-- DataError               exit 1: a bundle, model or database is missing, corrupt or of another version
+|-- DataError               exit 1: a bundle, model or database is missing, corrupt or too new
 `-- MeasuringError          exit 1: this machine cannot measure what is asked
 """
 
@@ -22,7 +22,7 @@ class AdvisorError(Exception):
 
 
 class UsageError(AdvisorError):
-    """The request is wrong: an unknown name, an impossible number, a combination that means nothing."""
+    """The request is wrong: an unknown name, an impossible number, a senseless mix."""
 
     exit_code = 2
 

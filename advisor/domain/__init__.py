@@ -19,16 +19,16 @@ from advisor.domain.words import (
     Status,
     Task,
 )
-from advisor.domain.workload import DatasetProfile, IMAGENET, Workload
+from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 __all__ = [
+    "IMAGENET",
     "CacheState",
     "Cpu",
     "DatasetProfile",
     "Disk",
     "DiskRate",
     "Gpu",
-    "IMAGENET",
     "InstanceType",
     "LimitedBy",
     "Market",

@@ -81,6 +81,7 @@ class Resources:
     disk: DiskRate
     cpu: Cpu | None = None
     gpu: Gpu | None = None
+    host_to_gpu_gb_per_second: float | None = None
 
     def __post_init__(self) -> None:
         require_positive(
@@ -107,6 +108,7 @@ class InstanceType:
     gpu_count: int = 0
     gpu_fraction: float = 1.0
     gpu_memory_mib: int | None = None
+    host_to_gpu_gb_per_second: float | None = None
     ebs_baseline_mib_per_second: float | None = None
     ebs_baseline_iops: float | None = None
     ebs_burst_mib_per_second: float | None = None
