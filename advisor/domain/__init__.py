@@ -6,6 +6,7 @@ GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
 """
 
 from advisor.domain.checks import require_positive
+from advisor.domain.decision import Candidate, Recommendation, Rejected, Request
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
 from advisor.domain.money import Disk, Offer, Price, Spec
 from advisor.domain.results import Measurement, Prediction, Trial
@@ -24,6 +25,7 @@ from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 __all__ = [
     "IMAGENET",
     "CacheState",
+    "Candidate",
     "Cpu",
     "DatasetProfile",
     "Disk",
@@ -38,6 +40,9 @@ __all__ = [
     "Prediction",
     "Price",
     "Provenance",
+    "Recommendation",
+    "Rejected",
+    "Request",
     "Resources",
     "Spec",
     "Stage",

@@ -76,6 +76,7 @@ class Trial:
 class Measurement:
     """What came back of a trial: raw values, never statistics.
 
+    `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state.
     `stage_rates` holds what the stage runs gave, samples per second; `environment` says what
     machine, versions and neighbours this was; `reason` says why a trial did not end well.
     """
@@ -84,6 +85,7 @@ class Measurement:
     status: Status
     limited_by: LimitedBy
     step_seconds: tuple[float, ...] = ()
+    warmup_step_seconds: tuple[float, ...] = ()
     stage_rates: Mapping[str, float] = field(default_factory=dict)
     cpu_seconds: float | None = None
     wall_seconds: float | None = None

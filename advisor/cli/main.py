@@ -1,0 +1,119 @@
+"""The root of the command line: finds commands, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from advisor.errors import AdvisorError
+
+# Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
+COMMANDS = {
+    "recommend": "the cheapest instance and disk that reach a throughput",
+    "predict": "the throughput of one instance",
+    "sweep": "measure workloads on this machine: plan, run, status, list",
+    "fit": "fit the performance model on what was measured",
+    "measurements": "list and export what was measured",
+    "catalog": "instance types, prices and disks: list, show",
+}
+
+
+class LateGroup(click.Group):
+    """A group that imports a command's file when the command is called."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """All commands, in the order in which a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command `advisor/cli/<name>.py` defines under its own name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"advisor.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest name when there is no such command."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from advisor.errors import unknown_name
+
+            raise unknown_name("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="instance-sizing-advisor", prog_name="advisor")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cli(debug: bool) -> None:
+    """Which cloud instance, with which disk, is the cheapest that really reaches a throughput.
+
+    \b
+    advisor recommend --task inference --model googlenet --target-throughput 500
+
+    Exit codes: 0 answered, 1 error, 2 wrong usage, 3 no offer meets the target,
+    4 no calibrated interval for what is asked, 5 price too old under --strict.
+    """
+    if debug:
+        os.environ["ADVISOR_DEBUG"] = "1"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and leave with its exit code; errors are one line on stderr."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code."""
+    try:
+        outcome = cli.main(args=arguments, prog_name="advisor", standalone_mode=False)
+        sys.stdout.flush()
+        return outcome if isinstance(outcome, int) else 0
+    except AdvisorError as error:
+        return _fail(str(error), error.exit_code, error)
+    except click.ClickException as error:
+        return _fail(error.format_message(), error.exit_code, error)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("interrupted", 130, None)
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nothing is left to say, and nowhere to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(_about_files(error), 1, error)
+    except Exception as error:
+        hint = "this is a defect; `advisor --debug ...` shows where"
+        return _fail(f"{type(error).__name__}: {error} ({hint})", 1, error)
+
+
+def _about_files(error: OSError) -> str:
+    place = f" ({error.filename})" if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        return f"no space left on the device{place}; free some, or choose another place"
+    return f"{error.strerror or error}{place}"
+
+
+def _fail(message: str, code: int, error: BaseException | None) -> int:
+    if error is not None and os.environ.get("ADVISOR_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    line = " ".join(message.split())
+    click.echo(f"advisor: {line}", err=True)
+    return code
+
+
+if __name__ == "__main__":
+    main()

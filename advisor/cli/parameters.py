@@ -1,0 +1,89 @@
+"""Parameter types: user text in, checked values out; wrong text is exit code 2 with a hint."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from advisor.errors import UsageError, unknown_name
+from advisor.units import parse_memory_mib, parse_positive
+
+
+class Positive(click.ParamType):
+    """A finite number above 0."""
+
+    name = "number"
+
+    def __init__(self, what: str, *, whole: bool = False) -> None:
+        self.what = what
+        self.whole = whole
+
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> float:
+        """'500' -> 500.0; UsageError for 0, -5, nan, inf and 'abc'."""
+        number = parse_positive(str(value), self.what)
+        if not self.whole:
+            return number
+        if number != math.floor(number):
+            raise UsageError(f"{self.what} must be a whole number, not '{value}'")
+        return int(number)
+
+
+class Name(click.ParamType):
+    """One of a closed list; a mistyped one gets the nearest name."""
+
+    name = "name"
+
+    def __init__(self, kind: str, known: tuple[str, ...]) -> None:
+        self.kind = kind
+        self.known = known
+
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> str:
+        """The name in lower case."""
+        text = str(value).lower()
+        if text not in self.known:
+            raise unknown_name(self.kind, str(value), self.known)
+        return text
+
+    def get_metavar(self, _param: click.Parameter, _ctx: click.Context) -> str:
+        """Show the list in --help."""
+        return f"[{'|'.join(self.known)}]"
+
+
+class Confidence(click.ParamType):
+    """A probability from 0.5 up to, not including, 1."""
+
+    name = "probability"
+
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> float:
+        """'0.9' -> 0.9; '90' is told to be 0.9."""
+        number = parse_positive(str(value), "--confidence")
+        if not 0.5 <= number < 1:
+            raise UsageError(f"--confidence must lie between 0.5 and 1 (as 0.9), not '{value}'")
+        return number
+
+
+class GpuFilter(click.ParamType):
+    """'T4,L4' -> (('T4', 'L4'), None); '24GiB..' -> ((), 24576.0)."""
+
+    name = "names|SIZE.."
+
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> tuple[tuple[str, ...], float | None]:
+        """Names, or a least memory; names are checked against the catalogue later."""
+        if isinstance(value, tuple):
+            return value
+        if value.endswith(".."):
+            return (), parse_memory_mib(value[:-2])
+        names = tuple(part.strip() for part in value.split(",") if part.strip())
+        if not names:
+            raise UsageError("--gpu takes names (T4,L4) or a least memory (24GiB..)")
+        return names, None

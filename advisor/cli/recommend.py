@@ -1,0 +1,68 @@
+"""`advisor recommend`: the cheapest spec that meets a target."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from advisor.catalog import load_catalog
+from advisor.cli.parameters import GpuFilter, Name, Positive
+from advisor.cli.requests import question_options, request_from, today
+from advisor.cli.sources import sources_of
+from advisor.errors import NoOfferError
+from advisor.recommend import no_offer, require_fresh_price
+from advisor.recommend import recommend as decide
+from advisor.report.document import recommendation_document
+from advisor.report.tables import recommendation_csv, recommendation_markdown
+from advisor.report.text import recommendation_text
+from models.performance import load_model
+
+
+@click.command()
+@question_options
+@click.option(
+    "--target-throughput",
+    type=Positive("--target-throughput"),
+    help="Samples per second to reach. Without it: ranked by cost per million samples.",
+)
+@click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
+@click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
+@click.option(
+    "--max-results", type=Positive("--max-results", whole=True), default=10, show_default=True,
+    help="How many specs to name.",
+)  # fmt: skip
+@click.option("--explain-rejected", is_flag=True, help="Say why each other type was passed over.")
+@click.option(
+    "--strict", is_flag=True, help="Refuse an instance price older than 90 days (exit 5)."
+)
+@click.option(
+    "--allow-extrapolation", is_flag=True, help="Accept rates with no calibrated interval."
+)
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json", "csv", "md")), default="table",
+    show_default=True,
+)  # fmt: skip
+def recommend(output: str, strict: bool, explain_rejected: bool, **answers: Any) -> None:
+    """The cheapest instance and disk that will really reach a throughput.
+
+    \b
+    advisor recommend --task inference --model googlenet --target-throughput 500
+    advisor recommend --task training --model resnet50 --precision amp --gpu T4,L4,A10G
+    """
+    model, catalog = load_model(), load_catalog()
+    request = request_from(model.networks, catalog, answers)
+    answer = decide(request, catalog, model, today=today())
+    if strict and answer.chosen is not None:
+        require_fresh_price(answer.chosen, answer.today)
+    sources = sources_of(model, catalog)
+    if output == "json":
+        click.echo(json.dumps(recommendation_document(answer, sources), indent=2))
+    elif output == "table":
+        click.echo(recommendation_text(answer, sources, all_rejected=explain_rejected))
+    else:
+        render = recommendation_csv if output == "csv" else recommendation_markdown
+        click.echo(render(recommendation_document(answer, sources)), nl=False)
+    if answer.chosen is None:
+        raise NoOfferError(no_offer(request, answer.nearest, answer.offers_considered))

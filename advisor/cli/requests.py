@@ -1,0 +1,106 @@
+"""Options that questions share, and how they become a `Request`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from advisor.catalog import Catalog, disks
+from advisor.cli.parameters import Confidence, Name, Positive
+from advisor.domain import IMAGENET, DatasetProfile, Market, Precision, Request, Task
+from advisor.errors import UsageError, unknown_name
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DATASETS = {"imagenet": IMAGENET}
+DEFAULT_REGION = {"aws": "us-east-1"}
+
+
+def question_options(command: Command) -> Command:
+    """The workload and where it may run: the same words in every command that predicts."""
+    options = [
+        click.option("--task", required=True, type=Name("task", tuple(Task)), help="What is done."),
+        click.option("--model", "network", required=True, help="The network, as googlenet."),
+        click.option("--batch-size", type=Positive("--batch-size", whole=True), help="Fix it."),
+        click.option(
+            "--precision", type=Name("precision", tuple(Precision)), default="fp32",
+            show_default=True, help="Number format of the arithmetic.",
+        ),
+        click.option(
+            "--dataset", default="imagenet", show_default=True, metavar="NAME|PATH",
+            help="imagenet, or a folder of your own images.",
+        ),
+        click.option(
+            "--confidence", type=Confidence(), default=0.9, show_default=True,
+            help="How sure the lower bound must be.",
+        ),
+        click.option("--cloud", type=Name("cloud", ("aws",)), default="aws", show_default=True,
+                     help="Where to look."),
+        click.option("--region", help="Region of the cloud.  [default: us-east-1 for aws]"),
+        click.option("--market", type=Name("market", ("on-demand",)), default="on-demand",
+                     show_default=True, help="How it is paid."),
+        click.option("--disk", metavar="TYPE[:SIZE]", help="Fix the disk, as gp3:500GiB."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def request_from(
+    known_networks: tuple[str, ...], catalog: Catalog, answers: dict[str, Any]
+) -> Request:
+    """Options as click gave them -> Request; `UsageError` names what is wrong and the way out."""
+    network = str(answers["network"]).lower()
+    if network not in known_networks:
+        raise unknown_name("network", answers["network"], known_networks)
+    disk = answers["disk"]
+    gpus, min_gpu_memory_mib = answers.get("gpu") or ((), None)
+    return Request(
+        network=network,
+        task=Task(answers["task"]),
+        target_throughput=answers.get("target_throughput"),
+        confidence=answers["confidence"],
+        batch_size=answers["batch_size"],
+        precision=Precision(answers["precision"]),
+        dataset=dataset_profile(answers["dataset"]),
+        cloud=answers["cloud"],
+        region=catalog.region(answers["region"] or DEFAULT_REGION[answers["cloud"]]),
+        market=Market(answers["market"]),
+        gpus=tuple(catalog.gpu_name(name) for name in gpus),
+        min_gpu_memory_mib=min_gpu_memory_mib,
+        max_usd_per_hour=answers.get("max_price"),
+        disk=disks.parse_disk(disk) if disk else None,
+        max_results=int(answers.get("max_results") or 10),
+        allow_extrapolation=bool(answers.get("allow_extrapolation")),
+    )
+
+
+def dataset_profile(name: str) -> DatasetProfile:
+    """A known data set by name, or the profile of a folder of images."""
+    if name.lower() in DATASETS:
+        return DATASETS[name.lower()]
+    if not Path(name).exists():
+        if os.sep in name:
+            raise UsageError(f"no folder '{name}'")
+        raise unknown_name("dataset", name, DATASETS)
+    from sweeps.datasets import profile_folder
+
+    return profile_folder(Path(name))
+
+
+def today() -> date:
+    """The current date in UTC; ADVISOR_TODAY (as 2026-07-20) replays another day."""
+    replayed = os.environ.get("ADVISOR_TODAY")
+    if not replayed:
+        return datetime.now(UTC).date()
+    try:
+        return date.fromisoformat(replayed)
+    except ValueError:
+        raise UsageError(
+            f"ADVISOR_TODAY must be a date like 2026-07-20, not '{replayed}'"
+        ) from None

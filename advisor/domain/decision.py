@@ -1,0 +1,98 @@
+"""What is asked, and what is answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from advisor.domain.checks import require_positive
+from advisor.domain.money import Spec
+from advisor.domain.results import Prediction
+from advisor.domain.words import Market, Precision, Task
+from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One question. What is None is left to the advisor.
+
+    `disk` is a disk type with its size in GiB (None: sized for the data set).
+    """
+
+    network: str
+    task: Task
+    target_throughput: float | None = None
+    confidence: float = 0.9
+    batch_size: int | None = None
+    precision: Precision = Precision.FP32
+    dataset: DatasetProfile = IMAGENET
+    cloud: str = "aws"
+    region: str = "us-east-1"
+    market: Market = Market.ON_DEMAND
+    gpus: tuple[str, ...] = ()
+    min_gpu_memory_mib: float | None = None
+    max_usd_per_hour: float | None = None
+    disk: tuple[str, float | None] | None = None
+    max_results: int = 10
+    allow_extrapolation: bool = False
+
+    def __post_init__(self) -> None:
+        require_positive(
+            target_throughput=self.target_throughput,
+            batch_size=self.batch_size,
+            min_gpu_memory_mib=self.min_gpu_memory_mib,
+            max_usd_per_hour=self.max_usd_per_hour,
+            max_results=self.max_results,
+        )
+        if not 0.5 <= self.confidence < 1:
+            raise ValueError(f"confidence must lie in 0.5..1, not {self.confidence}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A spec with the batch size that suits it and the throughput predicted for it."""
+
+    spec: Spec
+    workload: Workload
+    prediction: Prediction
+    note: str = ""
+
+    @property
+    def usd_per_million_samples(self) -> float:
+        """Cost of a million samples at the median throughput, instance and disk together."""
+        return self.spec.total_usd_per_hour / (self.prediction.median * 3600) * 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """An instance type that is not recommended, and why, with the number that decided.
+
+    `usd_per_hour` is its cheapest total where that is known: cheaper ones are explained first.
+    """
+
+    instance_type: str
+    reason: str
+    detail: str
+    usd_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """The answer. `chosen` is None where no offer meets the target; `nearest` comes closest.
+
+    `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
+    """
+
+    request: Request
+    ranked: tuple[Candidate, ...]
+    nearest: Candidate | None
+    rejected: tuple[Rejected, ...]
+    offers_considered: int
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    today: date
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The cheapest spec that meets the target; without one, the cheapest by sample."""
+        return self.ranked[0] if self.ranked else None

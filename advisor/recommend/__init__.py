@@ -1,0 +1,17 @@
+"""Workload + offers + performance model + target -> Recommendation."""
+
+from advisor.recommend.candidates import BATCH_SIZES, PerformanceModel
+from advisor.recommend.decision import answers, recommend
+from advisor.recommend.single import predict_instance
+from advisor.recommend.wording import STAGE_NAMES, no_offer, require_fresh_price
+
+__all__ = [
+    "BATCH_SIZES",
+    "STAGE_NAMES",
+    "PerformanceModel",
+    "answers",
+    "no_offer",
+    "predict_instance",
+    "recommend",
+    "require_fresh_price",
+]

@@ -1,0 +1,165 @@
+"""Which specs can run a request, and what is predicted for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from advisor.catalog import Catalog, Rejection, disks, resources_of
+from advisor.catalog.support import check
+from advisor.domain import (
+    Candidate,
+    Disk,
+    InstanceType,
+    Offer,
+    Prediction,
+    Rejected,
+    Request,
+    Resources,
+    Spec,
+    Task,
+    Workload,
+)
+from advisor.units import format_mib
+
+# Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+# Preprocessing has no accelerator to fill: the batch is only the size of a work package.
+PREPROCESSING_BATCHES = (32,)
+
+
+class PerformanceModel(Protocol):
+    """What the decision needs of a performance model."""
+
+    def predict(
+        self, requests: Sequence[tuple[Workload, Resources]], *, confidence: float
+    ) -> list[Prediction]:
+        """One prediction for each workload on its resources."""
+
+    def gpu_memory_mib(self, workload: Workload) -> float:
+        """GPU memory the workload takes."""
+
+    def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
+        """RAM below which the workload dies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """An offer that can run the request: its disks, and the workloads that fit its GPU."""
+
+    offer: Offer
+    disks: tuple[Disk, ...]
+    workloads: tuple[Workload, ...]
+    note: str
+
+
+def workloads_of(request: Request) -> tuple[Workload, ...]:
+    """The request at each batch size that is worth a look, smallest first."""
+    sizes: Sequence[int] = BATCH_SIZES
+    if request.batch_size is not None:
+        sizes = (request.batch_size,)
+    elif request.task is Task.PREPROCESSING:
+        sizes = PREPROCESSING_BATCHES
+    first = Workload(
+        network=request.network,
+        task=request.task,
+        batch_size=sizes[0],
+        precision=request.precision,
+        dataset=request.dataset,
+    )
+    return tuple(replace(first, batch_size=size) for size in sizes)
+
+
+def runnable(
+    request: Request, catalog: Catalog, model: PerformanceModel, offers: Sequence[Offer]
+) -> Iterator[Runnable | Rejected]:
+    """Each offer as what can run on it, or as the reason why nothing can."""
+    workloads = workloads_of(request)
+    gpu_memory = {workload: _gpu_memory_mib(model, workload) for workload in workloads}
+    for offer in offers:
+        yield _judge(request, catalog, model, offer, gpu_memory)
+
+
+def predicted(
+    catalog: Catalog, model: PerformanceModel, options: Sequence[Runnable], confidence: float
+) -> Iterator[Candidate]:
+    """Every spec and batch size of the options with its prediction, in one call of the model."""
+    pairs = [
+        (option, disk, workload)
+        for option in options
+        for disk in option.disks
+        for workload in option.workloads
+    ]
+    resources = {
+        (option.offer.instance.name, disk): resources_of(catalog, option.offer.instance, disk)
+        for option, disk, _ in pairs
+    }
+    predictions = model.predict(
+        [
+            (workload, resources[option.offer.instance.name, disk])
+            for option, disk, workload in pairs
+        ],
+        confidence=confidence,
+    )
+    for (option, disk, workload), prediction in zip(pairs, predictions, strict=True):
+        yield Candidate(
+            spec=Spec(offer=option.offer, disk=disk),
+            workload=workload,
+            prediction=prediction,
+            note=option.note,
+        )
+
+
+def disks_for(request: Request, instance: InstanceType) -> tuple[Disk, ...]:
+    """The disk that was asked for, or those worth a look on this instance, cheapest first."""
+    dataset_gib = request.dataset.total_mib / 1024
+    if request.disk is None:
+        return tuple(disks.candidate_disks(instance, dataset_gib))
+    disk_type, size_gib = request.disk
+    return (
+        disks.attach(instance, disk_type, size_gib or disks.fitting_size(disk_type, dataset_gib)),
+    )
+
+
+def _gpu_memory_mib(model: PerformanceModel, workload: Workload) -> float:
+    return 0.0 if workload.task is Task.PREPROCESSING else model.gpu_memory_mib(workload)
+
+
+def _judge(
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    offer: Offer,
+    gpu_memory: dict[Workload, float],
+) -> Runnable | Rejected:
+    instance = offer.instance
+    gpu = catalog.gpu_of(instance)
+    verdict = check(instance, gpu, needs_gpu=request.task is not Task.PREPROCESSING)
+    if isinstance(verdict, Rejection):
+        return _rejected(offer, verdict.reason, verdict.detail)
+    fitting = [w for w, mib in gpu_memory.items() if gpu is None or mib <= gpu.memory_mib]
+    if not fitting:
+        assert gpu is not None
+        needed = format_mib(min(gpu_memory.values()))
+        have = format_mib(gpu.memory_mib)
+        return _rejected(offer, "gpu_memory", f"needs {needed} of GPU memory, has {have}")
+    attached = disks_for(request, instance)
+    if not attached:
+        return _rejected(offer, "no_disk", "no disk of this instance holds the data set")
+    resources = resources_of(catalog, instance, attached[0])
+    hosted = [w for w in fitting if model.host_memory_mib(w, resources) <= instance.memory_mib]
+    if not hosted:
+        needed = format_mib(model.host_memory_mib(fitting[0], resources))
+        have = format_mib(instance.memory_mib)
+        return _rejected(offer, "memory", f"needs {needed} of RAM, has {have}")
+    return Runnable(offer, attached, tuple(hosted), verdict.note)
+
+
+def _rejected(offer: Offer, reason: str, detail: str) -> Rejected:
+    return Rejected(
+        instance_type=offer.instance.name,
+        reason=reason,
+        detail=detail,
+        usd_per_hour=offer.price.usd_per_hour,
+    )

@@ -1,0 +1,146 @@
+"""Workload + offers + performance model + target -> Recommendation. Pure: no clock, no files.
+
+The answer is the cheapest spec (instance plus disk) whose lower bound meets the target;
+without a target, the one with the lowest cost per sample. Every type that is passed over
+keeps its reason.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import date
+
+from advisor.catalog import Catalog, OfferQuery
+from advisor.domain import Candidate, Recommendation, Rejected, Request, Task
+from advisor.errors import NoIntervalError
+from advisor.recommend.candidates import PerformanceModel, Runnable, predicted, runnable
+from advisor.recommend.wording import assumptions, shortfall, warnings
+
+# Without a target, the smallest batch within 5 % of the best rate: latency and memory are dear.
+GOOD_ENOUGH = 0.95
+
+
+def recommend(
+    request: Request, catalog: Catalog, model: PerformanceModel, *, today: date
+) -> Recommendation:
+    """Answer one request.
+
+    Raises `UsageError` for what the catalogue or the model does not know, and
+    `NoIntervalError` where only predictions without a calibrated interval would answer.
+    """
+    query = query_of(request)
+    offers = catalog.offers(query)
+    judged = list(runnable(request, catalog, model, offers))
+    options = [one for one in judged if isinstance(one, Runnable)]
+    candidates = list(predicted(catalog, model, options, request.confidence))
+    best = [_best(request, group) for group in _by_instance_type(candidates)]
+    ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
+    _require_intervals(request, best, ranked)
+    passed_over = [_passed_over(request, one) for one in best if not answers(request, one)]
+    rejected = [one for one in judged if isinstance(one, Rejected)] + passed_over
+    rejected += catalog.unpriced(query)
+    return Recommendation(
+        request=request,
+        ranked=tuple(ranked[: request.max_results]),
+        nearest=None if ranked else _nearest(best),
+        rejected=tuple(sorted(rejected, key=_cheapest_first)),
+        offers_considered=len(offers),
+        assumptions=assumptions(request, ranked[0] if ranked else None),
+        warnings=warnings(ranked[0] if ranked else None, today),
+        today=today,
+    )
+
+
+def query_of(request: Request) -> OfferQuery:
+    """What the catalogue is asked for: only accelerated types where the task needs one."""
+    return OfferQuery(
+        cloud=request.cloud,
+        region=request.region,
+        market=request.market,
+        gpus=request.gpus,
+        min_gpu_memory_mib=request.min_gpu_memory_mib,
+        accelerated=True if request.task is not Task.PREPROCESSING else None,
+    )
+
+
+def answers(request: Request, candidate: Candidate) -> bool:
+    """Whether a candidate may be recommended: sure enough, fast enough, within the price."""
+    if not (candidate.prediction.calibrated or request.allow_extrapolation):
+        return False
+    return _affordable(request, candidate) and _fast_enough(request, candidate)
+
+
+def _affordable(request: Request, candidate: Candidate) -> bool:
+    limit = request.max_usd_per_hour
+    return limit is None or candidate.spec.total_usd_per_hour <= limit
+
+
+def _fast_enough(request: Request, candidate: Candidate) -> bool:
+    target = request.target_throughput
+    return target is None or candidate.prediction.lower >= target
+
+
+def _by_instance_type(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+    groups: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        groups[candidate.spec.offer.instance.name].append(candidate)
+    return list(groups.values())
+
+
+def _best(request: Request, group: list[Candidate]) -> Candidate:
+    """The spec and batch size with which an instance type enters the ranking."""
+    good = [one for one in group if answers(request, one)]
+    if not good:
+        return max(group, key=lambda one: (one.prediction.lower, -one.spec.total_usd_per_hour))
+    if request.target_throughput is not None:
+        return min(good, key=lambda o: (o.spec.total_usd_per_hour, o.workload.batch_size))
+    cheapest = min(good, key=lambda one: one.usd_per_million_samples)
+    limit = cheapest.usd_per_million_samples / GOOD_ENOUGH
+    near = [one for one in good if one.usd_per_million_samples <= limit]
+    same_disk = [one for one in near if one.spec == cheapest.spec]
+    return min(same_disk, key=lambda one: one.workload.batch_size)
+
+
+def _rank(request: Request):  # type: ignore[no-untyped-def]
+    """Sort key: total price for a target, cost per sample without; ties by rate, then name."""
+
+    def key(one: Candidate) -> tuple[float, float, str]:
+        price = one.spec.total_usd_per_hour
+        first = price if request.target_throughput is not None else one.usd_per_million_samples
+        return first, -one.prediction.lower, one.spec.offer.instance.name
+
+    return key
+
+
+def _require_intervals(request: Request, best: list[Candidate], ranked: list[Candidate]) -> None:
+    """Refuse where the only answers are predictions that nothing held out backs."""
+    if ranked or request.allow_extrapolation:
+        return
+    if any(
+        not one.prediction.calibrated and _affordable(request, one) and _fast_enough(request, one)
+        for one in best
+    ):
+        raise NoIntervalError(
+            f"no calibrated interval exists for {request.network} {request.task} at "
+            f"{request.precision}; measure it (`advisor sweep run`), or accept a guess with "
+            "--allow-extrapolation"
+        )
+
+
+def _passed_over(request: Request, candidate: Candidate) -> Rejected:
+    reason, detail = shortfall(request, candidate)
+    return Rejected(
+        instance_type=candidate.spec.offer.instance.name,
+        reason=reason,
+        detail=detail,
+        usd_per_hour=candidate.spec.total_usd_per_hour,
+    )
+
+
+def _nearest(best: list[Candidate]) -> Candidate | None:
+    return max(best, key=lambda one: one.prediction.lower, default=None)
+
+
+def _cheapest_first(one: Rejected) -> tuple[bool, float, str]:
+    return one.usd_per_hour is None, one.usd_per_hour or 0.0, one.instance_type

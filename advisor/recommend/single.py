@@ -1,0 +1,74 @@
+"""The throughput of one named instance: no ranking, no target, no price needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from advisor.catalog import Catalog, Rejection, resources_of
+from advisor.catalog.support import check
+from advisor.domain import Disk, InstanceType, Prediction, Price, Request, Task, Workload
+from advisor.errors import UsageError
+from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
+from advisor.units import format_mib
+
+# Without a target, the smallest batch within 5 % of the best rate: latency and memory are dear.
+GOOD_ENOUGH = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstancePrediction:
+    """One instance with a disk, what it will reach, and what it costs where that is known."""
+
+    instance: InstanceType
+    disk: Disk
+    workload: Workload
+    prediction: Prediction
+    price: Price | None
+    note: str
+
+
+def predict_instance(
+    request: Request, catalog: Catalog, model: PerformanceModel, name: str
+) -> InstancePrediction:
+    """Predict `request` on the instance type `name`; `UsageError` says why it cannot run there.
+
+    Without a disk in the request: the disk (cheapest first) whose rate nobody would notice.
+    """
+    instance = catalog.instance(name)
+    gpu = catalog.gpu_of(instance)
+    verdict = check(instance, gpu, needs_gpu=request.task is not Task.PREPROCESSING)
+    if isinstance(verdict, Rejection) and verdict.reason != "not_offered":
+        raise UsageError(f"{name} cannot run this: {verdict.detail}")
+    workloads = [w for w in workloads_of(request) if _fits(model, w, gpu and gpu.memory_mib)]
+    if not workloads:
+        needed = format_mib(model.gpu_memory_mib(workloads_of(request)[0]))
+        raise UsageError(f"{name} cannot run this: it needs {needed} of GPU memory")
+    options = [
+        (disk, workload, resources_of(catalog, instance, disk))
+        for disk in disks_for(request, instance)
+        for workload in workloads
+    ]
+    predictions = model.predict(
+        [(workload, resources) for _, workload, resources in options],
+        confidence=request.confidence,
+    )
+    best = max(prediction.median for prediction in predictions)
+    disk, workload, prediction = next(
+        (disk, workload, prediction)
+        for (disk, workload, _), prediction in zip(options, predictions, strict=True)
+        if prediction.median >= GOOD_ENOUGH * best
+    )
+    return InstancePrediction(
+        instance=instance,
+        disk=disk,
+        workload=workload,
+        prediction=prediction,
+        price=catalog.price(name, request.region, request.market),
+        note="" if isinstance(verdict, Rejection) else verdict.note,
+    )
+
+
+def _fits(model: PerformanceModel, workload: Workload, gpu_memory_mib: int | None) -> bool:
+    if workload.task is Task.PREPROCESSING or gpu_memory_mib is None:
+        return True
+    return model.gpu_memory_mib(workload) <= gpu_memory_mib

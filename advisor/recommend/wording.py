@@ -1,0 +1,111 @@
+"""What an answer says beside its numbers: assumptions, warnings, and why a type falls short."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from advisor.domain import Candidate, Request, Stage, Task
+from advisor.errors import StalePriceError
+from advisor.units import format_mib, format_rate, format_usd
+
+# Prices of this age are told; on-demand prices of AWS change about once a year per family.
+WARN_PRICE_DAYS = 30
+# --strict refuses an instance price of this age.
+STRICT_PRICE_DAYS = 90
+
+STAGE_NAMES = {
+    Stage.ACCELERATOR: "the GPU",
+    Stage.HOST: "decoding on the vCPUs",
+    Stage.STORAGE: "reading the disk",
+    Stage.TRANSFER: "copying to the GPU",
+}
+
+
+def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
+    """Everything the answer takes for granted, one short clause each."""
+    dataset = request.dataset
+    said = [
+        f"{dataset.name} ({dataset.samples:,} samples of {dataset.bytes_per_sample / 1000:.0f} kB, "
+        f"{dataset.storage_format}, {format_mib(dataset.total_mib)})",
+        f"PyTorch eager, {request.precision}",
+    ]
+    if request.task is not Task.PREPROCESSING:
+        said.append("one process on one GPU, further GPUs idle")
+    if chosen is not None and request.batch_size is None:
+        said.append(f"batch size {chosen.workload.batch_size} chosen by the advisor")
+    if request.disk is None:
+        said.append("disk sized for the data set plus 20 %")
+    said.append("sustained disk rates, never burst")
+    return tuple(said)
+
+
+def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
+    """What weakens the answer and can be checked."""
+    if chosen is None:
+        return ()
+    said = []
+    price, disk_price = chosen.spec.offer.price, chosen.spec.disk.price
+    age = (today - price.as_of).days
+    if age > WARN_PRICE_DAYS:
+        said.append(f"the instance price is {age} days old ({price.as_of})")
+    if disk_price is not None and (today - disk_price.as_of).days > WARN_PRICE_DAYS:
+        disk_age = (today - disk_price.as_of).days
+        said.append(f"the disk price is {disk_age} days old ({disk_price.as_of})")
+    if chosen.note:
+        said.append(chosen.note)
+    said.extend(chosen.prediction.extrapolation)
+    return tuple(said)
+
+
+def require_fresh_price(chosen: Candidate, today: date) -> None:
+    """Refuse an instance price that is too old to decide by; disk prices are dated apart."""
+    price = chosen.spec.offer.price
+    age = (today - price.as_of).days
+    if age > STRICT_PRICE_DAYS:
+        raise StalePriceError(
+            f"the price of {chosen.spec.offer.instance.name} is {age} days old ({price.as_of}) and "
+            f"--strict allows {STRICT_PRICE_DAYS}; rebuild the catalogue, or ask without --strict"
+        )
+
+
+def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
+    """Reason and detail of a type that runs and is still not recommended."""
+    prediction = candidate.prediction
+    target, limit = request.target_throughput, request.max_usd_per_hour
+    if not (prediction.calibrated or request.allow_extrapolation):
+        return "no_interval", "no calibrated interval for it (--allow-extrapolation shows it)"
+    if target is not None and prediction.lower < target:
+        at_median = "" if prediction.median < target else ", though its median does"
+        return (
+            "too_slow",
+            f"surely reaches {format_rate(prediction.lower)}/s only, not "
+            f"{format_rate(target)}{at_median}; bound by {STAGE_NAMES[prediction.bottleneck]}",
+        )
+    assert limit is not None
+    total = candidate.spec.total_usd_per_hour
+    return "over_max_price", f"{format_usd(total)}/h is above {format_usd(limit)}/h"
+
+
+def no_offer(request: Request, nearest: Candidate | None, offers: int) -> str:
+    """One line for exit code 3: what comes nearest, and what to relax."""
+    where = f"{request.cloud} {request.region} ({request.market})"
+    if nearest is None:
+        return f"none of the {offers} offers of {where} can run this; --explain-rejected says why"
+    prediction, spec = nearest.prediction, nearest.spec
+    reached = f"{format_rate(prediction.lower)}/s ({format_rate(prediction.median)} likely)"
+    relax = [f"--target-throughput to {_floor3(prediction.lower)} or less"]
+    if request.max_usd_per_hour is not None:
+        relax.append("--max-price")
+    if request.target_throughput and prediction.upper >= request.target_throughput:
+        relax.append("--confidence")
+    return (
+        f"no offer of {where} meets this: nearest is {spec.offer.instance.name} with {reached} at "
+        f"{format_usd(spec.total_usd_per_hour)}/h, bound by {STAGE_NAMES[prediction.bottleneck]}; "
+        f"relax {' or '.join(relax)}"
+    )
+
+
+def _floor3(rate: float) -> str:
+    """Three significant digits, rounded down, so that the hint really works when typed."""
+    magnitude = 10 ** (len(str(int(rate))) - 3) if rate >= 1000 else 1
+    return f"{int(rate / magnitude) * magnitude:.0f}" if rate >= 1 else f"{rate * 0.999:.3g}"

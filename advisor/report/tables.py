@@ -1,0 +1,98 @@
+"""The ranked specs of a recommendation document as CSV and Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
+
+COLUMNS = (
+    "rank",
+    "cloud",
+    "region",
+    "market",
+    "instance_type",
+    "gpu",
+    "gpu_count",
+    "vcpus",
+    "physical_cores",
+    "memory_mib",
+    "disk_type",
+    "disk_size_gib",
+    "batch_size",
+    "throughput_lower",
+    "throughput_median",
+    "throughput_upper",
+    "instance_usd_per_hour",
+    "disk_usd_per_hour",
+    "total_usd_per_hour",
+    "usd_per_million_samples",
+    "bottleneck",
+    "risk",
+    "provenance",
+    "price_as_of",
+)
+MARKDOWN_COLUMNS = (
+    "rank",
+    "instance_type",
+    "gpu",
+    "disk_type",
+    "throughput_lower",
+    "throughput_median",
+    "total_usd_per_hour",
+    "usd_per_million_samples",
+    "bottleneck",
+    "risk",
+)
+
+
+def recommendation_csv(document: Mapping[str, Any]) -> str:
+    """One row a ranked spec, every number unrounded."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_rows(document))
+    return buffer.getvalue()
+
+
+def recommendation_markdown(document: Mapping[str, Any]) -> str:
+    """A table that pastes into a pull request, rounded for reading."""
+    lines = [_line(MARKDOWN_COLUMNS), _line(["---"] * len(MARKDOWN_COLUMNS))]
+    for row in _rows(document):
+        lines.append(_line([_short(row[column]) for column in MARKDOWN_COLUMNS]))
+    return "\n".join(lines) + "\n"
+
+
+def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    first = document["recommendation"]
+    ranked = [first, *document["alternatives"]] if first else []
+    return [{"rank": rank, **_row(one)} for rank, one in enumerate(ranked, start=1)]
+
+
+def _row(one: Mapping[str, Any]) -> dict[str, Any]:
+    gpu, predicted, price = one["gpu"] or {}, one["predicted"], one["price"]
+    same = ("cloud", "region", "market", "instance_type", "vcpus", "physical_cores", "memory_mib")
+    return {
+        **{name: one[name] for name in same},
+        **{name: one[name] for name in ("batch_size", "bottleneck", "risk")},
+        "gpu": gpu.get("name", ""),
+        "gpu_count": gpu.get("count", 0),
+        "disk_type": one["disk"]["type"],
+        "disk_size_gib": one["disk"]["size_gib"],
+        **{f"throughput_{name}": value for name, value in predicted["throughput"].items()},
+        "instance_usd_per_hour": price["usd_per_hour"],
+        "disk_usd_per_hour": price["disk_usd_per_hour"],
+        "total_usd_per_hour": price["total_usd_per_hour"],
+        "usd_per_million_samples": one["cost"]["usd_per_million_samples"],
+        "provenance": predicted["provenance"],
+        "price_as_of": price["as_of"],
+    }
+
+
+def _line(cells: Any) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

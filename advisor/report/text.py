@@ -1,0 +1,158 @@
+"""Recommendation -> one screen of plain text: at most 100 columns and 25 lines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from advisor.domain import Candidate, Prediction, Recommendation, Rejected
+from advisor.report.document import SAMPLE_UNIT, Sources, risk
+from advisor.units import format_mib, format_rate, format_usd
+
+WIDTH = 100
+SHOWN_ALTERNATIVES = 5
+SHOWN_REJECTED = 3
+
+PROVENANCE = {
+    "measured": "Measured rate",
+    "published": "Rate from published measurements of this GPU",
+    "modelled": "Modelled rate (this network was not measured on this GPU)",
+}
+
+
+def recommendation_text(
+    answer: Recommendation, sources: Sources, *, all_rejected: bool = False
+) -> str:
+    """The answer for a terminal; `all_rejected` lists every passed-over type, however long."""
+    chosen = answer.chosen
+    lines: list[str] = []
+    if chosen is not None:
+        lines += _headline(chosen, sources) + _facts(answer, chosen)
+        lines += _alternatives(answer.ranked[1 : SHOWN_ALTERNATIVES + 1])
+    lines += _rejections(answer, chosen, all_rejected)
+    lines += _wrapped("Assumed", answer.assumptions, 2)
+    lines += _wrapped("Warning", answer.warnings, 3)
+    return "\n".join(lines)
+
+
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
+) -> list[str]:
+    """Aligned columns, two spaces apart; the columns numbered in `right` are flushed right."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(cells).rstrip()
+
+    return [line(header), *map(line, rows)]
+
+
+def _headline(chosen: Candidate, sources: Sources) -> list[str]:
+    price = chosen.spec.offer.price
+    return [
+        f"{PROVENANCE[str(chosen.prediction.provenance)]}, {risk(chosen.prediction)} risk; "
+        f"{price.kind} price of {price.as_of}; model {sources.model_id[:8]}.",
+        "",
+        f"{chosen.spec.offer.instance.name} + {_disk(chosen)}   "
+        f"{format_usd(chosen.spec.total_usd_per_hour)}/h   "
+        f"{chosen.spec.offer.region}, {chosen.spec.offer.market}",
+    ]
+
+
+def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
+    instance, prediction, request = chosen.spec.offer.instance, chosen.prediction, answer.request
+    gpu = ""
+    if instance.gpu_name:
+        memory = format_mib(instance.gpu_memory_mib) if instance.gpu_memory_mib else "? memory"
+        gpu = f"{instance.gpu_count} x {instance.gpu_name} {memory}, "
+    asked = f"{request.network} {request.task}, batch {chosen.workload.batch_size}"
+    if request.target_throughput is not None:
+        asked += f", at least {format_rate(request.target_throughput)} {SAMPLE_UNIT}"
+    return [
+        f"  for         {asked}",
+        f"  has         {gpu}{instance.vcpus} vCPUs ({instance.physical_cores} cores), "
+        f"{format_mib(instance.memory_mib)} RAM",
+        f"  throughput  {interval_text(prediction)}",
+        f"  cost        {format_usd(chosen.usd_per_million_samples)} per million samples "
+        f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, "
+        f"disk {format_usd(chosen.spec.disk.usd_per_hour)}/h)",
+        f"  bound by    {bottleneck_text(prediction)}",
+    ]
+
+
+def interval_text(prediction: Prediction) -> str:
+    """'612 images/s likely; 90 % sure of 505 or more, upper bound 741'."""
+    return (
+        f"{format_rate(prediction.median)} {SAMPLE_UNIT} likely; "
+        f"{prediction.confidence:.0%} sure of {format_rate(prediction.lower)} or more "
+        f"(upper bound {format_rate(prediction.upper)})"
+    )
+
+
+def bottleneck_text(prediction: Prediction) -> str:
+    """The binding stage, and how far each stage is used."""
+    used = sorted(prediction.utilization.items(), key=lambda item: -item[1])
+    shares = ", ".join(f"{stage} {share:.0%}" for stage, share in used)
+    return f"{prediction.bottleneck} (used: {shares})"
+
+
+def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
+    if not ranked:
+        return []
+    rows = [
+        [
+            "  " + one.spec.offer.instance.name,
+            one.spec.offer.instance.gpu_name or "-",
+            _disk(one),
+            format_usd(one.spec.total_usd_per_hour),
+            format_rate(one.prediction.lower),
+            format_rate(one.prediction.median),
+            format_usd(one.usd_per_million_samples),
+            str(one.prediction.bottleneck),
+        ]
+        for one in ranked
+    ]
+    header = ["Alternatives", "gpu", "disk", "per hour", "surely/s", "likely/s", "per million"]
+    return ["", *table([*header, "bound by"], rows, right=(3, 4, 5, 6))]
+
+
+def _rejections(answer: Recommendation, chosen: Candidate | None, everything: bool) -> list[str]:
+    limit = chosen.spec.total_usd_per_hour if chosen else float("inf")
+    cheaper = [one for one in answer.rejected if (one.usd_per_hour or limit) < limit]
+    shown = list(answer.rejected) if everything else _most_telling(cheaper)
+    if not shown:
+        return []
+    title = "Rejected" if everything else f"Cheaper, but ({len(cheaper)} in all)"
+    return ["", title, *(_clip(_rejection(one)) for one in shown)]
+
+
+def _most_telling(cheaper: Sequence[Rejected]) -> list[Rejected]:
+    """Those that came closest to the answer: the dearest of the cheaper ones."""
+    return list(cheaper[-SHOWN_REJECTED:])
+
+
+def _rejection(one: Rejected) -> str:
+    price = f" {format_usd(one.usd_per_hour)}/h" if one.usd_per_hour else ""
+    return f"  {one.instance_type}{price}: {one.detail}"
+
+
+def _disk(one: Candidate) -> str:
+    disk = one.spec.disk
+    return f"{disk.rate.type} {format_mib(disk.size_gib * 1024)}"
+
+
+def _wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:
+    if not sentences:
+        return []
+    text = f"{title}: " + "; ".join(sentences) + "."
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent="  ", max_lines=lines, placeholder=" ... (-o json has all)"
+    )
+
+
+def _clip(line: str) -> str:
+    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."
