@@ -1,0 +1,75 @@
+"""Whatever goes wrong, a user sees one line that helps, and a script sees the right exit code."""
+
+import errno
+
+import click
+import pytest
+
+from advisor.cli import main
+from advisor.errors import (
+    DataError,
+    NoIntervalError,
+    NoOfferError,
+    StalePriceError,
+    UsageError,
+)
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Make `advisor recommend` raise what the test hands over."""
+
+    def install(error):
+        @click.command()
+        def recommend():
+            raise error
+
+        monkeypatch.setattr(main.LateGroup, "get_command", lambda *_: recommend)
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("no"), 2),
+        (NoOfferError("no"), 3),
+        (NoIntervalError("no"), 4),
+        (StalePriceError("no"), 5),
+        (DataError("no"), 1),
+        (ValueError("a defect"), 1),
+        (KeyboardInterrupt(), 130),
+        (OSError(errno.ENOSPC, "x"), 1),
+    ],
+)
+def test_each_error_has_its_exit_code_and_one_line(failing, capsys, error, code):
+    failing(error)
+    assert main.run(["recommend"]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.strip().splitlines()) == 1
+    assert "Traceback" not in said.err
+
+
+def test_a_full_disk_is_told_with_the_way_out(failing, capsys):
+    failing(OSError(errno.ENOSPC, "x", "/mnt/out.json"))
+    main.run(["recommend"])
+    assert "no space left on the device (/mnt/out.json); free some" in capsys.readouterr().err
+
+
+def test_debug_shows_where_an_error_came_from(failing, capsys, monkeypatch):
+    monkeypatch.setenv("ADVISOR_DEBUG", "")  # so that the flag's effect ends with the test
+    failing(UsageError("no"))
+    main.run(["--debug", "recommend"])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_mistyped_command_gets_the_nearest_one(capsys):
+    assert main.run(["recomend"]) == 2
+    assert "did you mean recommend?" in capsys.readouterr().err
+
+
+def test_help_lists_every_command_without_importing_one(capsys):
+    assert main.run(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in main.COMMANDS)

@@ -1,0 +1,97 @@
+"""Units are parsed once, at the edge, and printed in one way."""
+
+import contextlib
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import UsageError
+from advisor.units import (
+    format_mib,
+    format_rate,
+    format_usd,
+    parse_memory_mib,
+    parse_positive,
+    parse_rate_mib_per_second,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        ("512MiB", 512),
+        ("2GiB", 2048),
+        ("2 gib", 2048),
+        ("0.5GB", 512),
+        ("1TiB", 1024**2),
+        (" 16g ", 16384),
+    ],
+)
+def test_sizes_are_binary_whatever_the_spelling(text, mib):
+    assert parse_memory_mib(text) == mib
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2", "GiB", "-1GiB", "0GiB", "1e999GiB", "2 lightyears", "nan"]
+)
+def test_what_is_no_size_is_refused_with_an_example(text):
+    with pytest.raises(UsageError, match=r"512MiB|above 0"):
+        parse_memory_mib(text)
+
+
+@given(st.floats(min_value=0.01, max_value=1e6))
+def test_a_size_survives_its_own_spelling(gib):
+    assert math.isclose(parse_memory_mib(f"{gib:.6f}GiB"), gib * 1024, rel_tol=1e-3)
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_size_above_0_or_a_usage_error(text):
+    with contextlib.suppress(UsageError):
+        assert parse_memory_mib(text) > 0
+
+
+def test_a_rate_needs_its_per_second():
+    assert parse_rate_mib_per_second("50MiB/s") == 50
+    with pytest.raises(UsageError, match="50MiB/s"):
+        parse_rate_mib_per_second("50MiB")
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "nan", "inf", "abc", ""])
+def test_a_target_must_be_a_finite_number_above_0(text):
+    with pytest.raises(UsageError, match="--target-throughput must be a number above 0"):
+        parse_positive(text, "--target-throughput")
+
+
+@pytest.mark.parametrize(
+    ("mib", "text"),
+    [
+        (512, "512 MiB"),
+        (1024, "1 GiB"),
+        (1536, "1.5 GiB"),
+        (16384, "16 GiB"),
+        (2 * 1024**2, "2 TiB"),
+    ],
+)
+def test_sizes_are_printed_in_the_largest_unit(mib, text):
+    assert format_mib(mib) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.789, "0.789"),
+        (45.64, "45.6"),
+        (612.4, "612"),
+        (1234, "1,230"),
+        (99.96, "100"),
+        (12345, "12,300"),
+    ],
+)
+def test_rates_are_printed_with_three_digits(rate, text):
+    assert format_rate(rate) == text
+
+
+def test_prices_keep_the_digits_that_matter():
+    assert [format_usd(x) for x in (0.0042, 0.526, 12.239)] == ["$0.0042", "$0.526", "$12.24"]
