@@ -1,0 +1,1 @@
+"""Data sets for trials: made here from photographs, or a folder of the user's own."""

@@ -1,0 +1,1 @@
+"""The input pipeline that is measured: JPEG files to normalised batches, as users run it."""

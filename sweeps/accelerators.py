@@ -1,0 +1,132 @@
+"""What computes a step: a GPU, this CPU, or a GPU that is emulated by its known step time.
+
+An accelerator takes one batch at a time with `submit`, which returns as soon as the next
+batch may be sent, and says with `drain` when all of them are done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from advisor.domain import Precision, Task
+
+EMULATED_QUEUE_DEPTH = 2
+
+
+class Accelerator(Protocol):
+    """Takes batches (images, labels) and computes one step on each, in order."""
+
+    def submit(self, images: Any, labels: Any) -> None:
+        """Hand over one batch; returns when the next one may come."""
+
+    def drain(self) -> None:
+        """Wait until every batch that was handed over is done."""
+
+
+class EmulatedAccelerator:
+    """Takes a known time for each batch, as MLPerf Storage does; the CPU sleeps meanwhile.
+
+    Like a GPU it works asynchronously: up to `depth` batches are in flight. Steps are ended
+    by an ideal clock (a step begins when the one before it ends, or when its batch comes), so
+    late wake-ups delay nothing that a GPU would not have delayed, and errors do not add up.
+    """
+
+    def __init__(
+        self,
+        step_seconds: float,
+        *,
+        depth: int = EMULATED_QUEUE_DEPTH,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._step_seconds = step_seconds
+        self._depth = depth
+        self._clock = clock
+        self._sleep = sleep
+        self._ends: deque[float] = deque()
+        self._last_end = 0.0
+
+    def submit(self, images: Any, labels: Any) -> None:  # noqa: ARG002
+        """Queue one step; waits only while `depth` steps are already in flight."""
+        if len(self._ends) == self._depth:
+            self._wait_until(self._ends.popleft())
+        self._last_end = max(self._clock(), self._last_end) + self._step_seconds
+        self._ends.append(self._last_end)
+
+    def drain(self) -> None:
+        """Sleep until the last queued step is done."""
+        self._wait_until(self._last_end)
+        self._ends.clear()
+
+    def _wait_until(self, moment: float) -> None:
+        remaining = moment - self._clock()
+        if remaining > 0:
+            self._sleep(remaining)
+
+
+class NoAccelerator:
+    """For preprocessing: the batch is what was asked for, nothing computes on it."""
+
+    def submit(self, images: Any, labels: Any) -> None:
+        """Take the batch; it is done."""
+
+    def drain(self) -> None:
+        """Nothing is ever in flight."""
+
+
+class TorchAccelerator:
+    """Runs the network on `cpu` or `cuda`, and waits for each step to end.
+
+    Training is forward, loss, backward and an SGD step with momentum; inference is forward
+    in eval mode without gradients. `amp` computes in fp16 where autocast allows, `bf16` in bf16.
+    """
+
+    def __init__(self, network: Any, *, device: str, task: Task, precision: Precision) -> None:
+        import torch
+
+        self._torch = torch
+        self._device = torch.device(device)
+        self._training = task is Task.TRAINING
+        self._precision = precision
+        self._network = network.to(self._device).train(self._training)
+        self._optimizer: Any = None
+        self._scaler: Any = None
+        if self._training:
+            self._optimizer = torch.optim.SGD(self._network.parameters(), lr=1e-3, momentum=0.9)
+            scales = precision is Precision.AMP and device == "cuda"
+            self._scaler = torch.amp.GradScaler(device, enabled=scales)
+
+    def submit(self, images: Any, labels: Any) -> None:
+        """Compute one step on the batch and wait for it."""
+        images = images.to(self._device, non_blocking=True)
+        labels = labels.to(self._device, non_blocking=True)
+        if self._training:
+            self._train(images, labels)
+        else:
+            with self._torch.no_grad(), self._autocast():
+                self._network(images)
+        self.drain()
+
+    def drain(self) -> None:
+        """Wait for the device; the CPU computes in the foreground."""
+        if self._device.type == "cuda":
+            self._torch.cuda.synchronize(self._device)
+
+    def _train(self, images: Any, labels: Any) -> None:
+        self._optimizer.zero_grad(set_to_none=True)
+        with self._autocast():
+            loss = self._torch.nn.functional.cross_entropy(self._network(images), labels)
+        self._scaler.scale(loss).backward()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if self._precision is Precision.FP32:
+            return nullcontext()
+        dtype = self._torch.float16 if self._precision is Precision.AMP else self._torch.bfloat16
+        context: AbstractContextManager[Any] = self._torch.autocast(self._device.type, dtype=dtype)
+        return context

@@ -1,0 +1,105 @@
+"""A conversation with a worker process: lines out, lines in, with a deadline, and no orphan."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+WORKER_COMMAND = (sys.executable, "-m", "sweeps.worker")
+_STDERR_CHARACTERS = 600
+
+
+class WorkerEnded(Exception):
+    """The worker closed its output before it answered."""
+
+
+class WorkerLate(Exception):
+    """The worker did not answer in time."""
+
+
+class Worker:
+    """A started worker process. One JSON document a line, both ways."""
+
+    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+        self._process = process
+        self._errors = errors
+        self._unread = b""
+
+    @property
+    def pid(self) -> int:
+        """The process id; its process group has the same number."""
+        return self._process.pid
+
+    def send(self, message: Any) -> None:
+        """Write one line; a worker that has ended is noticed when its answer is read."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def receive(self, deadline: float) -> Any:
+        """The next line that is JSON (libraries may print others); `deadline` is a
+        time.monotonic() moment. Raises `WorkerEnded` or `WorkerLate`."""
+        while True:
+            with suppress(ValueError):
+                return json.loads(self._line(deadline))
+
+    def last_words(self) -> str:
+        """How it ended: signal or exit code, and the end of its stderr on one line."""
+        code = self._process.wait(timeout=10)
+        self._errors.seek(0)
+        text = " ".join(self._errors.read().decode(errors="replace").split())
+        ending = f"killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return f"the worker was {ending}" if not text else f"{ending}: {text[-_STDERR_CHARACTERS:]}"
+
+    def _line(self, deadline: float) -> bytes:
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        while b"\n" not in self._unread:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
+                raise WorkerLate
+            chunk = os.read(descriptor, 1 << 16)
+            if not chunk:
+                raise WorkerEnded
+            self._unread += chunk
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+
+@contextmanager
+def started_worker(command: Sequence[str] = WORKER_COMMAND) -> Iterator[Worker]:
+    """Start a worker in a session of its own; it and its children are gone on leaving."""
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=_environment(),
+            start_new_session=True,
+        )
+        try:
+            yield Worker(process, errors)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with this source tree importable and no thread count left over (Ray sets some)."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS",)}
+    root = str(Path(__file__).resolve().parents[1])
+    paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    return environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

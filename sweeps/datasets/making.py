@@ -1,0 +1,101 @@
+"""Makes a data set once, whole or not at all, and finds it again."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import statistics
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from advisor.domain import DatasetProfile
+from advisor.errors import DataError
+from sweeps.datasets.folder import PROFILE_FILE, image_files, read_profile
+from sweeps.datasets.photographs import write_samples
+
+SEED = 0
+_PROCESSES = 2
+_CHUNK = 64
+Progress = Callable[[int, int], None]
+
+
+def default_place(samples: int) -> Path:
+    """Where a made data set of that size lives: the user's cache folder."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("instance-sizing-advisor") / "datasets" / f"photographs-{samples}"
+
+
+def ensure_dataset(
+    samples: int, place: Path | None = None, progress: Progress | None = None
+) -> tuple[Path, DatasetProfile]:
+    """The folder of a made data set of `samples` files, made now if it is not there yet.
+
+    `progress` is told (made, all) from time to time. Raises `DataError` when it cannot be
+    written; then nothing half-made is left.
+    """
+    folder = place or default_place(samples)
+    profile = read_profile(folder, samples)
+    if profile:
+        return folder, profile
+    unfinished = folder.with_name(f"{folder.name}.unfinished-{os.getpid()}")
+    try:
+        _forget_unfinished(folder)
+        unfinished.mkdir(parents=True)
+        profile = _make(unfinished, samples, progress or (lambda _made, _all: None))
+        shutil.rmtree(folder, ignore_errors=True)
+        unfinished.rename(folder)
+    except OSError as error:
+        raise DataError(
+            f"cannot write the data set to '{folder}' ({error.strerror}); free some space, or "
+            "name a folder of images with --data"
+        ) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return folder, profile
+
+
+def _make(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
+    chunks = [
+        (folder, range(first, min(first + _CHUNK, samples)), SEED)
+        for first in range(0, samples, _CHUNK)
+    ]
+    made = 0
+    # Not forked: the parent may run threads by now (a progress bar).
+    with multiprocessing.get_context("spawn").Pool(_PROCESSES) as pool:
+        for count in pool.imap_unordered(_write_chunk, chunks):
+            made += count
+            progress(made, samples)
+    profile = _profile(folder)
+    document = {"profile": asdict(profile), "seed": SEED}
+    (folder / PROFILE_FILE).write_text(json.dumps(document, indent=1))
+    # Only clean pages can be dropped from the page cache, as cold trials need.
+    os.sync()
+    return profile
+
+
+def _write_chunk(chunk: tuple[Path, range, int]) -> int:
+    write_samples(*chunk)
+    return len(chunk[1])
+
+
+def _profile(folder: Path) -> DatasetProfile:
+    files = image_files(folder)
+    return DatasetProfile(
+        name="photographs",
+        samples=len(files),
+        bytes_per_sample=statistics.fmean(path.stat().st_size for path in files),
+        storage_format="jpeg-files",
+        width=500,
+        height=375,
+    )
+
+
+def _forget_unfinished(folder: Path) -> None:
+    """What a killed run left half-made (its process id stands in the name)."""
+    for leftover in folder.parent.glob(f"{folder.name}.unfinished-*"):
+        if not Path(f"/proc/{leftover.name.rpartition('-')[2]}").exists():
+            shutil.rmtree(leftover, ignore_errors=True)

@@ -1,0 +1,78 @@
+"""What machine this was: facts that decide whether two measurements may be compared."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import Cpu
+
+_TELLING_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "neon", "sve")
+
+
+def describe_machine() -> dict[str, Any]:
+    """CPU, memory, kernel and Python of this machine; needs no package."""
+    info = _cpuinfo()
+    return {
+        "cpu_model": cpu_model(),
+        "cpu_family": info.get("cpu family", ""),
+        "cpu_flags": [flag for flag in _TELLING_FLAGS if flag in info.get("flags", "").split()],
+        "architecture": platform.machine(),
+        "cpus": os.cpu_count(),
+        "physical_cores": physical_cores(),
+        "memory_mib": total_memory_mib(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "host": platform.node(),
+    }
+
+
+def describe_versions(*packages: str) -> dict[str, str]:
+    """Versions of installed packages; what is not installed is left out."""
+    versions = {}
+    for package in packages:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def local_cpu() -> Cpu:
+    """This machine's CPU as a record, so that trials of different machines differ."""
+    return Cpu(model=cpu_model(), architecture=platform.machine())
+
+
+def cpu_model() -> str:
+    """The CPU's name as the kernel tells it."""
+    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def physical_cores() -> int:
+    """Distinct cores of the CPUs that are online."""
+    cores = set()
+    for topology in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology"):
+        try:
+            package = (topology / "physical_package_id").read_text()
+            cores.add((package, (topology / "core_id").read_text()))
+        except OSError:
+            continue
+    return len(cores) or os.cpu_count() or 1
+
+
+def total_memory_mib() -> float:
+    """Physical memory of the machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _cpuinfo() -> dict[str, str]:
+    """The first processor's lines of /proc/cpuinfo; empty on other systems."""
+    try:
+        text = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
+    except OSError:
+        return {}
+    rows = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, _, value in rows}

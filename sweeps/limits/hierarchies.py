@@ -1,0 +1,62 @@
+"""Where this process may make cgroups: reading only, no decisions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+V1_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "blkio")
+_PROC = Path("/proc/self")
+
+
+def v1_parents(proc: Path = _PROC) -> dict[str, Path]:
+    """The own group's directory in each version 1 hierarchy that is mounted."""
+    own = _own_groups(proc)
+    parents = {}
+    for mount_point, kind, options in _mounts(proc):
+        if kind != "cgroup":
+            continue
+        for controller in set(V1_CONTROLLERS) & set(options.split(",")):
+            parents[controller] = _nested(mount_point, own.get(controller, "/"))
+    return parents
+
+
+def v2_parents(proc: Path = _PROC) -> list[Path]:
+    """Where version 2 groups might go: beneath the own group, else beneath the mounted root
+    (a group with processes of its own may not hand controllers down, only the root may)."""
+    for mount_point, kind, _ in _mounts(proc):
+        if kind == "cgroup2":
+            own = _nested(mount_point, _own_groups(proc).get("", "/"))
+            return [own] if own == mount_point else [own, mount_point]
+    return []
+
+
+def writable(parents: Mapping[str, Path]) -> bool:
+    """Whether groups may be made in all of them."""
+    return all(path.is_dir() and os.access(path, os.W_OK) for path in parents.values())
+
+
+def _own_groups(proc: Path) -> dict[str, str]:
+    """/proc/self/cgroup: 'ID:controller,controller:/path', with no controller for version 2."""
+    groups: dict[str, str] = {}
+    for line in (proc / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        groups |= dict.fromkeys(controllers.split(","), path)
+    return groups
+
+
+def _mounts(proc: Path) -> list[tuple[Path, str, str]]:
+    """(mount point, file system, its options) of /proc/self/mountinfo."""
+    rows = []
+    for line in (proc / "mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split(" ", 2)
+        rows.append((Path(before.split()[4]), kind, options))
+    return rows
+
+
+def _nested(mount_point: Path, own_path: str) -> Path:
+    """Inside a container the own path may be the host's, and not exist beneath the mount."""
+    nested = mount_point / own_path.lstrip("/")
+    return nested if nested.is_dir() else mount_point

@@ -1,0 +1,22 @@
+"""How many threads and loader processes a trial gets; decided in the plan, kept in the trial."""
+
+from __future__ import annotations
+
+import math
+
+PREFETCH_FACTOR = 2  # torch's own default: batches that each loader process prepares ahead
+
+
+def loader_workers(vcpus: float) -> int:
+    """One loader process a vCPU, and never none.
+
+    Below one vCPU a process of its own still lets decoding go on while the accelerator is
+    fed; more processes than vCPUs only take memory and context switches.
+    """
+    return max(1, math.floor(vcpus))
+
+
+def compute_threads(vcpus: float) -> int:
+    """Threads of one operation in the main process: one a vCPU, as torch sets it by itself
+    on a machine of that size."""
+    return max(1, math.floor(vcpus))

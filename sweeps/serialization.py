@@ -1,0 +1,127 @@
+"""Trials and measurements as JSON documents: the one place that knows their written form.
+
+The worker's wire format, the store's payload and `advisor measurements export` all use it.
+History of the format, so that old rows stay readable:
+
+1   first version
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from advisor.domain import (
+    CacheState,
+    Cpu,
+    DatasetProfile,
+    DiskRate,
+    Gpu,
+    LimitedBy,
+    Measurement,
+    Precision,
+    Resources,
+    Status,
+    Task,
+    Trial,
+    Workload,
+)
+from advisor.errors import DataError
+
+SCHEMA_VERSION = 1
+
+
+def trial_to_dict(trial: Trial) -> dict[str, Any]:
+    """A JSON document of the trial; enumerations become their words."""
+    document: dict[str, Any] = _plain(asdict(trial))
+    return document
+
+
+def trial_from_dict(document: Mapping[str, Any]) -> Trial:
+    """The trial a document describes; `DataError` when it describes none."""
+    try:
+        return _trial(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"not a trial: {type(error).__name__}: {error}") from error
+
+
+def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
+    """A JSON document with every raw value, unrounded, plus the id and rate for readers."""
+    document = _plain(asdict(measurement))
+    return {
+        "schema": SCHEMA_VERSION,
+        "trial_id": measurement.trial.trial_id,
+        "throughput_samples_per_second": measurement.throughput_samples_per_second,
+        **document,
+    }
+
+
+def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
+    """The measurement a document describes; `DataError` when it describes none.
+
+    What is computed (`trial_id`, the rate) is computed again, never believed.
+    """
+    if document.get("schema", 0) > SCHEMA_VERSION:
+        raise DataError(
+            f"measurement of format {document['schema']}, but this version reads up to "
+            f"{SCHEMA_VERSION}; update the advisor"
+        )
+    try:
+        return _measurement(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"not a measurement: {type(error).__name__}: {error}") from error
+
+
+def _trial(document: Mapping[str, Any]) -> Trial:
+    workload, resources = document["workload"], document["resources"]
+    return Trial(
+        workload=Workload(
+            network=workload["network"],
+            task=Task(workload["task"]),
+            batch_size=workload["batch_size"],
+            precision=Precision(workload["precision"]),
+            dataset=DatasetProfile(**workload["dataset"]),
+        ),
+        resources=Resources(
+            **{
+                **resources,
+                "disk": DiskRate(**resources["disk"]),
+                "cpu": Cpu(**resources["cpu"]) if resources.get("cpu") else None,
+                "gpu": Gpu(**resources["gpu"]) if resources.get("gpu") else None,
+            }
+        ),
+        accelerator=document["accelerator"],
+        emulated_step_seconds=document.get("emulated_step_seconds"),
+        cache=CacheState(document["cache"]),
+        dataset_path=document.get("dataset_path", ""),
+        plan=dict(document.get("plan", {})),
+    )
+
+
+def _measurement(document: Mapping[str, Any]) -> Measurement:
+    return Measurement(
+        trial=_trial(document["trial"]),
+        status=Status(document["status"]),
+        limited_by=LimitedBy(document["limited_by"]),
+        step_seconds=tuple(map(float, document["step_seconds"])),
+        warmup_step_seconds=tuple(map(float, document.get("warmup_step_seconds", ()))),
+        stage_rates=dict(document.get("stage_rates", {})),
+        cpu_seconds=document.get("cpu_seconds"),
+        wall_seconds=document.get("wall_seconds"),
+        peak_memory_mib=document.get("peak_memory_mib"),
+        read_bytes=document.get("read_bytes"),
+        environment=dict(document.get("environment", {})),
+        started_at=document.get("started_at", ""),
+        reason=document.get("reason", ""),
+        attempts=tuple(document.get("attempts", ())),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Enumerations to their words, tuples to lists: what JSON gives back unchanged."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.value if hasattr(value, "value") else value

@@ -1,0 +1,124 @@
+"""One trial in a process of its own, under limits; repeated when neighbours spoiled it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import LimitedBy, Measurement, Status, Trial
+from advisor.errors import AdvisorError
+from sweeps.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
+from sweeps.limits.choosing import (
+    allowed_cpus,
+    block_device,
+    choose_cpus,
+    choose_limiter,
+    read_cores,
+)
+from sweeps.limits.words import Hold, Limiter, LimitRequest, request_for
+from sweeps.serialization import measurement_from_dict, measurement_to_dict, trial_to_dict
+
+TIMEOUT_SECONDS = 900.0
+REPEATS_WHEN_SPOILED = 2
+_ATTEMPT_FACTS = (
+    "status", "step_seconds", "warmup_step_seconds", "cpu_seconds", "wall_seconds",
+    "started_at", "environment",
+)  # fmt: skip
+
+
+def measure_trial(
+    trial: Trial,
+    *,
+    attempt: Callable[[Trial], Measurement] | None = None,
+    repeats: int = REPEATS_WHEN_SPOILED,
+) -> Measurement:
+    """Measure a trial; one that neighbours spoiled is measured again, up to `repeats` times.
+
+    The spoiled attempts stay inside the measurement, raw. Never raises for what happens to
+    the trial: every ending is a measurement with a status and a reason.
+    """
+    attempt = attempt or run_attempt
+    measurement = attempt(trial)
+    spoiled: list[dict[str, Any]] = []
+    while measurement.status is Status.CONTAMINATED and len(spoiled) < repeats:
+        document = measurement_to_dict(measurement)
+        spoiled.append({name: document[name] for name in _ATTEMPT_FACTS})
+        measurement = attempt(trial)
+    if measurement.status is Status.CONTAMINATED:
+        reason = (
+            f"other processes used {measurement.environment['other_cores']:.2f} cores in each "
+            f"of {len(spoiled) + 1} attempts; measure again when the machine is quiet"
+        )
+        measurement = replace(measurement, reason=reason)
+    return replace(measurement, attempts=tuple(spoiled))
+
+
+def run_attempt(
+    trial: Trial,
+    *,
+    limiter: Limiter | None = None,
+    command: Sequence[str] = WORKER_COMMAND,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> Measurement:
+    """Measure once in a fresh worker under the trial's limits."""
+    started_at = datetime.now(UTC).isoformat()
+    try:
+        request = _request(trial)
+        limiter = limiter or choose_limiter(request)
+        with limiter.hold(request) as hold, started_worker(command) as worker:
+            measurement = _converse(trial, request, hold, worker, timeout_seconds)
+            measurement = _with_memory_verdict(measurement, hold)
+    except (OSError, AdvisorError) as error:
+        measurement = _failure(trial, Status.FAILED, LimitedBy.NONE, f"cannot limit: {error}")
+    return measurement if measurement.started_at else replace(measurement, started_at=started_at)
+
+
+def _request(trial: Trial) -> LimitRequest:
+    cpus = choose_cpus(trial.resources.vcpus, read_cores(allowed_cpus()))
+    return request_for(trial.resources, cpus, block_device(Path(trial.dataset_path)))
+
+
+def _converse(
+    trial: Trial, request: LimitRequest, hold: Hold, worker: Worker, timeout_seconds: float
+) -> Measurement:
+    """Job out, `ready` in, limits on, `go` out, measurement in."""
+    deadline = time.monotonic() + timeout_seconds
+    job = {
+        "trial": trial_to_dict(trial),
+        "usage_source": dict(hold.usage_source()),
+        "cpus": list(request.cpus),
+        "wait_for_go": True,
+    }
+    try:
+        hold.add(worker.pid)
+        worker.send(job)
+        answer = worker.receive(deadline)
+        if answer == "ready":
+            hold.engage()
+            worker.send("go")
+            answer = worker.receive(deadline)
+    except WorkerLate:
+        reason = f"no answer within {timeout_seconds:g} s"
+        return _failure(trial, Status.TIMED_OUT, hold.limited_by, reason)
+    except WorkerEnded:
+        return _failure(trial, Status.FAILED, hold.limited_by, worker.last_words())
+    measurement = measurement_from_dict(answer)
+    facts = {**measurement.environment, "cpus_used": list(request.cpus), "disk": request.device}
+    return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
+
+
+def _with_memory_verdict(measurement: Measurement, hold: Hold) -> Measurement:
+    """Whatever the worker said last: a kill for memory is the cause, the rest its effect."""
+    if not hold.killed_for_memory():
+        return measurement
+    limit = measurement.trial.resources.memory_mib
+    reason = f"the kernel killed it at its limit of {limit:g} MiB"
+    return replace(measurement, status=Status.OUT_OF_MEMORY, reason=reason)
+
+
+def _failure(trial: Trial, status: Status, limited_by: LimitedBy, reason: str) -> Measurement:
+    return Measurement(trial=trial, status=status, limited_by=limited_by, reason=reason)
