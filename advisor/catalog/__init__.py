@@ -1,0 +1,20 @@
+"""Offers, machines and disks, read from the bundled snapshot. Pure reading: no network."""
+
+from advisor.catalog.bundle import load_catalog
+from advisor.catalog.catalog import Catalog
+from advisor.catalog.disks import DiskCatalog
+from advisor.catalog.matching import OfferQuery, matches
+from advisor.catalog.resources import resources_of
+from advisor.catalog.support import Rejection, Supported, check
+
+__all__ = [
+    "Catalog",
+    "DiskCatalog",
+    "OfferQuery",
+    "Rejection",
+    "Supported",
+    "check",
+    "load_catalog",
+    "matches",
+    "resources_of",
+]

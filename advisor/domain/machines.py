@@ -94,7 +94,8 @@ class InstanceType:
     """One instance type of a cloud: facts, no price.
 
     Rates of the network disk (`ebs_*` on AWS) are the instance's own limit, baseline apart
-    from burst. `instance_store_gib` is local NVMe or SSD that comes with the instance.
+    from burst. `instance_store_gib` is local NVMe or SSD that comes with the instance;
+    `accelerator` names what computes there and is no GPU (Inferentia, an FPGA).
     """
 
     cloud: str
@@ -109,6 +110,7 @@ class InstanceType:
     gpu_fraction: float = 1.0
     gpu_memory_mib: int | None = None
     host_to_gpu_gb_per_second: float | None = None
+    accelerator: str | None = None
     ebs_baseline_mib_per_second: float | None = None
     ebs_baseline_iops: float | None = None
     ebs_burst_mib_per_second: float | None = None

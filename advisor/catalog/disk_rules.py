@@ -1,0 +1,149 @@
+"""How fast a volume of a type and size is for ever: the rules, as numbers from the bundle.
+
+Rates are sustained ones. gp2, st1 and sc1 can be faster while burst credits last; credits are
+never counted. A rate below is also held to IOPS x the largest request that counts as one
+(256 KiB on SSD, 1 MiB on HDD): a 100 GiB gp2 volume keeps 300 IOPS, so 75 MiB/s, although it
+may burst to 128.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from advisor.domain import DiskRate
+from advisor.errors import UsageError
+
+# Provisioned-IOPS types (io1, io2) have no rate of their own; unasked, they get gp3's.
+DEFAULT_PROVISIONED_IOPS = 3000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskRule:
+    """One volume type; None means the type has no such term.
+
+    Unprovisioned IOPS: `iops_base + iops_per_gib * GiB`, held in `iops_floor`..`iops_cap`.
+    MiB/s: `mib_s_base + mib_s_per_gib * GiB` (or `mib_s_large` from `mib_s_large_from_gib` on,
+    or `mib_s_per_provisioned_iops` where that is more), up to `mib_s_cap`.
+    """
+
+    type: str
+    media: str
+    min_gib: float
+    max_gib: float
+    max_io_kib: float
+    iops_base: float | None
+    iops_per_gib: float | None
+    iops_floor: float | None
+    iops_cap: float | None
+    provision_iops_min: float | None
+    provision_iops_per_gib: float | None
+    provision_iops_max: float | None
+    mib_s_base: float
+    mib_s_per_gib: float
+    mib_s_cap: float
+    mib_s_large_from_gib: float | None
+    mib_s_large: float | None
+    mib_s_per_provisioned_iops: float | None
+    provision_mib_s_min: float | None
+    provision_mib_s_per_iops: float | None
+    provision_mib_s_max: float | None
+
+    def require_size(self, size_gib: float) -> None:
+        """Refuse a size the type is not sold in."""
+        if not (math.isfinite(size_gib) and self.min_gib <= size_gib <= self.max_gib):
+            raise UsageError(
+                f"a {self.type} disk has {self.min_gib:g}GiB to {self.max_gib:g}GiB, "
+                f"not {size_gib:g}GiB"
+            )
+
+    def included_iops(self, size_gib: float) -> float | None:
+        """IOPS in the price of the size; None where they are provisioned or follow the rate."""
+        if self.iops_base is None or self.iops_per_gib is None:
+            return None
+        iops = self.iops_base + self.iops_per_gib * size_gib
+        return min(max(iops, self.iops_floor or 0.0), self.iops_cap or math.inf)
+
+    def provisioned_iops(self, size_gib: float, asked: float | None) -> float | None:
+        """IOPS of a volume with `asked` provisioned; None where they follow the rate (HDD)."""
+        included = self.included_iops(size_gib)
+        if self.provision_iops_max is None:
+            if asked is not None:
+                raise UsageError(f"{self.type} IOPS cannot be provisioned; use gp3 or io2")
+            return included
+        low, high = self._iops_range(size_gib, included)
+        if asked is None:
+            return included if included is not None else min(DEFAULT_PROVISIONED_IOPS, high)
+        if not low <= asked <= high:
+            raise UsageError(
+                f"a {size_gib:g}GiB {self.type} disk can have {low:g} to {high:g} IOPS, "
+                f"not {asked:g}"
+            )
+        return asked
+
+    def rate(
+        self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None
+    ) -> DiskRate:
+        """Sustained rate of a volume; refuses a size or a provisioning the type does not have."""
+        self.require_size(size_gib)
+        has_iops = self.provisioned_iops(size_gib, iops)
+        rate = self._mib_per_second(size_gib, has_iops, mib_per_second)
+        if has_iops is None:
+            return DiskRate(
+                type=self.type,
+                read_mib_per_second=rate,
+                read_iops=rate * 1024 / self.max_io_kib,
+            )
+        held = min(rate, has_iops * self.max_io_kib / 1024)
+        return DiskRate(type=self.type, read_mib_per_second=held, read_iops=has_iops)
+
+    def billed(
+        self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None
+    ) -> tuple[float, float]:
+        """IOPS and MiB/s that cost extra: what is provisioned above what the size includes."""
+        has_iops = self.provisioned_iops(size_gib, iops) or 0.0
+        extra_iops = has_iops - (self.included_iops(size_gib) or 0.0)
+        extra_rate = (mib_per_second or 0.0) - (self.provision_mib_s_min or 0.0)
+        return max(0.0, extra_iops), max(0.0, extra_rate) if mib_per_second else 0.0
+
+    def _iops_range(self, size_gib: float, included: float | None) -> tuple[float, float]:
+        assert self.provision_iops_max is not None
+        high = min((self.provision_iops_per_gib or math.inf) * size_gib, self.provision_iops_max)
+        return self.provision_iops_min or 0.0, max(high, included or 0.0)
+
+    def _mib_per_second(self, size_gib: float, iops: float | None, asked: float | None) -> float:
+        if asked is not None:
+            return self._provisioned_rate(size_gib, iops or 0.0, asked)
+        rate = self.mib_s_base + self.mib_s_per_gib * size_gib
+        if self.mib_s_large is not None and size_gib >= (self.mib_s_large_from_gib or 0.0):
+            rate = self.mib_s_large
+        if self.mib_s_per_provisioned_iops is not None and iops is not None:
+            rate = max(rate, self.mib_s_per_provisioned_iops * iops)
+        return min(rate, self.mib_s_cap)
+
+    def _provisioned_rate(self, size_gib: float, iops: float, asked: float) -> float:
+        if self.provision_mib_s_max is None:
+            raise UsageError(f"{self.type} throughput cannot be provisioned; use gp3")
+        low = self.provision_mib_s_min or 0.0
+        high = min((self.provision_mib_s_per_iops or math.inf) * iops, self.provision_mib_s_max)
+        if not low <= asked <= high:
+            raise UsageError(
+                f"a {size_gib:g}GiB {self.type} disk with {iops:g} IOPS can have {low:g} to "
+                f"{high:g}MiB/s, not {asked:g}"
+            )
+        return asked
+
+
+_TEXT_FIELDS = ("type", "media")
+_FIELDS = tuple(field.name for field in fields(DiskRule))
+
+
+def rule_from(row: Mapping[str, str]) -> DiskRule:
+    """One row of the disk type table as a rule."""
+    values = {name: row[name] if name in _TEXT_FIELDS else _number(row[name]) for name in _FIELDS}
+    return DiskRule(**values)  # type: ignore[arg-type]
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None

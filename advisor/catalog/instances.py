@@ -1,0 +1,142 @@
+"""One cloud's instance types: rows of the bundle turned into records when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from advisor.catalog.files import BundleFiles, Table
+from advisor.domain import Cpu, InstanceType
+
+MIB = 2**20
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a row comes from, and when it was true."""
+
+    text: str
+    as_of: date
+
+
+def read_origins(files: BundleFiles) -> dict[str, Origin]:
+    """Source id -> origin."""
+    return {
+        row["source"]: Origin(row["origin"], date.fromisoformat(row["as_of"]))
+        for row in files.table("catalog/sources.csv").records()
+    }
+
+
+class InstanceTable:
+    """Facts of one cloud's types; `get` builds one record and remembers it."""
+
+    def __init__(self, cloud: str, files: BundleFiles, origins: Mapping[str, Origin]) -> None:
+        self._cloud = cloud
+        self._origins = origins
+        self._table = files.table(f"catalog/{cloud}_instance_types.csv")
+        self._lines = self._table.lines_by_key()
+        self._servers = files.table(f"sparecores/{cloud}_servers.csv")
+        self._server_lines = self._servers.lines_by_key()
+        self._yields = _yields(files.table("sparecores/cpu_models.csv"))
+        self._region_sets = files.table(f"catalog/{cloud}_region_sets.csv")
+        self._built: dict[str, InstanceType] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every known type, retired ones included, in the bundle's order."""
+        return tuple(self._lines)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._lines
+
+    def get(self, name: str) -> InstanceType:
+        """The facts of a known type; `KeyError` for another."""
+        if name not in self._built:
+            self._built[name] = self._build(self._table.record(self._lines[name]))
+        return self._built[name]
+
+    @cached_property
+    def accelerated(self) -> frozenset[str]:
+        """Names of the types with a GPU or another accelerator."""
+        gpu, other = self._table.column["gpu_name"], self._table.column["accelerator"]
+        return frozenset(cells[0] for cells in self._table if cells[gpu] or cells[other])
+
+    @cached_property
+    def gpu_names(self) -> frozenset[str]:
+        """GPU names the types use."""
+        gpu = self._table.column["gpu_name"]
+        return frozenset(cells[gpu] for cells in self._table if cells[gpu])
+
+    @cached_property
+    def _regions_of_set(self) -> dict[str, frozenset[str]]:
+        return {key: frozenset(regions.split(" ")) for key, regions in self._region_sets}
+
+    @cached_property
+    def regions(self) -> frozenset[str]:
+        """Every region that offers anything."""
+        return frozenset().union(*self._regions_of_set.values())
+
+    def regions_of(self, name: str) -> frozenset[str]:
+        """Regions that offer a type; empty for a retired one."""
+        row = self._lines[name].split(",")
+        return self._regions_of_set.get(row[self._table.column["region_set"]], frozenset())
+
+    def _build(self, row: Mapping[str, str]) -> InstanceType:
+        line = self._server_lines.get(row["instance_type"])
+        measured = self._servers.record(line) if line else {}
+        origin = self._origins[row["source"]]
+        gpu_memory = measured.get("gpu_memory_mib") or row["gpu_memory_mib"]
+        return InstanceType(
+            cloud=self._cloud,
+            name=row["instance_type"],
+            vcpus=int(row["vcpus"]),
+            physical_cores=int(row["physical_cores"]),
+            memory_mib=int(row["memory_mib"]),
+            cpu=self._cpu(row, measured),
+            gpu_name=row["gpu_name"] or None,
+            gpu_vendor=row["gpu_vendor"] or None,
+            gpu_count=int(row["gpu_count"]),
+            gpu_fraction=float(row["gpu_fraction"] or 1),
+            gpu_memory_mib=int(float(gpu_memory)) if gpu_memory else None,
+            host_to_gpu_gb_per_second=_float(measured.get("host_to_gpu_gb_per_second")),
+            accelerator=row["accelerator"] or None,
+            ebs_baseline_mib_per_second=_mib_per_second(row["ebs_baseline_mbps"]),
+            ebs_baseline_iops=_float(row["ebs_baseline_iops"]),
+            ebs_burst_mib_per_second=_mib_per_second(row["ebs_burst_mbps"]),
+            ebs_burst_iops=_float(row["ebs_burst_iops"]),
+            # Sizes of local disks are sold in GB of 10**9 bytes.
+            instance_store_gib=float(row["instance_store_gb"] or 0) * 1e9 / GIB,
+            instance_store_read_iops=_float(row["instance_store_read_iops"]),
+            burstable=row["burstable"] == "1",
+            current=row["current"] == "1",
+            as_of=origin.as_of,
+            source=origin.text,
+        )
+
+    def _cpu(self, row: Mapping[str, str], measured: Mapping[str, str]) -> Cpu:
+        """A vCPU that is a whole core has no second thread, whatever its model yields elsewhere."""
+        unnamed = f"{row['cpu_manufacturer']} (model not published)".strip()
+        model = measured.get("cpu_model") or unnamed
+        threaded = int(row["vcpus"]) > int(row["physical_cores"])
+        return Cpu(
+            model=model,
+            architecture=row["cpu_architecture"],
+            single_thread_score=_float(measured.get("single_thread_score")),
+            second_thread_yield=self._yields.get(model, 0.0) if threaded else 0.0,
+        )
+
+
+def _yields(table: Table) -> dict[str, float]:
+    return {row["cpu_model"]: float(row["second_thread_yield"]) for row in table.records()}
+
+
+def _float(text: str | None) -> float | None:
+    return float(text) if text else None
+
+
+def _mib_per_second(mbps: str) -> float | None:
+    """EC2 tells bandwidth in Mbps (10**6 bit/s); its "ThroughputInMBps" is that over 8."""
+    return float(mbps) * 1e6 / 8 / MIB if mbps else None

@@ -1,0 +1,96 @@
+"""Whether a maintained PyTorch runs on an instance type, and the reason when it does not.
+
+Sources of the compute-capability limits (read 2026-11):
+- x86-64: PyTorch's support matrix (RELEASE.md; pytorch/pytorch issue 172352): CUDA 12.6 builds
+  hold Maxwell 5.0 to Hopper 9.0, CUDA 12.8 and 13 builds start at Turing 7.5.
+- arm64: pytorch/pytorch `.ci/aarch64_linux/aarch64_ci_build.sh`: CUDA wheels are built for 8.0
+  and newer only (12.6: "8.0;9.0", 12.8: "8.0;9.0;10.0;12.0", 13.0 adds 11.0), none for 7.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from advisor.domain import Gpu, InstanceType
+
+OLDEST_CUDA_BUILD = (5, 0)
+OLDEST_CUDA_13_BUILD = (7, 5)
+OLDEST_ARM_CUDA_BUILD = (8, 0)
+OLD_BUILD_NOTE = "needs a CUDA 12.6 build of PyTorch"
+_CPU_ARCHITECTURES = ("x86_64", "arm64")
+
+
+@dataclass(frozen=True, slots=True)
+class Supported:
+    """It runs; `note` says what the user must mind, or is empty."""
+
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """It is not ranked: `not_offered`, `unsupported` or `facts_missing`, and why in words."""
+
+    reason: str
+    detail: str
+
+
+def check(
+    instance: InstanceType, gpu: Gpu | None, *, needs_gpu: bool, offered: bool = True
+) -> Supported | Rejection:
+    """Judge a type; `gpu` is its data sheet (None: no GPU, or no sheet known).
+
+    `offered` says whether the region in question has the type at all.
+    """
+    if not instance.current:
+        return Rejection("not_offered", f"retired: facts of {instance.as_of}, no region offers it")
+    if not offered:
+        return Rejection("not_offered", "not offered in this region")
+    rejection = _check_host(instance)
+    if rejection or not needs_gpu:
+        return rejection or Supported()
+    return _check_card(instance) or _check_sheet(instance, gpu)
+
+
+def _check_host(instance: InstanceType) -> Rejection | None:
+    if instance.cpu.architecture not in _CPU_ARCHITECTURES:
+        return Rejection("unsupported", f"its CPU is {instance.cpu.architecture}: a macOS host")
+    if instance.burstable:
+        return Rejection(
+            "facts_missing", "burstable, and the share of its vCPUs it may use for ever is unknown"
+        )
+    if instance.ebs_baseline_mib_per_second is None:
+        return Rejection("facts_missing", "its own limit to network disks is unknown")
+    return None
+
+
+def _check_card(instance: InstanceType) -> Rejection | None:
+    if instance.gpu_name is None:
+        what = f"its accelerator ({instance.accelerator}) does not run CUDA"
+        return Rejection("unsupported", what if instance.accelerator else "has no GPU")
+    if instance.gpu_vendor != "NVIDIA":
+        card = f"{instance.gpu_vendor} {instance.gpu_name}"
+        return Rejection("unsupported", f"no maintained PyTorch build runs on its {card}")
+    if instance.gpu_fraction < 1:
+        share = f"its GPU is a {instance.gpu_fraction:g} share of one {instance.gpu_name}"
+        return Rejection("facts_missing", f"{share}; how fast that is, is not published")
+    return None
+
+
+def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejection:
+    if gpu is None or gpu.compute_capability is None:
+        return Rejection("facts_missing", f"no data sheet for its {instance.gpu_name}")
+    capability = _parse(gpu.compute_capability)
+    card = f"{gpu.name} (compute capability {gpu.compute_capability})"
+    if capability is None or capability < OLDEST_CUDA_BUILD:
+        return Rejection("unsupported", f"no maintained PyTorch build runs on its {card}")
+    if instance.cpu.architecture == "arm64" and capability < OLDEST_ARM_CUDA_BUILD:
+        return Rejection(
+            "unsupported", f"PyTorch's CUDA builds for arm64 start at 8.0, and it has a {card}"
+        )
+    return Supported(OLD_BUILD_NOTE if capability < OLDEST_CUDA_13_BUILD else "")
+
+
+def _parse(capability: str) -> tuple[int, int] | None:
+    major, _, minor = capability.partition(".")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None

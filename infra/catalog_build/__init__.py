@@ -1,0 +1,1 @@
+"""From committed source files to the bundled catalogue snapshot, one file a part."""

@@ -1,0 +1,141 @@
+"""What SpareCores measured on AWS servers (CC BY-SA 4.0), kept in files of its own.
+
+A size that was not measured takes its family's values, and says so in a `basis` column.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from infra.catalog_build.tables import OutputTable, number, read_source, table
+from infra.catalog_build.types import family
+
+SERVERS_FILE = "sparecores/aws_servers.csv"
+CPU_FILE = "sparecores/cpu_models.csv"
+
+SERVER_HEADER = (
+    "instance_type",
+    "cpu_model",
+    "single_thread_score",
+    "cpu_mark",
+    "cpu_basis",
+    "gpu_memory_mib",
+    "host_to_gpu_gb_per_second",
+    "gpu_basis",
+)
+CPU_HEADER = ("cpu_model", "second_thread_yield", "basis", "servers")
+
+Row = Mapping[str, str]
+
+
+def build_sparecores(types: Sequence[Row]) -> list[OutputTable]:
+    """Per type: CPU model and scores, usable GPU memory, copy rate; per CPU model: yield."""
+    scores = [_renamed(row) for row in read_source("sparecores/aws_cpu_scores.csv")]
+    gpu_servers = [_renamed(row) for row in read_source("sparecores/aws_gpu_servers.csv")]
+    rows = []
+    for one in types:
+        cpu = _cpu_cells(one["instance_type"], scores)
+        gpu = _gpu_cells(one, gpu_servers)
+        if any(cpu) or any(gpu):
+            rows.append((one["instance_type"], *cpu, *gpu))
+    yields = _yields(scores, gpu_servers, {one["instance_type"]: one for one in types})
+    return [table(SERVERS_FILE, SERVER_HEADER, rows), table(CPU_FILE, CPU_HEADER, yields)]
+
+
+def clean_model(name: str) -> str:
+    """'Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz' -> 'Intel Xeon Platinum 8259CL'."""
+    name = name.partition(" @")[0].replace("(R)", "")
+    name = name.replace("INTEL XEON PLATINUM", "Intel Xeon Platinum")
+    words = [w for w in name.split() if w not in ("CPU", "Processor", "0") and "-Core" not in w]
+    return " ".join(words)
+
+
+def _renamed(row: Row) -> dict[str, str]:
+    return dict(row) | {"cpu_model": clean_model(row["cpu_model"])}
+
+
+def _cpu_cells(name: str, scores: Sequence[Row]) -> tuple[str, str, str, str]:
+    own = [row for row in scores if row["server"] == name]
+    if own:
+        row = own[0]
+        return (
+            row["cpu_model"],
+            number(row["passmark_singlethread"]),
+            number(row["passmark_cpu_mark"]),
+            "measured",
+        )
+    kin = [row for row in scores if family(row["server"]) == family(name)]
+    if not kin:
+        return "", "", "", ""
+    model = _most_common(row["cpu_model"] for row in kin)
+    single = [float(r["passmark_singlethread"]) for r in kin if r["cpu_model"] == model]
+    # The multi-thread mark depends on the size, so a family has none.
+    return model, f"{statistics.median(single):.1f}", "", "family"
+
+
+def _gpu_cells(one: Row, gpu_servers: Sequence[Row]) -> tuple[str, str, str]:
+    """Usable memory and copy rate; where only one of them was measured, the family fills in."""
+    name = one["instance_type"]
+    if not one["gpu_name"]:
+        return "", "", ""
+    own = next((row for row in gpu_servers if row["server"] == name), None)
+    # A fraction's memory is its own; sizes with whole GPUs share one card.
+    whole = float(one["gpu_partition_size"] or 1) == 1
+    kin = [r for r in gpu_servers if family(r["server"]) == family(name)] if whole else []
+    family_rate = _median(row["h2d_gb_s"] for row in kin)
+    if own is None:
+        memory = _median(row["vram_mib_each"] for row in kin)
+        return memory, family_rate, "family" if memory else ""
+    if own["h2d_gb_s"] or not family_rate:
+        return own["vram_mib_each"], number(own["h2d_gb_s"]), "measured"
+    return own["vram_mib_each"], family_rate, "rate of family"
+
+
+def _yields(
+    scores: Sequence[Row], gpu_servers: Sequence[Row], types: Mapping[str, Row]
+) -> list[tuple[str, ...]]:
+    """Per CPU model, what second threads add to full cores (integer division, 0..1).
+
+    From the thread curve where one was measured; else from one thread and all threads, which
+    a falling turbo clock lowers.
+    """
+    curves, ratios = defaultdict(list), defaultdict(list)
+    for row in gpu_servers:
+        gain = _curve_gain(row["stressng_curve"], int(float(row["cpu_cores"])), int(row["vcpus"]))
+        if gain is not None:
+            curves[row["cpu_model"]].append(gain)
+    for row in scores:
+        cores = int(types[row["server"]]["cores"]) if row["server"] in types else 0
+        if 0 < cores < int(row["vcpus"]):
+            one_thread = float(row["stressng_cpu_1thread"])
+            ratios[row["cpu_model"]].append(float(row["stressng_cpu_max"]) / one_thread / cores - 1)
+    models = sorted({row["cpu_model"] for row in scores} | set(curves))
+    return [_yield_row(model, curves.get(model), ratios.get(model)) for model in models]
+
+
+def _curve_gain(curve: str, cores: int, vcpus: int) -> float | None:
+    """Throughput of all threads over that of one thread a core, less 1; None without both."""
+    points = dict(point.split(":") for point in curve.split("|") if point)
+    if cores >= vcpus or str(cores) not in points or str(vcpus) not in points:
+        return None
+    return float(points[str(vcpus)]) / float(points[str(cores)]) - 1
+
+
+def _yield_row(model: str, curve: list[float] | None, ratio: list[float] | None) -> tuple[str, ...]:
+    gains, basis = (curve, "thread curve") if curve else (ratio, "all threads over one")
+    if not gains:
+        return model, "0", "one thread a core", "0"
+    value = min(1.0, max(0.0, statistics.median(gains)))
+    return model, number(f"{value:.3f}"), basis, str(len(gains))
+
+
+def _median(values: Iterable[str]) -> str:
+    known = [float(value) for value in values if value]
+    return number(str(statistics.median(known))) if known else ""
+
+
+def _most_common(names: Iterable[str]) -> str:
+    counts = Counter(names)
+    return min(counts, key=lambda name: (-counts[name], name))

@@ -1,0 +1,138 @@
+"""AWS instance types and the regions that offer them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from infra.catalog_build import provenance
+from infra.catalog_build.gpus import sheet_names
+from infra.catalog_build.tables import OutputTable, flag, number, read_source, table
+
+TYPES_FILE = "catalog/aws_instance_types.csv"
+REGION_SETS_FILE = "catalog/aws_region_sets.csv"
+
+HEADER = (
+    "instance_type",
+    "vcpus",
+    "physical_cores",
+    "memory_mib",
+    "cpu_architecture",
+    "cpu_manufacturer",
+    "gpu_vendor",
+    "gpu_name",
+    "gpu_count",
+    "gpu_fraction",
+    "gpu_memory_mib",
+    "accelerator",
+    "ebs_baseline_mbps",
+    "ebs_baseline_iops",
+    "ebs_burst_mbps",
+    "ebs_burst_iops",
+    "instance_store_gb",
+    "instance_store_disks",
+    "instance_store_nvme",
+    "instance_store_read_iops",
+    "burstable",
+    "current",
+    "region_set",
+    "source",
+)
+
+
+def read_types() -> list[dict[str, str]]:
+    """The source rows of every instance type, retired ones included."""
+    return read_source("catalog/aws_instance_types.csv")
+
+
+def build_types() -> tuple[list[OutputTable], list[provenance.Source]]:
+    """The type table, the region sets it refers to, and the origins of its rows."""
+    sets, set_of = _region_sets()
+    store_iops = {
+        row["instance_type"]: row["random_read_iops_4k"]
+        for row in read_source("catalog/aws_instance_store_iops.csv")
+    }
+    accelerators = {
+        row["family"]: row["accelerator"] for row in read_source("catalog/aws_accelerators.csv")
+    }
+    sheets = sheet_names("aws")
+    rows = read_types()
+    table_rows = [
+        _type_row(row, sheets, accelerators, store_iops, set_of.get(row["instance_type"], ""))
+        for row in rows
+    ]
+    origins = {
+        origin.id: origin
+        for origin in (provenance.moto(r["source_commit"], r["source_date"]) for r in rows)
+    }
+    return [table(TYPES_FILE, HEADER, table_rows), sets], list(origins.values())
+
+
+def family(instance_type: str) -> str:
+    """'g4dn.xlarge' -> 'g4dn'."""
+    return instance_type.partition(".")[0]
+
+
+def _type_row(
+    row: Mapping[str, str],
+    sheets: Mapping[tuple[str, str, int], str],
+    accelerators: Mapping[str, str],
+    store_iops: Mapping[str, str],
+    region_set: str,
+) -> tuple[str, ...]:
+    name = row["instance_type"]
+    facts = {
+        "instance_type": name,
+        "vcpus": row["vcpus"],
+        "physical_cores": row["cores"],
+        "memory_mib": str(round(float(row["memory_gib"]) * 1024)),
+        "cpu_architecture": row["arch"].rpartition("|")[2],
+        "cpu_manufacturer": row["cpu_manufacturer"],
+        "accelerator": accelerators.get(family(name), ""),
+        "ebs_baseline_mbps": number(row["ebs_base_mbps"]),
+        "ebs_baseline_iops": number(row["ebs_base_iops"]),
+        "ebs_burst_mbps": number(row["ebs_max_mbps"]),
+        "ebs_burst_iops": number(row["ebs_max_iops"]),
+        "instance_store_gb": number(row["instance_store_gb"]),
+        "instance_store_disks": row["instance_store_disks"],
+        "instance_store_nvme": "1" if row["instance_store_nvme"] == "required" else "0",
+        "instance_store_read_iops": store_iops.get(name, ""),
+        "burstable": flag(row["burstable"]),
+        # Offered somewhere today: AWS's own "current generation" flag only means "recommended".
+        "current": "1" if row["in_latest_snapshot"] == "True" and region_set else "0",
+        "region_set": region_set,
+        "source": f"moto-{row['source_commit']}",
+    } | _gpu_facts(row, sheets)
+    return tuple(facts[column] for column in HEADER)
+
+
+def _gpu_facts(
+    row: Mapping[str, str], sheets: Mapping[tuple[str, str, int], str]
+) -> dict[str, str]:
+    """EC2 counts 0 GPUs where it sells a fraction of one; here that is one GPU, and the share."""
+    if not row["gpu_name"]:
+        names = ("gpu_vendor", "gpu_name", "gpu_fraction", "gpu_memory_mib")
+        return dict.fromkeys(names, "") | {"gpu_count": "0"}
+    share = float(row["gpu_partition_size"] or 1)
+    memory = int(float(row["gpu_mem_mib"]))
+    whole = round(memory / share)
+    key = (row["gpu_manufacturer"], row["gpu_name"], whole)
+    return {
+        "gpu_vendor": row["gpu_manufacturer"],
+        "gpu_name": sheets.get(key, row["gpu_name"]),
+        "gpu_count": str(max(1, int(row["gpu_count"]))),
+        "gpu_fraction": number(str(share)),
+        "gpu_memory_mib": str(memory),
+    }
+
+
+def _region_sets() -> tuple[OutputTable, dict[str, str]]:
+    """Types share few combinations of regions (144), so each combination is written once."""
+    offered = {
+        row["instance_type"]: tuple(sorted(row["regions"].split("|")))
+        for row in read_source("catalog/aws_offerings_by_region.csv")
+    }
+    distinct = sorted(set(offered.values()))
+    ids = {regions: f"r{number:03d}" for number, regions in enumerate(distinct)}
+    rows = [(ids[regions], " ".join(regions)) for regions in distinct]
+    sets = table(REGION_SETS_FILE, ("region_set", "regions"), rows)
+    return sets, {name: ids[regions] for name, regions in offered.items()}
