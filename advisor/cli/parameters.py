@@ -11,7 +11,7 @@ from advisor.errors import UsageError, unknown_name
 from advisor.units import parse_memory_mib, parse_positive
 
 
-class Positive(click.ParamType):
+class Positive(click.ParamType[float]):
     """A finite number above 0."""
 
     name = "number"
@@ -32,7 +32,7 @@ class Positive(click.ParamType):
         return int(number)
 
 
-class Name(click.ParamType):
+class Name(click.ParamType[str]):
     """One of a closed list; a mistyped one gets the nearest name."""
 
     name = "name"
@@ -55,7 +55,7 @@ class Name(click.ParamType):
         return f"[{'|'.join(self.known)}]"
 
 
-class Confidence(click.ParamType):
+class Confidence(click.ParamType[float]):
     """A probability from 0.5 up to, not including, 1."""
 
     name = "probability"
@@ -70,7 +70,7 @@ class Confidence(click.ParamType):
         return number
 
 
-class GpuFilter(click.ParamType):
+class GpuFilter(click.ParamType[tuple[tuple[str, ...], float | None]]):
     """'T4,L4' -> (('T4', 'L4'), None); '24GiB..' -> ((), 24576.0)."""
 
     name = "names|SIZE.."

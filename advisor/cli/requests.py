@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from advisor.catalog import Catalog, disks
+from advisor.catalog import Catalog
 from advisor.cli.parameters import Confidence, Name, Positive
 from advisor.domain import IMAGENET, DatasetProfile, Market, Precision, Request, Task
 from advisor.errors import UsageError, unknown_name
@@ -69,12 +69,12 @@ def request_from(
         precision=Precision(answers["precision"]),
         dataset=dataset_profile(answers["dataset"]),
         cloud=answers["cloud"],
-        region=catalog.region(answers["region"] or DEFAULT_REGION[answers["cloud"]]),
+        region=answers["region"] or DEFAULT_REGION[answers["cloud"]],
         market=Market(answers["market"]),
-        gpus=tuple(catalog.gpu_name(name) for name in gpus),
+        gpus=gpus,
         min_gpu_memory_mib=min_gpu_memory_mib,
         max_usd_per_hour=answers.get("max_price"),
-        disk=disks.parse_disk(disk) if disk else None,
+        disk=catalog.disks.parse(disk) if disk else None,
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
     )

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from advisor.catalog import Catalog, Rejection, disks, resources_of
-from advisor.catalog.support import check
+from advisor.catalog import Catalog, Rejection, check, resources_of
 from advisor.domain import (
     Candidate,
     Disk,
@@ -21,6 +20,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
+from advisor.errors import UsageError
 from advisor.units import format_mib
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
@@ -111,15 +111,18 @@ def predicted(
         )
 
 
-def disks_for(request: Request, instance: InstanceType) -> tuple[Disk, ...]:
-    """The disk that was asked for, or those worth a look on this instance, cheapest first."""
+def disks_for(request: Request, catalog: Catalog, instance: InstanceType) -> tuple[Disk, ...]:
+    """The disk that was asked for, or those worth a look on this instance, cheapest first.
+
+    Empty where no disk with a known price holds the data set; `UsageError` where the disk that
+    was asked for is not to be had on this instance.
+    """
     dataset_gib = request.dataset.total_mib / 1024
     if request.disk is None:
-        return tuple(disks.candidate_disks(instance, dataset_gib))
+        return tuple(catalog.disks.candidate_disks(instance, dataset_gib, request.region))
     disk_type, size_gib = request.disk
-    return (
-        disks.attach(instance, disk_type, size_gib or disks.fitting_size(disk_type, dataset_gib)),
-    )
+    size_gib = size_gib or catalog.disks.fitting_size(disk_type, dataset_gib)
+    return (catalog.disks.attach(instance, disk_type, size_gib, request.region),)
 
 
 def _gpu_memory_mib(model: PerformanceModel, workload: Workload) -> float:
@@ -135,7 +138,12 @@ def _judge(
 ) -> Runnable | Rejected:
     instance = offer.instance
     gpu = catalog.gpu_of(instance)
-    verdict = check(instance, gpu, needs_gpu=request.task is not Task.PREPROCESSING)
+    verdict = check(
+        instance,
+        gpu,
+        needs_gpu=request.task is not Task.PREPROCESSING,
+        offered=catalog.is_offered(instance.name, offer.region),
+    )
     if isinstance(verdict, Rejection):
         return _rejected(offer, verdict.reason, verdict.detail)
     fitting = [w for w, mib in gpu_memory.items() if gpu is None or mib <= gpu.memory_mib]
@@ -144,9 +152,12 @@ def _judge(
         needed = format_mib(min(gpu_memory.values()))
         have = format_mib(gpu.memory_mib)
         return _rejected(offer, "gpu_memory", f"needs {needed} of GPU memory, has {have}")
-    attached = disks_for(request, instance)
+    try:
+        attached = disks_for(request, catalog, instance)
+    except UsageError as error:
+        return _rejected(offer, "no_disk", str(error))
     if not attached:
-        return _rejected(offer, "no_disk", "no disk of this instance holds the data set")
+        return _rejected(offer, "no_disk", "no disk with a known price holds the data set")
     resources = resources_of(catalog, instance, attached[0])
     hosted = [w for w in fitting if model.host_memory_mib(w, resources) <= instance.memory_mib]
     if not hosted:

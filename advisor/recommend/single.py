@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from advisor.catalog import Catalog, Rejection, resources_of
-from advisor.catalog.support import check
-from advisor.domain import Disk, InstanceType, Prediction, Price, Request, Task, Workload
+from advisor.catalog import Catalog, Rejection, check, resources_of
+from advisor.domain import Disk, Gpu, InstanceType, Prediction, Price, Request, Task, Workload
 from advisor.errors import UsageError
 from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
 from advisor.units import format_mib
@@ -39,13 +38,13 @@ def predict_instance(
     verdict = check(instance, gpu, needs_gpu=request.task is not Task.PREPROCESSING)
     if isinstance(verdict, Rejection) and verdict.reason != "not_offered":
         raise UsageError(f"{name} cannot run this: {verdict.detail}")
-    workloads = [w for w in workloads_of(request) if _fits(model, w, gpu and gpu.memory_mib)]
+    workloads = [w for w in workloads_of(request) if _fits(model, w, gpu)]
     if not workloads:
         needed = format_mib(model.gpu_memory_mib(workloads_of(request)[0]))
         raise UsageError(f"{name} cannot run this: it needs {needed} of GPU memory")
     options = [
         (disk, workload, resources_of(catalog, instance, disk))
-        for disk in disks_for(request, instance)
+        for disk in disks_for(request, catalog, instance)
         for workload in workloads
     ]
     predictions = model.predict(
@@ -68,7 +67,7 @@ def predict_instance(
     )
 
 
-def _fits(model: PerformanceModel, workload: Workload, gpu_memory_mib: int | None) -> bool:
-    if workload.task is Task.PREPROCESSING or gpu_memory_mib is None:
+def _fits(model: PerformanceModel, workload: Workload, gpu: Gpu | None) -> bool:
+    if workload.task is Task.PREPROCESSING or gpu is None:
         return True
-    return model.gpu_memory_mib(workload) <= gpu_memory_mib
+    return model.gpu_memory_mib(workload) <= gpu.memory_mib
