@@ -15,8 +15,8 @@ SHOWN_REJECTED = 3
 
 PROVENANCE = {
     "measured": "Measured rate",
-    "published": "Rate from published measurements of this GPU",
-    "modelled": "Modelled rate (this network was not measured on this GPU)",
+    "published": "Published rate of this GPU",
+    "modelled": "Modelled rate, not measured",
 }
 
 

@@ -1,0 +1,101 @@
+"""The same answer in every format: same numbers, same bytes each time, one screen of text.
+
+Golden files stand in tests/golden; ADVISOR_WRITE_GOLDEN=1 writes them anew, for review.
+"""
+
+import csv
+import io
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from advisor.report.document import Sources, recommendation_document, risk
+from advisor.report.tables import recommendation_csv, recommendation_markdown
+from advisor.report.text import recommendation_text
+from tests.builders import candidate, prediction, recommendation, rejected
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
+SOURCES = Sources(
+    model_id="0123456789abcdef",
+    trained_on="24 trials",
+    error_percent=6.5,
+    catalog_as_of="2026-07-20",
+    catalog_sources=("a price list",),
+)
+
+
+def document(**changes):
+    return recommendation_document(recommendation(**changes), SOURCES)
+
+
+def text(**changes):
+    return recommendation_text(recommendation(**changes), SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("recommendation.txt", text() + "\n"),
+        ("recommendation.json", json.dumps(document(), indent=2) + "\n"),
+        ("recommendation.csv", recommendation_csv(document())),
+        ("recommendation.md", recommendation_markdown(document())),
+    ],
+)
+def test_a_format_changes_only_when_we_mean_it(name, content):
+    golden = GOLDEN / name
+    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(content)
+    assert content == golden.read_text()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"ranked": (), "nearest": candidate()}, {"ranked": (), "nearest": None, "rejected": ()}],
+)
+def test_the_document_keeps_its_schema(changes):
+    jsonschema.validate(document(**changes), SCHEMA)
+
+
+def test_text_fits_one_screen_whatever_the_answer_holds():
+    many = tuple(candidate(f"x{i}.48xlarge-with-a-long-name") for i in range(40))
+    reasons = tuple(rejected(f"t{i}.xlarge", 0.1, detail="because " * 40) for i in range(60))
+    full = text(
+        ranked=many, rejected=reasons, assumptions=("assumed",) * 60, warnings=("mind it",) * 60
+    )
+    lines = full.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 100
+
+
+def test_all_rejected_are_listed_when_asked_for():
+    reasons = tuple(rejected(f"t{i}.xlarge", 90.0) for i in range(60))
+    said = recommendation_text(recommendation(rejected=reasons), SOURCES, all_rejected=True)
+    assert all(f"t{i}.xlarge" in said for i in range(60))
+
+
+def test_csv_loses_nothing():
+    rows = list(csv.DictReader(io.StringIO(recommendation_csv(document()))))
+    first = document()["recommendation"]
+    assert float(rows[0]["throughput_median"]) == first["predicted"]["throughput"]["median"]
+    assert float(rows[0]["total_usd_per_hour"]) == first["price"]["total_usd_per_hour"]
+    assert [row["instance_type"] for row in rows] == ["g4dn.xlarge", "g6.xlarge"]
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (prediction(lower=90, median=100, upper=110), "low"),
+        (prediction(lower=90, median=100, upper=110, extrapolation=("far",)), "medium"),
+        (prediction(lower=60, median=100, upper=150), "medium"),
+        (prediction(lower=40, median=100, upper=200), "high"),
+        (prediction(lower=90, median=100, upper=110, calibrated=False), "high"),
+    ],
+)
+def test_risk_grows_with_the_interval_and_with_guessing(one, expected):
+    assert risk(one) == expected

@@ -1,0 +1,101 @@
+"""Records with defaults: a test shows only what matters to it."""
+
+from datetime import date
+
+from advisor.domain import (
+    Candidate,
+    Cpu,
+    Disk,
+    DiskRate,
+    InstanceType,
+    Market,
+    Offer,
+    Prediction,
+    Price,
+    Provenance,
+    Recommendation,
+    Rejected,
+    Request,
+    Spec,
+    Stage,
+    Task,
+    Workload,
+)
+
+PRICED = date(2026, 7, 20)
+
+
+def instance(name="g4dn.xlarge", **changes):
+    values = {
+        "cloud": "aws",
+        "name": name,
+        "vcpus": 4,
+        "physical_cores": 2,
+        "memory_mib": 16384,
+        "cpu": Cpu(model="Xeon", architecture="x86_64"),
+        "gpu_name": "T4",
+        "gpu_vendor": "NVIDIA",
+        "gpu_count": 1,
+        "gpu_memory_mib": 15360,
+        "as_of": PRICED,
+        "source": "a table",
+    }
+    return InstanceType(**{**values, **changes})
+
+
+def price(usd_per_hour=0.526, source="a price list"):
+    return Price(usd_per_hour=usd_per_hour, kind="on-demand", as_of=PRICED, source=source)
+
+
+def prediction(lower=505.0, median=612.3, upper=741.0, **changes):
+    rates = {Stage.ACCELERATOR: 1980.0, Stage.HOST: 640.0, Stage.STORAGE: 1190.0}
+    values = {
+        "lower": lower,
+        "median": median,
+        "upper": upper,
+        "confidence": 0.9,
+        "stage_rates": rates,
+        "bottleneck": Stage.HOST,
+        "provenance": Provenance.MODELLED,
+    }
+    return Prediction(**{**values, **changes})
+
+
+def candidate(name="g4dn.xlarge", usd_per_hour=0.526, batch_size=32, **changes):
+    disk = Disk(
+        rate=DiskRate(type="gp3", read_mib_per_second=125.0, read_iops=3000.0),
+        size_gib=158,
+        binding_limit="volume",
+        price=price(0.0173, "a disk price list"),
+    )
+    offer = Offer(
+        instance=instance(name),
+        region="us-east-1",
+        market=Market.ON_DEMAND,
+        price=price(usd_per_hour),
+    )
+    return Candidate(
+        spec=Spec(offer=offer, disk=disk),
+        workload=Workload(network="googlenet", task=Task.INFERENCE, batch_size=batch_size),
+        prediction=changes.pop("prediction", prediction()),
+        **changes,
+    )
+
+
+def rejected(instance_type="g4ad.xlarge", usd_per_hour=0.379, **changes):
+    values = {"reason": "unsupported", "detail": "no maintained PyTorch build runs on its AMD card"}
+    return Rejected(instance_type=instance_type, usd_per_hour=usd_per_hour, **{**values, **changes})
+
+
+def recommendation(**changes):
+    values = {
+        "request": Request(network="googlenet", task=Task.INFERENCE, target_throughput=500.0),
+        "ranked": (candidate(), candidate("g6.xlarge", 0.8048, note="mind the gap")),
+        "nearest": None,
+        "rejected": (rejected(), rejected("p2.xlarge", None, reason="no_price", detail="unknown")),
+        "offers_considered": 61,
+        "assumptions": ("imagenet", "PyTorch eager, fp32"),
+        "warnings": ("the instance price is 124 days old (2026-07-20)",),
+        "today": date(2026, 11, 21),
+    }
+    return Recommendation(**{**values, **changes})
