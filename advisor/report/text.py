@@ -32,7 +32,7 @@ def recommendation_text(
     lines += _rejections(answer, chosen, all_rejected)
     lines += _wrapped("Assumed", answer.assumptions, 2)
     lines += _wrapped("Warning", answer.warnings, 3)
-    return "\n".join(lines)
+    return "\n".join(map(_clip, lines))
 
 
 def table(
@@ -127,7 +127,7 @@ def _rejections(answer: Recommendation, chosen: Candidate | None, everything: bo
     if not shown:
         return []
     title = "Rejected" if everything else f"Cheaper, but ({len(cheaper)} in all)"
-    return ["", title, *(_clip(_rejection(one)) for one in shown)]
+    return ["", title, *map(_rejection, shown)]
 
 
 def _most_telling(cheaper: Sequence[Rejected]) -> list[Rejected]:
