@@ -108,9 +108,7 @@ class Catalog:
     def price(self, name: str, region: str, market: Market = Market.ON_DEMAND) -> Price | None:
         """What a type costs in a region; None where that is not known."""
         cloud = self._clouds[self.instance(name).cloud]
-        if region not in cloud.prices.regions:
-            return None
-        return next((one.price for one in cloud.prices.scan({name}, region, market)), None)
+        return cloud.prices.price(name, region, market)
 
     def offers(self, query: OfferQuery) -> list[Offer]:
         """Priced offers that match, in the bundle's order.

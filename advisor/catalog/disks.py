@@ -30,7 +30,7 @@ LOCAL_IO_KIB = 4
 _VARIANTS: tuple[tuple[str, float | None, float | None], ...] = (
     ("st1", None, None),
     ("gp3", None, None),
-    ("gp3", 3000, 250),
+    ("gp3", None, 250),
     ("gp3", 4000, 500),
     ("gp3", 8000, 1000),
     ("gp3", 16000, 2000),
@@ -91,7 +91,7 @@ class DiskCatalog:
     ) -> Price:
         """What a volume costs by the hour; `NoOfferError` where no price is known."""
         rule = self._rule(disk_type)
-        rule.require_size(size_gib)
+        rule.rate(size_gib, iops, mib_per_second)
         row = self._prices.get((region, disk_type))
         if row is None:
             where = ", ".join(sorted(r for r, t in self._prices if t == disk_type))

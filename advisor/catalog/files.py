@@ -83,6 +83,7 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
         raise DataError(f"the catalogue's {path} has format {schema}, not {SCHEMA}; {_WAY_OUT}")
     try:
         complete = all(entry["sha256"] for entry in manifest["files"].values())
+        complete = complete and bool(manifest["clouds"] and manifest["snapshot"])
         complete = complete and all(part["as_of"] for part in manifest["parts"].values())
     except (KeyError, TypeError, AttributeError):
         complete = False

@@ -1,0 +1,12 @@
+"""One catalogue for all tests of this folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.catalog import load_catalog
+
+
+@pytest.fixture(scope="session")
+def catalog():
+    return load_catalog()

@@ -1,0 +1,117 @@
+"""The catalogue as the rest of the product asks it."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from advisor.catalog import OfferQuery, resources_of
+from advisor.domain import Market
+from advisor.errors import NoOfferError, UsageError
+
+EAST = "us-east-1"
+
+
+def test_date_and_sources_are_told(catalog):
+    """The date is the prices'; every part names origin and licence."""
+    assert catalog.as_of == date(2026, 7, 20)
+    assert any("karpenter" in line and "2026-07-20" in line for line in catalog.sources)
+    assert any("CC BY-SA 4.0" in line for line in catalog.sources)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"region": "us-esat-1"}, "did you mean.*us-east-1"),
+        ({"gpus": ("RTX 9999",)}, "unknown GPU"),
+        ({"cloud": "azur"}, "it has: aws"),
+        ({"instances": ("g4dn.xlrge",)}, "did you mean.*g4dn.xlarge"),
+    ],
+)
+def test_misspelt_names_are_usage_errors(catalog, query, words):
+    """Near names are told."""
+    with pytest.raises(UsageError, match=words):
+        catalog.offers(OfferQuery(**query))
+
+
+def test_a_known_region_without_prices_is_told_apart(catalog):
+    """Not misspelt: the regions with prices are named."""
+    with pytest.raises(NoOfferError, match=r"eu-west-1.*regions with prices: us-east-1"):
+        catalog.offers(OfferQuery(region="eu-west-1"))
+
+
+def test_a_gpu_that_no_type_has_finds_nothing(catalog):
+    """A known card that AWS does not sell is no spelling mistake."""
+    assert catalog.offers(OfferQuery(gpus=("RTX 3090",))) == []
+
+
+def test_offers_have_a_price_and_retired_types_are_among_them(catalog):
+    """So that p2.xlarge can be rejected by name, however cheap it is listed."""
+    found = catalog.offers(OfferQuery(region=EAST, gpus=("K80",)))
+    assert {offer.instance.name for offer in found} == {"p2.xlarge", "p2.8xlarge", "p2.16xlarge"}
+    assert all(offer.price.usd_per_hour > 0 and not offer.instance.current for offer in found)
+
+
+def test_types_without_a_price_are_listed_apart(catalog):
+    """Offered in us-east-1, and the price list does not have them: the Macs."""
+    missing = catalog.unpriced(OfferQuery(region=EAST))
+    assert {one.reason for one in missing} == {"no_price"}
+    assert all(one.instance_type.startswith("mac") for one in missing)
+    assert len(missing) == 9
+    assert catalog.unpriced(OfferQuery(region=EAST, accelerated=True, max_usd_per_hour=0.1)) == []
+
+
+def test_prices_are_found_by_type_region_and_market(catalog):
+    """None where a price is not known, and an error where the type is not."""
+    assert catalog.price("g4dn.xlarge", EAST).usd_per_hour == 0.526
+    assert catalog.price("g4dn.xlarge", EAST, Market.SPOT) is None
+    assert catalog.price("g4dn.xlarge", "eu-west-1") is None
+    assert catalog.price("g4dn.xlarge", "source") is None
+    assert catalog.price("mac1.metal", EAST) is None
+    with pytest.raises(UsageError, match="unknown instance type"):
+        catalog.price("nope", EAST)
+
+
+def test_regions(catalog):
+    """Offered and priced are two things."""
+    assert catalog.regions() == (EAST,)
+    assert len(catalog.known_regions()) == 30
+    assert catalog.is_offered("g4dn.xlarge", "eu-west-1")
+    assert not catalog.is_offered("p2.xlarge", EAST)
+    assert EAST in catalog.regions_of("g6.xlarge")
+    assert catalog.regions_of("p2.xlarge") == ()
+
+
+def test_resources_are_the_instances_own(catalog):
+    """One GPU with its usable memory, physical cores, and the effective disk rate."""
+    (offer,) = catalog.offers(OfferQuery(region=EAST, instances=("g4dn.12xlarge",)))
+    disk = catalog.disks.attach(offer.instance, "gp3", 200, EAST)
+    got = resources_of(catalog, offer, disk)
+    assert (got.vcpus, got.physical_cores, got.memory_mib) == (48, 24, 196608)
+    assert (got.gpu.name, got.gpu.memory_mib) == ("T4", 15360)
+    assert got.disk == disk.rate
+    assert got.host_to_gpu_gb_per_second == 6.27
+    assert got.cpu.model == "Intel Xeon Platinum 8259CL"
+    assert resources_of(catalog, offer.instance, disk) == got
+
+
+def test_a_cpu_type_has_no_gpu(catalog):
+    """Preprocessing runs there."""
+    instance = catalog.instance("m5.large")
+    disk = catalog.disks.attach(instance, "gp3", 200, EAST)
+    assert resources_of(catalog, instance, disk).gpu is None
+    assert instance.cpu.single_thread_score > 1000
+
+
+def test_two_cards_under_one_ec2_name_are_told_apart(catalog):
+    """EC2 calls both A100 and both V100; their memory says which."""
+    names = ("p4d.24xlarge", "p4de.24xlarge", "p3.2xlarge", "p3dn.24xlarge")
+    assert [catalog.instance(name).gpu_name for name in names] == [
+        "A100-SXM4-40GB",
+        "A100-SXM4-80GB",
+        "V100-SXM2-16GB",
+        "V100-SXM2-32GB",
+    ]
+    offers = catalog.offers(OfferQuery(region=EAST, gpus=("A100",)))
+    assert {offer.instance.name for offer in offers} == {"p4d.24xlarge", "p4de.24xlarge"}

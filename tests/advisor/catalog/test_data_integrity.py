@@ -1,0 +1,167 @@
+"""The bundled data itself: what a wrong row would break."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from datetime import date
+
+import pytest
+
+from advisor.catalog import OfferQuery, Supported, check
+from advisor.catalog.files import DATA_FOLDER, MANIFEST
+from advisor.domain import Market
+
+
+@pytest.fixture(scope="module")
+def manifest():
+    return json.loads((DATA_FOLDER / MANIFEST).read_text())
+
+
+@pytest.fixture(scope="module")
+def instances(catalog):
+    return catalog.instances()
+
+
+@pytest.fixture(scope="module")
+def offers(catalog):
+    return catalog.offers(OfferQuery(cloud="any"))
+
+
+def test_every_aws_type_is_there_once(instances):
+    """All 1,395 types, the 22 retired ones marked."""
+    names = [one.name for one in instances]
+    assert len(names) == len(set(names)) == 1395
+    assert sum(not one.current for one in instances) == 22
+
+
+def test_prices_are_above_zero_and_unique(offers):
+    """No free offers, and one price for a type, region and market."""
+    assert all(offer.price.usd_per_hour > 0 for offer in offers)
+    keys = Counter((o.instance.name, o.region, o.market) for o in offers)
+    assert not [key for key, count in keys.items() if count > 1]
+
+
+def test_known_prices_are_those_of_the_source(catalog):
+    """Three prices that anyone can look up in the price list of 2026-07-20."""
+    known = {"g4dn.xlarge": 0.526, "g6.xlarge": 0.8048, "p4d.24xlarge": 21.957642}
+    for name, usd in known.items():
+        price = catalog.price(name, "us-east-1")
+        assert (price.usd_per_hour, price.as_of) == (usd, date(2026, 7, 20))
+
+
+def test_every_fact_has_a_source_and_a_date_within_the_snapshot(manifest, instances, offers):
+    """Nothing is undated, and nothing is newer than the snapshot says it is."""
+    snapshot = date.fromisoformat(manifest["snapshot"])
+    dated = [*instances, *(offer.price for offer in offers)]
+    assert all(one.source and date(2020, 1, 1) < one.as_of <= snapshot for one in dated)
+    parts = manifest["parts"].values()
+    assert all(part["source"] and part["licence"] for part in parts)
+    assert all(date.fromisoformat(part["as_of"]) <= snapshot for part in parts)
+
+
+def test_hardware_is_plausible(instances):
+    """vCPUs are one or two threads of a core; bursts are not below baselines."""
+    for one in instances:
+        assert one.vcpus in (one.physical_cores, 2 * one.physical_cores), one.name
+        assert (one.ebs_burst_mib_per_second or 0) >= (one.ebs_baseline_mib_per_second or 0)
+        assert one.cpu.architecture in ("x86_64", "arm64", "arm64_mac", "x86_64_mac")
+
+
+def test_gpu_facts_agree_between_type_and_sheet(catalog, instances):
+    """Vendor is the same, and usable memory is within 10 % of the data sheet's share."""
+    with_sheet = [one for one in instances if catalog.gpu_of(one)]
+    assert len(with_sheet) > 60
+    for one in with_sheet:
+        sheet = catalog.gpus[one.gpu_name]
+        assert sheet.vendor == one.gpu_vendor, one.name
+        share = sheet.memory_mib * one.gpu_fraction
+        assert one.gpu_memory_mib == pytest.approx(share, rel=0.1), one.name
+
+
+def test_only_gpus_without_facts_lack_a_sheet(catalog, instances):
+    """A new GPU name must be mapped, or listed here as known to be without a data sheet."""
+    names = {one.gpu_name for one in instances if one.gpu_name and not catalog.gpu_of(one)}
+    assert names == {"B300", "Gaudi HL-205", "K520", "RTX PRO 4500", "RTX PRO Server 6000"}
+
+
+def test_measured_memory_replaces_the_nominal_one(catalog):
+    """A T4 shows 15,360 MiB of its 16 GiB; a type nobody measured keeps the nominal size."""
+    assert catalog.instance("g4dn.xlarge").gpu_memory_mib == 15360
+    assert catalog.gpu_of(catalog.instance("g4dn.xlarge")).memory_mib == 15360
+    assert catalog.gpus["T4"].memory_mib == 16384
+    assert catalog.instance("p5.48xlarge").gpu_memory_mib == 81920
+
+
+def test_ebs_bandwidth_is_decimal_megabits_in_mebibytes(catalog):
+    """g5.xlarge: 700 Mbps, which AWS also writes as 87.5 MB/s, is 83.4 MiB/s; burst 3,500 Mbps."""
+    g5 = catalog.instance("g5.xlarge")
+    assert g5.ebs_baseline_mib_per_second == pytest.approx(87.5e6 / 2**20)
+    assert g5.ebs_burst_mib_per_second == pytest.approx(437.5e6 / 2**20)
+
+
+def test_second_threads_yield_nothing_where_a_vcpu_is_a_core(instances):
+    """Graviton and the like: cores equal vCPUs, so there is no second thread."""
+    whole = [one for one in instances if one.vcpus == one.physical_cores]
+    assert whole
+    assert all(one.cpu.second_thread_yield == 0 for one in whole)
+
+
+def test_known_second_thread_yields(catalog):
+    """Cascade Lake gains about a third from its second threads, Broadwell about a sixth."""
+    gains = {"g4dn.xlarge": 0.32, "p3.2xlarge": 0.17, "g5.xlarge": 0.0, "g6.xlarge": 0.0}
+    for name, gain in gains.items():
+        assert catalog.instance(name).cpu.second_thread_yield == pytest.approx(gain, abs=0.02)
+
+
+def test_copy_rates_are_those_that_were_measured(catalog):
+    """Host to GPU: PCIe 3 on g4dn, PCIe 4 on g5; unknown where nobody measured it."""
+    assert catalog.instance("g4dn.xlarge").host_to_gpu_gb_per_second == 6.27
+    assert catalog.instance("g5.xlarge").host_to_gpu_gb_per_second == 13.47
+    assert catalog.instance("p5.48xlarge").host_to_gpu_gb_per_second is None
+
+
+def test_the_cheapest_gpu_types_that_can_run_are_nvidia_and_current(catalog):
+    """AMD, arm64 T4G, fractions and retired types are cheaper than g4dn.xlarge and cannot run."""
+    offers = catalog.offers(
+        OfferQuery(region="us-east-1", market=Market.ON_DEMAND, accelerated=True)
+    )
+    able = [
+        offer
+        for offer in offers
+        if isinstance(
+            check(offer.instance, catalog.gpu_of(offer.instance), needs_gpu=True), Supported
+        )
+    ]
+    assert len(able) >= 35
+    assert min(able, key=lambda o: o.price.usd_per_hour).instance.name == "g4dn.xlarge"
+    assert {o.instance.gpu_vendor for o in able} == {"NVIDIA"}
+    assert all(catalog.is_offered(o.instance.name, o.region) for o in able)
+
+
+def test_files_are_those_of_the_manifest(manifest):
+    """Every listed file is there with its digest and row count, and no other CSV ships."""
+    for path, facts in manifest["files"].items():
+        content = (DATA_FOLDER / path).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == facts["sha256"]
+        assert len(content.splitlines()) == facts["rows"] + 1
+    shipped = {
+        f"{folder}/{file.name}"
+        for folder in ("catalog", "sparecores")
+        for file in (DATA_FOLDER / folder).glob("*.csv")
+    }
+    assert shipped == set(manifest["files"])
+
+
+def test_the_bundle_is_small():
+    """At most 1.5 MB, manifest and licences included."""
+    folders = (DATA_FOLDER / "catalog", DATA_FOLDER / "sparecores")
+    assert sum(file.stat().st_size for folder in folders for file in folder.iterdir()) <= 1.5e6
+
+
+def test_share_alike_data_carries_its_licence():
+    """The CC BY-SA files are apart, with attribution beside them."""
+    text = (DATA_FOLDER / "sparecores" / "README.md").read_text()
+    assert "CC-BY-SA-4.0" in text
+    assert "SpareCores" in text

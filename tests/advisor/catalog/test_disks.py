@@ -1,0 +1,187 @@
+"""Disks on instances: effective rate, price, parsing, and which are worth a look."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.errors import NoOfferError, UsageError
+from tests.advisor.catalog.builders import make_cpu_instance, make_instance
+
+DISKS = load_catalog().disks
+EAST = "us-east-1"
+
+
+@pytest.mark.parametrize(
+    ("disk_type", "size", "asked", "month"),
+    [
+        ("gp2", 100, {}, 10.0),
+        ("gp3", 500, {}, 40.0),
+        ("gp3", 500, {"iops": 3000}, 40.0),
+        ("gp3", 500, {"iops": 5000}, 50.0),
+        ("gp3", 500, {"mib_per_second": 225}, 44.096),
+        ("gp3", 500, {"iops": 4000, "mib_per_second": 1000}, 40 + 5 + 875 * 0.04096),
+        ("io1", 100, {"iops": 1000}, 77.5),
+        ("io1", 100, {}, 12.5 + 3000 * 0.065),
+        ("io2", 100, {"iops": 32000}, 12.5 + 2080),
+        ("io2", 100, {"iops": 64000}, 12.5 + 2080 + 1456),
+        ("io2", 100, {"iops": 64001}, 12.5 + 2080 + 1456 + 0.032),
+        ("st1", 1000, {}, 45.0),
+        ("sc1", 1000, {}, 15.0),
+    ],
+)
+def test_price_of_a_volume(disk_type, size, asked, month):
+    """Monthly list price over 730 hours, dated as the price list is."""
+    price = DISKS.volume_price(disk_type, size, EAST, **asked)
+    assert price.usd_per_hour == pytest.approx(month / 730)
+    assert price.as_of.isoformat() == "2022-02-06"
+
+
+def test_a_volume_without_a_known_price_is_no_offer():
+    """io2's IOPS prices are known for one region only: elsewhere it is missing, never free."""
+    with pytest.raises(NoOfferError, match="no price of io2 in eu-west-1"):
+        DISKS.volume_price("io2", 100, "eu-west-1")
+    assert DISKS.volume_price("gp3", 100, "eu-west-1").usd_per_hour > 0
+
+
+def test_the_instance_binds_a_fast_volume():
+    """g5.xlarge keeps 83 MiB/s whatever is attached; the volume's own 125 are not reached."""
+    g5 = load_catalog().instance("g5.xlarge")
+    disk = DISKS.attach(g5, "gp3", 500, EAST)
+    assert disk.rate.read_mib_per_second == pytest.approx(83.45, abs=0.01)
+    assert (disk.rate.read_iops, disk.binding_limit) == (3000, "instance")
+
+
+def test_the_volume_binds_on_a_large_instance():
+    """A slow volume stays slow on a machine with a wide pipe."""
+    disk = DISKS.attach(load_catalog().instance("p5.48xlarge"), "st1", 500, EAST)
+    assert disk.binding_limit == "volume"
+    assert disk.rate.read_mib_per_second == pytest.approx(500 * 40 / 1024)
+
+
+@given(
+    st.sampled_from(sorted(DISKS.rules)),
+    st.floats(125, 16384),
+    st.floats(1, 10000),
+    st.floats(50, 400000),
+)
+def test_effective_rates_never_exceed_either_limit(disk_type, size, limit, iops_limit):
+    """The lower of volume and instance, for throughput and IOPS alike."""
+    instance = make_instance(ebs_baseline_mib_per_second=limit, ebs_baseline_iops=iops_limit)
+    volume = DISKS.volume_rate(disk_type, size)
+    disk = DISKS.attach(instance, disk_type, size, EAST)
+    assert disk.rate.read_mib_per_second == min(volume.read_mib_per_second, limit)
+    assert disk.rate.read_iops == min(volume.read_iops, iops_limit)
+    assert (disk.binding_limit == "instance") == (limit < volume.read_mib_per_second)
+
+
+def test_local_disks_cost_nothing_more_and_read_at_their_floor():
+    """g4dn.xlarge: 42,500 random reads of 4 KiB a second, so at least 166 MiB/s."""
+    disk = DISKS.attach(load_catalog().instance("g4dn.xlarge"), "instance_store", 100, EAST)
+    assert (disk.usd_per_hour, disk.rate.read_iops) == (0.0, 42500)
+    assert disk.rate.read_mib_per_second == pytest.approx(42500 * 4 / 1024)
+    assert disk.size_gib == pytest.approx(125e9 / 2**30)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "words"),
+    [
+        ("p3.2xlarge", 100, "no local disk"),
+        ("g6.xlarge", 100, "not known"),
+        ("g4dn.xlarge", 117, "has 116GiB"),
+        ("g4dn.xlarge", math.nan, "has 116GiB"),
+    ],
+)
+def test_local_disks_that_are_not_there_are_refused(name, size, words):
+    """Absent, of unknown speed, or too small: each says so."""
+    with pytest.raises(UsageError, match=words):
+        DISKS.attach(load_catalog().instance(name), "instance_store", size, EAST)
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("gp3:500GiB", ("gp3", 500.0)),
+        (" GP3 : 1TiB ", ("gp3", 1024.0)),
+        ("io2", ("io2", None)),
+        ("instance_store", ("instance_store", None)),
+    ],
+)
+def test_disks_are_parsed(text, parsed):
+    """Type and size, or the type alone."""
+    assert DISKS.parse(text) == parsed
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("gp4:500GiB", "did you mean gp3 or gp2"),
+        ("standard:5GiB", "unknown disk type"),
+        ("gp3:500", "not a size"),
+        ("gp3:", "not a size"),
+        ("gp3:-5GiB", "not a size"),
+        ("st1:100GiB", "125GiB to 16384GiB"),
+        ("", "unknown disk type"),
+    ],
+)
+def test_wrong_disks_are_refused(text, words):
+    """Near names, units and ranges are told."""
+    with pytest.raises(UsageError, match=words):
+        DISKS.parse(text)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_disk_or_a_usage_error(text):
+    """Nothing else escapes the parser."""
+    try:
+        disk_type, size = DISKS.parse(text)
+    except UsageError:
+        return
+    assert disk_type in DISKS.types
+    assert size is None or size > 0
+
+
+@pytest.mark.parametrize("name", ["g4dn.xlarge", "g5.12xlarge", "g6.8xlarge", "p5.48xlarge"])
+@pytest.mark.parametrize("dataset", [0.2, 20, 131, 3000])
+def test_candidates_hold_the_data_set_and_are_worth_their_price(name, dataset):
+    """Room for the data and 20 % more, cheapest first, none that a cheaper network disk equals."""
+    found = DISKS.candidate_disks(load_catalog().instance(name), dataset, EAST)
+    assert found
+    assert all(disk.size_gib >= dataset * 1.2 for disk in found)
+    prices = [disk.usd_per_hour for disk in found]
+    assert prices == sorted(prices)
+    network = [disk for disk in found if disk.price]
+    for cheap, dear in itertools.pairwise(network):
+        better_rate = dear.rate.read_mib_per_second > cheap.rate.read_mib_per_second
+        assert better_rate or dear.rate.read_iops > cheap.rate.read_iops
+
+
+def test_candidates_include_local_disks_only_where_they_are_large_enough():
+    """g4dn.xlarge holds 90 GiB with headroom locally, not 131."""
+    small, large = (
+        DISKS.candidate_disks(load_catalog().instance("g4dn.xlarge"), gib, EAST)
+        for gib in (90, 131)
+    )
+    assert small[0].rate.type == "instance_store"
+    assert "instance_store" not in {disk.rate.type for disk in large}
+
+
+def test_no_candidate_where_nothing_is_large_or_priced():
+    """A data set beyond 64 TiB, or a region without disk prices, has no disk."""
+    instance = make_cpu_instance()
+    assert DISKS.candidate_disks(instance, 60000, EAST) == []
+    assert DISKS.candidate_disks(instance, 10, "mars-north-1") == []
+
+
+def test_fitting_size_keeps_headroom_and_the_smallest_size_sold():
+    """Whole GiB with 20 % to spare; st1 starts at 125 GiB; too much is refused."""
+    assert DISKS.fitting_size("gp3", 131) == 158
+    assert DISKS.fitting_size("st1", 10) == 125
+    assert DISKS.fitting_size("instance_store", 0.1) == 1
+    with pytest.raises(UsageError, match="16384GiB"):
+        DISKS.fitting_size("st1", 20000)

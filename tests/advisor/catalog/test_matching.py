@@ -1,0 +1,116 @@
+"""The one predicate over offers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.catalog import OfferQuery, load_catalog, matches
+from advisor.catalog.matching import is_gpu
+from advisor.domain import Market
+from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer
+
+
+@pytest.mark.parametrize(
+    ("query", "hit"),
+    [
+        ({}, True),
+        ({"cloud": "aws"}, True),
+        ({"cloud": "any"}, True),
+        ({"cloud": "gcp"}, False),
+        ({"region": "us-east-1"}, True),
+        ({"region": "us-east-2"}, False),
+        ({"market": Market.SPOT}, False),
+        ({"gpus": ("t4",)}, True),
+        ({"gpus": ("L4", "T4")}, True),
+        ({"gpus": ("L4",)}, False),
+        ({"min_gpu_memory_mib": 15360}, True),
+        ({"min_gpu_memory_mib": 15361}, False),
+        ({"max_usd_per_hour": 0.5}, True),
+        ({"max_usd_per_hour": 0.499}, False),
+        ({"instances": ("g9.xlarge",)}, True),
+        ({"instances": ("g9.2xlarge",)}, False),
+        ({"accelerated": True}, True),
+        ({"accelerated": False}, False),
+    ],
+)
+def test_each_term_decides_alone(query, hit):
+    """An on-demand T4 in us-east-1 at $0.50."""
+    assert matches(make_offer(), OfferQuery(**query)) is hit
+
+
+def test_other_accelerators_count_as_accelerated():
+    """An Inferentia type is looked at, so that it can be rejected by name; a CPU type is not."""
+    query = OfferQuery(accelerated=True)
+    assert matches(make_offer(make_cpu_instance(accelerator="AWS Inferentia2")), query)
+    assert not matches(make_offer(make_cpu_instance()), query)
+    assert not matches(make_offer(make_cpu_instance()), OfferQuery(min_gpu_memory_mib=1))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "asked", "same"),
+    [
+        ("A100-SXM4-80GB", "A100", True),
+        ("A100-SXM4-80GB", "a100-sxm4-80gb", True),
+        ("A100-SXM4-80GB", "A100-SXM4-40GB", False),
+        ("A10G", "A10", False),
+        ("T4G", "T4", False),
+        ("L40S", "L4", False),
+        (None, "T4", False),
+    ],
+)
+def test_gpu_names_match_whole_words(gpu, asked, same):
+    """A shorter name means all its variants, and never a different card."""
+    assert is_gpu(gpu, asked) is same
+
+
+queries = st.builds(
+    OfferQuery,
+    region=st.sampled_from([None, "us-east-1"]),
+    market=st.sampled_from([None, *Market]),
+    gpus=st.lists(st.sampled_from(["T4", "L4", "A100", "H200", "Radeon Pro V520"]), max_size=2).map(
+        tuple
+    ),
+    min_gpu_memory_mib=st.none() | st.floats(1, 200000),
+    accelerated=st.sampled_from([None, True, False]),
+    max_usd_per_hour=st.none() | st.floats(0.01, 100),
+    instances=st.lists(st.sampled_from(["g4dn.xlarge", "p2.xlarge", "m5.large"]), max_size=2).map(
+        tuple
+    ),
+)
+CATALOG = load_catalog()
+EVERYTHING = CATALOG.offers(OfferQuery())
+
+
+@given(queries)
+def test_the_catalogue_offers_exactly_what_matches(query):
+    """Looking only where it is worth it never loses or adds an offer."""
+    assert CATALOG.offers(query) == [offer for offer in EVERYTHING if matches(offer, query)]
+
+
+@given(queries, st.floats(0.01, 100), st.floats(1, 200000))
+def test_a_stricter_query_never_finds_more(query, usd, memory):
+    """Lower price limits and higher memory floors only remove offers."""
+    strict = dataclasses.replace(
+        query,
+        max_usd_per_hour=min(usd, query.max_usd_per_hour or usd),
+        min_gpu_memory_mib=max(memory, query.min_gpu_memory_mib or memory),
+    )
+    for offer in EVERYTHING[::17]:
+        assert not matches(offer, strict) or matches(offer, query)
+
+
+@pytest.mark.parametrize("field", ["max_usd_per_hour", "min_gpu_memory_mib"])
+@pytest.mark.parametrize("value", [0, -1, float("nan")])
+def test_senseless_limits_are_refused(field, value):
+    """A limit of nothing would silently find nothing."""
+    with pytest.raises(ValueError, match=field):
+        OfferQuery(**{field: value})
+
+
+def test_builders_make_what_they_say():
+    """The T4 the tables above rely on."""
+    assert make_instance().gpu_memory_mib == 15360

@@ -1,0 +1,91 @@
+"""The build of the snapshot: reproducible, whole, and plain to read back."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.catalog.files import DATA_FOLDER, MANIFEST
+from infra.build_catalog import main
+from infra.catalog_build import bundle as bundles
+from infra.catalog_build.sparecores import clean_model
+from infra.catalog_build.tables import number, table
+
+
+@pytest.fixture(scope="module")
+def built():
+    return bundles.build()
+
+
+def test_the_bundled_snapshot_is_what_the_sources_give():
+    """`--check` rebuilds aside and finds no byte changed."""
+    done = CliRunner().invoke(main, ["--check"])
+    assert done.exit_code == 0, done.output
+    assert "is what the sources give" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_stale_snapshot_is_named(built, tmp_path):
+    """The check says which file differs and what to run."""
+    bundles.write(built, tmp_path)
+    prices = tmp_path / "catalog" / "aws_prices.csv"
+    prices.write_text(prices.read_text().replace("0.526", "0.527"))
+    (tmp_path / "catalog" / "gpus.csv").unlink()
+    done = CliRunner().invoke(main, ["--check", "--out", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "catalog/aws_prices.csv" in done.stderr
+    assert "catalog/gpus.csv" in done.stderr
+    assert "python -m infra.build_catalog" in done.stderr
+
+
+def test_writing_replaces_files_whole_and_leaves_nothing_else(tmp_path):
+    """What was there is replaced, and no partial file stays."""
+    done = CliRunner().invoke(main, ["--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    written = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
+    assert written == set(bundles.build().files)
+
+
+def test_two_builds_are_the_same(built):
+    """No clock, no order of a set, no path of this machine."""
+    again = bundles.build()
+    assert again.files == built.files
+    assert str(DATA_FOLDER) not in built.files[MANIFEST].decode()
+
+
+def test_what_is_left_out_is_told(built):
+    """A price for a type nobody knows is not silently lost."""
+    assert any("cr1.8xlarge" in note for note in built.notes)
+
+
+@pytest.mark.parametrize("cell", ["a,b", 'a"b', "a\nb"])
+def test_cells_that_would_need_quotes_are_refused(cell):
+    """The reader splits at commas, so the writer must not write one."""
+    with pytest.raises(ValueError, match="needs quotes"):
+        table("x.csv", ("one", "two"), [("1", cell)]).encoded()
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        ("Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz", "Intel Xeon Platinum 8259CL"),
+        ("INTEL(R) XEON(R) PLATINUM 8559C", "Intel Xeon Platinum 8559C"),
+        ("Intel(R) Xeon(R) CPU E5-2665 0 @ 2.40GHz", "Intel Xeon E5-2665"),
+        ("AMD EPYC 7R13 48-Core Processor", "AMD EPYC 7R13"),
+        ("AMD EPYC 7R13 Processor", "AMD EPYC 7R13"),
+        ("Neoverse-N1", "Neoverse-N1"),
+    ],
+)
+def test_one_processor_has_one_name(raw, clean):
+    """Servers write the same model differently."""
+    assert clean_model(raw) == clean
+
+
+def test_numbers_are_short_and_exact():
+    """No trailing zeros, no lost digits, and missing stays missing."""
+    assert [number(text) for text in ("118.750", "0.37853", "1074.68508", "")] == [
+        "118.75",
+        "0.37853",
+        "1074.68508",
+        "",
+    ]
