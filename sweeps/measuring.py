@@ -6,6 +6,7 @@ measure end to end, then the accelerator alone on a synthetic batch.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -142,11 +143,12 @@ def _end_to_end(
         )
     )
     # Batches made while nothing consumed them would make the first steps look fast.
-    for _ in range(plan["loader_workers"] * plan["prefetch_factor"] + EMULATED_QUEUE_DEPTH):
+    drained = plan["loader_workers"] * plan["prefetch_factor"] + EMULATED_QUEUE_DEPTH
+    for _ in range(drained):
         accelerator.submit(*next(batches))
     before, busy = read_usage(job["usage_source"]), busy_seconds(cpus)
     start = time.perf_counter()
-    steps = _timed_steps(batches, accelerator, plan)
+    steps = _timed_steps(batches, accelerator, plan, _most_steps(trial, drained))
     wall_seconds = time.perf_counter() - start
     after, busy = read_usage(job["usage_source"]), busy_seconds(cpus) - busy
     warmup = count_warmup_steps(steps)
@@ -160,11 +162,22 @@ def _end_to_end(
     )
 
 
-def _timed_steps(batches: Any, accelerator: Accelerator, plan: Mapping[str, Any]) -> list[float]:
+def _most_steps(trial: Trial, drained: int) -> float:
+    """A cold trial ends with its first epoch: what is read again is not cold."""
+    if trial.cache is CacheState.WARM:
+        return math.inf
+    ahead = int(trial.plan["loader_workers"] * trial.plan["prefetch_factor"])
+    batches = trial.workload.dataset.samples // trial.workload.batch_size
+    return float(max(1, batches - drained - ahead))
+
+
+def _timed_steps(
+    batches: Any, accelerator: Accelerator, plan: Mapping[str, Any], most_steps: float
+) -> list[float]:
     """Seconds from one batch accepted to the next, until enough of them are steady.
 
     Runs for `measure_seconds` and at least `min_steps`, longer while the steps drift, and
-    never starts a step after `max_seconds`, unless there is none yet.
+    never starts one after `max_seconds` or beyond `most_steps`.
     """
     steps: list[float] = []
     start = previous = time.perf_counter()
@@ -174,7 +187,8 @@ def _timed_steps(batches: Any, accelerator: Accelerator, plan: Mapping[str, Any]
         steps.append(now - previous)
         previous, elapsed = now, now - start
         enough = elapsed >= plan["measure_seconds"] and len(steps) >= plan["min_steps"]
-        if elapsed >= plan["max_seconds"] or (enough and is_steady(steps[len(steps) // 2 :])):
+        steady = enough and is_steady(steps[len(steps) // 2 :])
+        if steady or elapsed >= plan["max_seconds"] or len(steps) >= most_steps:
             return steps
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -98,7 +99,21 @@ class Measurement:
 
     @property
     def throughput_samples_per_second(self) -> float | None:
-        """Batch size over the median step; None when no step was measured."""
+        """Batch size over the typical step; None when no step was measured."""
         if not self.step_seconds:
             return None
-        return self.trial.workload.batch_size / statistics.median(self.step_seconds)
+        return self.trial.workload.batch_size / typical_step_seconds(self.step_seconds)
+
+
+def typical_step_seconds(step_seconds: Sequence[float]) -> float:
+    """The median of the means of blocks of consecutive steps.
+
+    Loader processes deliver in bunches: two of them give a long step and a short one in turn,
+    and the median single step would be either. Blocks are multiples of four steps, up to
+    eight blocks or so; what remains joins the last. An odd stall moves one block only.
+    """
+    length = 4 * math.ceil(len(step_seconds) / 32)
+    starts = range(0, max(1, len(step_seconds) - length + 1), length)
+    ends = [*starts[1:], len(step_seconds)]
+    blocks = [step_seconds[start:end] for start, end in zip(starts, ends, strict=True)]
+    return statistics.median(map(statistics.fmean, blocks))

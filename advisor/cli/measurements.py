@@ -1,0 +1,80 @@
+"""`advisor measurements`: list and export what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor.cli.parameters import Name
+from advisor.cli.sweep_progress import trial_name
+from advisor.domain import Measurement
+from advisor.report.text import table
+from advisor.units import format_rate
+
+
+@click.group()
+def measurements() -> None:
+    """What was measured, failed trials included. The store is ADVISOR_DATABASE_URL."""
+
+
+@measurements.command("list")
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+def list_(output: str) -> None:
+    """One line a measurement, in the order of measuring."""
+    from sweeps.exporting import summary_row
+
+    rows = _stored()
+    if output == "json":
+        document = {
+            "schema": "advisor.measurements/1",
+            "measurements": list(map(summary_row, rows)),
+        }
+        click.echo(json.dumps(document, indent=1))
+        return
+    cells = [_cells(row) for row in rows]
+    header = ("trial", "what", "samples/s", "status", "limited by", "started")
+    click.echo("\n".join(table(header, cells, right=(2,))) if rows else "Nothing measured yet.")
+
+
+@measurements.command()
+@click.option(
+    "--format", "form", type=Name("format", ("jsonl", "csv")), default="jsonl", show_default=True,
+    help="jsonl has every raw value, csv one summary row a measurement.",
+)  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), help="A file; by default stdout.")
+def export(form: str, out: Path | None) -> None:
+    """Write all measurements; a file is written whole or not at all."""
+    from sweeps.exporting import to_csv, to_jsonl, write_whole
+
+    rows = _stored()
+    text = to_jsonl(rows) if form == "jsonl" else to_csv(rows)
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    write_whole(out, text)
+    click.echo(f"{len(rows)} measurements written to {out}", err=True)
+
+
+def _stored() -> Sequence[Measurement]:
+    from sweeps.store import open_store
+
+    return open_store().all()
+
+
+def _cells(row: Measurement) -> tuple[Any, ...]:
+    rate = row.throughput_samples_per_second
+    return (
+        row.trial.trial_id[:8],
+        trial_name(row.trial),
+        "-" if rate is None else format_rate(rate),
+        row.status.value.replace("_", " "),
+        row.limited_by.value,
+        row.started_at[:16].replace("T", " "),
+    )

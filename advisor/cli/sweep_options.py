@@ -1,0 +1,99 @@
+"""The options that describe a sweep, shared by `plan`, `run`, `status` and `list`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from advisor.domain import CacheState, Precision, Task
+from advisor.errors import UsageError, unknown_name
+from advisor.operations.sweeping import SweepOptions
+from advisor.units import parse_memory_mib, parse_positive
+from sweeps.disks import split_disks
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--preset", metavar="NAME", help="A sweep by name: small (fits in 10 minutes)."),
+    click.option("--networks", metavar="NAMES", help="As alexnet,googlenet."),
+    click.option("--tasks", metavar="TASKS", help="Of training,inference,preprocessing."),
+    click.option("--vcpus", metavar="NUMBERS", help="As 0.5,1,2."),
+    click.option("--memory", metavar="SIZES", help="As 2GiB,4GiB; page cache counts."),
+    click.option(
+        "--disks", metavar="DISKS", help="As gp3,st1:500GiB,slow=20MiB/s,500iops,unlimited."
+    ),
+    click.option("--accelerator", metavar="KIND", help="cuda, cpu or emulated:<GPU>."),
+    click.option("--batch-sizes", metavar="NUMBERS", help="As 16,32; default 32."),
+    click.option("--cache", metavar="STATES", help="warm (default), cold or cold,warm."),
+    click.option("--precision", metavar="FORMAT", help="fp32 (default), amp or bf16."),
+    click.option("--data", type=click.Path(path_type=Path), help="Your own folder of JPEG files."),
+    click.option("--ray-address", metavar="ADDRESS", help="A Ray cluster to measure on."),
+)
+_NEEDED = ("networks", "tasks", "vcpus", "memory", "disks")
+_NOT_WITH_PRESET = (*_NEEDED, "accelerator", "batch_sizes", "cache", "precision")
+
+
+def sweep_options(command: Command) -> Command:
+    """Add the options to a command; it receives them under their names."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def asked_for_nothing(answers: dict[str, Any]) -> bool:
+    """Whether no trial is described."""
+    return not any(answers[name] for name in ("preset", *_NOT_WITH_PRESET))
+
+
+def options_from(answers: dict[str, Any]) -> SweepOptions:
+    """The checked options; `UsageError` names the flag that is missing or wrong."""
+    common = {"data": answers["data"], "ray_address": answers["ray_address"]}
+    if answers["preset"]:
+        _refuse_beside_preset(answers)
+        return SweepOptions(preset=answers["preset"].lower(), **common)
+    missing = [f"--{name}" for name in _NEEDED if not answers[name]]
+    if missing:
+        raise UsageError(f"a sweep needs {', '.join(missing)}; or take --preset small")
+    return SweepOptions(
+        networks=_words(answers["networks"]),
+        tasks=tuple(_word(Task, "task", text) for text in _words(answers["tasks"])),
+        vcpus=tuple(parse_positive(text, "--vcpus") for text in _words(answers["vcpus"])),
+        memory_mib=tuple(parse_memory_mib(text) for text in _words(answers["memory"])),
+        disks=tuple(split_disks(answers["disks"])),
+        accelerator=answers["accelerator"],
+        batch_sizes=tuple(map(_batch_size, _words(answers["batch_sizes"] or "32"))),
+        caches=tuple(
+            _word(CacheState, "cache state", text) for text in _words(answers["cache"] or "warm")
+        ),
+        precision=_word(Precision, "precision", answers["precision"] or "fp32"),
+        **common,
+    )
+
+
+def _refuse_beside_preset(answers: dict[str, Any]) -> None:
+    also = [f"--{name.replace('_', '-')}" for name in _NOT_WITH_PRESET if answers[name]]
+    if also:
+        raise UsageError(f"--preset decides about {', '.join(also)} already; give one or the other")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Comma-separated words, lower case, each once."""
+    words = tuple(word.strip().lower() for word in text.split(",") if word.strip())
+    return tuple(dict.fromkeys(words))
+
+
+def _word(kind: Any, what: str, text: str) -> Any:
+    try:
+        return kind(text.lower())
+    except ValueError as error:
+        raise unknown_name(what, text, [member.value for member in kind]) from error
+
+
+def _batch_size(text: str) -> int:
+    number = parse_positive(text, "--batch-sizes")
+    if number != int(number):
+        raise UsageError(f"--batch-sizes takes whole numbers, not '{text}'")
+    return int(number)

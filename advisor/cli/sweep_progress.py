@@ -1,0 +1,115 @@
+"""What a sweep shows while it runs: a live line on stderr, else plain lines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from advisor.domain import Measurement, Status, Trial
+from advisor.units import format_mib, format_rate
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from sweeps.runner import Progress
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+@contextmanager
+def dataset_progress() -> Iterator[Callable[[int, int], None]]:
+    """Tells how much of a data set is made."""
+    if sys.stderr.isatty():
+        with _bar("samples") as bar:
+            task = bar.add_task("making the data set", total=None, visible=False)
+            yield lambda made, total: bar.update(task, completed=made, total=total, visible=True)
+        return
+    last = [0.0]
+
+    def tell(made: int, total: int) -> None:
+        if made == total or time.monotonic() - last[0] > _SECONDS_BETWEEN_LINES:
+            last[0] = time.monotonic()
+            click.echo(f"making the data set: {made} of {total} images", err=True)
+
+    yield tell
+
+
+@contextmanager
+def trial_progress() -> Iterator[Callable[[Progress], None]]:
+    """Tells the trial that runs, the rate of the last one, and the time that is left."""
+    if not sys.stderr.isatty():
+        yield _tell_line
+        return
+    with _bar("trials") as bar:
+        task = bar.add_task("starting", total=None)
+
+        def update(progress: Progress) -> None:
+            if progress.measurement:
+                bar.console.print(result_line(progress), highlight=False, markup=False)
+            if progress.started:
+                bar.update(task, description=trial_name(progress.started))
+            bar.update(task, completed=progress.done, total=progress.total)
+
+        yield update
+
+
+def result_line(progress: Progress) -> str:
+    """'[3/24] googlenet inference on cpu, 1 vCPU, ...: 123 samples/s, 2 min left'."""
+    measurement = progress.measurement
+    assert measurement is not None
+    left = progress.remaining_seconds
+    remaining = f", {_duration(left)} left" if left else ""
+    return (
+        f"[{progress.done}/{progress.total}] {trial_name(measurement.trial)}: "
+        f"{_result(measurement)}{remaining}"
+    )
+
+
+def trial_name(trial: Trial) -> str:
+    """What tells a trial from its neighbours, in one short line."""
+    workload, resources = trial.workload, trial.resources
+    return (
+        f"{workload.network} {workload.task} on {trial.accelerator}, {resources.vcpus:g} vCPU, "
+        f"{format_mib(resources.memory_mib)}, {resources.disk.type}"
+    )
+
+
+def _tell_line(progress: Progress) -> None:
+    if progress.measurement:
+        click.echo(result_line(progress), err=True)
+    elif progress.done == 0 and progress.skipped:
+        click.echo(f"{progress.skipped} trials are measured already", err=True)
+
+
+def _result(measurement: Measurement) -> str:
+    rate = measurement.throughput_samples_per_second
+    if measurement.status is Status.OK and rate:
+        return f"{format_rate(rate)} samples/s"
+    return f"{measurement.status.value.replace('_', ' ')} ({measurement.reason})"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def _bar(unit: str) -> Bar:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+
+    return Bar(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False),
+        console=Console(stderr=True), refresh_per_second=1, transient=False,
+    )  # fmt: skip

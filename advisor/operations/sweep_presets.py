@@ -1,0 +1,62 @@
+"""Sweeps that are worth having by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from advisor.domain import DatasetProfile, DiskRate, Task
+from sweeps.plan import SweepRequest
+
+PRESETS = ("small",)
+_VCPUS = (0.5, 1.0, 2.0)
+# The first holds the worker and less than half of the data set, the second all of both.
+_MEMORY_MIB = (768.0, 3072.0)
+# Sustained rates of 20 and 125 MiB/s: the first binds where the data set does not fit in memory.
+_DISKS = ("st1:500GiB", "gp3")
+_TOO_LITTLE_MEMORY_MIB = 160.0
+_MEASURE_SECONDS = 5.0
+
+
+def requests_of_preset(
+    _name: str, dataset: DatasetProfile, folder: str, disk_rate: Callable[[str], DiskRate]
+) -> list[SweepRequest]:
+    """`small`: what a performance model can be fitted to, in less than ten minutes on 2 cores.
+
+    A grid of vCPUs, memory and disk on an emulated T4 and on the CPU; a network whose training
+    and inference the accelerator bounds; the input pipeline alone; and one trial that cannot
+    fit in its memory.
+    """
+    slow, fast = (disk_rate(text) for text in _DISKS)
+    ample = _MEMORY_MIB[1:]
+
+    def request(
+        network: str,
+        *tasks: Task,
+        accelerator: str = "emulated:T4",
+        vcpus: tuple[float, ...] = _VCPUS,
+        memory_mib: tuple[float, ...] = ample,
+        disks: tuple[DiskRate, ...] = (fast,),
+    ) -> SweepRequest:
+        return SweepRequest(
+            networks=(network,),
+            tasks=tasks,
+            vcpus=vcpus,
+            memory_mib=memory_mib,
+            disks=disks,
+            accelerator=accelerator,
+            dataset=dataset,
+            dataset_path=folder,
+            measure_seconds=_MEASURE_SECONDS,
+        )
+
+    inference, training = Task.INFERENCE, Task.TRAINING
+    return [
+        request("googlenet", inference, memory_mib=_MEMORY_MIB, disks=(slow, fast)),
+        request(
+            "alexnet", inference, accelerator="cpu", memory_mib=_MEMORY_MIB, disks=(slow, fast)
+        ),
+        request("resnet50", training, inference),
+        request("googlenet", Task.PREPROCESSING, memory_mib=_MEMORY_MIB, disks=(slow,)),
+        request("alexnet", training, accelerator="cpu", vcpus=(2.0,)),
+        request("googlenet", inference, vcpus=(1.0,), memory_mib=(_TOO_LITTLE_MEMORY_MIB,)),
+    ]

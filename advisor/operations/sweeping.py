@@ -1,0 +1,245 @@
+"""Joins what a sweep needs: plan, data set, pace of emulated GPUs, executor and store."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.domain import (
+    CacheState,
+    DatasetProfile,
+    DiskRate,
+    Measurement,
+    Precision,
+    Status,
+    Task,
+    Trial,
+    Workload,
+)
+from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.operations.sweep_presets import PRESETS, requests_of_preset
+from models.zoo.networks import network_info
+from sweeps.datasets.folder import profile_folder, read_profile
+from sweeps.datasets.making import default_place, ensure_dataset
+from sweeps.disks import parse_named_rate
+from sweeps.environment import local_cpu, physical_cores, total_memory_mib
+from sweeps.plan import EMULATED, Machine, SweepRequest, plan_trials
+
+if TYPE_CHECKING:
+    from sweeps.executors import Executor
+    from sweeps.runner import Progress
+    from sweeps.store import MeasurementStore
+
+DEFAULT_SAMPLES = 10_000
+EXECUTORS = ("ray", "process", "inline")
+_DEFAULT_DISK_GIB = 500.0
+_NOMINAL_BYTES_PER_SAMPLE = 104_000.0
+# A cluster's nodes are checked by Ray when a trial is placed, not by this machine's size.
+_ANY_MACHINE = Machine(cpus=4096, physical_cores=4096, memory_mib=2**30, cpu=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """What a user asks of a sweep; `preset` fills in everything but the data set.
+
+    `accelerator` None means cuda where there is one, else emulated:T4. `data` None means a
+    data set made of photographs, kept in the user's cache folder.
+    """
+
+    networks: tuple[str, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    vcpus: tuple[float, ...] = ()
+    memory_mib: tuple[float, ...] = ()
+    disks: tuple[str, ...] = ()
+    accelerator: str | None = None
+    batch_sizes: tuple[int, ...] = (32,)
+    caches: tuple[CacheState, ...] = (CacheState.WARM,)
+    precision: Precision = Precision.FP32
+    data: Path | None = None
+    samples: int = DEFAULT_SAMPLES
+    preset: str | None = None
+    ray_address: str | None = None
+
+
+def plan_sweep(options: SweepOptions, dataset: tuple[Path, DatasetProfile]) -> list[Trial]:
+    """The trials that the options describe over a data set, in the order of execution."""
+    folder, profile = dataset
+    if options.preset:
+        if options.preset not in PRESETS:
+            raise unknown_name("preset", options.preset, PRESETS)
+        requests = requests_of_preset(options.preset, profile, str(folder), disk_rate)
+    else:
+        requests = [_request(options, profile, str(folder))]
+    machine = _ANY_MACHINE if options.ray_address else local_machine()
+    return plan_trials(requests, machine, step_seconds)
+
+
+def planned_dataset(options: SweepOptions) -> tuple[Path, DatasetProfile]:
+    """The data set as far as it is known without making it: what a plan may be shown with.
+
+    Trial ids are final once the data set exists.
+    """
+    if options.data:
+        return options.data.resolve(), profile_folder(options.data)
+    place = default_place(options.samples)
+    return place, read_profile(place, options.samples) or DatasetProfile(
+        name="photographs",
+        samples=options.samples,
+        bytes_per_sample=_NOMINAL_BYTES_PER_SAMPLE,
+        storage_format="jpeg-files",
+        width=500,
+        height=375,
+    )
+
+
+def prepared_dataset(
+    options: SweepOptions, on_progress: Callable[[int, int], None]
+) -> tuple[Path, DatasetProfile]:
+    """The data set, made if it has to be; `on_progress` is told (made, all)."""
+    if options.data:
+        return planned_dataset(options)
+    return ensure_dataset(options.samples, progress=on_progress)
+
+
+def execute_sweep(
+    trials: Sequence[Trial],
+    store: MeasurementStore,
+    *,
+    executor: str,
+    ray_address: str | None,
+    retry_failed: bool,
+    on_progress: Callable[[Progress], None],
+) -> list[Measurement]:
+    """Measure what is not measured yet; returns the new measurements.
+
+    Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
+    """
+    from sweeps.runner import RETRIED, run_sweep
+
+    again: frozenset[Status] = RETRIED if retry_failed else frozenset()
+    statuses = store.statuses()
+    if all(statuses.get(trial.trial_id) not in {None, *again} for trial in trials):
+        return []
+    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+        return run_sweep(trials, chosen, store, on_progress=on_progress, again=again)
+
+
+def step_seconds(workload: Workload, gpu: str) -> float:
+    """How long a GPU takes for one batch, from published measurements."""
+    from models.performance import published_step_seconds
+
+    seconds: float = published_step_seconds(
+        workload.network, workload.task, workload.precision, workload.batch_size, gpu
+    )
+    return seconds
+
+
+def disk_rate(text: str) -> DiskRate:
+    """A named rate (`slow=20MiB/s`), `unlimited`, or a disk type of AWS (`gp3`, `st1:500GiB`;
+    500 GiB where no size is given)."""
+    named = parse_named_rate(text)
+    if named:
+        return named
+    from advisor.catalog import load_catalog
+
+    disks = load_catalog().disks
+    try:
+        disk_type, size_gib = disks.parse(text)
+    except UsageError as error:
+        raise UsageError(f"{error}; or a rate of your own: slow=20MiB/s,500iops") from error
+    return disks.volume_rate(disk_type, size_gib or _DEFAULT_DISK_GIB)
+
+
+def local_machine() -> Machine:
+    """This machine, as far as this process may use it."""
+    return Machine(
+        cpus=len(os.sched_getaffinity(0)),
+        physical_cores=physical_cores(),
+        memory_mib=total_memory_mib(),
+        cpu=local_cpu(),
+    )
+
+
+def has_cuda() -> bool:
+    """Whether an NVIDIA driver is loaded; asked without torch, which takes a second."""
+    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+
+
+def _request(options: SweepOptions, profile: DatasetProfile, folder: str) -> SweepRequest:
+    return SweepRequest(
+        networks=tuple(network_info(name).name for name in options.networks),
+        tasks=options.tasks,
+        vcpus=options.vcpus,
+        memory_mib=options.memory_mib,
+        disks=tuple(disk_rate(text) for text in options.disks),
+        accelerator=_accelerator(options.accelerator, bool(options.ray_address)),
+        dataset=profile,
+        dataset_path=folder,
+        batch_sizes=options.batch_sizes,
+        caches=options.caches,
+        precision=options.precision,
+    )
+
+
+def _accelerator(asked: str | None, elsewhere: bool) -> str:
+    if asked is None:
+        return "cuda" if has_cuda() and not elsewhere else f"{EMULATED}T4"
+    kind = asked.partition(":")[0].lower()
+    if kind == "emulated" and asked.partition(":")[2]:
+        return EMULATED + asked.partition(":")[2]
+    if kind not in ("cuda", "cpu") or ":" in asked:
+        raise UsageError(f"no accelerator '{asked}'; known: cuda, cpu, emulated:<GPU>")
+    if kind == "cuda" and not elsewhere and not has_cuda():
+        raise UsageError(
+            "no NVIDIA GPU here; use --accelerator emulated:T4 or cpu, or name a cluster with "
+            "--ray-address"
+        )
+    return kind
+
+
+@contextmanager
+def _executor(name: str, ray_address: str | None) -> Iterator[Executor]:
+    chosen: Executor
+    if name == "ray":
+        from sweeps.ray_executor import RayExecutor
+
+        chosen = RayExecutor(ray_address)
+    elif name == "process":
+        from sweeps.executors import ProcessExecutor
+
+        chosen = ProcessExecutor()
+    elif name == "inline":
+        from sweeps.executors import InlineExecutor
+
+        chosen = InlineExecutor()
+    else:
+        raise unknown_name("executor", name, EXECUTORS)
+    try:
+        yield chosen
+    finally:
+        chosen.close()
+
+
+@contextmanager
+def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
+    """Two sweeps on one machine would measure each other. The lock goes with the process."""
+    if elsewhere:
+        yield
+        return
+    path = Path(tempfile.gettempdir()) / f"instance-sizing-advisor-{os.getuid()}.lock"
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise MeasuringError(
+                "another sweep runs on this machine, and two would spoil each other; wait for "
+                "it to end"
+            ) from error
+        yield

@@ -1,0 +1,46 @@
+"""Disk limits as users write them: `slow=20MiB/s`, `slow=20MiB/s,500iops`, `unlimited`."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.domain import DiskRate
+from advisor.errors import UsageError
+from advisor.units import parse_positive, parse_rate_mib_per_second
+
+UNLIMITED = DiskRate(type="unlimited")
+_UNLIMITED_NAMES = frozenset({"unlimited", "host"})
+_IOPS = re.compile(r"^\s*([^\s]+?)\s*iops\s*$", re.IGNORECASE)
+
+
+def split_disks(text: str) -> list[str]:
+    """'gp3,slow=20MiB/s,500iops' -> ['gp3', 'slow=20MiB/s,500iops']: a comma also stands
+    before the IOPS of a named rate."""
+    pieces: list[str] = []
+    for piece in text.split(","):
+        if pieces and "=" in pieces[-1] and _IOPS.match(piece):
+            pieces[-1] += f",{piece}"
+        else:
+            pieces.append(piece)
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
+def parse_named_rate(text: str) -> DiskRate | None:
+    """The disk that a text describes by itself; None where it names a disk type instead."""
+    if text.strip().lower() in _UNLIMITED_NAMES:
+        return UNLIMITED
+    name, equals, rates = text.partition("=")
+    if not equals:
+        return None
+    if not name.strip():
+        raise UsageError(f"'{text}' names no disk; write it like slow=20MiB/s,500iops")
+    mib_per_second = iops = None
+    for rate in filter(None, map(str.strip, rates.split(","))):
+        match = _IOPS.match(rate)
+        if match:
+            iops = parse_positive(match.group(1), "IOPS")
+        else:
+            mib_per_second = parse_rate_mib_per_second(rate)
+    if mib_per_second is None and iops is None:
+        raise UsageError(f"'{text}' has no rate; write it like slow=20MiB/s,500iops")
+    return DiskRate(type=name.strip(), read_mib_per_second=mib_per_second, read_iops=iops)

@@ -1,0 +1,65 @@
+"""Ways to execute trials. Rules: every trial handed over comes back as exactly one
+measurement, in any order; what happens to one trial never stops the others; `close` leaves
+no process and no cgroup behind, also in the middle of a trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from advisor.domain import LimitedBy, Measurement, Trial
+from sweeps.limits.choosing import allowed_cpus, clean_up
+from sweeps.trial_process import measure_trial
+
+Measure = Callable[[Trial], Measurement]
+
+
+class Executor(Protocol):
+    """See the rules above."""
+
+    def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
+        """Measurements as they come."""
+
+    def close(self) -> None:
+        """End what runs, give back what was taken."""
+
+
+class ProcessExecutor:
+    """One trial after the other, each in a worker process under limits, on this machine."""
+
+    def __init__(self, measure: Measure = measure_trial) -> None:
+        self._measure = measure
+        clean_up()
+
+    def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
+        """See `Executor`."""
+        return map(self._measure, trials)
+
+    def close(self) -> None:
+        """Worker processes end with their trial; only groups of killed sweeps may be left."""
+        clean_up()
+
+
+class InlineExecutor:
+    """In this very process, without limits: for debugging the worker, never for results.
+
+    Imports torch here, and marks every measurement as not limited, so that it is not fitted.
+    """
+
+    def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
+        """See `Executor`."""
+        return map(_measure_here, trials)
+
+    def close(self) -> None:
+        """Nothing was taken."""
+
+
+def _measure_here(trial: Trial) -> Measurement:
+    from dataclasses import replace
+
+    from sweeps.limits.usage import PROCESS_TREE
+    from sweeps.measuring import measure
+
+    job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}
+    return replace(measure(trial, job, None), limited_by=LimitedBy.NONE)

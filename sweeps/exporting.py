@@ -1,0 +1,111 @@
+"""Measurements as text for other programs; pure but for writing the file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import Measurement
+from advisor.errors import DataError
+from sweeps.serialization import measurement_to_dict
+
+# Written out, so that a new field of a record cannot change the published columns.
+SUMMARY_COLUMNS = (
+    "trial_id",
+    "status",
+    "limited_by",
+    "network",
+    "task",
+    "batch_size",
+    "precision",
+    "dataset",
+    "samples",
+    "bytes_per_sample",
+    "accelerator",
+    "emulated_step_seconds",
+    "vcpus",
+    "physical_cores",
+    "memory_mib",
+    "disk",
+    "read_mib_per_second",
+    "read_iops",
+    "cache",
+    "throughput_samples_per_second",
+    "steps",
+    "cpu_seconds",
+    "wall_seconds",
+    "peak_memory_mib",
+    "read_bytes",
+    "cpu_model",
+    "started_at",
+    "reason",
+)
+
+
+def summary_row(measurement: Measurement) -> Mapping[str, Any]:
+    """One flat row, numbers unrounded, by `SUMMARY_COLUMNS`."""
+    trial = measurement.trial
+    workload, resources, dataset = trial.workload, trial.resources, trial.workload.dataset
+    values = (
+        trial.trial_id,
+        measurement.status.value,
+        measurement.limited_by.value,
+        workload.network,
+        workload.task.value,
+        workload.batch_size,
+        workload.precision.value,
+        dataset.name,
+        dataset.samples,
+        dataset.bytes_per_sample,
+        trial.accelerator,
+        trial.emulated_step_seconds,
+        resources.vcpus,
+        resources.physical_cores,
+        resources.memory_mib,
+        resources.disk.type,
+        resources.disk.read_mib_per_second,
+        resources.disk.read_iops,
+        trial.cache.value,
+        measurement.throughput_samples_per_second,
+        len(measurement.step_seconds),
+        measurement.cpu_seconds,
+        measurement.wall_seconds,
+        measurement.peak_memory_mib,
+        measurement.read_bytes,
+        measurement.environment.get("cpu_model"),
+        measurement.started_at,
+        measurement.reason,
+    )
+    return dict(zip(SUMMARY_COLUMNS, values, strict=True))
+
+
+def to_jsonl(measurements: Iterable[Measurement]) -> str:
+    """One JSON document a line, with every raw value."""
+    return "".join(f"{json.dumps(measurement_to_dict(row))}\n" for row in measurements)
+
+
+def to_csv(measurements: Sequence[Measurement]) -> str:
+    """One summary row a measurement."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, SUMMARY_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(summary_row, measurements))
+    return buffer.getvalue()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write the file whole or not at all; `DataError` when it cannot be written."""
+    part = path.with_name(f"{path.name}.part-{os.getpid()}")
+    try:
+        part.write_text(text)
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise DataError(f"cannot write '{path}': {error.strerror}; nothing was changed") from error

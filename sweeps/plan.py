@@ -1,0 +1,157 @@
+"""Which trials a sweep has: a pure function from a request to a list of trials."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from advisor.domain import (
+    CacheState,
+    Cpu,
+    DatasetProfile,
+    DiskRate,
+    Precision,
+    Resources,
+    Task,
+    Trial,
+    Workload,
+)
+from advisor.errors import UsageError
+from sweeps.pipeline.policy import PREFETCH_FACTOR, loader_workers
+
+MAX_TRIALS = 10_000
+EMULATED = "emulated:"
+# Seconds that one step of a workload takes on an emulated GPU.
+StepSeconds = Callable[[Workload, str], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the trials are carved out of; `cpu` is None for a cluster of unknown nodes."""
+
+    cpus: int
+    physical_cores: int
+    memory_mib: float
+    cpu: Cpu | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRequest:
+    """A grid of trials. `measure_seconds` is the time box of the counted steps of each."""
+
+    networks: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    vcpus: tuple[float, ...]
+    memory_mib: tuple[float, ...]
+    disks: tuple[DiskRate, ...]
+    accelerator: str
+    dataset: DatasetProfile
+    dataset_path: str
+    batch_sizes: tuple[int, ...] = (32,)
+    caches: tuple[CacheState, ...] = (CacheState.WARM,)
+    precision: Precision = Precision.FP32
+    measure_seconds: float = 6.0
+    min_steps: int = 6
+
+
+def plan_trials(
+    requests: Iterable[SweepRequest], machine: Machine, step_seconds: StepSeconds
+) -> list[Trial]:
+    """Exactly one trial for each cell of each grid, cells that occur twice once.
+
+    They come in a random order that is always the same, so that a slow drift of the machine
+    spoils no one resource. Raises `UsageError` for what cannot be held on the machine, and for
+    more than 10,000 trials.
+    """
+    trials: dict[str, Trial] = {}
+    for request in requests:
+        _refuse_silly_size(request)
+        _refuse_impossible(request, machine)
+        for trial in _grid(request, machine, step_seconds):
+            trials.setdefault(trial.trial_id, trial)
+    return [trials[trial_id] for trial_id in sorted(trials)]
+
+
+def _grid(request: SweepRequest, machine: Machine, step_seconds: StepSeconds) -> Iterable[Trial]:
+    for network, task, batch_size in itertools.product(
+        request.networks, request.tasks, request.batch_sizes
+    ):
+        workload = Workload(
+            network=network,
+            task=task,
+            batch_size=batch_size,
+            precision=request.precision,
+            dataset=request.dataset,
+        )
+        # Preprocessing ends where an accelerator would begin: none is asked, none emulated.
+        accelerator = "cpu" if task is Task.PREPROCESSING else request.accelerator
+        seconds = None
+        if accelerator.startswith(EMULATED):
+            seconds = step_seconds(workload, accelerator.removeprefix(EMULATED))
+        for vcpus, memory_mib, disk, cache in itertools.product(
+            request.vcpus, request.memory_mib, request.disks, request.caches
+        ):
+            yield Trial(
+                workload=workload,
+                resources=_resources(vcpus, memory_mib, disk, machine),
+                accelerator=accelerator,
+                emulated_step_seconds=seconds,
+                cache=cache,
+                dataset_path=request.dataset_path,
+                plan=_time_box(request, vcpus),
+            )
+
+
+def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine) -> Resources:
+    threads_per_core = max(1, machine.cpus // machine.physical_cores)
+    cores = -(-vcpus // threads_per_core)
+    return Resources(
+        vcpus=vcpus,
+        physical_cores=min(vcpus, cores),
+        memory_mib=memory_mib,
+        disk=disk,
+        cpu=machine.cpu,
+    )
+
+
+def _time_box(request: SweepRequest, vcpus: float) -> dict[str, float]:
+    return {
+        "measure_seconds": request.measure_seconds,
+        "min_steps": request.min_steps,
+        "max_seconds": 4 * request.measure_seconds,
+        "loader_workers": loader_workers(vcpus),
+        "prefetch_factor": PREFETCH_FACTOR,
+    }
+
+
+def _refuse_silly_size(request: SweepRequest) -> None:
+    axes = (
+        request.networks, request.tasks, request.batch_sizes, request.vcpus,
+        request.memory_mib, request.disks, request.caches,
+    )  # fmt: skip
+    count = 1
+    for axis in axes:
+        if not axis:
+            raise UsageError("a sweep needs at least one network, task, vCPU, memory and disk")
+        count *= len(axis)
+    if count > MAX_TRIALS:
+        raise UsageError(
+            f"{count:,} trials are more than the {MAX_TRIALS:,} a sweep may have; ask for fewer "
+            "values"
+        )
+
+
+def _refuse_impossible(request: SweepRequest, machine: Machine) -> None:
+    if max(request.vcpus) > machine.cpus:
+        raise UsageError(
+            f"{max(request.vcpus):g} vCPUs asked for, but this machine has {machine.cpus}; "
+            f"ask for at most {machine.cpus}, or name a larger machine with --ray-address"
+        )
+    if max(request.memory_mib) > machine.memory_mib:
+        raise UsageError(
+            f"{max(request.memory_mib):,.0f} MiB of memory asked for, but this machine has "
+            f"{machine.memory_mib:,.0f} MiB; ask for less"
+        )
+    if min(request.vcpus) < 0.1:
+        raise UsageError("a trial needs at least 0.1 vCPUs")
