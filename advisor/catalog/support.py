@@ -40,16 +40,19 @@ def check(
 ) -> Supported | Rejection:
     """Judge a type; `gpu` is its data sheet (None: no GPU, or no sheet known).
 
-    `offered` says whether the region in question has the type at all.
+    `offered` says whether the region in question has the type at all. What can never run comes
+    first, so that `not_offered` means: it would run, and cannot be had.
     """
+    verdict: Supported | Rejection | None = _check_host(instance)
+    if verdict is None and needs_gpu:
+        verdict = _check_card(instance) or _check_sheet(instance, gpu)
+    if isinstance(verdict, Rejection):
+        return verdict
     if not instance.current:
         return Rejection("not_offered", f"retired: facts of {instance.as_of}, no region offers it")
     if not offered:
         return Rejection("not_offered", "not offered in this region")
-    rejection = _check_host(instance)
-    if rejection or not needs_gpu:
-        return rejection or Supported()
-    return _check_card(instance) or _check_sheet(instance, gpu)
+    return verdict or Supported()
 
 
 def _check_host(instance: InstanceType) -> Rejection | None:

@@ -28,7 +28,7 @@ STORE_IOPS = Source("awsdocs-d2899614", "2023-05-01", "plain facts", _AWS_DOCS)
 GPU_SHEETS = Source("gpu-sheets", "2026-08-02", "plain facts", _SHEETS)
 SPARECORES = Source(
     "sparecores-804d3c71",
-    "2026-08-02",
+    "2026-06-11",
     "CC BY-SA 4.0",
     "SpareCores/sc-inspector-data@804d3c71 (measured)",
 )

@@ -89,11 +89,13 @@ def test_a_type_that_the_region_lacks_is_not_offered():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("p2.xlarge", "not_offered"),
+        ("p2.xlarge", "unsupported"),
         ("p3.2xlarge", "not_offered"),
+        ("g3s.xlarge", "not_offered"),
+        ("g2.2xlarge", "facts_missing"),
         ("g4ad.xlarge", "unsupported"),
         ("g5g.xlarge", "unsupported"),
-        ("dl1.24xlarge", "not_offered"),
+        ("dl1.24xlarge", "unsupported"),
         ("inf2.xlarge", "unsupported"),
         ("trn1.2xlarge", "unsupported"),
         ("g6f.large", "facts_missing"),
