@@ -89,3 +89,32 @@ def test_numbers_are_short_and_exact():
         "1074.68508",
         "",
     ]
+
+
+def rows_of(built, path):
+    header, *lines = built.files[path].decode().splitlines()
+    names = header.split(",")
+    return {line.split(",")[0]: dict(zip(names, line.split(","), strict=True)) for line in lines}
+
+
+def test_sizes_that_were_not_measured_take_their_family_and_say_so(built):
+    """g3.16xlarge has no copy rate of its own; families nobody measured have no row at all."""
+    servers = rows_of(built, "sparecores/aws_servers.csv")
+    assert servers["g4dn.xlarge"]["gpu_basis"] == "measured"
+    g3 = servers["g3.16xlarge"]
+    assert (g3["gpu_memory_mib"], g3["gpu_basis"]) == ("7680", "rate of family")
+    assert float(g3["host_to_gpu_gb_per_second"]) == pytest.approx(9.09)
+    kin = [row for row in servers.values() if row["cpu_basis"] == "family"]
+    assert kin
+    assert not any(row["cpu_mark"] for row in kin)
+    assert "p5.48xlarge" not in servers
+
+
+def test_second_thread_yields_lie_between_nothing_and_a_core(built):
+    """Where throughput fell with second threads, the yield is 0, not negative."""
+    models = rows_of(built, "sparecores/cpu_models.csv")
+    assert all(0 <= float(row["second_thread_yield"]) <= 1 for row in models.values())
+    assert float(models["Intel Xeon Platinum 8259CL"]["second_thread_yield"]) == pytest.approx(
+        0.318, abs=0.005
+    )
+    assert models["Intel Xeon Platinum 8477C"]["second_thread_yield"] == "0"
