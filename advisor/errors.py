@@ -55,7 +55,8 @@ class MeasuringError(AdvisorError):
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """A `UsageError` that offers the nearest known names, or a few of them."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:12])}"
+    names = {one.casefold(): one for one in sorted(known)}
+    close = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
+    near = [names[one] for one in close]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(list(names.values())[:12])}"
     return UsageError(f"unknown {kind} '{name}'; {hint}")

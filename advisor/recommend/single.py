@@ -63,7 +63,7 @@ def predict_instance(
         workload=workload,
         prediction=prediction,
         price=catalog.price(name, request.region, request.market),
-        note="" if isinstance(verdict, Rejection) else verdict.note,
+        note=verdict.detail if isinstance(verdict, Rejection) else verdict.note,
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.errors import UsageError
+from advisor.errors import UsageError, unknown_name
 from advisor.units import (
     format_mib,
     format_rate,
@@ -95,3 +95,7 @@ def test_rates_are_printed_with_three_digits(rate, text):
 
 def test_prices_keep_the_digits_that_matter():
     assert [format_usd(x) for x in (0.0042, 0.526, 12.239)] == ["$0.0042", "$0.526", "$12.24"]
+
+
+def test_near_names_are_found_whatever_their_case():
+    assert "did you mean A100?" in str(unknown_name("GPU", "a10o", ["A100", "T4"]))
