@@ -78,7 +78,7 @@ def _run(
         logits = network(images)
         if training:
             labels = torch.empty(batch, dtype=torch.int64, device="meta")
-            torch.nn.functional.cross_entropy(logits, labels).backward()
+            torch.autograd.backward(torch.nn.functional.cross_entropy(logits, labels))
     return recorded
 
 
@@ -86,7 +86,9 @@ def _recorder(recorded: list[tuple[str, float, float]]) -> Any:
     """A dispatch mode that appends (class, FLOPs, bytes) of each operation that launches."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Recorder(TorchDispatchMode):
+    mode: Any = TorchDispatchMode  # carries no types
+
+    class Recorder(mode):  # type: ignore[misc]
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
@@ -122,7 +124,8 @@ def _convolution_class(weight_shape: tuple[int, ...], groups: int) -> str:
     kernel = tuple(weight_shape[2:])
     if groups > 1:
         return "conv_depthwise" if weight_shape[1] == 1 else "conv_grouped"
-    return {(1, 1): "conv_1x1", (3, 3): "conv_3x3"}.get(kernel, "conv_kxk")
+    named: dict[tuple[int, ...], str] = {(1, 1): "conv_1x1", (3, 3): "conv_3x3"}
+    return named.get(kernel, "conv_kxk")
 
 
 def _flops(func: Any, args: Any, result: Any) -> float:
@@ -135,7 +138,7 @@ def _flops(func: Any, args: Any, result: Any) -> float:
         return wanted * _convolution_flops(args[2], args[0])
     if name in ("mm", "addmm"):
         left, right = args[-2:]
-        return 2.0 * left.shape[0] * left.shape[1] * right.shape[1]
+        return float(2 * left.shape[0] * left.shape[1] * right.shape[1])
     return 0.0
 
 

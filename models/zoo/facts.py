@@ -25,12 +25,37 @@ DEFAULT_PATH = Path(__file__).parents[2] / "advisor" / "data" / "performance" / 
 MIB = 2**20
 # Networks that are not offered but were measured by others, so the model learns from them.
 _PUBLISHED_ONLY = (
-    "densenet121 densenet161 densenet169 densenet201 mnasnet0_5 mnasnet0_75 mnasnet1_0 mnasnet1_3 "
-    "mobilenet_v2 resnet18 resnet34 resnet101 resnet152 resnext50_32x4d resnext101_32x8d "
-    "shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x1_5 shufflenet_v2_x2_0 squeezenet1_0 "
-    "squeezenet1_1 vgg11 vgg11_bn vgg13 vgg13_bn vgg16_bn vgg19 vgg19_bn wide_resnet50_2 "
-    "wide_resnet101_2"
-).split()
+    "densenet121",
+    "densenet161",
+    "densenet169",
+    "densenet201",
+    "mnasnet0_5",
+    "mnasnet0_75",
+    "mnasnet1_0",
+    "mnasnet1_3",
+    "mobilenet_v2",
+    "resnet18",
+    "resnet34",
+    "resnet101",
+    "resnet152",
+    "resnext50_32x4d",
+    "resnext101_32x8d",
+    "shufflenet_v2_x0_5",
+    "shufflenet_v2_x1_0",
+    "shufflenet_v2_x1_5",
+    "shufflenet_v2_x2_0",
+    "squeezenet1_0",
+    "squeezenet1_1",
+    "vgg11",
+    "vgg11_bn",
+    "vgg13",
+    "vgg13_bn",
+    "vgg16_bn",
+    "vgg19",
+    "vgg19_bn",
+    "wide_resnet50_2",
+    "wide_resnet101_2",
+)
 
 
 def network_facts(name: str) -> dict[str, Any]:

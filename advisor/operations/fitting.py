@@ -1,0 +1,123 @@
+"""Joins what fitting needs: measurements, published rows, the zoo and the place of the model.
+
+`python -m advisor.operations.fitting` rebuilds the model that ships, in a checkout, from
+infra/performance_sources and advisor/data/performance/measurements.jsonl.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.domain import Measurement
+from advisor.errors import DataError
+from models.performance import load_model, save_model
+from models.performance.networks import bundled_networks
+from models.zoo.networks import NETWORKS
+from sweeps.serialization import measurement_from_dict
+
+if TYPE_CHECKING:
+    from models.performance.fit import FitResult
+    from models.performance.gpu_rates import GpuRates
+
+ROOT = Path(__file__).parents[2]
+BUNDLED_MEASUREMENTS = ROOT / "advisor" / "data" / "performance" / "measurements.jsonl"
+_PUBLISHED = ROOT / "infra" / "performance_sources"
+# PassMark single-thread mark of AWS m7a (EPYC 9R14, Zen 4): the CPU of the bundled sweep names
+# itself only "AMD EPYC" of family 25, model 17, which is the same generation.
+_BUNDLED_SCORE = 2886.0
+_SOURCES = (
+    "pytorch-gpu-benchmark by ryujaehun and elombardi2 (MIT)",
+    "timm results by Hugging Face (Apache-2.0)",
+    "gavel (MIT)",
+    "PROFET (MIT)",
+    "lambda-tensorflow-benchmark (BSD)",
+    "MXNet documentation (Apache-2.0)",
+    "cnn-benchmarks by jcjohnson (MIT)",
+)
+
+
+def default_model_path() -> Path:
+    """Where `advisor fit` keeps the user's own model."""
+    from platformdirs import user_data_path
+
+    return user_data_path("instance-sizing-advisor") / "model.json"
+
+
+def measurements_from(path: Path | None) -> list[Measurement]:
+    """The measurements of a JSONL file, or of the store; `DataError` names a bad line."""
+    if path is None:
+        from sweeps.store import open_store
+
+        return open_store().all()
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read ({error}); export one with `advisor measurements "
+                        "export --out FILE`") from error  # fmt: skip
+    return [_measurement(path, i, line) for i, line in enumerate(lines, 1) if line.strip()]
+
+
+def fit_user_model(measurements: Iterable[Measurement]) -> FitResult:
+    """Fit the pipeline on these measurements; the GPU part stays the one that ships."""
+    from models.performance.fit import fit
+
+    shipped = load_model()
+    return fit(
+        measurements,
+        shipped.gpu_rates,
+        bundled_networks(),
+        networks=shipped.networks,
+        sources=shipped.sources,
+        reference_score=shipped.pipeline.reference_score,
+        accelerator_errors=dict(shipped.accelerator_errors),
+    )
+
+
+def rebuild_bundled_model() -> FitResult:
+    """Fit everything from the rows in the checkout (about a minute)."""
+    from models.performance.fit import fit
+
+    gpu_rates, errors = fit_published_rates()
+    return fit(
+        measurements_from(BUNDLED_MEASUREMENTS),
+        gpu_rates,
+        bundled_networks(),
+        networks=tuple(NETWORKS),
+        sources=_SOURCES,
+        reference_score=_BUNDLED_SCORE,
+        accelerator_errors=errors,
+    )
+
+
+def fit_published_rates() -> tuple[GpuRates, dict[str, float]]:
+    """The GPU part from the published rows in the checkout, and its held-out errors."""
+    from models.performance.fit_gpu_rates import fit_gpu_rates
+    from models.performance.published import read_published
+
+    rows = read_published(_PUBLISHED / "published.csv", _PUBLISHED / "gpus.csv")
+    return fit_gpu_rates(rows, bundled_networks())
+
+
+def _measurement(path: Path, number: int, line: str) -> Measurement:
+    try:
+        return measurement_from_dict(json.loads(line))
+    except (ValueError, AttributeError, DataError) as error:
+        raise DataError(f"{path}, line {number}: {error}") from error
+
+
+def main(_arguments: Sequence[str]) -> None:
+    """Rebuild the bundled model and say how well it does on what it was not fitted on."""
+    from models.performance.persistence import BUNDLED_PATH
+
+    result = rebuild_bundled_model()
+    save_model(result.model, BUNDLED_PATH)
+    sys.stderr.write(f"{BUNDLED_PATH}: {result.model.trained_on}; held-out median error "
+                     f"{result.model.error_percent:.1f} %\n")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

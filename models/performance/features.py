@@ -1,0 +1,122 @@
+"""Requests and trials as named columns: the one feature function of fit and predict.
+
+GPU steps have their own features in `step_work`; here are those of the input pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.domain import CacheState, Resources, Task, Workload
+from models.performance.memory import host_memory_mib, loader_workers
+from models.performance.networks import Floats, NetworkTable
+
+MIB = 2**20
+# Cloud volumes count an operation of up to 256 KiB as one (AWS: SSD volumes).
+_IO_BYTES = 256 * 1024
+# Seconds one small random read takes, by type of disk; other types count as the first.
+_READ_LATENCY_SECONDS = {"gp3": 1e-3, "gp2": 1e-3, "io1": 5e-4, "io2": 5e-4, "st1": 1e-2}
+_READ_LATENCY_SECONDS |= {"sc1": 1e-2, "standard": 1e-2, "nvme": 1e-4, "instance-store": 1e-4}
+_DEFAULT_LATENCY_SECONDS = 2e-4
+# PCIe 3.0 x16 as clouds of that generation deliver it (g4dn: 6.3 GB/s).
+ASSUMED_COPY_GB_PER_SECOND = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineColumns:
+    """One row a request, every column of shape (n,).
+
+    `cores` counts physical cores plus the yield of second threads; `score` is PassMark's
+    single-thread mark (nan: unknown); `cached_share` is the part of the data set that lies in
+    the page cache; `disk_bytes_per_second` is what the disk gives reads of this size;
+    `copy_bytes_per_second` is infinite where no batch crosses a bus.
+    """
+
+    cores: Floats
+    vcpus: Floats
+    score: Floats
+    stored_bytes: Floats
+    decoded_pixels: Floats
+    output_pixels: Floats
+    batch_size: Floats
+    cached_share: Floats
+    disk_bytes_per_second: Floats
+    copy_bytes_per_second: Floats
+    input_bytes: Floats
+    on_cpu: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRequest:
+    """What the columns are made of; `on_cpu` says that the network runs on the CPU."""
+
+    workload: Workload
+    resources: Resources
+    on_cpu: bool
+    cache: CacheState = CacheState.WARM
+
+
+def pipeline_columns(
+    requests: Sequence[PipelineRequest], networks: NetworkTable
+) -> PipelineColumns:
+    """Columns for all requests, in their order; needs at least one."""
+    rows = [_row(request, networks) for request in requests]
+    return PipelineColumns(*np.array(rows, dtype=float).T)
+
+
+def _row(request: PipelineRequest, networks: NetworkTable) -> tuple[float, ...]:
+    workload, resources = request.workload, request.resources
+    facts = networks[workload.network]
+    dataset = workload.dataset
+    cpu = resources.cpu
+    yielded = (cpu.second_thread_yield if cpu else 0.0) * max(
+        0.0, resources.vcpus - resources.physical_cores
+    )
+    score = cpu.single_thread_score if cpu and cpu.single_thread_score else np.nan
+    copy = resources.host_to_gpu_gb_per_second or ASSUMED_COPY_GB_PER_SECOND
+    crosses = resources.gpu is not None and workload.task != Task.PREPROCESSING
+    return (
+        min(resources.vcpus, resources.physical_cores) + yielded,
+        resources.vcpus,
+        score,
+        dataset.bytes_per_sample,
+        dataset.pixels,
+        facts.input_pixels**2,
+        workload.batch_size,
+        cached_share(request, networks),
+        disk_bytes_per_second(resources, dataset.bytes_per_sample),
+        copy * 1e9 if crosses else np.inf,
+        facts.input_bytes,
+        request.on_cpu,
+    )
+
+
+def cached_share(request: PipelineRequest, networks: NetworkTable) -> float:
+    """The part of the data set that the page cache holds once an epoch has passed, 0..1.
+
+    What the processes need comes first; the rest of the memory caches files.
+    """
+    if request.cache is CacheState.COLD:
+        return 0.0
+    facts = networks[request.workload.network]
+    needed = host_memory_mib(facts, request.workload, request.resources, request.on_cpu)
+    free = request.resources.memory_mib - needed
+    return min(1.0, max(0.0, free / request.workload.dataset.total_mib))
+
+
+def disk_bytes_per_second(resources: Resources, read_bytes: float) -> float:
+    """min(bandwidth, IOPS, queue depth / latency) for random reads of `read_bytes`.
+
+    Each loader process waits for its own read, so the depth is their number.
+    """
+    disk = resources.disk
+    operations = max(1.0, read_bytes / _IO_BYTES)
+    latency = _READ_LATENCY_SECONDS.get(disk.type, _DEFAULT_LATENCY_SECONDS)
+    return min(
+        (disk.read_mib_per_second or np.inf) * MIB,
+        (disk.read_iops or np.inf) * read_bytes / operations,
+        loader_workers(resources.vcpus) * read_bytes / latency,
+    )

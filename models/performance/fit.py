@@ -1,0 +1,79 @@
+"""Fits a whole performance model: the GPU part on published rows, the rest on sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from advisor.domain import Measurement
+from models.performance.evaluation import median_percent
+from models.performance.fit_pipeline import fit_and_calibrate, trials_of
+from models.performance.gpu_rates import GpuRates
+from models.performance.model import PerformanceModel
+from models.performance.networks import Floats, NetworkTable
+from models.performance.persistence import content_id, to_document
+from models.performance.usable import require_enough, sort_out
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """A fitted model, the residuals of trials it was not fitted on, and what was left out."""
+
+    model: PerformanceModel
+    held_out_residuals: Floats
+    left_out: tuple[tuple[str, int], ...]
+
+    @property
+    def fitted(self) -> int:
+        """How many measurements the model was fitted on."""
+        return len(self.held_out_residuals)
+
+
+def fit(
+    measurements: Iterable[Measurement],
+    gpu_rates: GpuRates,
+    table: NetworkTable,
+    *,
+    networks: Sequence[str],
+    sources: Sequence[str],
+    reference_score: float,
+    accelerator_errors: dict[str, float],
+) -> FitResult:
+    """Fit the pipeline on the usable measurements and join it with `gpu_rates`.
+
+    `reference_score` is the single-thread mark of the CPU that was measured. Raises
+    `DataError` for measurements that nothing can be learnt from.
+    """
+    sorted_out = sort_out(measurements)
+    require_enough(sorted_out.usable)
+    trials = trials_of(sorted_out.usable, table)
+    pipeline, residuals = fit_and_calibrate(trials, table, reference_score)
+    model = PerformanceModel(
+        id="",
+        trained_on=_trained_on(sorted_out.usable, gpu_rates),
+        error_percent=round(median_percent(residuals), 2),
+        networks=tuple(sorted(networks)),
+        sources=tuple(sources),
+        gpu_rates=gpu_rates,
+        pipeline=pipeline,
+        table=table,
+        accelerator_errors=accelerator_errors,
+    )
+    return FitResult(with_id(model), residuals, sorted_out.left_out)
+
+
+def with_id(model: PerformanceModel) -> PerformanceModel:
+    """The model under the id of its content."""
+    return replace(model, id=content_id(to_document(model)))
+
+
+def _trained_on(measurements: Sequence[Measurement], gpu_rates: GpuRates) -> str:
+    """One line: how many trials on what, and whose GPU rates."""
+    days = sorted({m.started_at[:10] for m in measurements if m.started_at})
+    when = f", {days[0]}" if days else ""
+    networks = len({m.trial.workload.network for m in measurements})
+    gpus = len(gpu_rates.chips | gpu_rates.other_chips)
+    return (
+        f"{len(measurements)} sweep trials of {networks} networks{when}; published step times of "
+        f"{gpus} GPUs"
+    )

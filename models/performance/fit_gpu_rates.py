@@ -1,0 +1,97 @@
+"""Makes the GPU part of a model from published step times: parameters, anchors, residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from advisor.domain import Precision, Provenance, Workload
+from models.performance.calibration import held_out, pooled, residuals_of
+from models.performance.evaluation import summary
+from models.performance.fit_accelerator import fit_accelerator
+from models.performance.gpu_rates import Anchor, GpuRates, cell_name, network_key
+from models.performance.networks import Floats, NetworkTable
+from models.performance.published import PublishedRow
+from models.performance.step_work import HALF, chip
+
+# Parameters that only explain how a source measured; predictions never name them.
+_OF_SOURCES = ("stack/", "host/", "launch/")
+_NOTHING = 1e-4
+
+
+def fit_gpu_rates(
+    rows: Sequence[PublishedRow], networks: NetworkTable
+) -> tuple[GpuRates, dict[str, float]]:
+    """Fit on all rows, with residuals of fits that held rows out (takes a minute).
+
+    Also gives the mean absolute percentage error by distance, each GPU or family counting
+    alike.
+    """
+    residuals = held_out(rows, networks)
+    errors = {kind: summary(groups)["mean_percent"] for kind, groups in residuals.items()}
+    return _gpu_rates(rows, networks, residuals), errors
+
+
+def _gpu_rates(
+    rows: Sequence[PublishedRow],
+    networks: NetworkTable,
+    residuals: Mapping[str, Mapping[str, Floats]],
+) -> GpuRates:
+    parameters = fit_accelerator(rows, networks)
+    pytorch = [row for row in rows if row.is_pytorch]
+    return GpuRates(
+        parameters=_predictive(parameters),
+        anchors=_anchors(pytorch, parameters, networks),
+        residuals={
+            kind: tuple(np.round(values, 3).tolist()) for kind, values in pooled(residuals).items()
+        },
+        chips=frozenset(chip(row.gpu.name) for row in pytorch),
+        other_chips=frozenset(chip(row.gpu.name) for row in rows if not row.is_pytorch),
+        capabilities=frozenset(str(row.gpu.compute_capability) for row in rows),
+        networks=frozenset(network_key(row.network, row.task) for row in pytorch),
+    )
+
+
+def _predictive(parameters: Mapping[str, float]) -> dict[str, float]:
+    """Without what belongs to sources and what the prior left at nothing."""
+    return {
+        name: value
+        for name, value in parameters.items()
+        if abs(value) > _NOTHING
+        and (not name.startswith(_OF_SOURCES) or name in ("launch/training", "launch/inference"))
+    }
+
+
+def _anchors(
+    rows: Sequence[PublishedRow], parameters: Mapping[str, float], networks: NetworkTable
+) -> dict[str, Anchor]:
+    """Cells measured with PyTorch as predictions mean it: not wholly in fp16.
+
+    What the source's host and copying add is taken off by the model, what remains is the
+    cell's own; several rows count by their median.
+    """
+    without_source = {n: v for n, v in parameters.items() if not n.startswith(("stack/", "host/"))}
+    cells: dict[str, list[PublishedRow]] = {}
+    for row in rows:
+        if row.precision != HALF:
+            cells.setdefault(_cell_name(row), []).append(row)
+    return {
+        name: Anchor(
+            log_ratio=round(float(np.median(-residuals_of(members, without_source, networks))), 4),
+            memory_gb_per_second=members[0].gpu.memory_gb_per_second,
+            provenance=Provenance.PUBLISHED,
+            source=members[0].stack.name,
+        )
+        for name, members in cells.items()
+    }
+
+
+def _cell_name(row: PublishedRow) -> str:
+    workload = Workload(
+        network=row.network,
+        task=row.task,
+        batch_size=row.batch_size,
+        precision=Precision(row.precision),
+    )
+    return cell_name(workload, row.gpu)

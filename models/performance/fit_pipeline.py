@@ -1,0 +1,200 @@
+"""Fits host, storage, join and CPU parameters on the trials of sweeps.
+
+A maximum a posteriori fit of the physical form on log rates, then a small regression on what
+it leaves, kept only where it helps on trials that neither was fitted on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.domain import Measurement, Task
+from models.performance.features import PipelineColumns, PipelineRequest, pipeline_columns
+from models.performance.joining import GAMMA_RANGE
+from models.performance.networks import Floats, NetworkTable
+from models.performance.pipeline import Pipeline, log_core_rate
+from models.performance.remainder import Remainder, remainder_features
+from models.performance.stages import PIPELINE_PRIORS
+from models.performance.usable import known_accelerator_rate, measured_cpu_rate
+
+FOLDS = 5
+# Scatter of a trial's rate on a shared machine; residuals are counted in it.
+_TRIAL_SIGMA = 0.06
+_CPU_FLOPS_PRIOR = (float(np.log(50e9)), 0.8)
+_CPU_NETWORK_SIGMA = 0.5
+# The regression on the rest must lower the held-out error by this share to be kept.
+_WORTH_KEEPING = 0.97
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Trials as columns with what was observed, all of shape (n,).
+
+    `accelerator` is nan where the network ran on the CPU; `cpu_alone` is its own measured
+    log rate there, nan elsewhere.
+    """
+
+    columns: PipelineColumns
+    cells: tuple[tuple[str, Task], ...]
+    accelerator: Floats
+    log_rate: Floats
+    cpu_alone: Floats
+
+    def take(self, chosen: NDArray[np.bool_]) -> Trials:
+        """The trials where `chosen` (n,) is true."""
+        values = (getattr(self.columns, name)[chosen] for name in PipelineColumns.__slots__)
+        return Trials(
+            PipelineColumns(*values),
+            tuple(cell for cell, keep in zip(self.cells, chosen, strict=True) if keep),
+            self.accelerator[chosen],
+            self.log_rate[chosen],
+            self.cpu_alone[chosen],
+        )
+
+
+def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Trials:
+    """Columns of usable measurements, see `usable.sort_out`."""
+    rows = [_request(measurement) for measurement in measurements]
+    nan = float("nan")
+    return Trials(
+        columns=pipeline_columns(rows, networks),
+        cells=tuple((row.workload.network, row.workload.task) for row in rows),
+        accelerator=np.array([known_accelerator_rate(m) or nan for m in measurements]),
+        log_rate=np.log([m.throughput_samples_per_second or nan for m in measurements]),
+        cpu_alone=np.log([measured_cpu_rate(m) or nan for m in measurements]),
+    )
+
+
+def _request(measurement: Measurement) -> PipelineRequest:
+    trial = measurement.trial
+    on_cpu = trial.accelerator == "cpu" and trial.workload.task is not Task.PREPROCESSING
+    return PipelineRequest(trial.workload, trial.resources, on_cpu, trial.cache)
+
+
+def fit_pipeline(
+    trials: Trials, networks: NetworkTable, reference_score: float, *, remainder: bool
+) -> Pipeline:
+    """The physical parameters and, when asked, the regression on the rest; no residuals."""
+    physical = _fit_physical(trials, networks, reference_score)
+    if not remainder:
+        return physical
+    return replace(physical, remainder=_fit_remainder(trials, physical, networks))
+
+
+def log_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
+    """log(observed / predicted) of each trial."""
+    _, joined, _ = pipeline.joined(trials.columns, _accelerator(trials, pipeline, networks))
+    residuals: Floats = trials.log_rate - np.log(joined)
+    return residuals
+
+
+def held_out_residuals(
+    trials: Trials, networks: NetworkTable, reference_score: float, *, remainder: bool
+) -> Floats:
+    """Each trial's residual under the fit on the other folds' trials, shape (n,).
+
+    Folds are dealt out in an order shuffled with a fixed seed; rows are whole trials, so no
+    repeat of a trial is on both sides.
+    """
+    count = len(trials.log_rate)
+    fold = np.random.default_rng(0).permutation(count) % FOLDS
+    residuals = np.empty(count)
+    for number in range(min(FOLDS, count)):
+        held = fold == number
+        fitted = fit_pipeline(trials.take(~held), networks, reference_score, remainder=remainder)
+        residuals[held] = log_residuals(trials.take(held), fitted, networks)
+    return residuals
+
+
+def fit_and_calibrate(
+    trials: Trials, networks: NetworkTable, reference_score: float
+) -> tuple[Pipeline, Floats]:
+    """The better of the forms with and without the regression, and its held-out residuals."""
+    plain = held_out_residuals(trials, networks, reference_score, remainder=False)
+    learned = held_out_residuals(trials, networks, reference_score, remainder=True)
+    keep = bool(np.median(np.abs(learned)) < _WORTH_KEEPING * np.median(np.abs(plain)))
+    residuals = learned if keep else plain
+    pipeline = fit_pipeline(trials, networks, reference_score, remainder=keep)
+    calibrated = {"trials": tuple(round(float(value), 4) for value in np.sort(residuals))}
+    return replace(pipeline, residuals=calibrated), residuals
+
+
+def _fit_physical(trials: Trials, networks: NetworkTable, reference_score: float) -> Pipeline:
+    from scipy.optimize import least_squares
+
+    priors = {**PIPELINE_PRIORS, "cpu/flops_per_second": _CPU_FLOPS_PRIOR}
+    on_cpu = [c for c, cpu in zip(trials.cells, trials.columns.on_cpu, strict=True) if cpu]
+    names = {f"cpu/network/{network}/{task}": (0.0, _CPU_NETWORK_SIGMA) for network, task in on_cpu}
+    priors |= names
+    means, sigmas = (np.array(column) for column in zip(*priors.values(), strict=True))
+
+    def pipeline(units: Floats) -> Pipeline:
+        values = (means + sigmas * units).tolist()
+        return Pipeline(
+            parameters=dict(zip(priors, values, strict=True)),
+            reference_score=reference_score,
+            largest_vcpus=float(trials.columns.vcpus.max()),
+            residuals={},
+            cpu_networks=frozenset(f"{network}/{task}" for network, task in on_cpu),
+            remainder=None,
+        )
+
+    def residuals(units: Floats) -> Floats:
+        fitted = pipeline(units)
+        data = log_residuals(trials, fitted, networks) / _TRIAL_SIGMA
+        alone = _alone_residuals(trials, fitted, networks) / _TRIAL_SIGMA
+        return np.concatenate([_soft(data), _soft(alone), units])
+
+    lower, upper = np.full(len(means), -8.0), np.full(len(means), 8.0)
+    at = list(priors).index("join/gamma")
+    lower[at], upper[at] = (np.log(GAMMA_RANGE) - means[at]) / sigmas[at]
+    result = least_squares(residuals, np.zeros(len(means)), bounds=(lower, upper), max_nfev=50)
+    fitted = pipeline(result.x)
+    rounded = {name: round(value, 6) for name, value in fitted.parameters.items()}
+    return replace(fitted, parameters=rounded)
+
+
+def _soft(residuals: Floats) -> Floats:
+    """Residuals whose squares are the soft-L1 loss, so that one bad trial bends little."""
+    soft: Floats = np.sign(residuals) * np.sqrt(8 * (np.sqrt(1 + residuals**2 / 4) - 1))
+    return soft
+
+
+def _alone_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
+    seen = np.isfinite(trials.cpu_alone)
+    predicted = np.log(_accelerator(trials, pipeline, networks)[seen])
+    residuals: Floats = trials.cpu_alone[seen] - predicted
+    return residuals
+
+
+def _accelerator(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
+    logs = {
+        (name, task): log_core_rate(networks[name], task, pipeline.parameters)
+        for (name, task), cpu in zip(trials.cells, trials.columns.on_cpu, strict=True)
+        if cpu
+    }
+    core_rates = np.array([logs.get(cell, 0.0) for cell in trials.cells])
+    on_cpu = pipeline.cpu_rates(trials.columns, core_rates)
+    return np.where(trials.columns.on_cpu > 0, on_cpu, trials.accelerator)
+
+
+def _fit_remainder(trials: Trials, physical: Pipeline, networks: NetworkTable) -> Remainder:
+    from sklearn.linear_model import RidgeCV
+
+    features = remainder_features(trials.columns)
+    means, scales = features.mean(axis=0), features.std(axis=0)
+    varied = scales > 1e-9
+    scaled = np.where(varied, (features - means) / np.where(varied, scales, 1.0), 0.0)
+    ridge = RidgeCV(alphas=np.logspace(-1, 4, 16))
+    ridge.fit(scaled, log_residuals(trials, physical, networks))
+    coefficients = np.where(varied, ridge.coef_ / np.where(varied, scales, 1.0), 0.0)
+    return Remainder(
+        lows=tuple(features.min(axis=0).tolist()),
+        highs=tuple(features.max(axis=0).tolist()),
+        coefficients=tuple(coefficients.tolist()),
+        intercept=float(ridge.intercept_ - coefficients @ means),
+    )

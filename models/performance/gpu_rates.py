@@ -1,0 +1,143 @@
+"""Rates of GPUs: the fitted roofline, anchored where somebody measured the very cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.domain import Gpu, Precision, Provenance, Task, Workload
+from models.performance.accelerator import step_seconds
+from models.performance.intervals import HalfWidths, half_widths
+from models.performance.networks import Floats, NetworkTable
+from models.performance.step_work import capability, chip, step_work
+
+# A card whose bandwidth differs more from the measured one's is another card.
+_SAME_CARD = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """A measured cell: log of measured over modelled step seconds, and on which card."""
+
+    log_ratio: float
+    memory_gb_per_second: float
+    provenance: Provenance
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRate:
+    """What is known of one cell at one batch size."""
+
+    samples_per_second: float
+    widths: HalfWidths
+    provenance: Provenance
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRates:
+    """The accelerator part of a performance model, as numbers.
+
+    `chips` and `networks` ("resnet50/training") were measured with PyTorch, `other_chips` with
+    other software, `capabilities` are their architectures. `residuals` are sorted lists by
+    group: `cell`, `network`, `gpu/other-stack`, `gpu/architecture`, `gpu/new`.
+    """
+
+    parameters: Mapping[str, float]
+    anchors: Mapping[str, Anchor]
+    residuals: Mapping[str, Sequence[float]]
+    chips: frozenset[str]
+    other_chips: frozenset[str]
+    capabilities: frozenset[str]
+    networks: frozenset[str]
+
+    def step_seconds(
+        self, workload: Workload, gpu: Gpu, batch_sizes: Floats, table: NetworkTable
+    ) -> Floats:
+        """Seconds of a step for each batch size, anchored where the cell was measured."""
+        work = step_work(table[workload.network], workload.task, workload.precision, gpu)
+        seconds = step_seconds(work, batch_sizes, self.parameters)
+        anchor = self.anchor(workload, gpu)
+        return seconds * np.exp(anchor.log_ratio) if anchor else seconds
+
+    def rates(
+        self,
+        workload: Workload,
+        gpu: Gpu,
+        batch_sizes: Sequence[int],
+        table: NetworkTable,
+        confidence: float,
+    ) -> list[GpuRate]:
+        """Samples per second with interval and origin for each batch size of one cell."""
+        batches = np.array(batch_sizes, dtype=float)
+        rates = batches / self.step_seconds(workload, gpu, batches, table)
+        anchor = self.anchor(workload, gpu)
+        widths = self.widths(workload, gpu, confidence)
+        notes = self.notes(workload, gpu)
+        provenance = anchor.provenance if anchor else Provenance.MODELLED
+        return [GpuRate(float(rate), widths, provenance, notes) for rate in rates]
+
+    def anchor(self, workload: Workload, gpu: Gpu) -> Anchor | None:
+        """The measurement of this cell on this card, at whatever batch size."""
+        anchor = self.anchors.get(cell_name(workload, gpu))
+        if anchor is None:
+            return None
+        ratio = gpu.memory_gb_per_second / anchor.memory_gb_per_second
+        return anchor if abs(ratio - 1) <= _SAME_CARD else None
+
+    def widths(self, workload: Workload, gpu: Gpu, confidence: float) -> HalfWidths:
+        """Half widths in log rate; doubts of GPU and network add as independent ones do."""
+        if self.anchor(workload, gpu):
+            return half_widths(self.residuals, ("cell", "network"), confidence)
+        parts = [half_widths(self.residuals, ("network",), confidence)]
+        groups = self._gpu_groups(gpu)
+        if groups:
+            parts.append(half_widths(self.residuals, groups, confidence))
+            if f"{workload.network}/{workload.task}" in self.networks:
+                parts = parts[1:]
+        return HalfWidths(
+            float(np.hypot.reduce([part.lower for part in parts])),
+            float(np.hypot.reduce([part.upper for part in parts])),
+            all(part.calibrated for part in parts),
+        )
+
+    def _gpu_groups(self, gpu: Gpu) -> tuple[str, ...]:
+        """Groups of held-out GPUs as far away as this one, nearest first; none if measured."""
+        groups = ("gpu/other-stack", "gpu/architecture", "gpu/new")
+        if chip(gpu.name) in self.chips:
+            return ()
+        if chip(gpu.name) in self.other_chips:
+            return groups
+        return groups[1:] if gpu.compute_capability in self.capabilities else groups[2:]
+
+    def notes(self, workload: Workload, gpu: Gpu) -> tuple[str, ...]:
+        """What lies outside the published measurements, in words."""
+        notes = []
+        if chip(gpu.name) not in self.chips | self.other_chips:
+            like = gpu.compute_capability in self.capabilities
+            far = "" if like else f", nor any GPU of its architecture ({gpu.architecture})"
+            notes.append(f"{gpu.name} was not measured{far}: its rate follows from its data sheet")
+        if workload.precision is Precision.BF16 and capability(gpu) < 8:
+            notes.append(f"{gpu.name} has no bf16 units: its fp32 rate is assumed")
+        return tuple(notes)
+
+
+def cell_name(workload: Workload, gpu: Gpu) -> str:
+    """'resnet50/training/fp32/A100': what an anchor is filed under."""
+    return f"{workload.network}/{workload.task}/{workload.precision}/{chip(gpu.name)}"
+
+
+def family(network: str) -> str:
+    """'wide_resnet50_2' -> 'resnet': networks that are too alike to test one with another."""
+    name = network.removeprefix("wide_").replace("resnext", "resnet")
+    found = re.match(r"[a-z]+", name)
+    return found.group() if found else name
+
+
+def network_key(network: str, task: Task) -> str:
+    """How a network's PyTorch measurements are filed in `GpuRates.networks`."""
+    return f"{network}/{task}"

@@ -1,0 +1,20 @@
+"""How stages that run at the same time hold each other back: the smooth minimum."""
+
+from __future__ import annotations
+
+from models.performance.networks import Floats
+
+GAMMA_RANGE = (1.0, 20.0)
+
+
+def smooth_minimum(rates: Floats, gamma: float) -> tuple[Floats, Floats]:
+    """`(sum_k R_k^-gamma)^(-1/gamma)` over the columns of `rates` (n, stages), and weights.
+
+    A stage that a request does not have is infinite. The weights (n, stages) are the shares
+    d log R / d log R_k; they sum to 1, and the largest is the bottleneck's.
+    """
+    lowest = rates.min(axis=1, keepdims=True)
+    powers = (lowest / rates) ** gamma
+    total = powers.sum(axis=1, keepdims=True)
+    joined: Floats = (lowest * total ** (-1 / gamma))[:, 0]
+    return joined, powers / total

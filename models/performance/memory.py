@@ -1,0 +1,72 @@
+"""Memory that a workload needs, on the GPU and on the host; first version, conservative."""
+
+from __future__ import annotations
+
+import math
+
+from advisor.domain import Precision, Resources, Task, Workload
+from models.performance.networks import NetworkFacts
+
+MIB = 2**20
+# CUDA context with cuDNN and cuBLAS loaded, and what PyTorch's allocator cannot hand back;
+# a PyTorch process on a current driver shows 400 to 600 MiB before the first tensor.
+_CUDA_CONTEXT_MIB = 600.0
+# cuDNN's scratch memory grows with the largest activation; capped, as PyTorch's search is.
+_WORKSPACE_PER_ACTIVATION, _WORKSPACE_CAP_MIB = 2.0, 4096.0
+_FRAGMENTATION = 1.1
+# Weights, gradients and one momentum buffer.
+_TRAINING_COPIES = 3.0
+
+# A process with torch and torchvision imported, and one forked loader process beside it.
+BASE_PROCESS_MIB = 330.0
+LOADER_PROCESS_MIB = 90.0
+_CUDA_HOST_MIB = 1200.0
+_PREFETCHED_BATCHES = 2
+
+
+def loader_workers(vcpus: float) -> int:
+    """Loader processes of the pipeline that is measured: one a vCPU, at least one."""
+    return max(1, math.floor(vcpus))
+
+
+def gpu_memory_mib(facts: NetworkFacts, workload: Workload) -> float:
+    """Peak MiB on the GPU: context, weights and their copies, activations, workspace.
+
+    Training keeps what autograd saves (exact, counted on the meta device) plus gradients of
+    the largest activations; inference keeps an operation's input and output. 16-bit formats
+    halve activations and add a copy of the weights. SGD with momentum is assumed.
+    """
+    sixteen = workload.precision is not Precision.FP32
+    width = 0.5 if sixteen else 1.0
+    largest = facts.largest_activation_mib * workload.batch_size * width
+    copies = (_TRAINING_COPIES if workload.task is Task.TRAINING else 1.0) + 0.5 * sixteen
+    activations = 3 * largest
+    if workload.task is Task.TRAINING:
+        activations += facts.saved_activation_mib * workload.batch_size * width
+    inputs = 2 * facts.input_bytes * workload.batch_size / MIB
+    workspace = min(_WORKSPACE_CAP_MIB, _WORKSPACE_PER_ACTIVATION * largest)
+    held = copies * facts.weight_mib + activations + inputs
+    return _CUDA_CONTEXT_MIB + _FRAGMENTATION * held + workspace
+
+
+def host_memory_mib(
+    facts: NetworkFacts, workload: Workload, resources: Resources, on_cpu: bool
+) -> float:
+    """MiB of RAM below which the run dies: processes, batches in flight, the network on a CPU."""
+    workers = loader_workers(resources.vcpus)
+    batch_mib = facts.input_bytes * workload.batch_size / MIB
+    needed = BASE_PROCESS_MIB + workers * LOADER_PROCESS_MIB
+    needed += (workers * _PREFETCHED_BATCHES + 2) * batch_mib
+    if workload.task is Task.PREPROCESSING:
+        return needed
+    if not on_cpu:
+        return needed + _CUDA_HOST_MIB + facts.weight_mib
+    return needed + _network_on_cpu_mib(facts, workload)
+
+
+def _network_on_cpu_mib(facts: NetworkFacts, workload: Workload) -> float:
+    largest = facts.largest_activation_mib * workload.batch_size
+    if workload.task is Task.INFERENCE:
+        return facts.weight_mib + 3 * largest
+    saved = facts.saved_activation_mib * workload.batch_size
+    return _TRAINING_COPIES * facts.weight_mib + saved + 3 * largest

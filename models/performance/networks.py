@@ -1,0 +1,107 @@
+"""Facts of networks that the model computes with: sizes and lists of operations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.domain import Task
+from advisor.errors import DataError, unknown_name
+
+SCHEMA = "advisor.networks/1"
+BUNDLED_PATH = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "networks.json"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Distinct operations of one task as columns of equal length.
+
+    `kind` is the class's name, `flops` and `sample_bytes` are per sample in fp32,
+    `fixed_bytes` is moved once a step, `count` says how often the operation runs.
+    """
+
+    kind: tuple[str, ...]
+    flops: Floats
+    sample_bytes: Floats
+    fixed_bytes: Floats
+    count: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFacts:
+    """One network: sizes in MiB (activations per sample, fp32) and operations by task."""
+
+    name: str
+    input_pixels: int
+    parameters: int
+    weight_tensors: int
+    weight_mib: float
+    saved_activation_mib: float
+    largest_activation_mib: float
+    operations: Mapping[Task, Operations]
+
+    @property
+    def input_bytes(self) -> float:
+        """One decoded fp32 RGB sample as it travels to the GPU."""
+        return 3.0 * self.input_pixels**2 * 4
+
+
+class NetworkTable:
+    """Facts by network name, decoded when first asked for."""
+
+    def __init__(self, document: Mapping[str, Any], origin: str) -> None:
+        try:
+            if document["schema"] != SCHEMA:
+                raise DataError(
+                    f"{origin} has schema {document['schema']}, not {SCHEMA}; "
+                    "rebuild it with python -m models.zoo.facts"
+                )
+            self._classes = tuple(document["operation_classes"])
+            self._raw: Mapping[str, Any] = document["networks"]
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{origin} is no table of networks: {error}") from error
+        self._decoded: dict[str, NetworkFacts] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All networks with facts, sorted."""
+        return tuple(sorted(self._raw))
+
+    def __getitem__(self, name: str) -> NetworkFacts:
+        """Facts of `name`; a `UsageError` with near names where there are none."""
+        if name not in self._raw:
+            raise unknown_name("network", name, self._raw)
+        if name not in self._decoded:
+            self._decoded[name] = self._decode(name)
+        return self._decoded[name]
+
+    def _decode(self, name: str) -> NetworkFacts:
+        raw = self._raw[name]
+        tasks = {task: self._operations(raw[task]) for task in (Task.INFERENCE, Task.TRAINING)}
+        sizes = {key: value for key, value in raw.items() if key not in tasks}
+        return NetworkFacts(name=name, operations=tasks, **sizes)
+
+    def _operations(self, rows: list[list[float]]) -> Operations:
+        columns = np.asarray(rows, dtype=float).T
+        kinds = tuple(self._classes[int(index)] for index in columns[0])
+        return Operations(kinds, columns[1], columns[2], columns[3], columns[4])
+
+
+@cache
+def bundled_networks() -> NetworkTable:
+    """The table that ships; `DataError` when the file is missing or damaged."""
+    try:
+        return NetworkTable(json.loads(BUNDLED_PATH.read_text()), str(BUNDLED_PATH))
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{BUNDLED_PATH} cannot be read ({error}); install the package again"
+        ) from error

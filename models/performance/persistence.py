@@ -1,0 +1,156 @@
+"""A fitted model as one JSON file of numbers, and back.
+
+History of the format, so that old files are told apart:
+
+advisor.performance/1   first version
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import Provenance
+from advisor.errors import DataError
+from models.performance.gpu_rates import Anchor, GpuRates
+from models.performance.model import PerformanceModel
+from models.performance.networks import NetworkTable, bundled_networks
+from models.performance.pipeline import Pipeline
+from models.performance.remainder import Remainder
+
+SCHEMA = "advisor.performance/1"
+BUNDLED_PATH = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "default_model.json"
+
+
+def load_model(path: Path | None = None) -> PerformanceModel:
+    """The model in `path`, or the one that ships. `DataError` when it cannot be used."""
+    return _bundled() if path is None else _read(path)
+
+
+def save_model(model: PerformanceModel, path: Path) -> None:
+    """Write the whole file or leave the old one; `DataError` when there is no room."""
+    text = json.dumps(to_document(model), indent=1, sort_keys=True) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(part).replace(path)
+        except BaseException:
+            Path(part).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise DataError(
+            f"the model cannot be written to {path} ({error.strerror}); choose another place "
+            "with --out"
+        ) from error
+
+
+def content_id(document: Mapping[str, Any]) -> str:
+    """12 hex digits that stand for everything in the document but its id."""
+    content = {key: value for key, value in document.items() if key != "id"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def to_document(model: PerformanceModel) -> dict[str, Any]:
+    """The JSON document of a model; its id is the hash of its content."""
+    document = {
+        "schema": SCHEMA,
+        "trained_on": model.trained_on,
+        "error_percent": model.error_percent,
+        "networks": list(model.networks),
+        "sources": list(model.sources),
+        "accelerator_errors": dict(model.accelerator_errors),
+        "gpu_rates": _plain(model.gpu_rates),
+        "pipeline": _plain(model.pipeline),
+    }
+    return {**document, "id": content_id(document)}
+
+
+def from_document(document: Mapping[str, Any], table: NetworkTable) -> PerformanceModel:
+    """The model a document describes; KeyError, TypeError or ValueError when it is none."""
+    return PerformanceModel(
+        id=document["id"],
+        trained_on=document["trained_on"],
+        error_percent=float(document["error_percent"]),
+        networks=tuple(document["networks"]),
+        sources=tuple(document["sources"]),
+        accelerator_errors=document["accelerator_errors"],
+        gpu_rates=_gpu_rates(document["gpu_rates"]),
+        pipeline=_pipeline(document["pipeline"]),
+        table=table,
+    )
+
+
+@cache
+def _bundled() -> PerformanceModel:
+    return _read(BUNDLED_PATH)
+
+
+def _read(path: Path) -> PerformanceModel:
+    way_out = "fit it again with `advisor fit`, or delete it to use the one that ships"
+    if path == BUNDLED_PATH:
+        way_out = "install the package again"
+    try:
+        document = json.loads(path.read_text())
+        schema = document["schema"]
+        if schema != SCHEMA:
+            raise DataError(f"{path} has the format {schema}, not {SCHEMA}; {way_out}")
+        if content_id(document) != document["id"]:
+            raise DataError(f"{path} is damaged: its content does not match its id; {way_out}")
+        return from_document(document, bundled_networks())
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}); {way_out}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{path} is no performance model; {way_out}") from error
+
+
+def _plain(part: GpuRates | Pipeline) -> dict[str, Any]:
+    """Fields as JSON has them: sets become sorted lists, tuples lists."""
+    return {
+        name: sorted(value) if isinstance(value, frozenset) else value
+        for name, value in asdict(part).items()
+    }
+
+
+def _gpu_rates(raw: Mapping[str, Any]) -> GpuRates:
+    anchors = {
+        name: Anchor(**{**anchor, "provenance": Provenance(anchor["provenance"])})
+        for name, anchor in raw["anchors"].items()
+    }
+    return GpuRates(
+        parameters=raw["parameters"],
+        anchors=anchors,
+        residuals=raw["residuals"],
+        chips=frozenset(raw["chips"]),
+        other_chips=frozenset(raw["other_chips"]),
+        capabilities=frozenset(raw["capabilities"]),
+        networks=frozenset(raw["networks"]),
+    )
+
+
+def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
+    remainder = raw["remainder"]
+    return Pipeline(
+        parameters=raw["parameters"],
+        reference_score=float(raw["reference_score"]),
+        largest_vcpus=float(raw["largest_vcpus"]),
+        residuals=raw["residuals"],
+        cpu_networks=frozenset(raw["cpu_networks"]),
+        remainder=Remainder(**{k: _tuple(v) for k, v in remainder.items()}) if remainder else None,
+    )
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

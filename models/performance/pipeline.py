@@ -1,0 +1,57 @@
+"""The input pipeline part of a performance model, as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.domain import Task
+from models.performance.features import PipelineColumns
+from models.performance.networks import Floats, NetworkFacts
+from models.performance.remainder import Remainder
+from models.performance.stages import cpu_network_rate, joined_rates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """Parameters of host, storage and join, fitted on sweeps.
+
+    `reference_score` is the PassMark single-thread mark of the CPU that was measured,
+    `largest_vcpus` the most a trial had, `residuals` are sorted held-out residuals by group,
+    `cpu_networks` ("resnet50/training") ran on the CPU.
+    """
+
+    parameters: Mapping[str, float]
+    reference_score: float
+    largest_vcpus: float
+    residuals: Mapping[str, Sequence[float]]
+    cpu_networks: frozenset[str]
+    remainder: Remainder | None
+
+    def cpu_rates(self, columns: PipelineColumns, log_core_rates: Floats) -> Floats:
+        """Rates (n,) of networks on the CPU alone."""
+        return cpu_network_rate(columns, log_core_rates, self.parameters, self.reference_score)
+
+    def joined(
+        self, columns: PipelineColumns, accelerator: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Stage rates, joined rates and weights, see `joined_rates`, with the remainder."""
+        rates, joined, weights = joined_rates(
+            columns, accelerator, self.parameters, self.reference_score
+        )
+        if self.remainder:
+            joined = joined * np.exp(self.remainder.log_correction(columns))
+        return rates, joined, weights
+
+
+def log_core_rate(facts: NetworkFacts, task: Task, parameters: Mapping[str, float]) -> float:
+    """Log samples per second of a network on one reference core.
+
+    FLOPs over what a core reaches, times what this network was seen to differ by.
+    """
+    operations = facts.operations[task]
+    flops = float((operations.flops * operations.count).sum())
+    own = parameters.get(f"cpu/network/{facts.name}/{task}", 0.0)
+    return parameters["cpu/flops_per_second"] - float(np.log(flops)) + own

@@ -1,0 +1,124 @@
+"""Rates of the input pipeline's stages: host, storage, transfer, and networks on a CPU.
+
+Physical forms with few parameters (MODEL.md). All rates are samples per second; parameters
+are natural logarithms, so that all stay positive and priors are symmetric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from advisor.domain import Stage
+from models.performance.features import PipelineColumns
+from models.performance.joining import smooth_minimum
+from models.performance.networks import Floats
+
+# name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
+# one core of the reference machine; decoding figures are Pillow with libjpeg-turbo, see
+# docs/model.md for the measurement.
+PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
+    "host/seconds_per_sample": (np.log(1.0e-4), 0.8),
+    "host/seconds_per_byte": (np.log(6.8e-9), 0.3),
+    "host/seconds_per_decoded_pixel": (np.log(6.9e-9), 0.3),
+    "host/seconds_per_output_pixel": (np.log(1.3e-8), 0.3),
+    "host/contention": (np.log(0.01), 0.7),
+    "host/coherence": (np.log(1e-4), 0.7),
+    "cpu/contention": (np.log(0.03), 0.7),
+    "cpu/sharing": (0.0, 0.15),
+    "storage/disk_efficiency": (0.0, 0.05),
+    "storage/cached_bytes_per_second": (np.log(2e9), 0.5),
+    "join/gamma": (np.log(6.0), 0.6),
+}
+
+STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
+Parameters = Mapping[str, float]
+
+
+def host_rate(columns: PipelineColumns, parameters: Parameters, reference_score: float) -> Floats:
+    """Decoding and augmenting on all cores; a CPU of unknown score counts as the reference."""
+    seconds = (
+        np.exp(parameters["host/seconds_per_sample"])
+        + np.exp(parameters["host/seconds_per_byte"]) * columns.stored_bytes
+        + np.exp(parameters["host/seconds_per_decoded_pixel"]) * columns.decoded_pixels
+        + np.exp(parameters["host/seconds_per_output_pixel"]) * columns.output_pixels
+    )
+    cores = useful_cores(
+        columns.cores,
+        np.exp(parameters["host/contention"]),
+        np.exp(parameters["host/coherence"]),
+    )
+    rate: Floats = relative_speed(columns, reference_score) * cores / seconds
+    return rate
+
+
+def cpu_network_rate(
+    columns: PipelineColumns,
+    log_core_rates: Floats,
+    parameters: Parameters,
+    reference_score: float,
+) -> Floats:
+    """A network on the CPU alone; `log_core_rates` (n,) is its rate on one reference core."""
+    cores = useful_cores(columns.cores, np.exp(parameters["cpu/contention"]), 0.0)
+    rate: Floats = np.exp(log_core_rates) * cores * relative_speed(columns, reference_score)
+    return rate
+
+
+def sharing_rate(network: Floats, host: Floats, parameters: Parameters) -> Floats:
+    """Network and decoding on the same cores: their times add."""
+    sharing = np.exp(parameters["cpu/sharing"])
+    joined: Floats = 1 / (1 / network + sharing / host)
+    return joined
+
+
+def joined_rates(
+    columns: PipelineColumns,
+    accelerator: Floats,
+    parameters: Parameters,
+    reference_score: float,
+) -> tuple[Floats, Floats, Floats]:
+    """Stage rates (n, 4) in the order of `STAGES`, joined rates (n,) and weights (n, 4).
+
+    `accelerator` (n,) is infinite for preprocessing. A weight is d log R / d log R_stage.
+    """
+    host = host_rate(columns, parameters, reference_score)
+    rates = np.column_stack(
+        [accelerator, host, storage_rate(columns, parameters), transfer_rate(columns)]
+    )
+    shared = (columns.on_cpu > 0) & np.isfinite(accelerator)
+    cores = np.where(shared, sharing_rate(accelerator, host, parameters), host)
+    parallel = np.column_stack([np.where(shared, np.inf, accelerator), cores, rates[:, 2:]])
+    joined, weights = smooth_minimum(parallel, float(np.exp(parameters["join/gamma"])))
+    network_part = np.where(shared, cores / accelerator, 0.0)
+    weights[:, 0] += weights[:, 1] * network_part
+    weights[:, 1] *= 1 - network_part
+    return rates, joined, weights
+
+
+def storage_rate(columns: PipelineColumns, parameters: Parameters) -> Floats:
+    """Misses come from the disk, hits from the page cache."""
+    disk = columns.disk_bytes_per_second * np.exp(parameters["storage/disk_efficiency"])
+    memory = np.exp(parameters["storage/cached_bytes_per_second"])
+    missing = (1 - columns.cached_share) * columns.stored_bytes / disk
+    rate: Floats = 1 / (missing + columns.cached_share * columns.stored_bytes / memory + 1e-9)
+    return rate
+
+
+def transfer_rate(columns: PipelineColumns) -> Floats:
+    """Decoded fp32 batches over the bus."""
+    rate: Floats = columns.copy_bytes_per_second / columns.input_bytes
+    return rate
+
+
+def useful_cores(cores: Floats, contention: float, coherence: float) -> Floats:
+    """Gunther's universal scalability law, `n / (1 + a (n - 1) + b n (n - 1))`; n below one."""
+    more = np.maximum(cores - 1, 0.0)
+    useful: Floats = cores / (1 + contention * more + coherence * cores * more)
+    return useful
+
+
+def relative_speed(columns: PipelineColumns, reference_score: float) -> Floats:
+    """Single-thread speed over the reference CPU's, 1 where the score is unknown."""
+    speed: Floats = np.where(np.isnan(columns.score), 1.0, columns.score / reference_score)
+    return speed

@@ -1,0 +1,193 @@
+"""The one place where requests become numbers, for fitting and predicting alike.
+
+A GPU step is a list of operations. Each needs arithmetic and memory traffic; how fast a GPU
+does either follows from its data sheet and from parameters that are named here, so a fitted
+model is a mapping from these names to numbers, and an unknown name counts as 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.domain import Gpu, Precision, Task
+from models.performance.networks import Floats, NetworkFacts
+
+# Precision of published rows that ran wholly in fp16, without automatic casts.
+HALF = "half"
+# SGD with momentum reads weight, gradient and momentum and writes weight and momentum, fp32.
+_OPTIMIZER_BYTES_PER_PARAMETER = 5 * 4
+# Automatic casts read each fp32 weight and write its 16-bit copy once a step.
+_CAST_BYTES_PER_PARAMETER = 4 + 2
+_CONVOLUTIONS = ("conv_depthwise", "conv_grouped", "conv_1x1", "conv_3x3", "conv_kxk")
+_GIGA, _TERA = 1e9, 1e12
+
+
+class Stack(NamedTuple):
+    """How a source timed its steps. The default is what predictions mean: PyTorch eager."""
+
+    name: str = ""
+    host: str = ""
+    tf32: bool = True
+    optimizer: bool = True
+    copies_input: bool = False
+
+
+REFERENCE_STACK = Stack()
+
+
+class Unit(NamedTuple):
+    """The arithmetic unit an operation runs on: `simt` or `tensor` cores, and its peak."""
+
+    name: str
+    tflops: float
+    tf32: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepWork:
+    """What one step of a cell needs, per operation, with the names of its parameters.
+
+    Seconds are at data-sheet peaks: `compute` and `traffic` per sample, `fixed_traffic` per
+    step. `compute_names` and `traffic_names` hold one parameter name an operation; the
+    `shared_*` names count for all operations, `offset_names` for the GPU's time as a whole.
+    """
+
+    compute: Floats
+    traffic: Floats
+    fixed_traffic: Floats
+    count: Floats
+    compute_names: tuple[str, ...]
+    traffic_names: tuple[str, ...]
+    tensor: tuple[bool, ...]
+    shared_simt: tuple[str, ...]
+    shared_tensor: tuple[str, ...]
+    shared_traffic: tuple[str, ...]
+    offset_names: tuple[str, ...]
+    launch_names: tuple[str, ...]
+    launches: float
+    copy_bytes: float
+
+
+def chip(gpu_name: str) -> str:
+    """'A100-SXM4-40GB' -> 'A100': what cards of one chip have in common."""
+    return gpu_name.removeprefix("NVIDIA ").removeprefix("Tesla ").split("-")[0].strip()
+
+
+def capability(gpu: Gpu) -> float:
+    """CUDA compute capability as a number, 0 where the GPU has none."""
+    try:
+        return float(gpu.compute_capability or 0)
+    except ValueError:
+        return 0.0
+
+
+def unit_of(kind: str, precision: str, gpu: Gpu, stack: Stack) -> Unit:
+    """Where an operation of that class runs.
+
+    PyTorch's defaults: convolutions in fp32 may use TF32 from Ampere on, matrix products may
+    not. 16-bit formats use tensor cores where the GPU has them for the format; elsewhere the
+    arithmetic is done at the fp32 rate.
+    """
+    generation = capability(gpu)
+    if precision == Precision.FP32:
+        if kind in _CONVOLUTIONS and stack.tf32 and generation >= 8 and gpu.tf32_tflops:
+            return Unit("tensor", gpu.tf32_tflops, tf32=True)
+    elif precision == Precision.BF16:
+        if generation >= 8 and gpu.bf16_tflops:
+            return Unit("tensor", gpu.bf16_tflops)
+    elif generation >= 7 and gpu.fp16_tflops:
+        return Unit("tensor", gpu.fp16_tflops)
+    return Unit("simt", gpu.fp32_tflops)
+
+
+def step_work(
+    facts: NetworkFacts, task: Task, precision: str, gpu: Gpu, stack: Stack = REFERENCE_STACK
+) -> StepWork:
+    """What a step of `task` asks of `gpu`, per distinct operation.
+
+    `precision` is a `Precision` or `HALF`.
+    """
+    operations = facts.operations[task]
+    units = {kind: unit_of(kind, precision, gpu, stack) for kind in set(operations.kind)}
+    tensor = tuple(units[kind].name == "tensor" for kind in operations.kind)
+    peaks = np.array([units[kind].tflops for kind in operations.kind]) * _TERA
+    width = 1.0 if precision == Precision.FP32 else 0.5
+    bandwidth = gpu.memory_gb_per_second * _GIGA
+    extra_bytes = _extra_bytes(facts, task, precision, stack)
+    return StepWork(
+        compute=np.append(operations.flops / peaks, 0.0),
+        traffic=np.append(operations.sample_bytes * width / bandwidth, 0.0),
+        fixed_traffic=np.append(operations.fixed_bytes * width, extra_bytes) / bandwidth,
+        count=np.append(operations.count, 1.0),
+        compute_names=(
+            *(f"compute/{kind}/{units[kind].name}" for kind in operations.kind),
+            "compute/none",
+        ),
+        traffic_names=(*(f"memory/{kind}" for kind in operations.kind), "memory/elementwise"),
+        tensor=(*tensor, False),
+        shared_simt=_shared_compute("simt", task, gpu, False),
+        shared_tensor=_shared_compute("tensor", task, gpu, _uses_tf32(units)),
+        shared_traffic=(
+            f"memory/{task}",
+            f"memory/architecture/{gpu.compute_capability}",
+            f"memory/16-bit/{width == 0.5}",
+        ),
+        offset_names=_offsets(facts, task, precision, gpu, stack, any(tensor)),
+        launch_names=_launch_names(task, stack),
+        launches=float(operations.count.sum()) + _casts(facts, precision),
+        copy_bytes=facts.input_bytes * width if stack.copies_input else 0.0,
+    )
+
+
+def _uses_tf32(units: dict[str, Unit]) -> bool:
+    return any(unit.tf32 for unit in units.values())
+
+
+def _shared_compute(unit: str, task: Task, gpu: Gpu, tf32: bool) -> tuple[str, ...]:
+    names = (
+        f"compute/{task}/{unit}",
+        f"compute/architecture/{gpu.compute_capability}/{unit}",
+    )
+    return (*names, "compute/tf32") if tf32 else names
+
+
+def _offsets(
+    facts: NetworkFacts, task: Task, precision: str, gpu: Gpu, stack: Stack, tensor: bool
+) -> tuple[str, ...]:
+    unit = "tensor" if tensor else "simt"
+    return (
+        f"task/{task}",
+        f"host/{stack.name}/{stack.host}",
+        f"gpu/{chip(gpu.name)}",
+        f"gpu/{chip(gpu.name)}/{unit}",
+        f"stack/{stack.name}",
+        f"stack/{stack.name}/{task}",
+        f"stack/{stack.name}/{unit}",
+        f"network/{facts.name}",
+        f"network/{facts.name}/{unit}",
+        f"network/{facts.name}/{task}",
+        f"precision/{precision}",
+    )
+
+
+def _launch_names(task: Task, stack: Stack) -> tuple[str, ...]:
+    """Each source's host starts kernels at its own pace; predictions mean a usual one."""
+    names = ("launch_seconds", f"launch/{task}")
+    if not stack.name:
+        return names
+    return (*names, f"launch/{stack.name}", f"launch/{stack.name}/{stack.host}")
+
+
+def _extra_bytes(facts: NetworkFacts, task: Task, precision: str, stack: Stack) -> float:
+    """Bytes that no operation of the network moves: optimiser and automatic casts."""
+    optimizer = task == Task.TRAINING and stack.optimizer
+    each = _OPTIMIZER_BYTES_PER_PARAMETER * optimizer
+    each += _CAST_BYTES_PER_PARAMETER * (precision in (Precision.AMP, Precision.BF16))
+    return float(each * facts.parameters)
+
+
+def _casts(facts: NetworkFacts, precision: str) -> float:
+    return float(facts.weight_tensors) if precision in (Precision.AMP, Precision.BF16) else 0.0

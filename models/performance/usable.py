@@ -1,0 +1,87 @@
+"""Which measurements may be fitted, and why the others may not."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from advisor.domain import LimitedBy, Measurement, Stage, Status, Task
+from advisor.errors import DataError
+
+# Below this a K-fold over trials says nothing.
+FEWEST_TRIALS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Measurements to fit, and how many were left out for which reason."""
+
+    usable: tuple[Measurement, ...]
+    left_out: tuple[tuple[str, int], ...]
+
+
+def sort_out(measurements: Iterable[Measurement]) -> Sorted:
+    """Keep what ended well, was held to its limits and has a finite rate."""
+    usable, reasons = [], Counter[str]()
+    for measurement in measurements:
+        reason = why_not(measurement)
+        if reason:
+            reasons[reason] += 1
+        else:
+            usable.append(measurement)
+    return Sorted(tuple(usable), tuple(sorted(reasons.items())))
+
+
+def why_not(measurement: Measurement) -> str:
+    """Why this measurement is not fitted; empty when it is."""
+    if measurement.status is not Status.OK:
+        return f"status {measurement.status}"
+    if measurement.limited_by is LimitedBy.NONE:
+        return "its limits were not enforced"
+    rate = measurement.throughput_samples_per_second
+    if rate is None or not (math.isfinite(rate) and rate > 0):
+        return "no finite rate"
+    if measurement.trial.accelerator == "cuda" and _accelerator_rate(measurement) is None:
+        return "the GPU alone was not measured"
+    return ""
+
+
+def require_enough(measurements: Sequence[Measurement]) -> None:
+    """Refuse too few trials, and trials that all gave the same rate."""
+    if len(measurements) < FEWEST_TRIALS:
+        raise DataError(
+            f"{len(measurements)} usable measurements are too few to fit on: at least "
+            f"{FEWEST_TRIALS} are needed; run `advisor sweep run` with more vCPUs, memory sizes "
+            "or disks"
+        )
+    rates = {measurement.throughput_samples_per_second for measurement in measurements}
+    if len(rates) == 1:
+        raise DataError(
+            "all measurements have the same rate, so nothing can be learnt from them; sweep over "
+            "different vCPUs, memory sizes or disks"
+        )
+
+
+def known_accelerator_rate(measurement: Measurement) -> float | None:
+    """Samples per second of the accelerator alone where it is no unknown: emulated, or a GPU
+    that was measured by itself. Infinite for preprocessing, None for a network on the CPU."""
+    trial = measurement.trial
+    if trial.workload.task is Task.PREPROCESSING:
+        return math.inf
+    if trial.emulated_step_seconds is not None:
+        return trial.workload.batch_size / trial.emulated_step_seconds
+    return None if trial.accelerator == "cpu" else _accelerator_rate(measurement)
+
+
+def measured_cpu_rate(measurement: Measurement) -> float | None:
+    """Samples per second of the network alone on the CPU, where the trial measured it."""
+    trial = measurement.trial
+    on_cpu = trial.accelerator == "cpu" and trial.workload.task is not Task.PREPROCESSING
+    return _accelerator_rate(measurement) if on_cpu else None
+
+
+def _accelerator_rate(measurement: Measurement) -> float | None:
+    rate = measurement.stage_rates.get(Stage.ACCELERATOR.value)
+    return rate if rate and math.isfinite(rate) and rate > 0 else None
