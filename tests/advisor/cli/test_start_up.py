@@ -1,0 +1,39 @@
+"""A person who waits for an answer does not wait for torch, ray or pandas."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"torch", "ray", "boto3", "pandas", "sklearn", "scipy", "sqlalchemy", "rich"}
+WATCHED = """
+import json, sys
+from advisor.cli.main import run
+code = run(sys.argv[1:])
+modules = {name.partition(".")[0] for name in sys.modules}
+print(json.dumps({"code": code, "modules": sorted(modules)}))
+"""
+QUESTION = ["--task", "inference", "--model", "googlenet"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["recommend", *QUESTION, "--target-throughput", "500"],
+        ["recommend", *QUESTION, "-o", "json"],
+        ["predict", *QUESTION, "--instance", "g5.xlarge"],
+        ["catalog", "list"],
+        ["--help"],
+        ["sweep", "--help"],
+        ["fit", "--help"],
+        ["measurements", "--help"],
+    ],
+)
+def test_nothing_heavy_is_imported_to_answer(arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, *arguments], capture_output=True, text=True, check=True
+    )
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["code"] == 0, done.stderr
+    assert not HEAVY & set(seen["modules"])
