@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 BUNDLED_MEASUREMENTS = ROOT / "advisor" / "data" / "performance" / "measurements.jsonl"
-_PUBLISHED = ROOT / "infra" / "performance_sources"
+PUBLISHED_FOLDER = ROOT / "infra" / "performance_sources"
 # PassMark single-thread mark of AWS m7a (EPYC 9R14, Zen 4): the CPU of the bundled sweep names
 # itself only "AMD EPYC" of family 25, model 17, which is the same generation.
 _BUNDLED_SCORE = 2886.0
@@ -37,6 +37,7 @@ _SOURCES = (
     "lambda-tensorflow-benchmark (BSD)",
     "MXNet documentation (Apache-2.0)",
     "cnn-benchmarks by jcjohnson (MIT)",
+    "MLPerf Inference results (Apache-2.0)",
 )
 
 
@@ -98,8 +99,8 @@ def fit_published_rates() -> tuple[GpuRates, dict[str, float]]:
     from models.performance.fit_gpu_rates import fit_gpu_rates
     from models.performance.published import read_published
 
-    rows = read_published(_PUBLISHED / "published.csv", _PUBLISHED / "gpus.csv")
-    return fit_gpu_rates(rows, bundled_networks())
+    rows = read_published(PUBLISHED_FOLDER / "published.csv", PUBLISHED_FOLDER / "gpus.csv")
+    return fit_gpu_rates(rows, bundled_networks(), NETWORKS.keys())
 
 
 def _measurement(path: Path, number: int, line: str) -> Measurement:

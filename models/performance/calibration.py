@@ -19,7 +19,7 @@ from models.performance.step_work import chip, step_work
 
 # A row whose step is this much the host's launching tells more of the host than of the GPU.
 _LAUNCH_BOUND = 0.5
-_PER_GROUP = 32
+_PER_GROUP, _PER_POOL = 32, 256
 Key = Callable[[PublishedRow], str]
 
 
@@ -42,7 +42,9 @@ def held_out(rows: Sequence[PublishedRow], networks: NetworkTable) -> dict[str, 
 def pooled(residuals: Mapping[str, Mapping[str, Floats]]) -> dict[str, Floats]:
     """Sorted residuals by distance, each GPU or family thinned to the same weight."""
     return {
-        kind: np.sort(np.concatenate([np.empty(0), *map(_thinned, groups.values())]))
+        kind: _thinned(
+            np.sort(np.concatenate([np.empty(0), *map(_thinned, groups.values())])), _PER_POOL
+        )
         for kind, groups in residuals.items()
     }
 
@@ -135,8 +137,8 @@ def _spread(residuals: Floats) -> Floats:
     return differences[~np.eye(len(residuals), dtype=bool)]
 
 
-def _thinned(values: Floats) -> Floats:
-    """At most `_PER_GROUP` evenly spaced quantiles that stand for all values."""
-    if len(values) <= _PER_GROUP:
+def _thinned(values: Floats, most: int = _PER_GROUP) -> Floats:
+    """At most that many evenly spaced quantiles that stand for all values."""
+    if len(values) <= most:
         return values
-    return np.quantile(values, (np.arange(_PER_GROUP) + 0.5) / _PER_GROUP)
+    return np.quantile(values, (np.arange(most) + 0.5) / most)

@@ -25,6 +25,11 @@ def mean_percent(log_residuals: Floats) -> float:
     return float(np.mean(percent_errors(log_residuals)))
 
 
+def p90_percent(log_residuals: Floats) -> float:
+    """The absolute percentage error that nine rows in ten stay below."""
+    return float(np.quantile(percent_errors(log_residuals), 0.9))
+
+
 def summary(groups: Mapping[str, Floats]) -> dict[str, float]:
     """Mean and median percentage error with every group (GPU, family) counting alike."""
     means = [mean_percent(values) for values in groups.values()]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,16 +22,18 @@ _NOTHING = 1e-4
 
 
 def fit_gpu_rates(
-    rows: Sequence[PublishedRow], networks: NetworkTable
+    rows: Sequence[PublishedRow], networks: NetworkTable, offered: Collection[str]
 ) -> tuple[GpuRates, dict[str, float]]:
     """Fit on all rows, with residuals of fits that held rows out (takes a minute).
 
     Also gives the mean absolute percentage error by distance, each GPU or family counting
-    alike.
+    alike. Cells of `offered` networks are kept as anchors.
     """
     residuals = held_out(rows, networks)
     errors = {kind: summary(groups)["mean_percent"] for kind, groups in residuals.items()}
-    return _gpu_rates(rows, networks, residuals), errors
+    whole = _gpu_rates(rows, networks, residuals)
+    anchors = {n: a for n, a in whole.anchors.items() if n.split("/")[0] in offered}
+    return replace(whole, anchors=anchors), errors
 
 
 def _gpu_rates(

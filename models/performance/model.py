@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.domain import Gpu, Precision, Prediction, Provenance, Resources, Task, Workload
+from advisor.domain import Gpu, Prediction, Resources, Task, Workload
 from advisor.errors import UsageError, unknown_name
 from models.performance import memory
 from models.performance.features import PipelineColumns, PipelineRequest, pipeline_columns
@@ -16,6 +16,12 @@ from models.performance.intervals import gaussian_multiplier, half_widths
 from models.performance.networks import Floats, NetworkTable
 from models.performance.pipeline import Pipeline, log_core_rate
 from models.performance.stages import STAGES
+from models.performance.wording import (
+    SAME_SCORE,
+    is_unmeasured_on_cpu,
+    notes_of,
+    provenance_of,
+)
 
 Request = tuple[Workload, Resources]
 
@@ -25,9 +31,6 @@ _CPU_UNKNOWN_SIGMA = 0.30
 _PER_DOUBLING_OF_VCPUS_SIGMA = 0.04
 _COPY_ASSUMED_SIGMA = 0.30
 _CPU_NETWORK_UNMEASURED_SIGMA = 0.40
-# A stage that the rate depends on less than this is not worth a word.
-_MATTERS = 0.05
-_SAME_SCORE = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,21 +163,16 @@ class PerformanceModel:
         """Log standard deviation of what was assumed rather than calibrated, shape (n,)."""
         score, reference = columns.score, self.pipeline.reference_score
         cpu = np.where(np.isnan(score), _CPU_UNKNOWN_SIGMA, _CPU_TRANSLATION_SIGMA)
-        cpu = np.where(np.abs(score / reference - 1) < _SAME_SCORE, 0.0, cpu)
+        cpu = np.where(np.abs(score / reference - 1) < SAME_SCORE, 0.0, cpu)
         doublings = np.maximum(0.0, np.log2(columns.vcpus / self.pipeline.largest_vcpus))
         on_cores = weights[:, 1] + weights[:, 0] * columns.on_cpu
         host = on_cores * np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings)
         copy = weights[:, 3] * _COPY_ASSUMED_SIGMA
         copy *= [row.resources.host_to_gpu_gb_per_second is None for row in rows]
-        unmeasured = np.array([self._is_unmeasured_on_cpu(row) for row in rows])
+        unmeasured = np.array([is_unmeasured_on_cpu(row, self.pipeline) for row in rows])
         network = weights[:, 0] * _CPU_NETWORK_UNMEASURED_SIGMA * unmeasured
         sigmas: Floats = np.sqrt(host**2 + copy**2 + network**2)
         return sigmas
-
-    def _is_unmeasured_on_cpu(self, row: PipelineRequest) -> bool:
-        key = f"{row.workload.network}/{row.workload.task}"
-        unlike = row.workload.precision is not Precision.FP32
-        return row.on_cpu and (unlike or key not in self.pipeline.cpu_networks)
 
     def _prediction(
         self,
@@ -195,49 +193,10 @@ class PerformanceModel:
             confidence=confidence,
             stage_rates=stages,
             bottleneck=STAGES[weights.index(max(weights))],
-            provenance=self._provenance(row, weights, gpu_rate),
-            extrapolation=self._notes(row, weights, gpu_rate),
+            provenance=provenance_of(row, weights, gpu_rate, self.pipeline),
+            extrapolation=notes_of(row, weights, gpu_rate, self.pipeline),
             calibrated=calibrated,
         )
-
-    def _provenance(
-        self, row: PipelineRequest, weights: list[float], gpu_rate: GpuRate | None
-    ) -> Provenance:
-        """The worst of the stages that matter."""
-        kinds = [gpu_rate.provenance] if gpu_rate and weights[0] >= _MATTERS else []
-        if self._is_unmeasured_on_cpu(row):
-            kinds.append(Provenance.MODELLED)
-        if weights[1] >= _MATTERS or row.on_cpu:
-            kinds.append(self._host_provenance(row.resources))
-        order = list(Provenance)
-        return max(kinds, key=order.index, default=Provenance.MODELLED)
-
-    def _host_provenance(self, resources: Resources) -> Provenance:
-        cpu = resources.cpu
-        score = cpu.single_thread_score if cpu else None
-        same = score and abs(score / self.pipeline.reference_score - 1) < _SAME_SCORE
-        inside = resources.vcpus <= self.pipeline.largest_vcpus
-        return Provenance.MEASURED if same and inside else Provenance.MODELLED
-
-    def _notes(
-        self, row: PipelineRequest, weights: list[float], gpu_rate: GpuRate | None
-    ) -> tuple[str, ...]:
-        """What lies outside the measured range and matters for this rate."""
-        notes = list(gpu_rate.notes) if gpu_rate and weights[0] >= _MATTERS else []
-        resources = row.resources
-        if weights[1] >= _MATTERS or row.on_cpu:
-            if resources.vcpus > self.pipeline.largest_vcpus:
-                notes.append(
-                    f"{resources.vcpus:g} vCPUs lie beyond the {self.pipeline.largest_vcpus:g} "
-                    "measured"
-                )
-            if not (resources.cpu and resources.cpu.single_thread_score):
-                notes.append("the CPU's speed is unknown: the measured CPU's is assumed")
-        if self._is_unmeasured_on_cpu(row):
-            notes.append(f"{row.workload.network} was not measured on a CPU like this")
-        if weights[3] >= _MATTERS and resources.host_to_gpu_gb_per_second is None:
-            notes.append("the host-to-GPU rate is unknown: 6 GB/s is assumed")
-        return tuple(notes)
 
 
 def _pipeline_request(workload: Workload, resources: Resources) -> PipelineRequest:

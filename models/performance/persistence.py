@@ -36,7 +36,7 @@ def load_model(path: Path | None = None) -> PerformanceModel:
 
 def save_model(model: PerformanceModel, path: Path) -> None:
     """Write the whole file or leave the old one; `DataError` when there is no room."""
-    text = json.dumps(to_document(model), indent=1, sort_keys=True) + "\n"
+    text = json.dumps(to_document(model), sort_keys=True) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
@@ -45,6 +45,7 @@ def save_model(model: PerformanceModel, path: Path) -> None:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+            Path(part).chmod(0o644)
             Path(part).replace(path)
         except BaseException:
             Path(part).unlink(missing_ok=True)

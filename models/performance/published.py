@@ -9,11 +9,11 @@ from pathlib import Path
 
 from advisor.domain import Gpu, Precision, Task
 from advisor.errors import DataError
-from models.performance.step_work import HALF, Stack, capability
+from models.performance.step_work import HALF, PYTORCH, Stack, capability
 
 # How sources timed their steps; others take an optimiser step and hold their input on the GPU.
 _COPIES_INPUT_WITHOUT_OPTIMIZER = frozenset({"pytorch-2020"})
-PYTORCH = "pytorch"
+_FUSED = frozenset({"tensorrt-int8"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _row(record: Mapping[str, str], gpus: Mapping[str, Gpu]) -> PublishedRow:
     bare = name in _COPIES_INPUT_WITHOUT_OPTIMIZER
     precision = record["precision"]
     return PublishedRow(
-        stack=Stack(name, record["host"], record["tf32"] == "True", not bare, bare),
+        stack=Stack(name, record["host"], record["tf32"] == "True", not bare, bare, name in _FUSED),
         gpu=gpus[record["gpu"]],
         network=record["network"],
         task=Task(record["task"]),

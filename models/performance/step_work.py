@@ -17,22 +17,31 @@ from models.performance.networks import Floats, NetworkFacts
 
 # Precision of published rows that ran wholly in fp16, without automatic casts.
 HALF = "half"
+# Stacks whose names start so are the software that predictions mean.
+PYTORCH = "pytorch"
 # SGD with momentum reads weight, gradient and momentum and writes weight and momentum, fp32.
 _OPTIMIZER_BYTES_PER_PARAMETER = 5 * 4
 # Automatic casts read each fp32 weight and write its 16-bit copy once a step.
 _CAST_BYTES_PER_PARAMETER = 4 + 2
 _CONVOLUTIONS = ("conv_depthwise", "conv_grouped", "conv_1x1", "conv_3x3", "conv_kxk")
+_FUSIBLE = ("norm", "elementwise")
+# A cast is started from C++ inside another operation's call: no Python module around it.
+_LAUNCH_OF_CAST = 0.3
 _GIGA, _TERA = 1e9, 1e12
 
 
 class Stack(NamedTuple):
-    """How a source timed its steps. The default is what predictions mean: PyTorch eager."""
+    """How a source timed its steps. The default is what predictions mean: PyTorch eager.
+
+    `fused`: a compiler folded elementwise and normalising operations into the others.
+    """
 
     name: str = ""
     host: str = ""
     tf32: bool = True
     optimizer: bool = True
     copies_input: bool = False
+    fused: bool = False
 
 
 REFERENCE_STACK = Stack()
@@ -117,11 +126,13 @@ def step_work(
     width = 1.0 if precision == Precision.FP32 else 0.5
     bandwidth = gpu.memory_gb_per_second * _GIGA
     extra_bytes = _extra_bytes(facts, task, precision, stack)
+    remains = np.array([not (stack.fused and kind in _FUSIBLE) for kind in operations.kind])
+    counts = operations.count * remains
     return StepWork(
         compute=np.append(operations.flops / peaks, 0.0),
         traffic=np.append(operations.sample_bytes * width / bandwidth, 0.0),
         fixed_traffic=np.append(operations.fixed_bytes * width, extra_bytes) / bandwidth,
-        count=np.append(operations.count, 1.0),
+        count=np.append(counts, 1.0),
         compute_names=(
             *(f"compute/{kind}/{units[kind].name}" for kind in operations.kind),
             "compute/none",
@@ -137,7 +148,7 @@ def step_work(
         ),
         offset_names=_offsets(facts, task, precision, gpu, stack, any(tensor)),
         launch_names=_launch_names(task, stack),
-        launches=float(operations.count.sum()) + _casts(facts, precision),
+        launches=float(counts.sum()) + _casts(facts, precision),
         copy_bytes=facts.input_bytes * width if stack.copies_input else 0.0,
     )
 
@@ -178,7 +189,10 @@ def _launch_names(task: Task, stack: Stack) -> tuple[str, ...]:
     names = ("launch_seconds", f"launch/{task}")
     if not stack.name:
         return names
-    return (*names, f"launch/{stack.name}", f"launch/{stack.name}/{stack.host}")
+    host = f"launch/{stack.name}/{stack.host}"
+    return (
+        (*names, host) if stack.name.startswith(PYTORCH) else (*names, host, f"launch/{stack.name}")
+    )
 
 
 def _extra_bytes(facts: NetworkFacts, task: Task, precision: str, stack: Stack) -> float:
@@ -190,4 +204,6 @@ def _extra_bytes(facts: NetworkFacts, task: Task, precision: str, stack: Stack) 
 
 
 def _casts(facts: NetworkFacts, precision: str) -> float:
-    return float(facts.weight_tensors) if precision in (Precision.AMP, Precision.BF16) else 0.0
+    """Casts of weights as so many launches."""
+    casts = precision in (Precision.AMP, Precision.BF16)
+    return _LAUNCH_OF_CAST * facts.weight_tensors * casts

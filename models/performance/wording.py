@@ -1,0 +1,67 @@
+"""Where a prediction comes from, and what lies outside the measured range, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.domain import Precision, Provenance, Resources
+from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, PipelineRequest
+from models.performance.gpu_rates import GpuRate
+from models.performance.pipeline import Pipeline
+
+# A stage that the rate depends on less than this is not worth a word.
+MATTERS = 0.05
+# Single-thread marks nearer than this are one CPU.
+SAME_SCORE = 0.02
+
+
+def provenance_of(
+    row: PipelineRequest, weights: list[float], gpu_rate: GpuRate | None, pipeline: Pipeline
+) -> Provenance:
+    """The worst of the stages that matter; `weights` are in the order of `STAGES`."""
+    kinds = [gpu_rate.provenance] if gpu_rate and weights[0] >= MATTERS else []
+    if is_unmeasured_on_cpu(row, pipeline):
+        kinds.append(Provenance.MODELLED)
+    if weights[1] >= MATTERS or row.on_cpu:
+        kinds.append(_host_provenance(row.resources, pipeline))
+    return max(kinds, key=list(Provenance).index, default=Provenance.MODELLED)
+
+
+def notes_of(
+    row: PipelineRequest, weights: list[float], gpu_rate: GpuRate | None, pipeline: Pipeline
+) -> tuple[str, ...]:
+    """What lies outside the measured range and matters for this rate."""
+    notes = list(gpu_rate.notes) if gpu_rate and weights[0] >= MATTERS else []
+    if weights[1] >= MATTERS or row.on_cpu:
+        notes += _host_notes(row.resources, pipeline)
+    if is_unmeasured_on_cpu(row, pipeline):
+        notes.append(f"{row.workload.network} was not measured on a CPU like this")
+    if weights[3] >= MATTERS and row.resources.host_to_gpu_gb_per_second is None:
+        notes.append(
+            f"the host-to-GPU rate is unknown: {ASSUMED_COPY_GB_PER_SECOND:g} GB/s is assumed"
+        )
+    return tuple(notes)
+
+
+def is_unmeasured_on_cpu(row: PipelineRequest, pipeline: Pipeline) -> bool:
+    """Whether the network runs on the CPU as no trial did (other network, task or format)."""
+    key = f"{row.workload.network}/{row.workload.task}"
+    unlike = row.workload.precision is not Precision.FP32
+    return row.on_cpu and (unlike or key not in pipeline.cpu_networks)
+
+
+def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:
+    score = resources.cpu.single_thread_score if resources.cpu else None
+    same = score and abs(score / pipeline.reference_score - 1) < SAME_SCORE
+    inside = resources.vcpus <= pipeline.largest_vcpus
+    return Provenance.MEASURED if same and inside else Provenance.MODELLED
+
+
+def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[str]:
+    if resources.vcpus > pipeline.largest_vcpus:
+        yield (
+            f"{resources.vcpus:g} vCPUs lie beyond the {pipeline.largest_vcpus:g} that were "
+            "measured"
+        )
+    if not (resources.cpu and resources.cpu.single_thread_score):
+        yield "the CPU's speed is unknown: the measured CPU's is assumed"

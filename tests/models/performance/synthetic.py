@@ -1,0 +1,98 @@
+"""Measurements that follow the physical form, with noise: the truth is known."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+
+from advisor.domain import (
+    IMAGENET,
+    Cpu,
+    DiskRate,
+    LimitedBy,
+    Measurement,
+    Resources,
+    Status,
+    Task,
+    Trial,
+    Workload,
+)
+from models.performance.features import PipelineRequest, pipeline_columns
+from models.performance.networks import bundled_networks
+from models.performance.pipeline import log_core_rate
+from models.performance.stages import PIPELINE_PRIORS, cpu_network_rate, joined_rates
+
+DATASET = replace(IMAGENET, name="photographs", samples=10_000)
+REFERENCE_SCORE = 2886.0
+CPU = Cpu(model="test", architecture="x86_64")
+
+
+def true_parameters(**changes):
+    """The prior means, with other values where the test wants them known."""
+    parameters = {name: mean for name, (mean, _) in PIPELINE_PRIORS.items()}
+    parameters["cpu/flops_per_second"] = float(np.log(60e9))
+    return parameters | {name.replace("__", "/"): value for name, value in changes.items()}
+
+
+def resources(vcpus=2.0, memory_mib=4096.0, read=125.0):
+    """A machine whose vCPUs are cores."""
+    return Resources(
+        vcpus=vcpus,
+        physical_cores=vcpus,
+        memory_mib=memory_mib,
+        disk=DiskRate(type="test", read_mib_per_second=read),
+        cpu=CPU,
+    )
+
+
+def trials():
+    """A small sweep: vCPUs x memory x disk on an emulated GPU and on the CPU."""
+    grid = itertools.product((0.5, 1.0, 2.0), (1024.0, 4096.0), (20.0, 125.0))
+    found = []
+    for vcpus, memory_mib, read in grid:
+        machine = resources(vcpus, memory_mib, read)
+        for network, task in (("googlenet", Task.INFERENCE), ("resnet50", Task.TRAINING)):
+            workload = Workload(network=network, task=task, batch_size=32, dataset=DATASET)
+            found.append(
+                Trial(
+                    workload=workload,
+                    resources=machine,
+                    accelerator="emulated:T4",
+                    emulated_step_seconds=0.05,
+                )
+            )
+            found.append(Trial(workload=workload, resources=machine, accelerator="cpu"))
+    return found
+
+
+def measure(trials_, parameters, noise=0.03, seed=0):
+    """What the physical form gives for each trial, times lognormal noise."""
+    table = bundled_networks()
+    rows = [
+        PipelineRequest(t.workload, t.resources, t.accelerator == "cpu", t.cache) for t in trials_
+    ]
+    columns = pipeline_columns(rows, table)
+    logs = [log_core_rate(table[t.workload.network], t.workload.task, parameters) for t in trials_]
+    on_cpu = cpu_network_rate(columns, np.array(logs), parameters, REFERENCE_SCORE)
+    emulated = np.array([t.workload.batch_size / (t.emulated_step_seconds or 1) for t in trials_])
+    accelerator = np.where(columns.on_cpu > 0, on_cpu, emulated)
+    _, rates, _ = joined_rates(columns, accelerator, parameters, REFERENCE_SCORE)
+    noisy = rates * np.exp(noise * np.random.default_rng(seed).standard_normal(len(rates)))
+    return [
+        measurement(trial, rate, alone if cpu else None)
+        for trial, rate, alone, cpu in zip(trials_, noisy, on_cpu, columns.on_cpu, strict=True)
+    ]
+
+
+def measurement(trial, rate, alone=None, status=Status.OK, limited_by=LimitedBy.CGROUP_V1):
+    """One measurement whose steps all give `rate` samples per second."""
+    return Measurement(
+        trial=trial,
+        status=status,
+        limited_by=limited_by,
+        step_seconds=(trial.workload.batch_size / rate,) * 5,
+        stage_rates={"accelerator": float(alone)} if alone else {},
+        started_at="2026-01-02T03:04:05+00:00",
+    )

@@ -1,0 +1,89 @@
+"""The fit finds the physics it was given, leaves out what it must, and refuses nonsense."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.domain import LimitedBy, Status
+from advisor.errors import DataError
+from advisor.operations.fitting import fit_user_model
+from tests.models.performance.synthetic import measure, measurement, trials, true_parameters
+
+
+@pytest.fixture(scope="module")
+def parameters():
+    """A host half as fast, and a disk that gives less, than the priors expect."""
+    return true_parameters(host__seconds_per_byte=math.log(1.5e-8), join__gamma=math.log(4.0))
+
+
+@pytest.fixture(scope="module")
+def fitted(parameters):
+    return fit_user_model(measure(trials(), parameters))
+
+
+def test_held_out_trials_are_predicted_as_well_as_the_noise_allows(fitted):
+    """3 % of noise leaves a median error of about 2 %; the target is 10 %."""
+    assert fitted.model.error_percent < 5
+
+
+def test_noise_free_trials_of_another_seed_agree_with_the_fit(fitted, parameters):
+    """What was fitted on noisy trials predicts the truth itself within a few per cent."""
+    truth = measure(trials(), parameters, noise=0.0)
+    requests = [
+        (m.trial.workload, m.trial.resources) for m in truth if m.trial.accelerator == "cpu"
+    ]
+    rates = [m.throughput_samples_per_second for m in truth if m.trial.accelerator == "cpu"]
+    predicted = [p.median for p in fitted.model.predict(requests)]
+    assert np.median(np.abs(np.array(predicted) / rates - 1)) < 0.04
+
+
+def test_the_soft_knee_and_the_cpus_speed_are_recovered(fitted, parameters):
+    """Parameters that the sweep determines come out near their true values."""
+    found = fitted.model.pipeline.parameters
+    assert abs(found["cpu/flops_per_second"] - parameters["cpu/flops_per_second"]) < 0.5
+    assert abs(found["storage/disk_efficiency"]) < 0.08
+
+
+def test_measurements_that_ended_badly_or_unlimited_are_never_fitted(parameters):
+    """Absurd rates in rows that must not count change nothing, and are told by reason."""
+    good = measure(trials(), parameters)
+    absurd = replace(good[0].trial, accelerator="cpu", emulated_step_seconds=None)
+    bad = [
+        measurement(absurd, 1e9, status=Status.CONTAMINATED),
+        measurement(absurd, 1e9, status=Status.OUT_OF_MEMORY),
+        measurement(absurd, 1e9, limited_by=LimitedBy.NONE),
+        replace(measurement(absurd, 1.0), step_seconds=(math.nan,)),
+        replace(measurement(absurd, 1.0), step_seconds=()),
+    ]
+    result = fit_user_model([*good, *bad])
+    assert result.model.pipeline == fit_user_model(good).model.pipeline
+    assert dict(result.left_out) == {
+        "its limits were not enforced": 1,
+        "no finite rate": 2,
+        "status contaminated": 1,
+        "status out_of_memory": 1,
+    }
+
+
+def test_too_few_measurements_are_refused_with_the_way_out(parameters):
+    with pytest.raises(DataError, match=r"3 usable measurements are too few.*sweep run"):
+        fit_user_model(measure(trials(), parameters)[:3])
+
+
+def test_measurements_that_are_all_equal_are_refused(parameters):
+    """A constant teaches nothing, and a fit to it would claim certainty."""
+    same = [measurement(trial, 64.0) for trial in trials()]
+    with pytest.raises(DataError, match="same rate"):
+        fit_user_model(same)
+
+
+def test_the_order_of_measurements_does_not_change_the_fit_much(parameters):
+    """Folds are dealt by position, the parameters are not."""
+    rows = measure(trials(), parameters)
+    forward, backward = fit_user_model(rows), fit_user_model(rows[::-1])
+    for name, value in forward.model.pipeline.parameters.items():
+        assert backward.model.pipeline.parameters[name] == pytest.approx(value, abs=0.02)

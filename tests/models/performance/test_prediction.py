@@ -1,0 +1,173 @@
+"""What a prediction promises: intervals that widen, a bottleneck, honest provenance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain import (
+    Cpu,
+    DiskRate,
+    Precision,
+    Provenance,
+    Resources,
+    Stage,
+    Task,
+    Workload,
+)
+from advisor.errors import UsageError
+from models.performance import load_model, paced_gpu, published_step_seconds
+
+GPUS = ("T4", "L4", "A10G", "V100-SXM2-16GB", "A100-SXM4-40GB", "H100-SXM5-80GB")
+gpus = st.sampled_from(GPUS)
+networks = st.sampled_from(("alexnet", "googlenet", "resnet50", "vgg16", "inception_v3"))
+tasks = st.sampled_from(list(Task))
+precisions = st.sampled_from(list(Precision))
+
+
+def workload(network="resnet50", task=Task.TRAINING, batch_size=32, precision=Precision.FP32):
+    return Workload(network=network, task=task, batch_size=batch_size, precision=precision)
+
+
+def machine(gpu="T4", vcpus=8, read=125.0, memory_mib=32768, copy=6.3):
+    return Resources(
+        vcpus=vcpus,
+        physical_cores=vcpus / 2,
+        memory_mib=memory_mib,
+        disk=DiskRate(type="gp3", read_mib_per_second=read, read_iops=3000),
+        cpu=Cpu(
+            model="x", architecture="x86_64", single_thread_score=2200, second_thread_yield=0.25
+        ),
+        gpu=paced_gpu(gpu) if gpu else None,
+        host_to_gpu_gb_per_second=copy,
+    )
+
+
+def predict(workload_, resources, confidence=0.9):
+    return load_model().predict([(workload_, resources)], confidence=confidence)[0]
+
+
+@given(gpus, networks, tasks, precisions, st.integers(1, 512), st.integers(1, 192))
+def test_bounds_enclose_the_median_and_nothing_is_faster_than_its_stages(
+    gpu, network, task, precision, batch_size, vcpus
+):
+    """Whatever is asked: 0 < lower <= median <= upper, and the median below every stage."""
+    answer = predict(workload(network, task, batch_size, precision), machine(gpu, vcpus))
+    assert 0 < answer.lower <= answer.median <= answer.upper < np.inf
+    slowest = min(answer.stage_rates.values())
+    assert answer.median <= slowest * 1.25
+    assert answer.bottleneck in answer.stage_rates
+
+
+@given(gpus, networks, st.floats(0.5, 0.94), st.floats(0.0, 0.04))
+def test_more_confidence_never_narrows_the_interval(gpu, network, confidence, more):
+    low = predict(workload(network), machine(gpu), confidence)
+    high = predict(workload(network), machine(gpu), confidence + more)
+    assert high.lower <= low.lower * (1 + 1e-9)
+    assert high.upper >= low.upper * (1 - 1e-9)
+
+
+@given(networks, st.sampled_from((Task.TRAINING, Task.INFERENCE)), st.integers(1, 64))
+def test_better_resources_never_slow_a_workload(network, task, vcpus):
+    """More vCPUs, a faster disk or more memory can only help."""
+    base = predict(workload(network, task), machine(vcpus=vcpus)).median
+    for better in (
+        machine(vcpus=vcpus * 2),
+        machine(vcpus=vcpus, read=500.0),
+        machine(vcpus=vcpus, memory_mib=262144),
+    ):
+        assert predict(workload(network, task), better).median >= base * 0.98
+
+
+def test_many_requests_give_what_each_gives_alone():
+    """Vectorising changes no answer."""
+    model = load_model()
+    requests = [
+        (workload(network, task, batch), machine(gpu, vcpus))
+        for network, task in (("vgg16", Task.INFERENCE), ("alexnet", Task.PREPROCESSING))
+        for batch in (1, 64)
+        for gpu, vcpus in (("T4", 2), (None, 4), ("L4", 48))
+    ]
+    together = model.predict(requests)
+    alone = [model.predict([request])[0] for request in requests]
+    for one, other in zip(together, alone, strict=True):
+        assert one.median == pytest.approx(other.median)
+        assert (one.bottleneck, one.extrapolation) == (other.bottleneck, other.extrapolation)
+
+
+def test_a_slow_disk_is_the_bottleneck_until_the_data_set_fits_in_memory():
+    slow = machine("A100-SXM4-40GB", vcpus=64, read=5.0)
+    assert predict(workload(), slow).bottleneck is Stage.STORAGE
+    roomy = replace(slow, memory_mib=400_000)
+    assert predict(workload(), roomy).bottleneck is not Stage.STORAGE
+
+
+def test_a_single_vcpu_cannot_feed_a_fast_gpu():
+    answer = predict(workload("alexnet", Task.INFERENCE), machine("A100-SXM4-40GB", vcpus=1))
+    assert answer.bottleneck is Stage.HOST
+
+
+def test_preprocessing_has_no_gpu_stage():
+    answer = predict(workload(task=Task.PREPROCESSING), machine())
+    assert set(answer.stage_rates) == {Stage.HOST, Stage.STORAGE}
+
+
+def test_a_published_cell_says_so_and_its_neighbour_does_not():
+    """A100 training of ResNet-50 in fp32 was published; of GoogLeNet it was not."""
+    fast = machine("A100-SXM4-40GB", vcpus=192, read=1e5, copy=25.0)
+    fast = replace(
+        fast, disk=DiskRate(type="instance-store"), physical_cores=192, memory_mib=400_000
+    )
+    rates = load_model().gpu_rates
+    assert rates.anchor(workload(), fast.gpu).provenance is Provenance.PUBLISHED
+    assert rates.anchor(workload("googlenet"), fast.gpu) is None
+    assert predict(workload("googlenet"), fast).provenance is Provenance.MODELLED
+
+
+def test_the_interval_widens_from_a_published_cell_to_a_gpu_never_measured():
+    """Distance from what was measured is paid for in width."""
+    rates = load_model().gpu_rates
+    cell = rates.widths(workload(), paced_gpu("A100-SXM4-40GB"), 0.9)
+    far = rates.widths(workload("googlenet"), paced_gpu("H100-SXM5-80GB"), 0.9)
+    assert far.lower > cell.lower
+    assert far.upper > cell.upper
+
+
+def test_what_was_never_measured_is_told_in_words():
+    answer = predict(workload("vgg16"), machine("L4", vcpus=48))
+    assert any("L4 was not measured" in note for note in answer.extrapolation)
+
+
+def test_an_unknown_host_to_gpu_rate_is_told_where_it_matters():
+    answer = predict(
+        workload("alexnet", Task.INFERENCE, 256, Precision.AMP),
+        replace(machine("H100-SXM5-80GB", vcpus=192, read=1e5, copy=None), memory_mib=400_000),
+    )
+    matters = answer.stage_rates[Stage.TRANSFER] < 3 * answer.median
+    assert matters == any("host-to-GPU" in note for note in answer.extrapolation)
+
+
+def test_an_unknown_network_or_confidence_is_refused_with_the_way_out():
+    with pytest.raises(UsageError, match="did you mean vgg16"):
+        predict(workload("vgg-16"), machine())
+    with pytest.raises(UsageError, match="confidence"):
+        predict(workload(), machine(), confidence=1.0)
+
+
+def test_the_pace_of_an_emulated_gpu_takes_short_names_and_refuses_unknown_ones():
+    args = ("resnet50", Task.TRAINING, Precision.FP32, 32)
+    assert published_step_seconds(*args, "A100") == published_step_seconds(*args, "A100-SXM4-40GB")
+    with pytest.raises(UsageError, match="unknown GPU 'T5'"):
+        published_step_seconds(*args, "T5")
+
+
+@given(networks, st.sampled_from((Task.TRAINING, Task.INFERENCE)), gpus, st.integers(1, 256))
+def test_a_larger_batch_takes_longer_and_wastes_no_less(network, task, gpu, batch_size):
+    """Step time grows with the batch, time a sample does not."""
+    small = published_step_seconds(network, task, Precision.FP32, batch_size, gpu)
+    large = published_step_seconds(network, task, Precision.FP32, batch_size * 2, gpu)
+    assert small * 0.999 <= large <= 2.001 * small
