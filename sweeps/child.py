@@ -17,6 +17,7 @@ from typing import IO, Any
 
 WORKER_COMMAND = (sys.executable, "-m", "sweeps.worker")
 _STDERR_CHARACTERS = 600
+_LOOK_EVERY_SECONDS = 0.5
 
 
 class WorkerEnded(Exception):
@@ -67,10 +68,14 @@ class Worker:
         descriptor = self._process.stdout.fileno()
         while b"\n" not in self._unread:
             remaining = deadline - time.monotonic()
-            if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
+            if remaining <= 0:
                 raise WorkerLate
-            chunk = os.read(descriptor, 1 << 16)
-            if not chunk:
+            # Children of a dead worker may keep its stdout open: its end shows nowhere else.
+            ended = self._process.poll() is not None
+            patience = 0.0 if ended else min(remaining, _LOOK_EVERY_SECONDS)
+            readable = select.select([descriptor], [], [], patience)[0]
+            chunk = os.read(descriptor, 1 << 16) if readable else b""
+            if not chunk and (readable or ended):
                 raise WorkerEnded
             self._unread += chunk
         line, _, self._unread = self._unread.partition(b"\n")

@@ -13,14 +13,15 @@ _STANDARD_ERRORS = 2.0
 
 def is_steady(step_seconds: Sequence[float]) -> bool:
     """Whether the two halves agree: their mean log times differ by less than 5 %, or by less
-    than two standard errors of that difference. Fewer than four steps never agree."""
+    than two standard errors, judged by the later half (the noise of slow first steps must not
+    excuse them). Fewer than four steps never agree."""
     if len(step_seconds) < 4:
         return False
     logs = [math.log(max(seconds, 1e-9)) for seconds in _paired(step_seconds)]
     middle = len(logs) // 2
     first, second = logs[:middle], logs[middle:]
     difference = abs(statistics.fmean(first) - statistics.fmean(second))
-    error = math.sqrt(_variance_of_mean(first) + _variance_of_mean(second))
+    error = math.sqrt(2 * _variance_of_mean(second))
     return difference <= max(_TOLERATED_DRIFT, _STANDARD_ERRORS * error)
 
 

@@ -1,0 +1,61 @@
+"""The part `cpu`: facts from /proc, sysfs and the cgroups; nothing is timed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from sweeps.environment import describe_machine
+from sweeps.limits.choosing import allowed_cpus, read_cores
+from sweeps.probe.boundaries import cpu_quota, usable_memory_bytes
+from sweeps.probe.session import Session
+from sweeps.probe.topology import distinct_caches, read_numa_nodes
+from sweeps.probe.words import Document, skipped
+
+_FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
+
+
+def probe(_session: Session) -> Document:
+    """Model, cores, hardware threads, caches, NUMA nodes, and what this process may use."""
+    cpus = allowed_cpus()
+    cores = read_cores(cpus)
+    machine = describe_machine()
+    quota = cpu_quota()
+    return {
+        "model": machine["cpu_model"],
+        "architecture": machine["architecture"],
+        "sockets": len({core[0] for core in cores.values() if isinstance(core, tuple)}) or 1,
+        "physical_cores": machine["physical_cores"],
+        "logical_cpus": machine["cpus"],
+        "threads_per_core": machine["cpus"] / machine["physical_cores"],
+        "usable_cpus": len(cpus),
+        "usable_cores": len(set(cores.values())),
+        "cpu_quota": quota if math.isfinite(quota) else None,
+        "flags": machine["cpu_flags"],
+        "max_frequency_mhz": _max_frequency_mhz(),
+        "caches": _caches(cpus),
+        "numa_nodes": read_numa_nodes() or skipped("the kernel names no NUMA nodes"),
+        "memory_mib": machine["memory_mib"],
+        "usable_memory_mib": usable_memory_bytes() / 2**20,
+    }
+
+
+def _caches(cpus: list[int]) -> object:
+    found = [
+        {
+            "level": cache.level,
+            "kind": cache.kind,
+            "size_kib": cache.size_kib,
+            "count": count,
+            "cpus_sharing": len(cache.shared_by),
+        }
+        for cache, count in distinct_caches(cpus).items()
+    ]
+    return found or skipped("sysfs describes no caches")
+
+
+def _max_frequency_mhz() -> object:
+    try:
+        return int((_FREQUENCY / "cpuinfo_max_freq").read_text()) / 1000
+    except (OSError, ValueError):
+        return skipped("the kernel tells no frequencies (usual in a virtual machine)")

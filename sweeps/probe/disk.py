@@ -1,0 +1,102 @@
+"""The part `disk`: what fio would tell of the disk behind a folder, for reading."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from sweeps.probe.mounts import MEMORY_FILE_SYSTEMS, describe_disk
+from sweeps.probe.reading import Opened, Pattern, Window, opened_past_cache, read_window
+from sweeps.probe.scratch import scratch_file
+from sweeps.probe.session import Session
+from sweeps.probe.timing import LEAST_REPEATS
+from sweeps.probe.words import Document, figure
+
+KIB, MIB = 2**10, 2**20
+_DEPTHS = (1, 16)
+_KINDS = {
+    "sequential_1mib": Pattern(block_bytes=MIB, depth=1, at_random=False),
+    "random_4kib": Pattern(block_bytes=4 * KIB, depth=1, at_random=True),
+    "random_128kib": Pattern(block_bytes=128 * KIB, depth=1, at_random=True),
+}
+# Python reads a block in some 10 us of CPU time, one thread at a time.
+_OWN_CPU_IS_THE_LIMIT = 0.8
+
+
+def probe(session: Session) -> Document:
+    """Rates, IOPS and latencies of the disk at the session's folder, 1 and 16 reads at a time.
+
+    Raises `MeasuringError` when the folder cannot be written or is full.
+    """
+    effort = session.effort
+    with (
+        scratch_file(session.disk, effort.disk_file_mib * MIB, effort.disk_write) as written,
+        opened_past_cache(*written) as file,
+    ):
+        facts = describe_disk(session.disk)
+        _warn(session, facts, file)
+        return {
+            **facts,
+            "file_mib": file.size_bytes / MIB,
+            "past_page_cache": file.direct,
+            **{
+                f"{kind}_depth_{depth}": session.attempt(
+                    lambda kind=kind, depth=depth: _measured(session, file, kind, depth)  # type: ignore[misc]
+                )
+                for kind in _KINDS
+                for depth in _DEPTHS
+            },
+        }
+
+
+def _warn(session: Session, facts: Document, file: Opened) -> None:
+    kind = facts.get("file_system")
+    if kind in MEMORY_FILE_SYSTEMS:
+        session.warnings.append(
+            f"disk: '{facts['path']}' is {kind}, so memory was measured; name a folder on a disk "
+            "with --disk"
+        )
+    elif not file.direct:
+        session.warnings.append(
+            f"disk: {kind or 'the file system'} refuses O_DIRECT; reads went through the page "
+            "cache, and caches below it may have answered"
+        )
+
+
+def _measured(session: Session, file: Opened, kind: str, depth: int) -> Document:
+    one = _KINDS[kind]
+    pattern = Pattern(block_bytes=one.block_bytes, depth=depth, at_random=one.at_random)
+    seconds = session.effort.disk_window
+    read_window(file, pattern, seconds / 4)
+    windows = [read_window(file, pattern, seconds) for _ in range(LEAST_REPEATS)]
+    return _figures(windows, pattern, _method(file, pattern))
+
+
+def _figures(windows: Sequence[Window], pattern: Pattern, method: str) -> Document:
+    rates = [window.reads_per_second for window in windows]
+    busy = sum(one.processor_seconds for one in windows) / sum(one.wall_seconds for one in windows)
+    found: Document = {
+        "rate": figure([rate * pattern.block_bytes / MIB for rate in rates], "MiB/s", method)
+    }
+    if pattern.at_random:
+        found["iops"] = figure(rates, "reads/s", method)
+    return found | {
+        "latency_median": figure([_percentile(one, 50) for one in windows], "us", method),
+        "latency_p99": figure([_percentile(one, 99) for one in windows], "us", method),
+        "limited_by_own_cpu": busy >= _OWN_CPU_IS_THE_LIMIT,
+    }
+
+
+def _percentile(window: Window, percent: int) -> float:
+    """Microseconds."""
+    microseconds = [latency * 1e6 for latency in window.latencies]
+    if len(microseconds) == 1:
+        return microseconds[0]
+    return statistics.quantiles(microseconds, n=100, method="inclusive")[percent - 1]
+
+
+def _method(file: Opened, pattern: Pattern) -> str:
+    order = "at random" if pattern.at_random else "in order"
+    how = "O_DIRECT" if file.direct else "buffered, the page cache emptied before each repeat"
+    threads = f"{pattern.depth} threads" if pattern.depth > 1 else "1 thread"
+    return f"{pattern.block_bytes // KIB} KiB blocks {order} by {threads}, {how}"

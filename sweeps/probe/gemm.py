@@ -1,0 +1,94 @@
+"""The part `gemm`: TFLOP/s of square matrix products by precision, as batchCUBLAS tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from advisor.errors import MeasuringError
+from sweeps.probe.accelerator import CPU, CUDA, Accelerator, compute_capability, has_cuda
+from sweeps.probe.extras import load_torch
+from sweeps.probe.session import Session
+from sweeps.probe.timing import largest_affordable
+from sweeps.probe.words import Document, figure
+
+_SIZES = (256, 512, 1024, 2048, 4096, 8192)
+_PRECISIONS = {"cuda": ("fp32", "tf32", "fp16", "bf16"), "cpu": ("fp32", "bf16")}
+_TYPES = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+_AMPERE = (8, 0)  # the first with TF32 and bf16
+
+
+def probe(session: Session) -> Document:
+    """A figure for each precision of the CPU and, where there is one, of the GPU."""
+    torch = load_torch()
+    found: Document = {"cpu_threads": torch.get_num_threads()}
+    for accelerator in (CPU, CUDA) if has_cuda() else (CPU,):
+        found[accelerator.kind] = {
+            precision: session.attempt(
+                partial(_figure, accelerator, precision, session.effort.gemm_figure)
+            )
+            for precision in _PRECISIONS[accelerator.kind]
+        }
+        accelerator.free()
+    return found
+
+
+def _figure(accelerator: Accelerator, precision: str, seconds: float) -> Document:
+    """The largest size that fits the time is timed: small ones measure launches."""
+    _refuse_emulated(accelerator, precision)
+    dtype = getattr(load_torch(), _TYPES[precision])
+    with _float32_products(tf32=precision == "tf32"):
+        size = largest_affordable(
+            _SIZES, partial(_seconds_once, accelerator, dtype), seconds, growth=3
+        )
+        left, right, product = _matrices(accelerator, size, dtype)
+        times = accelerator.time_calls(partial(_multiply, left, right, product), seconds)
+    method = f"torch.mm of two {size}x{size} matrices of normal random numbers, {precision}"
+    return figure([2 * size**3 / one / 1e12 for one in times], "TFLOP/s", method)
+
+
+def _refuse_emulated(accelerator: Accelerator, precision: str) -> None:
+    if accelerator.kind == "cuda" and precision in ("tf32", "bf16"):
+        if load_torch().version.hip:
+            if precision == "tf32":
+                raise MeasuringError("TF32 is NVIDIA's")
+        elif compute_capability() < _AMPERE:
+            major, minor = compute_capability()
+            raise MeasuringError(
+                f"{precision} needs compute capability 8.0, this GPU has {major}.{minor}"
+            )
+
+
+def _seconds_once(accelerator: Accelerator, dtype: Any, size: int) -> float:
+    """One product after a first one, which may load libraries."""
+    matrices = _matrices(accelerator, size, dtype)
+    _multiply(*matrices)
+    accelerator.synchronize()
+    start = time.perf_counter()
+    _multiply(*matrices)
+    accelerator.synchronize()
+    return time.perf_counter() - start
+
+
+def _matrices(accelerator: Accelerator, size: int, dtype: Any) -> tuple[Any, Any, Any]:
+    left, right = (accelerator.random(size, size, dtype=dtype) for _ in range(2))
+    return left, right, load_torch().empty_like(left)
+
+
+def _multiply(left: Any, right: Any, product: Any) -> None:
+    load_torch().mm(left, right, out=product)
+
+
+@contextmanager
+def _float32_products(*, tf32: bool) -> Iterator[None]:
+    """Whether float32 products may use TF32; what was set before comes back."""
+    torch = load_torch()
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

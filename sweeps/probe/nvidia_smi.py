@@ -1,0 +1,125 @@
+"""What nvidia-smi tells. The parsers take its text; one function starts it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+
+from advisor.errors import MeasuringError
+
+# Fields of `nvidia-smi --help-query-gpu`, and what they are called here.
+FACT_FIELDS = {
+    "index": "index",
+    "uuid": "uuid",
+    "pci.bus_id": "pci_slot",
+    "name": "name",
+    "driver_version": "driver",
+    "compute_cap": "compute_capability",
+    "memory.total": "memory_mib",
+    "clocks.max.sm": "max_sm_clock_mhz",
+    "clocks.max.memory": "max_memory_clock_mhz",
+    "power.limit": "power_limit_watts",
+    "pcie.link.gen.max": "max_pcie_generation",
+    "pcie.link.width.max": "max_pcie_width",
+    "mig.mode.current": "mig_mode",
+    "ecc.mode.current": "ecc_mode",
+    "persistence_mode": "persistence_mode",
+}
+STATE_FIELDS = {
+    "uuid": "uuid",
+    "clocks.sm": "sm_clock_mhz",
+    "clocks.mem": "memory_clock_mhz",
+    "power.draw": "power_watts",
+    "temperature.gpu": "temperature_celsius",
+    "utilization.gpu": "utilization_percent",
+    "memory.used": "used_memory_mib",
+    "pcie.link.gen.current": "pcie_generation",
+    "pcie.link.width.current": "pcie_width",
+}
+_TEXT_FIELDS = frozenset(
+    {"uuid", "pci_slot", "name", "driver", "compute_capability", "mig_mode", "ecc_mode",
+     "persistence_mode"}
+)  # fmt: skip
+_TIMEOUT_SECONDS = 20
+_UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field to query')
+_CUDA_VERSION = re.compile(r"CUDA (?:[A-Z]+ )?Version\s*:\s*(\d+(?:\.\d+)*)")
+
+Run = Callable[[Sequence[str]], str]
+Facts = dict[str, str | float | None]
+
+
+def query(fields: dict[str, str], run: Run | None = None) -> list[Facts]:
+    """The asked fields of every GPU; what this driver does not know is left out, what it does
+    not tell is None. Raises `MeasuringError` where nvidia-smi is missing or fails."""
+    run = run or run_nvidia_smi
+    asked = dict(fields)
+    while asked:
+        text = run([f"--query-gpu={','.join(asked)}", "--format=csv,noheader,nounits"])
+        unknown = unknown_field(text)
+        if unknown is None:
+            return parse_query(text, list(asked.values()))
+        if asked.pop(unknown, None) is None:
+            raise MeasuringError(f"nvidia-smi refuses the field '{unknown}', which was not asked")
+    return []
+
+
+def parse_query(text: str, names: Sequence[str]) -> list[Facts]:
+    """Lines of `--format=csv,noheader,nounits`, one a GPU, as facts by name.
+
+    Lines with another number of values (messages) are passed over. `[N/A]` and its kin are
+    None; numbers are floats but for names that stand for text.
+    """
+    rows = ([cell.strip() for cell in line.split(",")] for line in text.splitlines())
+    return [
+        {name: _value(name, cell) for name, cell in zip(names, row, strict=True)}
+        for row in rows
+        if len(row) == len(names)
+    ]
+
+
+def unknown_field(text: str) -> str | None:
+    """The field that this version of nvidia-smi says it does not have."""
+    match = _UNKNOWN_FIELD.search(text)
+    return match.group(1) if match else None
+
+
+def parse_cuda_version(banner: str) -> str | None:
+    """The newest CUDA that the driver runs, from nvidia-smi's first screen."""
+    match = _CUDA_VERSION.search(banner)
+    return match.group(1) if match else None
+
+
+def run_nvidia_smi(arguments: Sequence[str]) -> str:
+    """nvidia-smi's stdout, also when it refuses a field (it says so there)."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        raise MeasuringError("no nvidia-smi here: no NVIDIA driver, or a container without it")
+    try:
+        done = subprocess.run(
+            [program, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise MeasuringError(f"nvidia-smi did not answer in {_TIMEOUT_SECONDS} s") from error
+    except OSError as error:
+        raise MeasuringError(f"nvidia-smi cannot be started ({error.strerror})") from error
+    said = done.stdout + done.stderr
+    if done.returncode and unknown_field(said) is None:
+        raise MeasuringError(f"nvidia-smi failed: {' '.join(said.split())[:200]}")
+    return said if done.returncode else done.stdout
+
+
+def _value(name: str, cell: str) -> str | float | None:
+    if not cell or cell.startswith("[") or cell == "N/A":
+        return None
+    if name in _TEXT_FIELDS:
+        return cell
+    try:
+        return float(cell)
+    except ValueError:
+        return None

@@ -1,0 +1,104 @@
+"""The part `ram`: how fast one thread, and all of them, read and copy memory (NumPy)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.errors import MeasuringError
+from sweeps.limits.choosing import allowed_cpus
+from sweeps.probe.boundaries import usable_memory_bytes
+from sweeps.probe.session import Session
+from sweeps.probe.timing import time_calls
+from sweeps.probe.topology import last_level_cache_mib
+from sweeps.probe.words import Document, figure
+
+_LEAST_BYTES = 128 * 2**20
+_CACHE_MULTIPLE = 4
+_SHARE_OF_MEMORY = 0.2
+
+Array = npt.NDArray[np.int64]
+Work = Callable[[Array, Array], object]
+# (how it is described, bytes moved per byte of an array, what a thread does with its pair)
+_WORKS: dict[str, tuple[str, int, Work]] = {
+    "read": ("NumPy's maximum of int64", 1, lambda source, _: source.max()),
+    "copy": (
+        "NumPy's copyto of int64, bytes read and written counted",
+        2,
+        lambda source, target: np.copyto(target, source),
+    ),
+}
+
+
+def probe(session: Session) -> Document:
+    """GB/s (10**9 bytes) of reading and copying, by one thread and by one a CPU."""
+    cpus = allowed_cpus()
+    array_bytes = _array_bytes(cpus)
+    found: Document = {"array_mib": array_bytes / 2**20}
+    for name, chosen in {"one_thread": cpus[-1:], "all_threads": cpus}.items():
+        with _pinned_threads(chosen, array_bytes) as run:
+            found[name] = {
+                work: session.attempt(lambda work=work, run=run: _figure(session, work, run))  # type: ignore[misc]
+                for work in _WORKS
+            }
+        found[name]["threads"] = len(chosen)
+    return found
+
+
+def _array_bytes(cpus: Sequence[int]) -> int:
+    """Four times the last cache, at least 128 MiB; two such arrays must fit into a fifth of
+    the memory that is free."""
+    wanted = max(_LEAST_BYTES, int(_CACHE_MULTIPLE * last_level_cache_mib(cpus) * 2**20))
+    allowed = int(usable_memory_bytes() * _SHARE_OF_MEMORY / 2)
+    if allowed < _LEAST_BYTES:
+        raise MeasuringError(
+            f"only {allowed * 2 / _SHARE_OF_MEMORY / 2**20:.0f} MiB of memory are free; "
+            f"{2 * _LEAST_BYTES / _SHARE_OF_MEMORY / 2**20:.0f} MiB are needed"
+        )
+    return min(wanted, allowed)
+
+
+def _figure(session: Session, work: str, run: Callable[[Work], float]) -> Document:
+    """`run` does a work on all threads and returns the bytes of one array."""
+    method, moved, function = _WORKS[work]
+    array_bytes = run(function)
+    seconds = time_calls(lambda: run(function), session.effort.ram_figure)
+    return figure([array_bytes * moved / one / 1e9 for one in seconds], "GB/s", method)
+
+
+@contextmanager
+def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[[Work], float]]:
+    """One thread a CPU, each with its own part of both arrays.
+
+    The thread that uses a part touches it first, so that it lies in its NUMA node.
+    """
+    words = array_bytes // 8 // len(cpus)
+    with ExitStack() as stack:
+        threads = [
+            stack.enter_context(ThreadPoolExecutor(1, initializer=_pin, initargs=(cpu,)))
+            for cpu in cpus
+        ]
+        made = [thread.submit(_touched_pair, words) for thread in threads]
+        pairs = [one.result() for one in made]
+
+        def run(work: Work) -> float:
+            """Do the work on all threads; returns the bytes of one array."""
+            ran = [thread.submit(work, *pair) for thread, pair in zip(threads, pairs, strict=True)]
+            for one in ran:
+                one.result()
+            return words * 8 * len(cpus)
+
+        yield run
+
+
+def _pin(cpu: int) -> None:
+    os.sched_setaffinity(0, {cpu})  # 0 is this thread, not the process
+
+
+def _touched_pair(words: int) -> tuple[Array, Array]:
+    return np.ones(words, dtype=np.int64), np.zeros(words, dtype=np.int64) + 1

@@ -1,0 +1,126 @@
+"""Reads a file as fio does: blocks, in order or at random, several at a time, past the cache."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+_OFFSETS_SEED = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """One way to read: `depth` blocks are asked for at a time, each by a thread of its own."""
+
+    block_bytes: int
+    depth: int
+    at_random: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What came of reading for a while; a latency in seconds of each read, at least one."""
+
+    wall_seconds: float
+    processor_seconds: float
+    latencies: tuple[float, ...]
+
+    @property
+    def reads_per_second(self) -> float:
+        """IOPS."""
+        return len(self.latencies) / self.wall_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A file opened for reading; not `direct` means through the page cache."""
+
+    descriptor: int
+    size_bytes: int
+    direct: bool
+
+
+@contextmanager
+def opened_past_cache(descriptor: int, size_bytes: int) -> Iterator[Opened]:
+    """Open an open file (it may be nameless) once more, with O_DIRECT where its file system
+    takes it, else buffered."""
+    path = f"/proc/self/fd/{descriptor}"
+    again, direct = _open_direct(path), True
+    if again is None:
+        again, direct = os.open(path, os.O_RDONLY), False
+        os.posix_fadvise(again, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
+    try:
+        yield Opened(descriptor=again, size_bytes=size_bytes, direct=direct)
+    finally:
+        os.close(again)
+
+
+def read_window(file: Opened, pattern: Pattern, seconds: float) -> Window:
+    """Read for about `seconds`; a buffered file's pages are dropped from the cache before.
+
+    Raises OSError when a read fails or ends short.
+    """
+    if not file.direct:
+        os.posix_fadvise(file.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    blocks = file.size_bytes // pattern.block_bytes
+    in_order = itertools.count(random.Random(time.monotonic_ns()).randrange(blocks))
+    stop = threading.Event()
+    with ThreadPoolExecutor(pattern.depth) as threads:
+        start, processor = time.perf_counter(), time.process_time()
+        readers = [
+            threads.submit(_read, file, pattern, _offsets(pattern, blocks, in_order, thread), stop)
+            for thread in range(pattern.depth)
+        ]
+        try:
+            stop.wait(seconds)
+        finally:
+            stop.set()  # also on Ctrl-C: leaving waits for the threads
+        latencies = [latency for reader in readers for latency in reader.result()]
+        wall, processor = time.perf_counter() - start, time.process_time() - processor
+    return Window(wall_seconds=wall, processor_seconds=processor, latencies=tuple(latencies))
+
+
+def _offsets(pattern: Pattern, blocks: int, in_order: Iterator[int], thread: int) -> Iterator[int]:
+    """Where to read next; readers in order share one counter, so that they form one stream."""
+    draw = random.Random(f"{_OFFSETS_SEED}:{thread}:{time.monotonic_ns()}")
+    while True:
+        block = draw.randrange(blocks) if pattern.at_random else next(in_order) % blocks
+        yield block * pattern.block_bytes
+
+
+def _read(
+    file: Opened, pattern: Pattern, offsets: Iterator[int], stop: threading.Event
+) -> list[float]:
+    latencies: list[float] = []
+    with mmap.mmap(-1, pattern.block_bytes) as buffer:  # aligned to a page, as O_DIRECT asks
+        while not (latencies and stop.is_set()):
+            offset = next(offsets)
+            start = time.perf_counter()
+            count = os.preadv(file.descriptor, [buffer], offset)
+            latencies.append(time.perf_counter() - start)
+            if count != pattern.block_bytes:
+                raise OSError(f"a read ended after {count} of {pattern.block_bytes} bytes")
+    return latencies
+
+
+def _open_direct(path: str) -> int | None:
+    """A descriptor with O_DIRECT that was tried with one read; None where it is refused."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except (OSError, AttributeError):
+        return None
+    try:
+        with mmap.mmap(-1, mmap.PAGESIZE) as buffer:
+            os.preadv(descriptor, [buffer], 0)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

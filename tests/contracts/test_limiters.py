@@ -1,0 +1,336 @@
+"""What every limiter promises; the kernel's own is tested for real where it may be used."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.domain import LimitedBy
+from sweeps.limits.cgroup_v1 import CgroupV1
+from sweeps.limits.cgroup_v2 import CgroupV2, usable_parent
+from sweeps.limits.choosing import (
+    allowed_cpus,
+    asks_for_whole_machine,
+    block_device,
+    choose_cpus,
+    clean_up,
+)
+from sweeps.limits.groups import is_stale, new_group_name
+from sweeps.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
+from sweeps.limits.usage import read_usage
+from sweeps.limits.without_cgroups import Affinity, Unlimited, WholeMachine
+from sweeps.limits.words import LimitRequest
+from sweeps.page_cache import evict
+
+BURN = "sum(1 for _ in iter(int, 1))"
+
+
+def has_v1():
+    parents = v1_parents()
+    return set(parents) == set(V1_CONTROLLERS) and writable(parents) and os.getuid() == 0
+
+
+def asked(vcpus=1.0, memory_mib=512.0, **changes):
+    cpus = tuple(allowed_cpus()[-max(1, round(vcpus)) :])
+    return LimitRequest(vcpus=vcpus, memory_mib=memory_mib, cpus=cpus, **changes)
+
+
+class Held:
+    """A Python process under a hold; it begins when `go` is called."""
+
+    def __init__(self, hold, code):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", f"import sys; sys.stdin.readline()\n{code}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        hold.add(self.process.pid)
+        hold.engage()
+
+    def go(self):
+        return self.process.communicate(b"go\n")[0]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+class LimiterContract:
+    limited_by: LimitedBy
+
+    @pytest.fixture
+    def limiter(self):
+        raise NotImplementedError
+
+    def test_the_hold_says_what_it_is(self, limiter):
+        with limiter.hold(asked()) as hold:
+            assert hold.limited_by is self.limited_by
+
+    def test_a_held_process_does_its_work_and_its_usage_is_seen(self, limiter):
+        with limiter.hold(asked()) as hold, Held(hold, "print(sum(range(10**6)))") as held:
+            before = read_usage(hold.usage_source(), held.process.pid).cpu_seconds
+            assert held.go().strip() == b"499999500000"
+            assert read_usage(hold.usage_source()).cpu_seconds >= before
+            assert not hold.killed_for_memory()
+
+    def test_nothing_is_left_behind(self, limiter, groups_left):
+        before = groups_left()
+        with pytest.raises(ZeroDivisionError), limiter.hold(asked()):
+            raise ZeroDivisionError
+        assert groups_left() == before
+
+    @pytest.fixture
+    def groups_left(self):
+        return lambda: set()
+
+
+class TestUnlimited(LimiterContract):
+    limited_by = LimitedBy.NONE
+
+    @pytest.fixture
+    def limiter(self):
+        return Unlimited()
+
+
+class TestWholeMachine(LimiterContract):
+    limited_by = LimitedBy.HOST
+
+    @pytest.fixture
+    def limiter(self):
+        return WholeMachine()
+
+
+class TestAffinity(LimiterContract):
+    limited_by = LimitedBy.AFFINITY
+
+    @pytest.fixture
+    def limiter(self):
+        return Affinity()
+
+    @pytest.mark.parametrize("changes", [{"vcpus": 0.5}, {"read_mib_per_second": 50.0}])
+    def test_what_it_cannot_hold_it_does_not_claim(self, limiter, changes):
+        with limiter.hold(asked(**changes)) as hold:
+            assert hold.limited_by is LimitedBy.NONE
+
+    def test_the_process_is_pinned(self, limiter):
+        with limiter.hold(asked()) as hold, Held(hold, "pass") as held:
+            assert os.sched_getaffinity(held.process.pid) == {allowed_cpus()[-1]}
+
+    def test_an_allocation_beyond_the_memory_fails(self, limiter):
+        code = "try: bytearray(2**30)\nexcept MemoryError: print('no')"
+        with limiter.hold(asked(memory_mib=256)) as hold, Held(hold, code) as held:
+            assert held.go().strip() == b"no"
+
+
+def v1_groups(owner):
+    """Group directories that a process owns."""
+    return {
+        group for parent in v1_parents().values() for group in parent.glob(f"advisor-{owner}-*")
+    }
+
+
+@pytest.mark.root
+@pytest.mark.skipif(not has_v1(), reason="needs root and writable version 1 cgroups")
+class TestCgroupV1(LimiterContract):
+    limited_by = LimitedBy.CGROUP_V1
+
+    @pytest.fixture
+    def limiter(self):
+        return CgroupV1(v1_parents())
+
+    @pytest.fixture
+    def groups_left(self):
+        return lambda: v1_groups(os.getpid())
+
+    def test_a_disk_limit_without_a_device_is_not_claimed(self, limiter):
+        with limiter.hold(asked(read_mib_per_second=50.0)) as hold:
+            assert hold.limited_by is LimitedBy.NONE
+
+    @pytest.mark.parametrize("vcpus", [0.25, 1.0])
+    def test_cpu_time_is_held_to_the_vcpus(self, limiter, vcpus):
+        """Never more; less only when neighbours are busy, so that is not asserted."""
+        with limiter.hold(asked(vcpus)) as hold, Held(hold, BURN) as held:
+            held.process.stdin.write(b"go\n")
+            held.process.stdin.flush()
+            start, used = time.monotonic(), read_usage(hold.usage_source()).cpu_seconds
+            time.sleep(1.0)
+            used = read_usage(hold.usage_source()).cpu_seconds - used
+            assert used / (time.monotonic() - start) <= vcpus * 1.05 + 0.1  # a period more or less
+
+    def test_a_process_beyond_its_memory_is_killed_and_recognised(self, limiter):
+        with limiter.hold(asked(memory_mib=64)) as hold:
+            with Held(hold, "bytearray(2**28); print('alive')") as held:
+                assert held.go() == b""
+                assert held.process.returncode == -signal.SIGKILL
+            assert hold.killed_for_memory()
+
+    def test_page_cache_counts_as_memory(self, limiter, big_file):
+        code = f"f = open({str(big_file)!r}, 'rb')\nwhile f.read(2**20): pass"
+        with limiter.hold(asked(memory_mib=48)) as hold, Held(hold, code) as held:
+            held.go()
+            peak = read_usage(hold.usage_source()).peak_memory_mib
+            assert 40 <= peak <= 48.1
+            assert not hold.killed_for_memory()
+
+    @pytest.mark.slow
+    def test_cold_reads_are_held_to_the_disks_rate(self, limiter, big_file):
+        device = block_device(big_file)
+        if device is None:
+            pytest.skip("the temporary folder lies on no block device")
+        code = f"f = open({str(big_file)!r}, 'rb')\nwhile f.read(2**20): pass"
+        limits = asked(read_mib_per_second=50.0, device=device)
+        with limiter.hold(limits) as hold, Held(hold, code) as held:
+            start = time.monotonic()
+            held.go()
+            seconds = time.monotonic() - start
+            # A busy machine reads more slowly, never faster.
+            assert read_usage(hold.usage_source()).read_bytes / 2**20 / seconds <= 52
+            assert read_usage(hold.usage_source()).read_bytes >= 2**26
+
+    @pytest.fixture
+    def big_file(self, tmp_path):
+        path = tmp_path / "big"
+        path.write_bytes(os.urandom(2**20) * 100)
+        os.sync()
+        evict([path])
+        return path
+
+    def test_groups_and_processes_of_a_killed_owner_are_removed(self):
+        code = (
+            "import subprocess, sys, time\n"
+            "from sweeps.limits.cgroup_v1 import CgroupV1\n"
+            "from sweeps.limits.hierarchies import v1_parents\n"
+            "from sweeps.limits.words import LimitRequest\n"
+            "request = LimitRequest(vcpus=1, memory_mib=64, cpus=(0,))\n"
+            "with CgroupV1(v1_parents()).hold(request) as hold:\n"
+            "    child = subprocess.Popen(['sleep', '600'])\n"
+            "    hold.add(child.pid)\n"
+            "    print(child.pid, flush=True)\n"
+            "    time.sleep(600)\n"
+        )
+        owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        orphan = int(owner.stdout.readline())
+        assert len(v1_groups(owner.pid)) == len(V1_CONTROLLERS)
+        owner.kill()
+        owner.wait()  # not communicate: the orphan keeps the pipe open
+        owner.stdout.close()
+        assert clean_up() >= len(V1_CONTROLLERS)
+        assert v1_groups(owner.pid) == set()
+        assert not Path(f"/proc/{orphan}").exists() or "Z" in _state(orphan)
+
+
+def _state(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+class FakeV2:
+    """A version 2 tree of plain files: enough for the logic, nothing is held."""
+
+    def __init__(self, root, controllers="cpu cpuset memory io", down="cpu cpuset memory io"):
+        self.root = root
+        root.mkdir(exist_ok=True)
+        (root / "cgroup.controllers").write_text(controllers)
+        (root / "cgroup.subtree_control").write_text(down)
+
+
+def wrote(hold, file):
+    return (hold._group / file).read_text()
+
+
+@pytest.fixture
+def fake_v2(tmp_path, monkeypatch):
+    """Leaving a hold empties the directory first: the kernel's files vanish with a group."""
+    remove = Path.rmdir
+
+    def rmdir(path):
+        for file in path.iterdir():
+            file.unlink()
+        remove(path)
+
+    monkeypatch.setattr(Path, "rmdir", rmdir)
+    FakeV2(tmp_path / "v2")
+    return CgroupV2(tmp_path / "v2")
+
+
+def test_v2_limits_memory_at_once_and_cpu_and_disk_when_engaged(fake_v2):
+    limits = asked(0.5, memory_mib=256, read_mib_per_second=50.0, read_iops=500.0, device="259:0")
+    with fake_v2.hold(limits) as hold:
+        hold.add(os.getppid() + 10**8)
+        (hold._group / "cgroup.procs").write_text("")
+        assert wrote(hold, "memory.max") == str(256 * 2**20)
+        assert not (hold._group / "cpu.max").exists()
+        hold.engage()
+        assert wrote(hold, "cpu.max") == "50000 100000"
+        assert wrote(hold, "cpuset.cpus") == str(allowed_cpus()[-1])
+        assert wrote(hold, "io.max") == "259:0 rbps=52428800 riops=500"
+        assert hold.limited_by is LimitedBy.CGROUP_V2
+
+
+def test_v2_reads_usage_and_kills(fake_v2):
+    with fake_v2.hold(asked()) as hold:
+        group = hold._group
+        (group / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
+        (group / "memory.stat").write_text("anon 1048576\nfile 9\nshmem 1048576\n")
+        (group / "memory.peak").write_text(str(64 * 2**20))
+        (group / "io.stat").write_text("259:0 rbytes=100 wbytes=5\n7:0 rbytes=20 wbytes=0\n")
+        (group / "memory.events").write_text("oom 1\noom_kill 0\n")
+        usage = read_usage(hold.usage_source())
+        assert (usage.cpu_seconds, usage.peak_memory_mib, usage.read_bytes) == (2.5, 64.0, 120)
+        assert usage.anonymous_memory_mib == 2.0
+        assert not hold.killed_for_memory()
+        (group / "memory.events").write_text("oom 1\noom_kill 1\n")
+        assert hold.killed_for_memory()
+
+
+def test_v2_takes_the_first_parent_that_hands_all_controllers_down(tmp_path):
+    FakeV2(tmp_path / "bare", controllers="cpu", down="")
+    FakeV2(tmp_path / "good")
+    assert usable_parent([tmp_path / "bare", tmp_path / "good"]) == tmp_path / "good"
+    assert usable_parent([tmp_path / "bare"]) is None
+
+
+def test_hierarchies_are_found_nested_under_the_own_group(tmp_path):
+    proc, cgroups = tmp_path / "proc", tmp_path / "cgroup"
+    (cgroups / "memory" / "mine").mkdir(parents=True)
+    (cgroups / "cpu,cpuacct").mkdir()
+    (cgroups / "unified" / "mine").mkdir(parents=True)
+    proc.mkdir()
+    (proc / "cgroup").write_text("4:memory:/mine\n3:cpu,cpuacct:/gone\n0::/mine\n")
+    (proc / "mountinfo").write_text(
+        f"30 1 0:1 / {cgroups}/memory rw - cgroup cgroup rw,memory\n"
+        f"31 1 0:2 / {cgroups}/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+        f"32 1 0:3 / {cgroups}/unified rw - cgroup2 cgroup2 rw\n"
+    )
+    both = cgroups / "cpu,cpuacct"
+    assert v1_parents(proc) == {"memory": cgroups / "memory/mine", "cpu": both, "cpuacct": both}
+    assert v2_parents(proc) == [cgroups / "unified/mine", cgroups / "unified"]
+
+
+def test_a_group_of_a_living_owner_is_not_stale():
+    assert not is_stale(new_group_name())
+    assert is_stale("advisor-999999999-1-0")
+    assert not is_stale("somebody-else")
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "chosen"), [(0.5, (3,)), (1.0, (3,)), (2.0, (3, 7)), (3.0, (2, 3, 7)), (1.5, (3, 7))]
+)
+def test_hardware_threads_of_one_core_go_together_last_core_first(vcpus, chosen):
+    cores = {cpu: cpu % 4 for cpu in range(8)}
+    assert choose_cpus(vcpus, cores) == chosen
+
+
+def test_only_all_of_the_machine_is_the_whole_machine():
+    everything = asked(float(len(allowed_cpus())), memory_mib=2.0**40)
+    assert asks_for_whole_machine(everything)
+    assert not asks_for_whole_machine(asked(0.5, memory_mib=2.0**40))
+    assert not asks_for_whole_machine(
+        asked(float(len(allowed_cpus())), memory_mib=2.0**40, read_iops=5.0)
+    )

@@ -1,0 +1,81 @@
+"""Trials and measurements with defaults: a test shows only what matters to it."""
+
+from advisor.domain import (
+    Cpu,
+    DatasetProfile,
+    DiskRate,
+    LimitedBy,
+    Measurement,
+    Resources,
+    Status,
+    Task,
+    Trial,
+    Workload,
+)
+from sweeps.plan import Machine, SweepRequest
+
+PROFILE = DatasetProfile(
+    name="tiny",
+    samples=1000,
+    bytes_per_sample=100_000.0,
+    storage_format="jpeg-files",
+    width=500,
+    height=375,
+)
+MACHINE = Machine(
+    cpus=2, physical_cores=2, memory_mib=24_000.0, cpu=Cpu(model="EPYC", architecture="x86_64")
+)
+TIME_BOX = {
+    "measure_seconds": 0.5,
+    "min_steps": 4,
+    "max_seconds": 5.0,
+    "loader_workers": 1,
+    "prefetch_factor": 2,
+}
+
+
+def resources(**changes):
+    values = {
+        "vcpus": 1.0,
+        "physical_cores": 1.0,
+        "memory_mib": 2048.0,
+        "disk": DiskRate(type="unlimited"),
+    }
+    return Resources(**{**values, **changes})
+
+
+def trial(*, network="googlenet", task=Task.PREPROCESSING, batch_size=8, **changes):
+    profile = changes.pop("dataset", PROFILE)
+    values = {
+        "workload": Workload(network=network, task=task, batch_size=batch_size, dataset=profile),
+        "resources": resources(),
+        "accelerator": "cpu",
+        "plan": TIME_BOX,
+    }
+    return Trial(**{**values, **changes})
+
+
+def measurement(**changes):
+    values = {
+        "trial": trial(),
+        "status": Status.OK,
+        "limited_by": LimitedBy.CGROUP_V1,
+        "step_seconds": (0.1, 0.2, 0.3000000000000001),
+        "environment": {"cpu_model": "EPYC", "other_cores": 0.25},
+        "started_at": "2026-07-20T10:00:00+00:00",
+    }
+    return Measurement(**{**values, **changes})
+
+
+def request(**changes):
+    values = {
+        "networks": ("googlenet",),
+        "tasks": (Task.PREPROCESSING,),
+        "vcpus": (1.0,),
+        "memory_mib": (2048.0,),
+        "disks": (DiskRate(type="unlimited"),),
+        "accelerator": "cpu",
+        "dataset": PROFILE,
+        "dataset_path": "/data",
+    }
+    return SweepRequest(**{**values, **changes})

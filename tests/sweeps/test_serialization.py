@@ -1,0 +1,73 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain import Cpu, DiskRate, Gpu, Status
+from advisor.errors import DataError
+from sweeps.serialization import (
+    measurement_from_dict,
+    measurement_to_dict,
+    trial_from_dict,
+    trial_to_dict,
+)
+from tests.sweeps.builders import measurement, resources, trial
+
+
+def through_json(document):
+    return json.loads(json.dumps(document))
+
+
+def full_trial():
+    gpu = Gpu(
+        name="T4",
+        vendor="NVIDIA",
+        architecture="Turing",
+        compute_capability="7.5",
+        memory_mib=15360,
+        memory_gb_per_second=320.0,
+        fp32_tflops=8.1,
+    )
+    held = resources(
+        disk=DiskRate(type="slow", read_mib_per_second=20.0, read_iops=500.0),
+        cpu=Cpu(model="EPYC", architecture="x86_64"),
+        gpu=gpu,
+    )
+    return trial(resources=held, accelerator="emulated:T4", emulated_step_seconds=0.03)
+
+
+@pytest.mark.parametrize("one", [trial(), full_trial()])
+def test_a_trial_keeps_its_id_through_json(one):
+    back = trial_from_dict(through_json(trial_to_dict(one)))
+    assert back == one
+    assert back.trial_id == one.trial_id
+
+
+@given(st.lists(st.floats(1e-6, 1e4), max_size=20))
+def test_raw_values_come_back_unrounded(steps):
+    row = measurement(step_seconds=tuple(steps), warmup_step_seconds=(1.25,))
+    assert measurement_from_dict(through_json(measurement_to_dict(row))) == row
+
+
+def test_a_failed_trial_is_a_measurement_too():
+    row = measurement(status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
+    assert measurement_from_dict(through_json(measurement_to_dict(row))) == row
+
+
+def test_the_export_names_what_others_rely_on():
+    document = measurement_to_dict(measurement())
+    names = {"trial_id", "trial", "limited_by", "status", "throughput_samples_per_second"}
+    assert names | {"step_seconds", "environment"} <= set(document)
+
+
+def test_a_newer_format_is_refused_with_the_way_out():
+    document = measurement_to_dict(measurement()) | {"schema": 99}
+    with pytest.raises(DataError, match="update the advisor"):
+        measurement_from_dict(document)
+
+
+@pytest.mark.parametrize("damage", [{"trial": {}}, {"status": "splendid"}, {"step_seconds": None}])
+def test_damage_is_told_as_a_data_error(damage):
+    with pytest.raises(DataError, match="not a measurement"):
+        measurement_from_dict(measurement_to_dict(measurement()) | damage)
