@@ -87,7 +87,7 @@ def rebuild_bundled_model() -> FitResult:
         measurements_from(BUNDLED_MEASUREMENTS),
         gpu_rates,
         bundled_networks(),
-        networks=tuple(NETWORKS),
+        networks=offered_networks(),
         sources=_SOURCES,
         reference_score=_BUNDLED_SCORE,
         accelerator_errors=errors,
@@ -100,7 +100,13 @@ def fit_published_rates() -> tuple[GpuRates, dict[str, float]]:
     from models.performance.published import read_published
 
     rows = read_published(PUBLISHED_FOLDER / "published.csv", PUBLISHED_FOLDER / "gpus.csv")
-    return fit_gpu_rates(rows, bundled_networks(), NETWORKS.keys())
+    return fit_gpu_rates(rows, bundled_networks(), offered_networks())
+
+
+def offered_networks() -> tuple[str, ...]:
+    """Networks of the zoo whose operations are known, so that rates can be predicted."""
+    known = set(bundled_networks().names)
+    return tuple(name for name in NETWORKS if name in known)
 
 
 def _measurement(path: Path, number: int, line: str) -> Measurement:

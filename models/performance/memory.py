@@ -8,11 +8,12 @@ from advisor.domain import Precision, Resources, Task, Workload
 from models.performance.networks import NetworkFacts
 
 MIB = 2**20
-# CUDA context with cuDNN and cuBLAS loaded, and what PyTorch's allocator cannot hand back;
-# a PyTorch process on a current driver shows 400 to 600 MiB before the first tensor.
-_CUDA_CONTEXT_MIB = 600.0
-# cuDNN's scratch memory grows with the largest activation; capped, as PyTorch's search is.
-_WORKSPACE_PER_ACTIVATION, _WORKSPACE_CAP_MIB = 2.0, 4096.0
+# CUDA context with cuDNN and cuBLAS loaded (400 to 600 MiB on current drivers), and the scratch
+# memory that cuDNN and cuBLAS take at any batch size.
+_CUDA_CONTEXT_MIB = 600.0 + 1024.0
+# cuDNN's scratch memory for large convolutions grows with the largest activation; capped, as
+# its search for algorithms is.
+_WORKSPACE_PER_ACTIVATION, _WORKSPACE_CAP_MIB = 4.0, 8192.0
 _FRAGMENTATION = 1.1
 # Weights, gradients and one momentum buffer.
 _TRAINING_COPIES = 3.0
