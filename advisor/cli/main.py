@@ -16,6 +16,7 @@ from advisor.errors import AdvisorError
 COMMANDS = {
     "recommend": "the cheapest instance and disk that reach a throughput",
     "predict": "the throughput of one instance",
+    "probe": "what this machine is and can do",
     "sweep": "measure workloads on this machine: plan, run, status, list",
     "fit": "fit the performance model on what was measured",
     "measurements": "list and export what was measured",

@@ -40,11 +40,11 @@ class Effort:
 
 
 FULL = Effort(
-    total=58, decode=8, ram_figure=0.6, disk_window=0.4, disk_write=3, disk_file_mib=1024,
+    total=56, decode=8, ram_figure=0.6, disk_window=0.4, disk_write=3, disk_file_mib=1024,
     transfer_figure=0.5, gemm_figure=1.2, operation_figure=0.25,
 )  # fmt: skip
 QUICK = Effort(
-    total=14, decode=2, ram_figure=0.2, disk_window=0.08, disk_write=0.5, disk_file_mib=256,
+    total=13, decode=1.5, ram_figure=0.1, disk_window=0.06, disk_write=0.5, disk_file_mib=256,
     transfer_figure=0.15, gemm_figure=0.3, operation_figure=0.05,
 )  # fmt: skip
 

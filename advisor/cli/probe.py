@@ -1,0 +1,85 @@
+"""`advisor probe`: what this machine is and can do."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor.cli.parameters import Name
+from advisor.errors import UsageError
+from advisor.operations.probing import checked_disk, parse_parts, probe_machine
+from advisor.report.text import WIDTH, table
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="A quarter of the time: shorter repeats, as many.")
+@click.option(
+    "--disk", type=click.Path(path_type=Path), help="A folder on the disk to read. [default: .]"
+)
+@click.option("--only", metavar="PARTS", help="Of cpu,decode,ram,disk,gpu,gemm,operations.")
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), help="Write the JSON to a file, too.")
+def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Path | None) -> None:
+    """Tell what this machine is and can do, in under a minute.
+
+    GPU, driver and clocks; matrix products by precision; copy and memory rates; cores and what
+    their second threads add when decoding JPEG files; the disk's rate, IOPS and latency; and
+    classes of layers. What cannot be measured is told with its reason.
+
+    \b
+    advisor probe
+    advisor probe --quick --only cpu,decode -o json
+    advisor probe --only disk --disk /mnt/gp3 --out gp3.json
+    """
+    from sweeps.exporting import write_whole
+
+    parts = parse_parts(only)
+    folder = checked_disk(disk, parts)
+    _check_out(out)
+    document = probe_machine(
+        parts, quick=quick, disk=folder, on_progress=lambda line: click.echo(line, err=True)
+    )
+    text = json.dumps(document, indent=1)
+    if out:
+        write_whole(out, text + "\n")
+        click.echo(f"written to {out}", err=True)
+    click.echo(text if output == "json" else "\n".join(_screen(document)))
+
+
+def _check_out(out: Path | None) -> None:
+    """Before a minute is spent on what could not be written."""
+    if out is None:
+        return
+    if out.is_dir() or not out.parent.is_dir():
+        raise UsageError(f"--out takes a file in a folder that exists, not '{out}'")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot write into '{out.parent}'; name another place with --out")
+
+
+def _screen(document: dict[str, Any]) -> list[str]:
+    from sweeps.probe.showing import headline, not_measured, sections
+
+    lines = textwrap.wrap(headline(document), WIDTH, subsequent_indent="  ")
+    for section in sections(document):
+        shown = table(section.header, section.rows, right=section.right)
+        # Facts have no header: their first line would be empty.
+        lines += ["", section.title, *("  " + line for line in shown if line)]
+    lines += ["", f"Probed in {document['seconds']:.0f} s; spread: interquartile range / median."]
+    lines += _listed("Not measured", not_measured(document))
+    lines += _listed("Warning", document["warnings"])
+    return [line if len(line) <= WIDTH else line[: WIDTH - 3] + "..." for line in lines]
+
+
+def _listed(title: str, entries: list[str]) -> list[str]:
+    if not entries:
+        return []
+    wrapped = (textwrap.wrap(one, WIDTH - 2, subsequent_indent="  ") for one in entries)
+    return ["", title, *("  " + line for lines in wrapped for line in lines)]

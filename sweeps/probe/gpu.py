@@ -1,0 +1,117 @@
+"""The part `gpu`: what nvidia-smi, lspci and deviceQuery tell of the GPUs, and copy rates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import MeasuringError
+from sweeps.probe import nvidia_smi
+from sweeps.probe.accelerator import has_cuda, need_cuda
+from sweeps.probe.extras import load_torch
+from sweeps.probe.pci import accelerators
+from sweeps.probe.session import Session
+from sweeps.probe.transfers import copy_rates
+from sweeps.probe.under_load import state_under_load
+from sweeps.probe.words import Document, skipped
+
+MIB = 2**20
+_MODULE = Path("/proc/driver/nvidia/version")
+# What some versions of torch tell beyond the facts that all of them do.
+_OPTIONAL_PROPERTIES = {
+    "L2_cache_size": "l2_cache_bytes",
+    "memory_bus_width": "memory_bus_bits",
+    "clock_rate": "max_sm_clock_khz",
+    "max_threads_per_multi_processor": "max_threads_per_multiprocessor",
+    "shared_memory_per_multiprocessor": "shared_memory_bytes_per_multiprocessor",
+}
+
+
+def probe(session: Session) -> Document:
+    """Facts of all GPUs, rates of torch's device 0; `MeasuringError` where there is no GPU."""
+    on_bus = accelerators()
+    told = session.attempt(lambda: {"gpus": nvidia_smi.query(nvidia_smi.FACT_FIELDS)})
+    if not told.get("gpus") and not has_cuda():
+        raise MeasuringError(_absence(on_bus, told))
+    found: Document = {
+        "driver": session.attempt(_driver),
+        "pci": on_bus or skipped("sysfs shows no accelerator on a PCI bus"),
+        "nvidia_smi": told if "skipped" in told else {"gpus": len(told["gpus"])},
+    }
+    known = told.get("gpus", [])
+    if not has_cuda():
+        return found | {"devices": known, "rates": session.attempt(_reason_without_cuda)}
+    session.allow_more_time()
+    found["devices"] = merge_devices(known, torch_devices())
+    found["under_load"] = session.attempt(lambda: state_under_load(session.effort))
+    return found | copy_rates(session)
+
+
+def torch_devices() -> list[dict[str, Any]]:
+    """What torch tells of each CUDA device that it sees (deviceQuery's facts)."""
+    torch = load_torch()
+    return [
+        _torch_facts(number, torch.cuda.get_device_properties(number))
+        for number in range(torch.cuda.device_count())
+    ]
+
+
+def merge_devices(told: list[nvidia_smi.Facts], seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """nvidia-smi's GPUs, each with torch's facts where torch sees the same one (by UUID; by
+    order where torch tells none); then what only torch sees (a MIG slice, another vendor)."""
+    merged = [dict(facts) for facts in told]
+    by_uuid = {facts["uuid"]: facts for facts in merged}
+    in_order = len(merged) == len(seen)
+    for position, device in enumerate(seen):
+        same = by_uuid.get(f"GPU-{device['uuid']}") if device["uuid"] else None
+        if same is None and not device["uuid"] and in_order:
+            same = merged[position]
+        if same is None:
+            merged.append(device)
+        else:
+            same |= {name: value for name, value in device.items() if same.get(name) is None}
+    return merged
+
+
+def _torch_facts(number: int, properties: Any) -> dict[str, Any]:
+    uuid = getattr(properties, "uuid", None)
+    optional = {
+        ours: getattr(properties, theirs)
+        for theirs, ours in _OPTIONAL_PROPERTIES.items()
+        if hasattr(properties, theirs)
+    }
+    return {
+        "torch_index": number,
+        "uuid": str(uuid) if uuid else None,
+        "name": properties.name,
+        "memory_mib": properties.total_memory / MIB,
+        "compute_capability": f"{properties.major}.{properties.minor}",
+        "multiprocessors": properties.multi_processor_count,
+        **optional,
+    }
+
+
+def _driver() -> Document:
+    banner = nvidia_smi.run_nvidia_smi([])
+    torch_cuda = load_torch().version.cuda if has_cuda() else None
+    module = _MODULE.read_text().splitlines()[0] if _MODULE.exists() else None
+    return {
+        "newest_cuda": nvidia_smi.parse_cuda_version(banner),
+        "cuda_of_torch": torch_cuda,
+        "kernel_module": module,
+    }
+
+
+def _reason_without_cuda() -> Document:
+    need_cuda()
+    raise MeasuringError("torch sees no CUDA device")
+
+
+def _absence(on_bus: list[dict[str, object]], told: Document) -> str:
+    """Why there is no GPU to speak of; a card without its driver is named."""
+    if not on_bus:
+        return f"no GPU: none on a PCI bus; {told.get('skipped', 'nvidia-smi lists none')}"
+    cards = ", ".join(
+        str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus
+    )
+    return f"on the PCI bus: {cards}; but {told.get('skipped', 'nvidia-smi lists none')}"

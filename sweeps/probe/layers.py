@@ -1,0 +1,146 @@
+"""The classes of layers that fingerprint an accelerator, each at two sizes.
+
+`wide` is a layer near a network's input (large maps, few channels), `deep` one near its end.
+Shapes are those of ResNet-50 (convolutions, normalisation, pooling), MobileNetV2 (depthwise),
+VGG's and GoogLeNet's classifiers (linear), and Zaremba's small and medium LSTM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sweeps.probe.accelerator import Accelerator
+from sweeps.probe.extras import load_torch
+
+_LSTM_STEPS = 35
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A layer ready to run: `call(*inputs)` gives the output.
+
+    `weights` are its parameters; `flops` are those of one forward pass (2 a multiply-add), None
+    for a layer that moves data and hardly computes.
+    """
+
+    call: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    weights: Sequence[Any]
+    flops: float | None
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where and how large: device, batch, and the type that activations have."""
+
+    accelerator: Accelerator
+    batch: int
+    dtype: Any
+
+    def activation(self, *shape: int) -> Any:
+        """An input that wants a gradient, as every layer's but the first one's does."""
+        return self.accelerator.random(*shape, dtype=self.dtype).requires_grad_()
+
+
+Build = Callable[[Setting], Layer]
+
+
+def _convolution(channels_in: int, channels: int, side: int, kernel: int, groups: int = 1) -> Build:
+    def build(setting: Setting) -> Layer:
+        nn = load_torch().nn
+        module = nn.Conv2d(
+            channels_in, channels, kernel, padding=kernel // 2, groups=groups, bias=False
+        )
+        products = channels * side**2 * (channels_in // groups) * kernel**2
+        image = setting.activation(setting.batch, channels_in, side, side)
+        shape = f"{setting.batch}x{channels_in}x{side}x{side} -> {channels} channels"
+        return _layer(setting, module, (image,), 2 * setting.batch * products, shape)
+
+    return build
+
+
+def _linear(features_in: int, features: int) -> Build:
+    def build(setting: Setting) -> Layer:
+        module = load_torch().nn.Linear(features_in, features)
+        rows = setting.activation(setting.batch, features_in)
+        flops = 2 * setting.batch * features_in * features
+        return _layer(
+            setting, module, (rows,), flops, f"{setting.batch}x{features_in} -> {features}"
+        )
+
+    return build
+
+
+def _normalisation(channels: int, side: int) -> Build:
+    def build(setting: Setting) -> Layer:
+        module = load_torch().nn.BatchNorm2d(channels)
+        image = setting.activation(setting.batch, channels, side, side)
+        return _layer(setting, module, (image,), None, f"{setting.batch}x{channels}x{side}x{side}")
+
+    return build
+
+
+def _pooling(channels: int, side: int) -> Build:
+    def build(setting: Setting) -> Layer:
+        module = load_torch().nn.MaxPool2d(3, stride=2, padding=1)
+        image = setting.activation(setting.batch, channels, side, side)
+        shape = f"{setting.batch}x{channels}x{side}x{side}, 3x3 stride 2"
+        return _layer(setting, module, (image,), None, shape)
+
+    return build
+
+
+def _elementwise(channels: int, side: int) -> Build:
+    def build(setting: Setting) -> Layer:
+        torch = load_torch()
+        shape = (setting.batch, channels, side, side)
+        both = (setting.activation(*shape), setting.activation(*shape))
+        text = f"relu(a + b), {setting.batch}x{channels}x{side}x{side}"
+        return Layer(
+            call=lambda a, b: torch.relu(a + b), inputs=both, weights=(), flops=None, shape=text
+        )
+
+    return build
+
+
+def _lstm(units: int) -> Build:
+    def build(setting: Setting) -> Layer:
+        torch = load_torch()
+        module = torch.nn.LSTM(units, units)
+        words = setting.activation(_LSTM_STEPS, setting.batch, units)
+        flops = 2 * setting.batch * 4 * units * (2 * units) * _LSTM_STEPS
+        shape = f"{_LSTM_STEPS} steps x {setting.batch} x {units} units"
+        layer = _layer(setting, module, (words,), flops, shape)
+        # Only the output sequence; the last states are part of it.
+        return Layer(
+            call=lambda x: layer.call(x)[0], inputs=layer.inputs, weights=layer.weights,
+            flops=flops, shape=shape,
+        )  # fmt: skip
+
+    return build
+
+
+def _layer(
+    setting: Setting, module: Any, inputs: tuple[Any, ...], flops: float | None, shape: str
+) -> Layer:
+    module = module.to(setting.accelerator.kind)
+    weights = tuple(module.parameters())
+    return Layer(call=module, inputs=inputs, weights=weights, flops=flops, shape=shape)
+
+
+LAYERS: dict[str, dict[str, Build]] = {
+    "conv3x3": {"wide": _convolution(64, 64, 56, 3), "deep": _convolution(256, 256, 14, 3)},
+    "conv1x1": {"wide": _convolution(64, 256, 56, 1), "deep": _convolution(1024, 256, 14, 1)},
+    "depthwise": {
+        "wide": _convolution(96, 96, 112, 3, groups=96),
+        "deep": _convolution(384, 384, 14, 3, groups=384),
+    },
+    "linear": {"wide": _linear(1024, 1000), "deep": _linear(4096, 4096)},
+    "batch_norm": {"wide": _normalisation(64, 56), "deep": _normalisation(1024, 14)},
+    "pooling": {"wide": _pooling(64, 112), "deep": _pooling(480, 28)},
+    "elementwise": {"wide": _elementwise(256, 56), "deep": _elementwise(1024, 14)},
+    "lstm": {"wide": _lstm(200), "deep": _lstm(650)},
+}

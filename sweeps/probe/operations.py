@@ -1,0 +1,125 @@
+"""The part `operations`: layer classes forward and backward, an accelerator's fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+from sweeps.probe.accelerator import CPU, CUDA, Accelerator, has_cuda
+from sweeps.probe.extras import load_torch
+from sweeps.probe.layers import LAYERS, Build, Layer, Setting
+from sweeps.probe.session import Session
+from sweeps.probe.words import Document, figure, skipped
+
+_BATCHES = {"cuda": 64, "cpu": 4}
+_PRECISIONS = {"cuda": ("fp32", "amp"), "cpu": ("fp32",)}
+# The gradients of the input and of the weights are a product each.
+_BACKWARD_FLOPS = 2
+_NO_ARITHMETIC = "it moves data and hardly computes"
+
+
+def probe(session: Session) -> Document:
+    """Each class, size and precision, forward and backward, on the GPU or else the CPU.
+
+    fp32 and amp (float16 autocast) are PyTorch's defaults, as trials use them: convolutions in
+    fp32 may use TF32.
+    """
+    accelerator = CUDA if has_cuda() else CPU
+    load_torch()
+    found: Document = {
+        "device": accelerator.kind,
+        "batch": _BATCHES[accelerator.kind],
+        "launch": session.attempt(partial(_launch, accelerator, session.effort.operation_figure)),
+    }
+    for precision in _PRECISIONS[accelerator.kind]:
+        found[precision] = {
+            name: {
+                size: session.attempt(
+                    partial(
+                        _measured, accelerator, precision, build, session.effort.operation_figure
+                    )
+                )
+                for size, build in sizes.items()
+            }
+            for name, sizes in LAYERS.items()
+        }
+    accelerator.free()
+    return found
+
+
+def _launch(accelerator: Accelerator, seconds: float) -> Document:
+    """What one operation costs at least: calls on one number, back to back."""
+    number = accelerator.random(1)
+    times = accelerator.time_calls(partial(number.add_, 1.0), seconds)
+    return figure([one * 1e6 for one in times], "us", "torch adds to one number, back to back")
+
+
+def _measured(accelerator: Accelerator, precision: str, build: Build, seconds: float) -> Document:
+    torch = load_torch()
+    torch.manual_seed(0)
+    dtype = torch.float16 if precision == "amp" else torch.float32
+    layer = build(Setting(accelerator, _BATCHES[accelerator.kind], dtype))
+    forward = partial(_forward, accelerator, precision, layer)
+    output = forward()
+    backward = partial(
+        torch.autograd.grad,
+        output, (*layer.inputs, *layer.weights), torch.ones_like(output), retain_graph=True,
+    )  # fmt: skip
+    once, again = _bytes_forward(layer, output), _bytes_backward(layer, output)
+    return {
+        "shape": layer.shape,
+        "forward": _figures(accelerator, forward, layer.flops, once, seconds),
+        "backward": _figures(
+            accelerator, backward, layer.flops and layer.flops * _BACKWARD_FLOPS, again, seconds
+        ),
+    }
+
+
+def _forward(accelerator: Accelerator, precision: str, layer: Layer) -> Any:
+    """With the graph that a backward pass needs, as in training."""
+    with _autocast(accelerator, precision):
+        return layer.call(*layer.inputs)
+
+
+def _autocast(accelerator: Accelerator, precision: str) -> AbstractContextManager[Any]:
+    if precision != "amp":
+        return nullcontext()
+    torch = load_torch()
+    context: AbstractContextManager[Any] = torch.autocast(accelerator.kind, dtype=torch.float16)
+    return context
+
+
+def _figures(
+    accelerator: Accelerator,
+    call: Callable[[], object],
+    flops: float | None,
+    moved_bytes: int,
+    seconds: float,
+) -> Document:
+    """Milliseconds, and what was achieved if every tensor is moved once."""
+    times = accelerator.time_calls(call, seconds)
+    return {
+        "time": figure([one * 1e3 for one in times], "ms", "torch, the device synchronised"),
+        "arithmetic": skipped(_NO_ARITHMETIC)
+        if flops is None
+        else figure([flops / one / 1e12 for one in times], "TFLOP/s", "2 a multiply-add"),
+        "traffic": figure(
+            [moved_bytes / one / 1e9 for one in times], "GB/s", "every tensor counted once"
+        ),
+    }
+
+
+def _bytes_forward(layer: Layer, output: Any) -> int:
+    """Inputs and weights read, output written."""
+    return _bytes(*layer.inputs, *layer.weights, output)
+
+
+def _bytes_backward(layer: Layer, output: Any) -> int:
+    """The output's gradient, inputs and weights read; their gradients written."""
+    return _bytes(output) + 2 * _bytes(*layer.inputs, *layer.weights)
+
+
+def _bytes(*tensors: Any) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

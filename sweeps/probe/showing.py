@@ -1,0 +1,187 @@
+"""A probe's document as tables of text; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from advisor.units import format_mib, format_rate
+from sweeps.probe.fingerprint import figures
+from sweeps.probe.words import is_skipped
+
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One table: all cells are text; the columns numbered in `right` are numbers."""
+
+    title: str
+    header: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+    right: Sequence[int] = ()
+
+
+def headline(document: Node) -> str:
+    """The machine in one line."""
+    machine, gpu = document["machine"], document["parts"].get("gpu", {})
+    names = [str(device["name"]) for device in gpu.get("devices", ())]
+    gpus = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+    gpu_text = gpus or ("no GPU" if gpu else "GPU not asked for")
+    return (
+        f"{machine['cpu_model']}, {machine['physical_cores']} cores, {machine['cpus']} hardware "
+        f"threads, {format_mib(machine['memory_mib'])} RAM; {gpu_text}"
+    )
+
+
+def sections(document: Node) -> list[Section]:
+    """Facts of the CPU, disk and GPUs, then figures, then layers; empty ones are left out."""
+    parts = {name: part for name, part in document["parts"].items() if not is_skipped(part)}
+    found = [
+        Section("CPU", ("", ""), list(_cpu(parts.get("cpu", {})))),
+        Section("Disk", ("", ""), list(_disk(parts.get("disk", {})))),
+        *(_gpu(device, parts["gpu"]) for device in parts.get("gpu", {}).get("devices", ())),
+        _figures(parts),
+        _disk_reads(parts.get("disk", {})),
+        *_layers(parts.get("operations", {})),
+    ]
+    return [section for section in found if section.rows]
+
+
+def not_measured(document: Node) -> list[str]:
+    """'gpu: no nvidia-smi here', a line for each reason, however many figures it cost."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in _skips(document["parts"]):
+        reasons.setdefault(reason, []).append(name)
+    return [f"{_few(names)}: {reason}" for reason, names in reasons.items()]
+
+
+def _cpu(part: Node) -> Iterator[Sequence[str]]:
+    if not part:
+        return
+    quota = f", a quota of {part['cpu_quota']:g} CPUs" if part["cpu_quota"] else ""
+    yield (
+        "usable",
+        f"{part['usable_cpus']} CPUs on {part['usable_cores']} cores{quota}, "
+        f"{format_mib(part['usable_memory_mib'])} of memory free",
+    )
+    yield "sockets", str(part["sockets"])
+    yield "threads a core", f"{part['threads_per_core']:g}"
+    if isinstance(part["caches"], list):
+        yield (
+            "caches",
+            ", ".join(
+                f"{one['count']} x {_cache_size(one['size_kib'])} L{one['level']}"
+                + {"data": "d", "instruction": "i"}.get(one["kind"], "")
+                for one in part["caches"]
+            ),
+        )
+    if isinstance(part["numa_nodes"], list):
+        yield "NUMA nodes", str(len(part["numa_nodes"]))
+    yield "extensions", ", ".join(part["flags"]) or "-"
+
+
+def _cache_size(kib: int) -> str:
+    return format_mib(kib / 1024) if kib >= 1024 else f"{kib} KiB"
+
+
+def _disk(part: Node) -> Iterator[Sequence[str]]:
+    if not part:
+        return
+    yield "folder", f"{part['path']} ({part.get('file_system', 'unknown file system')})"
+    device = " ".join(str(part[name]) for name in ("device", "device_model") if name in part)
+    yield "device", device or str(part.get("source", "-"))
+    how = "past the page cache" if part["past_page_cache"] else "through the page cache, emptied"
+    yield "read", f"a file of {format_mib(part['file_mib'])}, {how}"
+
+
+def _gpu(device: Node, part: Node) -> Section:
+    state = _state_of(device, part.get("under_load", {}))
+    rows = [
+        (name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value))
+        for name, value in {**device, **{f"{k} under load": v for k, v in state.items()}}.items()
+        if value is not None and name != "uuid" and not name.startswith("uuid ")
+    ]
+    rows += [
+        (name.replace("_", " "), str(value))
+        for name, value in part.get("driver", {}).items()
+        if value is not None
+    ]
+    return Section(f"GPU {device.get('name')}", ("", ""), list(rows))
+
+
+def _state_of(device: Node, under_load: Node) -> Node:
+    same = (one for one in under_load.get("gpus", ()) if one.get("uuid") == device.get("uuid"))
+    return next(same, {})
+
+
+def _figures(parts: Node) -> Section:
+    """All but what has a table of its own: the disk's figures and the layers'."""
+    section = Section("Measured", ("what", "value", "unit", "spread", "repeats"), [], (1, 3, 4))
+    others = {name: part for name, part in parts.items() if name not in ("disk", "operations")}
+    launch = {"launch": parts.get("operations", {}).get("launch", {})}
+    for name, found in figures(others | {"operations": launch}):
+        section.rows.append(
+            (
+                name.replace(".", " ").replace("_", " "),
+                format_rate(found["value"]),
+                found["unit"],
+                f"{found['spread']:.1%}",
+                str(found["repeats"]),
+            )
+        )
+    return section
+
+
+def _disk_reads(part: Node) -> Section:
+    columns = ("rate", "iops", "latency_median", "latency_p99")
+    header = ("reads", "at a time", "MiB/s", "IOPS", "median us", "p99 us", "spread", "")
+    section = Section("Disk reads", header, [], (1, 2, 3, 4, 5, 6))
+    for name, found in part.items():
+        kind, depth_of, depth = name.partition("_depth_")
+        if depth_of and not is_skipped(found):
+            cells = [format_rate(found[one]["value"]) if one in found else "-" for one in columns]
+            limit = "at least: this program's CPU limits" if found["limited_by_own_cpu"] else ""
+            spread = f"{found['rate']['spread']:.1%}"
+            section.rows.append((kind.replace("_", " "), depth, *cells, spread, limit))
+    return section
+
+
+def _layers(part: Node) -> Iterator[Section]:
+    if not part:
+        return
+    header = ("layer", "size", "forward ms", "TFLOP/s", "GB/s", "backward ms", "TFLOP/s", "GB/s")
+    for precision in ("fp32", "amp"):
+        title = f"Layers on {part['device']}, {precision}, batch {part['batch']}"
+        section = Section(title, (*header, "spread"), [], (2, 3, 4, 5, 6, 7, 8))
+        for name, sizes in part.get(precision, {}).items():
+            section.rows.extend(
+                (name, size, *_both_ways(found))
+                for size, found in sizes.items()
+                if not is_skipped(found)
+            )
+        yield section
+
+
+def _both_ways(found: Node) -> list[str]:
+    cells = [
+        format_rate(found[way][what]["value"]) if "value" in found[way][what] else "-"
+        for way in ("forward", "backward")
+        for what in ("time", "arithmetic", "traffic")
+    ]
+    spread = max(found[way]["time"]["spread"] for way in ("forward", "backward"))
+    return [*cells, f"{spread:.0%}"]
+
+
+def _skips(node: Node, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, child in node.items():
+        if is_skipped(child):
+            yield prefix + name, child["skipped"]
+        elif isinstance(child, dict):
+            yield from _skips(child, f"{prefix}{name}.")
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:2])
+    return f"{shown} and {len(names) - 2} more" if len(names) > 2 else shown

@@ -1,0 +1,58 @@
+"""Copy rates of the first GPU: to and from the host, and within its own memory."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sweeps.probe.accelerator import CUDA
+from sweeps.probe.extras import load_torch
+from sweeps.probe.session import Session
+from sweeps.probe.words import Document, figure
+
+MIB = 2**20
+_TRANSFER_BYTES = 128 * MIB
+_COPY_BYTES = 1024 * MIB
+_SHARE_OF_FREE_MEMORY = 0.2
+
+
+def copy_rates(session: Session) -> Document:
+    """GB/s (10**9 bytes) over the bus, from pinned and pageable memory, and on the device."""
+    seconds = session.effort.transfer_figure
+    found: Document = {
+        direction: {
+            memory: session.attempt(partial(_transfer, direction, memory, seconds))
+            for memory in ("pinned", "pageable")
+        }
+        for direction in ("host_to_device", "device_to_host")
+    }
+    found["device_copy"] = session.attempt(partial(_device_copy, seconds))
+    CUDA.free()
+    return found
+
+
+def _transfer(direction: str, memory: str, seconds: float) -> Document:
+    torch, pinned = load_torch(), memory == "pinned"
+    size = _fitting(_TRANSFER_BYTES)
+    host = torch.ones(size, dtype=torch.uint8, pin_memory=pinned)
+    device = torch.ones(size, dtype=torch.uint8, device="cuda")
+    source, target = (host, device) if direction == "host_to_device" else (device, host)
+    copy = partial(target.copy_, source, non_blocking=pinned)
+    times = CUDA.time_calls(copy, seconds)
+    method = f"torch copies {size // MIB} MiB, {memory} host memory"
+    return figure([size / one / 1e9 for one in times], "GB/s", method)
+
+
+def _device_copy(seconds: float) -> Document:
+    torch = load_torch()
+    size = _fitting(_COPY_BYTES)
+    source = torch.ones(size // 4, dtype=torch.float32, device="cuda")
+    target = torch.empty_like(source)
+    times = CUDA.time_calls(partial(target.copy_, source), seconds)
+    method = f"torch copies {size // MIB} MiB within the GPU, bytes read and written counted"
+    return figure([2 * size / one / 1e9 for one in times], "GB/s", method)
+
+
+def _fitting(wanted: int) -> int:
+    """At most a fifth of the GPU's free memory, in whole MiB."""
+    free, _ = load_torch().cuda.mem_get_info()
+    return max(MIB, min(wanted, int(free * _SHARE_OF_FREE_MEMORY)) // MIB * MIB)
