@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from models.zoo.networks import network_info
+from advisor.errors import MeasuringError
+from models.zoo.networks import NetworkInfo, network_info
 from models.zoo.torchvision_import import import_torchvision
 
 if TYPE_CHECKING:
     import torch
+
+Builder = Callable[[NetworkInfo], "torch.nn.Module"]
 
 # The auxiliary heads serve convergence, not the classifier whose speed is asked for.
 _WITHOUT_AUXILIARY_HEADS = frozenset({"googlenet", "inception_v3"})
@@ -17,10 +21,11 @@ _WITHOUT_AUXILIARY_HEADS = frozenset({"googlenet", "inception_v3"})
 def build(name: str) -> torch.nn.Module:
     """The network `name` with random weights: speed does not depend on their values.
 
-    Takes float tensors of shape (batch, 3, input_pixels, input_pixels) and returns logits of
-    shape (batch, 1000). Raises `UsageError` for an unknown name.
+    It takes and gives what its file says; `forward` and `training_loss` know how to call it.
+    Raises `UsageError` for an unknown name, `MeasuringError` when a library is missing.
     """
-    return build_torchvision(network_info(name).name)
+    info = network_info(name)
+    return _BUILDERS.get(info.name, _classifier)(info)
 
 
 def build_torchvision(name: str) -> torch.nn.Module:
@@ -33,3 +38,92 @@ def build_torchvision(name: str) -> torch.nn.Module:
         options |= {"aux_logits": False, "init_weights": False}
     module: torch.nn.Module = get_model(name, **options)
     return module
+
+
+def _classifier(info: NetworkInfo) -> torch.nn.Module:
+    return build_torchvision(info.name)
+
+
+def _timm(info: NetworkInfo) -> torch.nn.Module:
+    import_torchvision()
+    try:
+        import timm
+    except ImportError as error:
+        raise MeasuringError(
+            f"{info.name} comes from timm, which is not installed; "
+            "pip install 'instance-sizing-advisor[zoo]'"
+        ) from error
+    module: torch.nn.Module = timm.create_model(info.name, num_classes=info.classes)
+    return module
+
+
+def _cifar(info: NetworkInfo) -> torch.nn.Module:
+    from models.zoo.cifar import cifar10_cnn
+
+    return cifar10_cnn(info.classes)
+
+
+def _yolo(info: NetworkInfo) -> torch.nn.Module:
+    from models.zoo.yolo import YoloV3
+
+    return YoloV3(info.classes)
+
+
+def _mask_rcnn(info: NetworkInfo) -> torch.nn.Module:
+    from models.zoo.detection import mask_rcnn
+
+    return mask_rcnn(info.classes)
+
+
+def _segmentation(info: NetworkInfo) -> torch.nn.Module:
+    import_torchvision()
+    from torchvision.models import get_model
+
+    module: torch.nn.Module = get_model(
+        info.name,
+        weights=None,
+        weights_backbone=None,
+        aux_loss=False,
+        num_classes=info.classes,
+    )
+    return module
+
+
+def _language_model(info: NetworkInfo) -> torch.nn.Module:
+    from models.zoo.lstm import language_model
+
+    return language_model(info.name, info.classes)
+
+
+def _translator(info: NetworkInfo) -> torch.nn.Module:
+    from models.zoo.translation import TransformerBig
+
+    return TransformerBig(info.classes)
+
+
+def _bert(info: NetworkInfo) -> torch.nn.Module:
+    from models.zoo.bert import Pretraining
+
+    return Pretraining(info.classes)
+
+
+def _bert_squad(info: NetworkInfo) -> torch.nn.Module:
+    from models.zoo.bert import QuestionAnswering
+
+    return QuestionAnswering(info.classes)
+
+
+_BUILDERS: Mapping[str, Builder] = {
+    "nasnetalarge": _timm,
+    "cifar10_cnn": _cifar,
+    "yolov3": _yolo,
+    "maskrcnn_resnet50_fpn": _mask_rcnn,
+    "deeplabv3_resnet50": _segmentation,
+    "deeplabv3_resnet101": _segmentation,
+    "lstm_ptb_small": _language_model,
+    "lstm_ptb_medium": _language_model,
+    "lstm_ptb_large": _language_model,
+    "transformer_big": _translator,
+    "bert_base": _bert,
+    "bert_base_squad": _bert_squad,
+}

@@ -1,7 +1,8 @@
 """Facts of networks for the performance model: `python -m models.zoo.facts [FILE]`.
 
-Writes advisor/data/performance/networks.json: per network its weights, saved activations and
-the operations of inference and training. Equal operations are one row with a count.
+Writes advisor/data/performance/networks.json: `networks` has for each image classifier its
+weights, saved activations and the operations of inference and training (equal operations are one
+row with a count); `sizes` has for each network of the zoo its parameters and its work.
 """
 
 from __future__ import annotations
@@ -10,19 +11,23 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from models.zoo.building import build_torchvision
 from models.zoo.capture import OPERATION_CLASSES, Operation, capture_operations
+from models.zoo.counting import size_of
 from models.zoo.networks import NETWORKS
+from models.zoo.sizes import PATH
 
 if TYPE_CHECKING:
     import torch
 
 SCHEMA = "advisor.networks/1"
-DEFAULT_PATH = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "networks.json"
 MIB = 2**20
+# Networks of the zoo whose operations the performance model computes with.
+_IMAGE_CLASSIFIERS = ("alexnet", "googlenet", "inception_v3", "resnet50", "vgg16")
 # Networks that are not offered but were measured by others, so the model learns from them.
 _PUBLISHED_ONLY = (
     "densenet121",
@@ -119,9 +124,14 @@ def _rows(operations: Sequence[Operation]) -> list[list[float]]:
 
 def main(arguments: Sequence[str]) -> None:
     """Write the facts of all networks to the file named, or to the bundled place."""
-    path = Path(arguments[0]) if arguments else DEFAULT_PATH
-    facts = {name: network_facts(name) for name in sorted([*NETWORKS, *_PUBLISHED_ONLY])}
-    document = {"schema": SCHEMA, "operation_classes": OPERATION_CLASSES, "networks": facts}
+    path = Path(arguments[0]) if arguments else PATH
+    facts = {name: network_facts(name) for name in sorted([*_IMAGE_CLASSIFIERS, *_PUBLISHED_ONLY])}
+    document = {
+        "schema": SCHEMA,
+        "operation_classes": OPERATION_CLASSES,
+        "networks": facts,
+        "sizes": {name: asdict(size_of(name)) for name in NETWORKS},
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, separators=(",", ":")) + "\n")
 

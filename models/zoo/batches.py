@@ -1,0 +1,130 @@
+"""Batches of the right shapes with nothing in them, for runs without a data set.
+
+Torch is imported when the first one is made. Images are uniform noise in 0..1, words uniform
+numbers; targets are plausible, so that losses do their ordinary work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from advisor.errors import UsageError
+from models.zoo.networks import Kind, NetworkInfo, network_info
+
+if TYPE_CHECKING:
+    import torch
+
+# COCO's training images show 7.3 objects each (860,001 in 117,266 images that show any).
+_OBJECTS = 7
+# Sides of those objects, as shares of the image: a quarter to a fortieth of it for most.
+_OBJECT_SHARES = (0.05, 0.6)
+# Devlin et al., section 3.1: so many words of a text are hidden.
+_HIDDEN_WORDS = 0.15
+NOT_ASKED = -100
+
+
+def synthetic_batch(
+    name: str, batch_size: int, device: str | torch.device = "cpu", *, pixels: int | None = None
+) -> tuple[torch.Tensor, Any]:
+    """Inputs (batch_size, *input_shape) and targets as `training_loss` takes them.
+
+    `pixels` asks for images of another side than the network's own (fully convolutional ones
+    take many). Raises `UsageError` for an unknown network, or `pixels` where words are taken.
+    """
+    info = network_info(name)
+    inputs = _inputs(info, batch_size, device, pixels)
+    return inputs, synthetic_targets(name, inputs)
+
+
+def synthetic_targets(name: str, inputs: torch.Tensor) -> Any:
+    """Targets for `inputs`, on their device: for data sets whose own labels are of another kind.
+
+    A tensor, or a dictionary of tensors; each has the batch as its first dimension.
+    """
+    info = network_info(name)
+    by_kind: Mapping[Kind, Callable[[NetworkInfo, torch.Tensor], Any]] = {
+        Kind.IMAGE: _one_class,
+        Kind.TEXT: _class_everywhere,
+        Kind.SEGMENTATION: _class_everywhere,
+        Kind.DETECTION: _objects,
+        Kind.SEQUENCE: _sequence_targets,
+    }
+    return by_kind[info.kind](info, inputs)
+
+
+def _inputs(
+    info: NetworkInfo, batch_size: int, device: str | torch.device, pixels: int | None
+) -> torch.Tensor:
+    import torch
+
+    if info.takes_images:
+        side = pixels or info.input_pixels
+        return torch.rand(batch_size, 3, side, side, device=device)
+    if pixels is not None:
+        raise UsageError(f"{info.name} takes words, not images; leave out the number of pixels")
+    return torch.randint(info.classes, (batch_size, *info.input_shape), device=device)
+
+
+def _one_class(info: NetworkInfo, inputs: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return torch.randint(info.classes, (len(inputs),), device=inputs.device)
+
+
+def _class_everywhere(info: NetworkInfo, inputs: torch.Tensor) -> torch.Tensor:
+    """A class for each pixel (batch, height, width), or for each word (batch, unroll)."""
+    import torch
+
+    places = inputs.shape[2:] if info.takes_images else inputs.shape[1:]
+    return torch.randint(info.classes, (len(inputs), *places), device=inputs.device)
+
+
+def _objects(info: NetworkInfo, inputs: torch.Tensor) -> Any:
+    """For YOLOv3 (batch, 7, 5), class and box in 0..1; for Mask R-CNN a dictionary."""
+    import torch
+
+    shape = (len(inputs), _OBJECTS)
+    smallest, largest = _OBJECT_SHARES
+    size = smallest * (largest / smallest) ** torch.rand(*shape, 2, device=inputs.device)
+    centre = size / 2 + (1 - size) * torch.rand(*shape, 2, device=inputs.device)
+    if info.name != "yolov3":
+        corners = torch.cat([centre - size / 2, centre + size / 2], dim=-1)
+        return _with_masks(info, inputs, corners)
+    label = torch.randint(info.classes, (*shape, 1), device=inputs.device).float()
+    return torch.cat([label, centre, size], dim=-1)
+
+
+def _with_masks(
+    info: NetworkInfo, inputs: torch.Tensor, corners: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Boxes in pixels, labels above the background's 0, and masks that fill their boxes."""
+    import torch
+
+    height, width = inputs.shape[2:]
+    scale = torch.tensor([width, height, width, height], device=inputs.device)
+    boxes = corners * scale
+    left, top, right, bottom = boxes[..., None, None].unbind(2)
+    x = torch.arange(width, device=inputs.device)
+    y = torch.arange(height, device=inputs.device)[:, None]
+    masks = (x >= left) & (x < right) & (y >= top) & (y < bottom)
+    labels = torch.randint(1, info.classes, boxes.shape[:2], device=inputs.device)
+    return {"boxes": boxes, "labels": labels, "masks": masks.to(torch.uint8)}
+
+
+def _sequence_targets(info: NetworkInfo, inputs: torch.Tensor) -> Any:
+    import torch
+
+    rows, length, device = len(inputs), inputs.shape[-1], inputs.device
+    if info.name == "bert_base_squad":
+        return torch.randint(length, (rows, 2), device=device)
+    words = torch.randint(info.classes, (rows, length), device=device)
+    if info.name == "transformer_big":
+        return words
+    hidden = torch.rand(rows, length, device=device) < _HIDDEN_WORDS
+    # One word is always hidden: the mean over none would not be a number.
+    hidden[:, 0] = True
+    return {
+        "words": words.where(hidden, NOT_ASKED),
+        "is_next": torch.randint(2, (rows,), device=device),
+    }

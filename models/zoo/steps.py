@@ -1,0 +1,108 @@
+"""One way to run every network: forward, and the loss that its training goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from advisor.errors import UsageError
+from models.zoo.batches import NOT_ASKED
+from models.zoo.networks import Kind, network_info
+
+if TYPE_CHECKING:
+    import torch
+
+Loss = Callable[["torch.nn.Module", "torch.Tensor", Any], "torch.Tensor"]
+_MASK_RCNN = "maskrcnn_resnet50_fpn"
+
+
+def forward(name: str, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
+    """What the network makes of a batch of inputs, in whatever mode it is."""
+    if name == _MASK_RCNN:
+        from models.zoo import detection
+
+        return detection.forward(network, inputs)
+    return network(inputs)
+
+
+def training_loss(
+    name: str, network: torch.nn.Module, inputs: torch.Tensor, targets: Any
+) -> torch.Tensor:
+    """The scalar to send back through the network (in training mode), with its forward pass.
+
+    Raises `UsageError` for an unknown network, or a batch too small for it to train on.
+    """
+    info = network_info(name)
+    if len(inputs) < info.min_training_batch:
+        raise UsageError(
+            f"{name} cannot train on a batch of {len(inputs)}: it normalises single values over "
+            f"the batch; use --batch-size {info.min_training_batch} or more"
+        )
+    return _loss_of(info.name, info.kind)(network, inputs, targets)
+
+
+def to_device(batch: Any, device: str | torch.device) -> Any:
+    """A tensor, or a tuple, list or dictionary of them, copied to the device without waiting."""
+    if isinstance(batch, dict):
+        return {name: to_device(value, device) for name, value in batch.items()}
+    if isinstance(batch, list | tuple):
+        return type(batch)(to_device(value, device) for value in batch)
+    return batch.to(device, non_blocking=True)
+
+
+def _loss_of(name: str, kind: Kind) -> Loss:
+    by_kind: Mapping[Kind, Loss] = {
+        Kind.IMAGE: _class_loss,
+        Kind.TEXT: _word_loss,
+        Kind.SEGMENTATION: _pixel_loss,
+    }
+    by_name: Mapping[str, Loss] = {
+        "yolov3": _yolo_loss,
+        _MASK_RCNN: _mask_rcnn_loss,
+        "transformer_big": _word_loss,
+        "bert_base": _pretraining_loss,
+        "bert_base_squad": _span_loss,
+    }
+    return by_name[name] if name in by_name else by_kind[kind]
+
+
+def _cross_entropy(logits: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    from torch.nn import functional
+
+    return functional.cross_entropy(logits, classes, ignore_index=NOT_ASKED)
+
+
+def _class_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    return _cross_entropy(network(inputs), targets)
+
+
+def _word_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    return _cross_entropy(network(inputs).flatten(0, 1), targets.flatten())
+
+
+def _pixel_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    return _cross_entropy(network(inputs)["out"], targets)
+
+
+def _yolo_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    from models.zoo.yolo_loss import yolo_loss
+
+    return yolo_loss(network(inputs), targets)
+
+
+def _mask_rcnn_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    from models.zoo import detection
+
+    summed: torch.Tensor = detection.loss(network, inputs, targets)
+    return summed
+
+
+def _pretraining_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    words, is_next = network(inputs)
+    hidden_words = _cross_entropy(words.flatten(0, 1), targets["words"].flatten())
+    return hidden_words + _cross_entropy(is_next, targets["is_next"])
+
+
+def _span_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    """The mean of where the answer starts and where it ends, as for SQuAD."""
+    return _cross_entropy(network(inputs).flatten(0, 1), targets.flatten())

@@ -1,0 +1,123 @@
+"""torchvision's compiled detection operators in plain torch, for where they do not load.
+
+Only Mask R-CNN needs them. They compute the same (tests compare them with torchvision's own
+reference code) but at their own speed, so `substituted_operators` says when they are in use: a
+rate measured with them is not a rate of torchvision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from models.zoo.boxes import non_maximum_suppression
+from models.zoo.torchvision_import import import_torchvision
+
+OPERATORS = ("torchvision::nms", "torchvision::roi_align")
+# Registrations vanish with the library object, so it is kept for the process's life.
+_registered: list[Any] = []
+
+
+def ensure_detection_operators() -> None:
+    """Make Mask R-CNN's operators work, in plain torch when, and only when, they are missing."""
+    import_torchvision()
+    from torchvision import extension, ops
+    from torchvision.models.detection import roi_heads
+
+    if extension._has_ops() or _registered:
+        return
+    make_library: Any = torch.library.Library  # carries no types
+    library = make_library("torchvision", "IMPL")
+    for backend in ("CPU", "CUDA"):
+        library.impl("nms", non_maximum_suppression, backend)
+    _registered.append(library)
+    # `boxes.nms` asks for the compiled library before it calls the operator.
+    ops.boxes._assert_has_ops = lambda: None
+    ops.poolers.roi_align = roi_align
+    roi_heads.roi_align = roi_align
+
+
+def substituted_operators() -> tuple[str, ...]:
+    """Operators of torchvision that plain torch stands in for in this process."""
+    return OPERATORS if _registered else ()
+
+
+def roi_align(
+    input: torch.Tensor,
+    boxes: torch.Tensor | Sequence[torch.Tensor],
+    output_size: int | Sequence[int],
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = -1,
+    aligned: bool = False,
+) -> torch.Tensor:
+    """As `torchvision.ops.roi_align`: features (n, channels, h, w) to (boxes, channels, *size).
+
+    Each bin is the mean of a grid of bilinear samples: sampling_ratio x sampling_ratio of them,
+    or one a pixel when the ratio is not positive (He et al., arXiv:1703.06870, section 3).
+    """
+    height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
+    rows = boxes if isinstance(boxes, torch.Tensor) else _with_image_index(boxes)
+    offset = 0.5 if aligned else 0.0
+    corners = rows[:, 1:] * spatial_scale - offset
+    sizes = corners[:, 2:] - corners[:, :2]
+    if not aligned:
+        sizes = sizes.clamp(min=1.0)
+    bins = torch.tensor([width, height], dtype=sizes.dtype, device=sizes.device)
+    if sampling_ratio > 0:
+        samples = torch.full_like(sizes, sampling_ratio, dtype=torch.int64)
+    else:
+        samples = (sizes / bins).ceil().long().clamp(min=1)
+    demands = torch.cat([rows[:, :1].long(), samples], dim=1)
+    alike, group = torch.unique(demands, dim=0, return_inverse=True)
+    output = input.new_zeros(len(rows), input.shape[1], height, width)
+    for number, (image, across, down) in enumerate(alike.tolist()):
+        members = (group == number).nonzero().squeeze(1)
+        box = torch.cat([corners[members, :2], sizes[members]], dim=1)
+        points = (height, width, down, across)
+        output = output.index_copy(0, members, _pooled(input[image], box, points))
+    return output
+
+
+def _with_image_index(boxes: Sequence[torch.Tensor]) -> torch.Tensor:
+    return torch.cat(
+        [torch.cat([box.new_full((len(box), 1), i), box], 1) for i, box in enumerate(boxes)]
+    )
+
+
+def _pooled(
+    features: torch.Tensor, boxes: torch.Tensor, points: tuple[int, int, int, int]
+) -> torch.Tensor:
+    """(channels, h, w) under k boxes (left, top, width, height) to (k, channels, rows, columns).
+
+    `points` are rows and columns of bins, and samples down and across each bin.
+    """
+    rows, columns, down, across = points
+    y, y_inside = _places(boxes[:, 1], boxes[:, 3], rows * down, features.shape[1])
+    x, x_inside = _places(boxes[:, 0], boxes[:, 2], columns * across, features.shape[2])
+    inside = (y_inside[:, :, None] & x_inside[:, None, :]).to(features.dtype)
+    shape = inside.shape
+    grid = torch.stack([x[:, None, :].expand(shape), y[:, :, None].expand(shape)], dim=-1)
+    sampled = functional.grid_sample(
+        features[None],
+        grid.flatten(0, 1)[None].to(features.dtype),
+        padding_mode="border",
+        align_corners=True,
+    )
+    sampled = sampled.reshape(len(features), *inside.shape) * inside
+    return functional.avg_pool2d(sampled.transpose(0, 1), (down, across))
+
+
+def _places(
+    start: torch.Tensor, length: torch.Tensor, points: int, size: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where k x points samples lie, as `grid_sample` counts, and which of them may count.
+
+    A sample more than a pixel outside of the features is zero; a nearer one is drawn inside.
+    """
+    steps = (torch.arange(points, device=start.device, dtype=start.dtype) + 0.5) / points
+    place = start[:, None] + steps * length[:, None]
+    inside = (place >= -1) & (place <= size)
+    return place.clamp(0, size - 1) * (2 / max(size - 1, 1)) - 1, inside
