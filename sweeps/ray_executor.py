@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from sweeps.trial_process import REPEATS_WHEN_SPOILED, TIMEOUT_SECONDS, measure_
 TRIAL_RESOURCE = "advisor_trial"
 _TASK_TIMEOUT_SECONDS = (REPEATS_WHEN_SPOILED + 1) * TIMEOUT_SECONDS + 60
 _NODE_LOSS_RETRIES = 2
+_CONNECT_SECONDS = 5.0
 _OBJECT_STORE_BYTES = 80 * 2**20  # measurements are small; Ray's default is 30 % of memory
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -111,6 +113,8 @@ def _connected(address: str | None) -> Any:
         raise MeasuringError(
             "Ray is not installed; install the extra 'sweep', or use --executor process"
         ) from error
+    if address:
+        _refuse_unreachable(address)
     common: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address:
@@ -132,6 +136,20 @@ def _connected(address: str | None) -> Any:
             "--ray-address, or use --executor process"
         ) from error
     return ray
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Ray itself tries for minutes, and fills the screen meanwhile."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return  # `auto`, and what else Ray may understand
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise MeasuringError(
+            f"nothing answers at --ray-address {address} ({error}); start the cluster, or use "
+            "--executor process"
+        ) from error
 
 
 def _slots(ray: Any, address: str | None) -> int:

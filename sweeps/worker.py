@@ -45,9 +45,18 @@ def _measure(job: dict[str, Any]) -> dict[str, Any]:
             trial=trial,
             status=Status.OUT_OF_MEMORY if memory else Status.FAILED,
             limited_by=LimitedBy.HOST,
-            reason=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}",
+            reason=_reason(error),
         )
     return measurement_to_dict(measurement)
+
+
+def _reason(error: Exception) -> str:
+    """One line. A loader process sends its whole traceback as the message: its last line
+    names the error, and the file."""
+    text = str(error)
+    if "Original Traceback" in text:
+        return text.strip().splitlines()[-1][:500]
+    return f"{type(error).__name__}: {' '.join(text.split())[:500]}"
 
 
 def _names_memory(error: Exception) -> bool:

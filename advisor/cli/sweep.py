@@ -11,7 +11,8 @@ import click
 
 from advisor.cli.parameters import Name
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
-from advisor.domain import Measurement, Trial
+from advisor.domain import Measurement, Status, Trial
+from advisor.errors import MeasuringError
 from advisor.operations.sweeping import (
     EXECUTORS,
     execute_sweep,
@@ -82,6 +83,7 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
         )  # fmt: skip
     rows = {row.trial.trial_id: row for row in store.all()}
     _print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=len(fresh))
+    _tell_failures(fresh)
 
 
 @sweep.command()
@@ -121,6 +123,16 @@ def _known(answers: dict[str, Any]) -> tuple[list[Trial], dict[str, Measurement]
         return [row.trial for row in rows.values()], rows
     options = options_from(answers)
     return plan_sweep(options, planned_dataset(options)), rows
+
+
+def _tell_failures(fresh: Sequence[Measurement]) -> None:
+    """Out of memory and contaminated are results; a failure is for the user to mend."""
+    failed = [row for row in fresh if row.status in (Status.FAILED, Status.TIMED_OUT)]
+    if failed:
+        raise MeasuringError(
+            f"{len(failed)} of {len(fresh)} trials failed, the first one: {failed[0].reason}; "
+            "mend that and run the same command with --retry-failed"
+        )
 
 
 def _print_trials(

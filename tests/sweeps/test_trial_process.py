@@ -1,9 +1,11 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from advisor.domain import LimitedBy, Status
+from sweeps.limits.usage import stat_fields
 from sweeps.limits.without_cgroups import Unlimited
 from sweeps.serialization import measurement_to_dict
 from sweeps.trial_process import measure_trial, run_attempt
@@ -64,8 +66,10 @@ def test_children_of_the_worker_end_with_it(tmp_path):
     )
     attempt(script)
     pid = int(note.read_text())
-    state = Path(f"/proc/{pid}/stat")
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    deadline = time.monotonic() + 20
+    while (fields := stat_fields(pid)) and fields[0] != "Z" and time.monotonic() < deadline:
+        time.sleep(0.01)  # killed, and about to be gone
+    assert not fields or fields[0] == "Z"
 
 
 def test_a_missing_folder_is_a_failed_measurement_not_an_end_of_the_sweep():

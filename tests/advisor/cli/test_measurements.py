@@ -1,0 +1,58 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.cli.measurements import measurements
+from advisor.domain import Status
+from advisor.errors import DataError
+from sweeps.serialization import measurement_from_dict
+from sweeps.store import open_store
+from tests.sweeps.builders import measurement, resources, trial
+
+
+def ask(*arguments):
+    result = CliRunner().invoke(measurements, list(map(str, arguments)))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def rows():
+    failed = trial(resources=resources(memory_mib=512.0))
+    rows = [
+        measurement(),
+        measurement(trial=failed, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed"),
+    ]
+    for row in rows:
+        open_store().append(row)
+    return rows
+
+
+def test_an_empty_store_says_so():
+    assert "Nothing measured yet" in ask("list")
+    assert ask("export") == ""
+
+
+def test_the_list_has_failed_trials_too(rows):
+    listed = json.loads(ask("list", "-o", "json"))["measurements"]
+    assert [row["status"] for row in listed] == ["ok", "out_of_memory"]
+    assert "out of memory" in ask("list")
+
+
+def test_an_export_reads_back_as_what_was_measured(rows, tmp_path):
+    ask("export", "--out", tmp_path / "all.jsonl")
+    lines = (tmp_path / "all.jsonl").read_text().splitlines()
+    assert [measurement_from_dict(json.loads(line)) for line in lines] == rows
+    assert ask("export").splitlines() == lines
+
+
+def test_csv_has_a_header_and_a_row_each(rows):
+    assert len(ask("export", "--format", "csv").splitlines()) == 3
+
+
+def test_a_place_that_cannot_be_written_is_told(rows, tmp_path):
+    with pytest.raises(DataError, match="cannot write"):
+        ask("export", "--out", tmp_path / "no" / "such" / "folder.csv")

@@ -1,0 +1,183 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.cli.sweep import sweep
+from advisor.domain import LimitedBy, Status
+from advisor.errors import AdvisorError, MeasuringError, UsageError
+from sweeps.datasets.photographs import write_samples
+from sweeps.store import open_store
+from tests.sweeps.builders import measurement
+
+GRID = (
+    "--networks", "googlenet", "--tasks", "preprocessing", "--vcpus", "0.5,1",
+    "--memory", "1GiB", "--disks", "unlimited", "--accelerator", "cpu",
+)  # fmt: skip
+
+
+def ask(*arguments):
+    result = CliRunner().invoke(sweep, list(map(str, arguments)))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def images(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    write_samples(folder, range(40), seed=0)
+    return folder
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """An executor that measures nothing, for tests of everything around it."""
+
+    class Fake:
+        def __init__(self):
+            self.given = []
+            self.status = Status.OK
+
+        def execute(self, trials):
+            for one in trials:
+                self.given.append(one)
+                yield measurement(trial=one, status=self.status, reason="no such device")
+
+        def close(self):
+            pass
+
+    fake = Fake()
+    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: fake)
+    return fake
+
+
+def test_a_plan_has_one_trial_a_cell_and_makes_nothing(tmp_path):
+    document = json.loads(ask("plan", *GRID, "-o", "json"))
+    assert document["schema"] == "advisor.sweep-plan/1"
+    assert [one["trial"]["resources"]["vcpus"] for one in document["trials"]] in (
+        [0.5, 1],
+        [1, 0.5],
+    )
+    assert not list(Path(os.environ["HOME"]).rglob("*.jpg"))
+
+
+def test_the_small_preset_covers_what_a_model_needs():
+    trials = [
+        one["trial"] for one in json.loads(ask("plan", "--preset", "small", "-o", "json"))["trials"]
+    ]
+    grid = {
+        (one["resources"]["vcpus"], one["resources"]["memory_mib"], one["resources"]["disk"]["type"],
+         one["accelerator"])
+        for one in trials
+    }  # fmt: skip
+    assert len(trials) >= 24
+    assert {cell[0] for cell in grid} == {0.5, 1.0, 2.0}
+    assert {cell[3] for cell in grid} == {"cpu", "emulated:T4"}
+    dataset_mib = trials[0]["workload"]["dataset"]["samples"] * 104_000 / 2**20
+    sizes = {one["memory_mib"] for one in held}
+    assert any(200 < size < dataset_mib for size in sizes)
+    assert any(size > dataset_mib for size in sizes)
+    assert {one["workload"]["task"] for one in trials} == {"training", "inference", "preprocessing"}
+
+
+def test_a_run_measures_once_and_the_same_command_measures_nothing_twice(images, measured):
+    command = ("run", *GRID, "--data", images, "--executor", "process", "-o", "json")
+    assert json.loads(ask(*command))["measured_now"] == 2
+    assert json.loads(ask(*command))["measured_now"] == 0
+    assert len(measured.given) == 2
+
+
+def test_status_and_list_tell_what_is_left(images, measured):
+    assert json.loads(ask("status", *GRID, "--data", images, "-o", "json"))["counts"] == {
+        "waiting": 2
+    }
+    ask("run", *GRID, "--data", images, "--executor", "process")
+    assert "2  ok" in ask("status")
+    listed = json.loads(ask("list", "-o", "json"))["trials"]
+    assert [one["state"] for one in listed] == ["ok", "ok"]
+    assert all(one["throughput_samples_per_second"] > 0 for one in listed)
+
+
+def test_failed_trials_are_stored_told_and_measured_again_when_asked(images, measured):
+    measured.status = Status.FAILED
+    command = ("run", *GRID, "--data", images, "--executor", "process")
+    with pytest.raises(MeasuringError, match=r"2 of 2 .*such device.*--retry-failed"):
+        ask(*command)
+    measured.status = Status.OK
+    ask(*command)
+    assert len(measured.given) == 2
+    ask(*command, "--retry-failed")
+    assert len(measured.given) == 4
+    assert {row.status for row in open_store().all()} == {Status.OK}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("plan",), "--networks.*--preset small"),
+        (("plan", "--preset", "smal"), "did you mean small"),
+        (("plan", "--preset", "small", "--vcpus", "1"), "--vcpus already"),
+        (("plan", *GRID, "--networks", "gogglenet"), "did you mean googlenet"),
+        (("plan", *GRID, "--tasks", "serving"), "unknown task"),
+        (("plan", *GRID, "--vcpus", "-1"), "--vcpus must be a number above 0"),
+        (("plan", *GRID, "--vcpus", "nan"), "--vcpus must be a number above 0"),
+        (("plan", *GRID, "--vcpus", "4096"), "this machine has"),
+        (("plan", *GRID, "--memory", "2"), "write it like 512MiB"),
+        (("plan", *GRID, "--disks", "gp33"), "did you mean gp3.*slow=20MiB/s"),
+        (("plan", *GRID, "--accelerator", "tpu"), "known: cuda, cpu, emulated"),
+        (("plan", *GRID, "--tasks", "inference", "--accelerator", "emulated:T44"), "unknown GPU"),
+        (("plan", *GRID, "--batch-sizes", "1.5"), "whole numbers"),
+        (("plan", *GRID, "--cache", "hot"), "cache state"),
+        (("plan", *GRID, "--data", "/no/such/folder"), "no folder"),
+    ],
+)
+def test_a_wrong_question_is_one_line_that_names_the_way_out(arguments, words):
+    with pytest.raises(UsageError, match=words) as told:
+        ask(*arguments)
+    assert "\n" not in str(told.value)
+
+
+def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch, tmp_path):
+    import fcntl
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock = tmp_path / f"instance-sizing-advisor-{os.getuid()}.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(AdvisorError, match="another sweep"):
+            ask("run", *GRID, "--data", images, "--executor", "process")
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
+    """kill -9 in the middle of the second trial: one row is kept, one trial is measured again."""
+    command = [sys.executable, "-m", "advisor", "sweep", "run", *GRID, "--data", str(images),
+               "--executor", "process", "-o", "json"]  # fmt: skip
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    sweeping = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    while not (first := open_store().all()) and sweeping.poll() is None:
+        time.sleep(0.1)
+    sweeping.send_signal(signal.SIGKILL)
+    sweeping.wait()
+    sweeping.stdout.close()
+    done = subprocess.run(command, env=environment, check=True, capture_output=True)
+    assert json.loads(done.stdout)["measured_now"] == 2 - len(first)
+    rows = open_store().all()
+    assert rows[: len(first)] == first
+    assert len(rows) == 2
+    assert {row.limited_by for row in rows} <= {
+        LimitedBy.CGROUP_V1, LimitedBy.CGROUP_V2, LimitedBy.AFFINITY, LimitedBy.NONE
+    }  # fmt: skip
+    assert not list(Path("/sys/fs/cgroup").glob(f"*/advisor-{sweeping.pid}-*"))

@@ -1,0 +1,114 @@
+"""What every executor promises; with real workers, on a handful of images."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from advisor.domain import LimitedBy, Status, Task
+from advisor.errors import MeasuringError
+from sweeps.datasets.folder import profile_folder
+from sweeps.datasets.photographs import write_samples
+from sweeps.executors import InlineExecutor, ProcessExecutor
+from sweeps.trial_process import measure_trial
+from tests.sweeps.builders import resources, trial
+
+pytestmark = [
+    pytest.mark.slow,
+    # Ray and torch leave sockets and files to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    write_samples(folder, range(16), seed=0)
+    return folder
+
+
+def on(images, **changes):
+    return trial(
+        dataset_path=str(images),
+        dataset=profile_folder(Path(images)),
+        batch_size=4,
+        resources=resources(memory_mib=1024.0),
+        **changes,
+    )
+
+
+def groups():
+    return list(Path("/sys/fs/cgroup").glob(f"*/advisor-{os.getpid()}-*"))
+
+
+class ExecutorContract:
+    @pytest.fixture
+    def executor(self):
+        raise NotImplementedError
+
+    def test_each_trial_comes_back_once_and_a_failure_stops_nothing(self, executor, images):
+        trials = [
+            on(images),
+            on(images, network="no-such-network"),
+            on(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.01),
+        ]
+        rows = {row.trial.trial_id: row for row in executor.execute(trials)}
+        executor.close()
+        assert set(rows) == {one.trial_id for one in trials}
+        assert rows.pop(trials[1].trial_id).status is Status.FAILED
+        good = list(rows.values())
+        assert {row.status for row in good} <= {Status.OK, Status.CONTAMINATED}
+        for row in good:
+            assert len(row.step_seconds) >= 1
+            assert row.cpu_seconds > 0
+            assert row.environment["versions"]["torch"]
+        assert groups() == []
+
+
+class TestProcess(ExecutorContract):
+    @pytest.fixture
+    def executor(self):
+        return ProcessExecutor(partial(measure_trial, repeats=0))
+
+    def test_a_broken_image_is_named(self, images, tmp_path):
+        broken = tmp_path / "0.jpg"
+        broken.write_bytes(b"no picture")
+        one = trial(dataset_path=str(tmp_path), batch_size=1)
+        (row,) = ProcessExecutor().execute([one])
+        assert row.status is Status.FAILED
+        assert "0.jpg" in row.reason
+        assert "\n" not in row.reason
+
+    def test_the_emulated_accelerator_bounds_what_a_fast_host_could_do(self, executor, images):
+        one = on(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.2)
+        (row,) = executor.execute([one])
+        assert row.throughput_samples_per_second <= 4 / 0.2 * 1.02
+        assert row.stage_rates == {"accelerator": 4 / 0.2}
+
+
+class TestRay(ExecutorContract):
+    @pytest.fixture
+    def executor(self):
+        from sweeps.ray_executor import RayExecutor
+
+        return RayExecutor()
+
+
+def test_an_unreachable_cluster_is_told_with_the_way_out():
+    from sweeps.ray_executor import RayExecutor
+
+    with pytest.raises(MeasuringError, match="--executor process"):
+        RayExecutor("127.0.0.1:1")
+
+
+def test_inline_measurements_are_marked_as_not_limited(images):
+    """For debugging the worker; they are never fitted."""
+    (row,) = InlineExecutor().execute([on(images)])
+    assert row.limited_by is LimitedBy.NONE
+    assert row.step_seconds
