@@ -15,9 +15,6 @@ from models.performance.memory import host_memory_mib, loader_workers
 from models.performance.networks import Floats, NetworkTable
 
 MIB = 2**20
-# Cloud volumes count an operation of up to 256 KiB as one (AWS: SSD volumes).
-_IO_BYTES = 256 * 1024
-# Seconds one small random read takes, by type of disk; other types count as the first.
 _READ_LATENCY_SECONDS = {"gp3": 1e-3, "gp2": 1e-3, "io1": 5e-4, "io2": 5e-4, "st1": 1e-2}
 _READ_LATENCY_SECONDS |= {"sc1": 1e-2, "standard": 1e-2, "nvme": 1e-4, "instance-store": 1e-4}
 _DEFAULT_LATENCY_SECONDS = 2e-4
@@ -31,7 +28,8 @@ class PipelineColumns:
 
     `cores` counts physical cores plus the yield of second threads; `score` is PassMark's
     single-thread mark (nan: unknown); `cached_share` is the part of the data set that lies in
-    the page cache; `disk_bytes_per_second` is what the disk gives reads of this size;
+    the page cache; `disk_operations_per_second` is limited by IOPS and by the latency that
+    each loader process waits out;
     `copy_bytes_per_second` is infinite where no batch crosses a bus.
     """
 
@@ -44,6 +42,7 @@ class PipelineColumns:
     batch_size: Floats
     cached_share: Floats
     disk_bytes_per_second: Floats
+    disk_operations_per_second: Floats
     copy_bytes_per_second: Floats
     input_bytes: Floats
     on_cpu: Floats
@@ -87,7 +86,8 @@ def _row(request: PipelineRequest, networks: NetworkTable) -> tuple[float, ...]:
         facts.input_pixels**2,
         workload.batch_size,
         cached_share(request, networks),
-        disk_bytes_per_second(resources, dataset.bytes_per_sample),
+        (resources.disk.read_mib_per_second or np.inf) * MIB,
+        disk_operations_per_second(resources),
         copy * 1e9 if crosses else np.inf,
         facts.input_bytes,
         request.on_cpu,
@@ -107,16 +107,8 @@ def cached_share(request: PipelineRequest, networks: NetworkTable) -> float:
     return min(1.0, max(0.0, free / request.workload.dataset.total_mib))
 
 
-def disk_bytes_per_second(resources: Resources, read_bytes: float) -> float:
-    """min(bandwidth, IOPS, queue depth / latency) for random reads of `read_bytes`.
-
-    Each loader process waits for its own read, so the depth is their number.
-    """
+def disk_operations_per_second(resources: Resources) -> float:
+    """min(IOPS, queue depth / latency): each loader process waits for its own read."""
     disk = resources.disk
-    operations = max(1.0, read_bytes / _IO_BYTES)
     latency = _READ_LATENCY_SECONDS.get(disk.type, _DEFAULT_LATENCY_SECONDS)
-    return min(
-        (disk.read_mib_per_second or np.inf) * MIB,
-        (disk.read_iops or np.inf) * read_bytes / operations,
-        loader_workers(resources.vcpus) * read_bytes / latency,
-    )
+    return min(disk.read_iops or np.inf, loader_workers(resources.vcpus) / latency)

@@ -16,9 +16,9 @@ from advisor.domain import Measurement, Task
 from models.performance.features import PipelineColumns, PipelineRequest, pipeline_columns
 from models.performance.joining import GAMMA_RANGE
 from models.performance.networks import Floats, NetworkTable
-from models.performance.pipeline import Pipeline, log_core_rate
+from models.performance.pipeline import ALL_TRIALS, Pipeline, log_core_rate, trial_group
 from models.performance.remainder import Remainder, remainder_features
-from models.performance.stages import PIPELINE_PRIORS
+from models.performance.stages import PIPELINE_PRIORS, STAGES
 from models.performance.usable import known_accelerator_rate, measured_cpu_rate
 
 FOLDS = 5
@@ -119,8 +119,20 @@ def fit_and_calibrate(
     keep = bool(np.median(np.abs(learned)) < _WORTH_KEEPING * np.median(np.abs(plain)))
     residuals = learned if keep else plain
     pipeline = fit_pipeline(trials, networks, reference_score, remainder=keep)
-    calibrated = {"trials": tuple(round(float(value), 4) for value in np.sort(residuals))}
+    calibrated = _by_stage(residuals, _weights(trials, pipeline, networks))
     return replace(pipeline, residuals=calibrated), residuals
+
+
+def _by_stage(residuals: Floats, weights: Floats) -> dict[str, tuple[float, ...]]:
+    """Sorted residuals of the trials that each stage bound, and of all."""
+    rounded, bound = np.round(residuals, 4), weights.argmax(axis=1)
+    groups = {trial_group(stage): rounded[bound == i] for i, stage in enumerate(STAGES)}
+    groups[ALL_TRIALS] = rounded
+    return {name: tuple(np.sort(values).tolist()) for name, values in groups.items()}
+
+
+def _weights(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
+    return pipeline.joined(trials.columns, _accelerator(trials, pipeline, networks))[2]
 
 
 def _fit_physical(trials: Trials, networks: NetworkTable, reference_score: float) -> Pipeline:

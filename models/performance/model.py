@@ -12,9 +12,9 @@ from advisor.errors import UsageError, unknown_name
 from models.performance import memory
 from models.performance.features import PipelineColumns, PipelineRequest, pipeline_columns
 from models.performance.gpu_rates import GpuRate, GpuRates
-from models.performance.intervals import gaussian_multiplier, half_widths
+from models.performance.intervals import HalfWidths, gaussian_multiplier, half_widths
 from models.performance.networks import Floats, NetworkTable
-from models.performance.pipeline import Pipeline, log_core_rate
+from models.performance.pipeline import ALL_TRIALS, Pipeline, log_core_rate, trial_group
 from models.performance.stages import STAGES
 from models.performance.wording import (
     SAME_SCORE,
@@ -144,18 +144,28 @@ class PerformanceModel:
         Independent doubts of the stages, each by how much the rate depends on the stage, and
         the held-out residuals of whole trials, added in squares.
         """
-        trial = half_widths(self.pipeline.residuals, ("trials",), confidence)
+        trials = self._trial_widths(weights, confidence)
+        trial_lower, trial_upper, trial_backed = zip(*trials, strict=True)
         z = gaussian_multiplier(confidence)
         shared = (z * self._unbacked_sigmas(rows, columns, weights)) ** 2
         accelerator = weights[:, 0]
         down = np.array([rate.widths.lower if rate else 0.0 for rate in gpu_rates]) * accelerator
         up = np.array([rate.widths.upper if rate else 0.0 for rate in gpu_rates]) * accelerator
-        lower = np.sqrt(shared + down**2 + trial.lower**2)
-        upper = np.sqrt(shared + up**2 + trial.upper**2)
+        lower = np.sqrt(shared + down**2 + np.square(trial_lower))
+        upper = np.sqrt(shared + up**2 + np.square(trial_upper))
         backed = [
-            trial.calibrated and (rate is None or rate.widths.calibrated) for rate in gpu_rates
+            trial and (rate is None or rate.widths.calibrated)
+            for trial, rate in zip(trial_backed, gpu_rates, strict=True)
         ]
         return list(zip(lower.tolist(), upper.tolist(), backed, strict=True))
+
+    def _trial_widths(self, weights: Floats, confidence: float) -> list[HalfWidths]:
+        """Of held-out trials that the same stage bound, else of all trials."""
+        residuals = self.pipeline.residuals
+        by_stage = [
+            half_widths(residuals, (trial_group(stage), ALL_TRIALS), confidence) for stage in STAGES
+        ]
+        return [by_stage[column] for column in weights.argmax(axis=1).tolist()]
 
     def _unbacked_sigmas(
         self, rows: Sequence[PipelineRequest], columns: PipelineColumns, weights: Floats

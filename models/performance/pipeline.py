@@ -7,11 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.domain import Task
+from advisor.domain import Stage, Task
 from models.performance.features import PipelineColumns
 from models.performance.networks import Floats, NetworkFacts
 from models.performance.remainder import Remainder
 from models.performance.stages import cpu_network_rate, joined_rates
+
+ALL_TRIALS = "trials"
+
+
+def trial_group(stage: Stage) -> str:
+    """Under what name the residuals of trials bound by `stage` are kept."""
+    return f"{ALL_TRIALS}/{stage}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +26,8 @@ class Pipeline:
     """Parameters of host, storage and join, fitted on sweeps.
 
     `reference_score` is the PassMark single-thread mark of the CPU that was measured,
-    `largest_vcpus` the most a trial had, `residuals` are sorted held-out residuals by group,
-    `cpu_networks` ("resnet50/training") ran on the CPU.
+    `largest_vcpus` the most a trial had, `cpu_networks` ("resnet50/training") ran on the CPU;
+    `residuals` are sorted held-out residuals of trials by binding stage and of all.
     """
 
     parameters: Mapping[str, float]

@@ -30,7 +30,8 @@ class Remainder:
 
 def remainder_features(columns: PipelineColumns) -> Floats:
     """The columns named in `REMAINDER_NAMES`, shape (n, 5)."""
-    disk = np.minimum(columns.disk_bytes_per_second / columns.stored_bytes, 1e5)
+    bandwidth = columns.disk_bytes_per_second / columns.stored_bytes
+    disk = np.minimum(np.minimum(bandwidth, columns.disk_operations_per_second), 1e5)
     return np.column_stack(
         [
             np.log(columns.batch_size),

@@ -28,10 +28,15 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "cpu/contention": (np.log(0.03), 0.7),
     "cpu/sharing": (0.0, 0.15),
     "storage/disk_efficiency": (0.0, 0.05),
+    "storage/operations_per_file": (np.log(3.5), 0.3),
     "storage/cached_bytes_per_second": (np.log(2e9), 0.5),
     "join/gamma": (np.log(6.0), 0.6),
 }
 
+# Beyond this a file takes operations in proportion: clouds count up to 256 KiB as one.
+_FILE_BYTES = 256 * 1024
+# Keeps a sample that neither disk nor memory limits from dividing by zero.
+_SHORTEST_SECONDS = 1e-9
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
 Parameters = Mapping[str, float]
 
@@ -97,11 +102,19 @@ def joined_rates(
 
 
 def storage_rate(columns: PipelineColumns, parameters: Parameters) -> Floats:
-    """Misses come from the disk, hits from the page cache."""
+    """Misses come from the disk, hits from the page cache.
+
+    A miss takes as long as the scarcer of bandwidth and operations allows: a file is read in
+    several operations (its inode, then a read-ahead window that grows from small).
+    """
     disk = columns.disk_bytes_per_second * np.exp(parameters["storage/disk_efficiency"])
-    memory = np.exp(parameters["storage/cached_bytes_per_second"])
-    missing = (1 - columns.cached_share) * columns.stored_bytes / disk
-    rate: Floats = 1 / (missing + columns.cached_share * columns.stored_bytes / memory + 1e-9)
+    operations = np.exp(parameters["storage/operations_per_file"]) * np.maximum(
+        1.0, columns.stored_bytes / _FILE_BYTES
+    )
+    miss = np.maximum(columns.stored_bytes / disk, operations / columns.disk_operations_per_second)
+    hit = columns.stored_bytes / np.exp(parameters["storage/cached_bytes_per_second"])
+    share = columns.cached_share
+    rate: Floats = 1 / ((1 - share) * miss + share * hit + _SHORTEST_SECONDS)
     return rate
 
 

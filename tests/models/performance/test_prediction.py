@@ -73,14 +73,18 @@ def test_more_confidence_never_narrows_the_interval(gpu, network, confidence, mo
 
 @given(networks, st.sampled_from((Task.TRAINING, Task.INFERENCE)), st.integers(1, 64))
 def test_better_resources_never_slow_a_workload(network, task, vcpus):
-    """More vCPUs, a faster disk or more memory can only help."""
+    """More vCPUs, a faster disk or more memory can only help.
+
+    Each vCPU brings a loader process that takes memory from the page cache, so more of them
+    come with more memory, as on instances.
+    """
     base = predict(workload(network, task), machine(vcpus=vcpus)).median
     for better in (
-        machine(vcpus=vcpus * 2),
+        machine(vcpus=vcpus * 2, memory_mib=65536),
         machine(vcpus=vcpus, read=500.0),
         machine(vcpus=vcpus, memory_mib=262144),
     ):
-        assert predict(workload(network, task), better).median >= base * 0.98
+        assert predict(workload(network, task), better).median >= base * 0.999
 
 
 def test_many_requests_give_what_each_gives_alone():
