@@ -71,17 +71,13 @@ def test_a_plan_has_one_trial_a_cell_and_makes_nothing(tmp_path):
 
 
 def test_the_small_preset_covers_what_a_model_needs():
-    trials = [
-        one["trial"] for one in json.loads(ask("plan", "--preset", "small", "-o", "json"))["trials"]
-    ]
-    grid = {
-        (one["resources"]["vcpus"], one["resources"]["memory_mib"], one["resources"]["disk"]["type"],
-         one["accelerator"])
-        for one in trials
-    }  # fmt: skip
+    document = json.loads(ask("plan", "--preset", "small", "-o", "json"))
+    trials = [one["trial"] for one in document["trials"]]
+    held = [one["resources"] for one in trials]
     assert len(trials) >= 24
-    assert {cell[0] for cell in grid} == {0.5, 1.0, 2.0}
-    assert {cell[3] for cell in grid} == {"cpu", "emulated:T4"}
+    assert {one["vcpus"] for one in held} == {0.5, 1.0, 2.0}
+    assert len({one["disk"]["type"] for one in held}) == 2
+    assert {one["accelerator"] for one in trials} == {"cpu", "emulated:T4"}
     dataset_mib = trials[0]["workload"]["dataset"]["samples"] * 104_000 / 2**20
     sizes = {one["memory_mib"] for one in held}
     assert any(200 < size < dataset_mib for size in sizes)
