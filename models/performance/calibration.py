@@ -7,6 +7,7 @@ families are held out, and each counts alike in the pool.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -104,14 +105,14 @@ def _chip_under_pytorch(row: PublishedRow) -> str:
 
 def _is_in_other_stack(rows: Sequence[PublishedRow]) -> Callable[[str], bool]:
     """Whether a chip remains known when its PyTorch rows are left out."""
-    chips = {chip(row.gpu.name) for row in rows if not row.is_pytorch}
+    chips = {chip(row.gpu.name) for row in rows if row.is_eager and not row.is_pytorch}
     return lambda name: name in chips
 
 
 def _has_sibling(rows: Sequence[PublishedRow]) -> Callable[[str], bool]:
     """Whether a chip's architecture remains known when the chip is left out."""
     chips: dict[str | None, set[str]] = {}
-    for row in rows:
+    for row in filter(attrgetter("is_eager"), rows):
         chips.setdefault(row.gpu.compute_capability, set()).add(chip(row.gpu.name))
     return lambda name: any(name in members and len(members) > 1 for members in chips.values())
 

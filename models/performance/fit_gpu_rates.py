@@ -43,6 +43,7 @@ def _gpu_rates(
 ) -> GpuRates:
     parameters = fit_accelerator(rows, networks)
     pytorch = [row for row in rows if row.is_pytorch]
+    eager = [row for row in rows if row.is_eager]
     return GpuRates(
         parameters=_predictive(parameters),
         anchors=_anchors(pytorch, parameters, networks),
@@ -50,8 +51,8 @@ def _gpu_rates(
             kind: tuple(np.round(values, 3).tolist()) for kind, values in pooled(residuals).items()
         },
         chips=frozenset(chip(row.gpu.name) for row in pytorch),
-        other_chips=frozenset(chip(row.gpu.name) for row in rows if not row.is_pytorch),
-        capabilities=frozenset(str(row.gpu.compute_capability) for row in rows),
+        other_chips=frozenset(chip(row.gpu.name) for row in eager if not row.is_pytorch),
+        capabilities=frozenset(str(row.gpu.compute_capability) for row in eager),
         networks=frozenset(network_key(row.network, row.task) for row in pytorch),
     )
 

@@ -29,6 +29,11 @@ class PublishedRow:
     step_seconds: float
 
     @property
+    def is_eager(self) -> bool:
+        """Whether the row tells all sides of a GPU: a compiled INT8 network tells only one."""
+        return not self.stack.fused
+
+    @property
     def is_pytorch(self) -> bool:
         """Whether the row may pass for a PyTorch rate, whatever its version."""
         return self.stack.name.startswith(PYTORCH)
