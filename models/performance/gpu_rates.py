@@ -16,6 +16,8 @@ from models.performance.step_work import capability, chip, step_work
 
 # A card whose bandwidth differs more from the measured one's is another card.
 _SAME_CARD = 0.02
+# Distances of a GPU without PyTorch measurements, nearest first.
+GPU_GROUPS = ("gpu/other-stack", "gpu/architecture", "gpu/new")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class GpuRates:
         parts = [half_widths(self.residuals, ("network",), confidence)]
         groups = self._gpu_groups(gpu)
         if groups:
-            parts.append(half_widths(self.residuals, groups, confidence))
+            parts.append(self._gpu_widths(groups, confidence))
             if f"{workload.network}/{workload.task}" in self.networks:
                 parts = parts[1:]
         return HalfWidths(
@@ -105,14 +107,29 @@ class GpuRates:
             all(part.calibrated for part in parts),
         )
 
+    def _gpu_widths(self, groups: Sequence[str], confidence: float) -> HalfWidths:
+        """The widest of the GPU's own distance and all nearer ones.
+
+        With few GPUs in a pool chance may make a farther pool the narrower one; being farther
+        away never makes a rate surer.
+        """
+        widths = [
+            half_widths(self.residuals, (group, *GPU_GROUPS[i + 1 :]), confidence)
+            for i, group in enumerate(groups)
+        ]
+        return HalfWidths(
+            max(width.lower for width in widths),
+            max(width.upper for width in widths),
+            widths[-1].calibrated,
+        )
+
     def _gpu_groups(self, gpu: Gpu) -> tuple[str, ...]:
-        """Groups of held-out GPUs as far away as this one, nearest first; none if measured."""
-        groups = ("gpu/other-stack", "gpu/architecture", "gpu/new")
+        """Groups up to the one as far away as this GPU, nearest first; none if measured."""
         if chip(gpu.name) in self.chips:
             return ()
         if chip(gpu.name) in self.other_chips:
-            return groups
-        return groups[1:] if gpu.compute_capability in self.capabilities else groups[2:]
+            return GPU_GROUPS[:1]
+        return GPU_GROUPS[:2] if gpu.compute_capability in self.capabilities else GPU_GROUPS
 
     def notes(self, workload: Workload, gpu: Gpu) -> tuple[str, ...]:
         """What lies outside the published measurements, in words."""

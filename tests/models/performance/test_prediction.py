@@ -136,9 +136,13 @@ def test_the_interval_widens_from_a_published_cell_to_a_gpu_never_measured():
     """Distance from what was measured is paid for in width."""
     rates = load_model().gpu_rates
     cell = rates.widths(workload(), paced_gpu("A100-SXM4-40GB"), 0.9)
+    other_stack, architecture, new = (
+        rates.widths(workload(), paced_gpu(gpu), 0.9) for gpu in ("T4", "L4", "H100-SXM5-80GB")
+    )
     far = rates.widths(workload("googlenet"), paced_gpu("H100-SXM5-80GB"), 0.9)
-    assert far.lower > cell.lower
-    assert far.upper > cell.upper
+    assert cell.lower < other_stack.lower <= architecture.lower <= new.lower < far.lower
+    assert cell.upper < far.upper
+    assert other_stack.upper <= architecture.upper <= new.upper < far.upper
 
 
 def test_what_was_never_measured_is_told_in_words():
