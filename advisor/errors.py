@@ -58,5 +58,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     names = {one.casefold(): one for one in sorted(known)}
     close = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
     near = [names[one] for one in close]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(list(names.values())[:12])}"
+    some = ", ".join(list(names.values())[:12])
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {some}"
     return UsageError(f"unknown {kind} '{name}'; {hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,26 +11,26 @@ import click
 from advisor.catalog import load_catalog
 from advisor.cli.parameters import Name
 from advisor.cli.requests import question_options, request_from
-from advisor.cli.sources import sources_of
+from advisor.cli.sources import model_in_use, model_option, sources_of
 from advisor.recommend import predict_instance
 from advisor.report.single import prediction_text, single_document
-from models.performance import load_model
 
 
 @click.command()
 @question_options
+@model_option
 @click.option("--instance", "name", required=True, help="Instance type, as g4dn.xlarge.")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
-def predict(output: str, name: str, **answers: Any) -> None:
+def predict(model_file: Path | None, output: str, name: str, **answers: Any) -> None:
     """What one instance will reach, how sure that is, and what holds it back.
 
     \b
     advisor predict --task training --model resnet50 --instance g5.xlarge --disk gp3:500GiB
     """
-    model, catalog = load_model(), load_catalog()
+    model, catalog = model_in_use(model_file), load_catalog()
     request = request_from(model.networks, catalog, answers)
     answer = predict_instance(request, catalog, model, name)
     sources = sources_of(model, catalog)

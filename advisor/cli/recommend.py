@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,18 +11,18 @@ import click
 from advisor.catalog import load_catalog
 from advisor.cli.parameters import GpuFilter, Name, Positive
 from advisor.cli.requests import question_options, request_from, today
-from advisor.cli.sources import sources_of
+from advisor.cli.sources import model_in_use, model_option, sources_of
 from advisor.errors import NoOfferError
 from advisor.recommend import no_offer, require_fresh_price
 from advisor.recommend import recommend as decide
 from advisor.report.document import recommendation_document
 from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
-from models.performance import load_model
 
 
 @click.command()
 @question_options
+@model_option
 @click.option(
     "--target-throughput",
     type=Positive("--target-throughput"),
@@ -44,14 +45,16 @@ from models.performance import load_model
     "-o", "--output", type=Name("output format", ("table", "json", "csv", "md")), default="table",
     show_default=True,
 )  # fmt: skip
-def recommend(output: str, strict: bool, explain_rejected: bool, **answers: Any) -> None:
+def recommend(
+    model_file: Path | None, output: str, strict: bool, explain_rejected: bool, **answers: Any
+) -> None:
     """The cheapest instance and disk that will really reach a throughput.
 
     \b
     advisor recommend --task inference --model googlenet --target-throughput 500
     advisor recommend --task training --model resnet50 --precision amp --gpu T4,L4,A10G
     """
-    model, catalog = load_model(), load_catalog()
+    model, catalog = model_in_use(model_file), load_catalog()
     request = request_from(model.networks, catalog, answers)
     answer = decide(request, catalog, model, today=today())
     if strict and answer.chosen is not None:

@@ -1,10 +1,31 @@
-"""What an answer stands on, for its first line and its JSON."""
+"""Which performance model and catalogue an answer stands on."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import click
+
 from advisor.catalog import Catalog
+from advisor.errors import UsageError
+from advisor.operations.places import own_model_path
 from advisor.report.document import Sources
-from models.performance import PerformanceModel
+from models.performance import PerformanceModel, load_model
+
+model_option = click.option(
+    "--performance-model",
+    "model_file",
+    type=click.Path(path_type=Path),
+    help="A fitted model.  [default: your own of `advisor fit`, else the one that ships]",
+)
+
+
+def model_in_use(file: Path | None) -> PerformanceModel:
+    """The named model, or the user's own fit where there is one, or the one that ships."""
+    if file is not None and not file.is_file():
+        raise UsageError(f"no performance model '{file}'; `advisor fit --out {file}` makes one")
+    own = own_model_path()
+    return load_model(file or (own if own.is_file() else None))
 
 
 def sources_of(model: PerformanceModel, catalog: Catalog) -> Sources:

@@ -6,7 +6,7 @@ GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
 """
 
 from advisor.domain.checks import require_positive
-from advisor.domain.decision import Candidate, Recommendation, Rejected, Request
+from advisor.domain.decision import Candidate, InstancePrediction, Recommendation, Rejected, Request
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
 from advisor.domain.money import Disk, Offer, Price, Spec
 from advisor.domain.results import Measurement, Prediction, Trial
@@ -31,6 +31,7 @@ __all__ = [
     "Disk",
     "DiskRate",
     "Gpu",
+    "InstancePrediction",
     "InstanceType",
     "LimitedBy",
     "Market",

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from advisor.domain.checks import require_positive
-from advisor.domain.money import Spec
+from advisor.domain.machines import InstanceType
+from advisor.domain.money import Disk, Price, Spec
 from advisor.domain.results import Prediction
 from advisor.domain.words import Market, Precision, Task
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
@@ -96,3 +97,15 @@ class Recommendation:
     def chosen(self) -> Candidate | None:
         """The cheapest spec that meets the target; without one, the cheapest by sample."""
         return self.ranked[0] if self.ranked else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstancePrediction:
+    """One named instance with a disk, what it will reach, and its price where that is known."""
+
+    instance: InstanceType
+    disk: Disk
+    workload: Workload
+    prediction: Prediction
+    price: Price | None
+    note: str

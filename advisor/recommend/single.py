@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from advisor.catalog import Catalog, Rejection, check, resources_of
-from advisor.domain import Disk, Gpu, InstanceType, Prediction, Price, Request, Task, Workload
+from advisor.domain import Gpu, InstancePrediction, Request, Task, Workload
 from advisor.errors import UsageError
 from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
 from advisor.units import format_mib
 
 # Without a target, the smallest batch within 5 % of the best rate: latency and memory are dear.
 GOOD_ENOUGH = 0.95
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstancePrediction:
-    """One instance with a disk, what it will reach, and what it costs where that is known."""
-
-    instance: InstanceType
-    disk: Disk
-    workload: Workload
-    prediction: Prediction
-    price: Price | None
-    note: str
 
 
 def predict_instance(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
-from advisor.domain import Disk, InstanceType, Prediction, Price, Request, Workload
+from advisor.domain import InstancePrediction, Request
 from advisor.report.document import (
     PREDICTION_SCHEMA,
     Sources,
@@ -19,18 +19,7 @@ from advisor.report.text import PROVENANCE, bottleneck_text, interval_text
 from advisor.units import format_mib, format_usd
 
 
-class Single(Protocol):
-    """What is known of one instance for one request."""
-
-    instance: InstanceType
-    disk: Disk
-    workload: Workload
-    prediction: Prediction
-    price: Price | None
-    note: str
-
-
-def single_document(request: Request, one: Single, sources: Sources) -> dict[str, Any]:
+def single_document(request: Request, one: InstancePrediction, sources: Sources) -> dict[str, Any]:
     """JSON-ready values; `price` is null where none is known."""
     return {
         "schema": PREDICTION_SCHEMA,
@@ -45,7 +34,7 @@ def single_document(request: Request, one: Single, sources: Sources) -> dict[str
     }
 
 
-def prediction_text(request: Request, one: Single, sources: Sources) -> str:
+def prediction_text(request: Request, one: InstancePrediction, sources: Sources) -> str:
     """A few lines for a terminal."""
     prediction, disk = one.prediction, one.disk
     price = f"{format_usd(one.price.usd_per_hour)}/h" if one.price else "price unknown"

@@ -13,6 +13,9 @@ WIDTH = 100
 SHOWN_ALTERNATIVES = 5
 SHOWN_REJECTED = 3
 
+# Reasons of types that run the workload and still do not answer.
+RAN = frozenset({"too_slow", "over_max_price", "no_interval", "gpu_memory", "memory", "no_disk"})
+
 PROVENANCE = {
     "measured": "Measured rate",
     "published": "Published rate of this GPU",
@@ -69,6 +72,9 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
     if instance.gpu_name:
         memory = format_mib(instance.gpu_memory_mib) if instance.gpu_memory_mib else "? memory"
         gpu = f"{instance.gpu_count} x {instance.gpu_name} {memory}, "
+    disk = "local disk included"
+    if chosen.spec.disk.price is not None:
+        disk = f"disk {format_usd(chosen.spec.disk.usd_per_hour)}/h"
     asked = f"{request.network} {request.task}, batch {chosen.workload.batch_size}"
     if request.target_throughput is not None:
         asked += f", at least {format_rate(request.target_throughput)} {SAMPLE_UNIT}"
@@ -78,8 +84,7 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         f"{format_mib(instance.memory_mib)} RAM",
         f"  throughput  {interval_text(prediction)}",
         f"  cost        {format_usd(chosen.usd_per_million_samples)} per million samples "
-        f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, "
-        f"disk {format_usd(chosen.spec.disk.usd_per_hour)}/h)",
+        f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, {disk})",
         f"  bound by    {bottleneck_text(prediction)}",
     ]
 
@@ -131,8 +136,10 @@ def _rejections(answer: Recommendation, chosen: Candidate | None, everything: bo
 
 
 def _most_telling(cheaper: Sequence[Rejected]) -> list[Rejected]:
-    """Those that came closest to the answer: the dearest of the cheaper ones."""
-    return list(cheaper[-SHOWN_REJECTED:])
+    """The cheapest that could have been bought and run come first: they tempt most."""
+    ran = [one for one in cheaper if one.reason in RAN]
+    never = [one for one in cheaper if one.reason not in RAN]
+    return [*ran, *never][:SHOWN_REJECTED]
 
 
 def _rejection(one: Rejected) -> str:
@@ -142,7 +149,8 @@ def _rejection(one: Rejected) -> str:
 
 def _disk(one: Candidate) -> str:
     disk = one.spec.disk
-    return f"{disk.rate.type} {format_mib(disk.size_gib * 1024)}"
+    name = "local" if disk.price is None else disk.rate.type
+    return f"{name} {disk.size_gib:.0f} GiB"
 
 
 def _wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:

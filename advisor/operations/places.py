@@ -1,0 +1,14 @@
+"""Where a user's own files live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+APPLICATION = "instance-sizing-advisor"
+
+
+def own_model_path() -> Path:
+    """Where `advisor fit` keeps the user's own performance model."""
+    from platformdirs import user_data_path
+
+    return user_data_path(APPLICATION) / "model.json"
