@@ -29,6 +29,7 @@ TRIAL_RESOURCE = "advisor_trial"
 _TASK_TIMEOUT_SECONDS = (REPEATS_WHEN_SPOILED + 1) * TIMEOUT_SECONDS + 60
 _NODE_LOSS_RETRIES = 2
 _CONNECT_SECONDS = 5.0
+_START_ATTEMPTS = 3
 _OBJECT_STORE_BYTES = 80 * 2**20  # measurements are small; Ray's default is 30 % of memory
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -115,27 +116,34 @@ def _connected(address: str | None) -> Any:
         ) from error
     if address:
         _refuse_unreachable(address)
-    common: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-    try:
-        if address:
-            ray.init(address=address, **common)
-        else:
-            ray.init(
-                include_dashboard=False,
-                num_cpus=1,
-                num_gpus=0,
-                resources={TRIAL_RESOURCE: 1},
-                object_store_memory=_OBJECT_STORE_BYTES,
-                runtime_env={"env_vars": {"PYTHONPATH": root}},
-                **common,
-            )
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError, OSError) as error:
-        where = f"to Ray at '{address}'" if address else "to a Ray of its own"
-        raise MeasuringError(
-            f"cannot connect {where} ({' '.join(str(error).split())[:200]}); check "
-            "--ray-address, or use --executor process"
-        ) from error
-    return ray
+        options: dict[str, Any] = {"address": address}
+    else:
+        options = {
+            "include_dashboard": False,
+            "num_cpus": 1,
+            "num_gpus": 0,
+            "resources": {TRIAL_RESOURCE: 1},
+            "object_store_memory": _OBJECT_STORE_BYTES,
+            "runtime_env": {"env_vars": {"PYTHONPATH": root}},
+        }
+    for remaining in reversed(range(_START_ATTEMPTS)):
+        try:
+            ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
+            return ray
+        # On a busy machine a part of Ray may miss a deadline of Ray's own (15 s for its agent),
+        # and that comes as a bare Exception.
+        except Exception as error:
+            ray.shutdown()
+            if not remaining:
+                raise _no_ray(address, error) from error
+    raise AssertionError("unreachable")
+
+
+def _no_ray(address: str | None, error: Exception) -> MeasuringError:
+    where = f"connect to Ray at '{address}'" if address else "start Ray"
+    text = " ".join(str(error).split())[:200]
+    hint = "check --ray-address, or use" if address else "try on a quieter machine, or with"
+    return MeasuringError(f"cannot {where} ({text}); {hint} --executor process")
 
 
 def _refuse_unreachable(address: str) -> None:
