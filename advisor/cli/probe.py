@@ -11,8 +11,13 @@ from typing import Any
 import click
 
 from advisor.cli.parameters import Name
-from advisor.errors import UsageError
-from advisor.operations.probing import checked_disk, parse_parts, probe_machine
+from advisor.errors import MeasuringError, UsageError
+from advisor.operations.probing import (
+    checked_disk,
+    nothing_measured,
+    parse_parts,
+    probe_machine,
+)
 from advisor.report.text import WIDTH, table
 
 
@@ -52,6 +57,8 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
         write_whole(out, text + "\n")
         click.echo(f"written to {out}", err=True)
     click.echo(text if output == "json" else "\n".join(_screen(document)))
+    if reason := nothing_measured(document):
+        raise MeasuringError(f"nothing of what was asked is here: {reason}")
 
 
 def _check_out(out: Path | None) -> None:

@@ -10,13 +10,13 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
-from sweeps.probe.words import PARTS, SCHEMA
+from sweeps.probe.words import PARTS, SCHEMA, is_skipped
 
 COMMAND = (sys.executable, "-P", "-m", "sweeps.probe")  # -P: a user's own files are not ours
 _TIMEOUT_SECONDS = 300.0
@@ -48,11 +48,22 @@ def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
         raise UsageError("--disk needs the part disk; add it to --only, or leave --disk out")
     if not folder.is_dir():
         raise UsageError(f"--disk takes a folder, and '{folder}' is none")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    try:
+        tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
+    except OSError as error:
         raise UsageError(
-            f"cannot write to '{folder}'; --disk needs a folder for a file that is removed again"
-        )
+            f"cannot write to '{folder}' ({error.strerror}); --disk needs a folder for a file "
+            "that is removed again"
+        ) from error
     return folder
+
+
+def nothing_measured(document: Mapping[str, Any]) -> str | None:
+    """Why, where each asked part was skipped; None where something is known."""
+    parts: Mapping[str, Any] = document["parts"]
+    if not all(is_skipped(part) for part in parts.values()):
+        return None
+    return "; ".join(f"{name}: {part['skipped']}" for name, part in parts.items())
 
 
 def probe_machine(

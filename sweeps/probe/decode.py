@@ -80,17 +80,20 @@ def _decoders(cpus: Sequence[int], images: Sequence[bytes]) -> Iterator[Decoders
     context = multiprocessing.get_context("spawn")
     pipes = [context.Pipe() for _ in cpus]
     processes = [
-        context.Process(target=decode_on, args=(cpu, images, theirs), daemon=True)
+        context.Process(target=decode_on, args=(cpu, theirs), daemon=True)
         for cpu, (_, theirs) in zip(cpus, pipes, strict=True)
     ]
     try:
         for process, (_, theirs) in zip(processes, pipes, strict=True):
             process.start()
             theirs.close()
+        # Not as arguments: a start waits until those are read, and so would the next start.
+        for ours, _ in pipes:
+            ours.send(images)
         for ours, _ in pipes:
             ours.recv()
         yield [ours for ours, _ in pipes]
-    except EOFError as error:
+    except (EOFError, BrokenPipeError) as error:
         raise MeasuringError("a decoding process ended early; is there enough memory?") from error
     finally:
         for ours, _ in pipes:

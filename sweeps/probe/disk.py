@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 
 from sweeps.probe.mounts import MEMORY_FILE_SYSTEMS, describe_disk
 from sweeps.probe.reading import Opened, Pattern, Window, opened_past_cache, read_window
@@ -38,10 +39,10 @@ def probe(session: Session) -> Document:
         return {
             **facts,
             "file_mib": file.size_bytes / MIB,
-            "past_page_cache": file.direct,
+            "past_page_cache": file.direct and facts.get("file_system") not in MEMORY_FILE_SYSTEMS,
             **{
                 f"{kind}_depth_{depth}": session.attempt(
-                    lambda kind=kind, depth=depth: _measured(session, file, kind, depth)  # type: ignore[misc]
+                    partial(_measured, session, file, kind, depth)
                 )
                 for kind in _KINDS
                 for depth in _DEPTHS

@@ -14,6 +14,7 @@ from typing import Any
 from sweeps.probe.accelerator import Accelerator
 from sweeps.probe.extras import load_torch
 
+SIZES = ("wide", "deep")
 _LSTM_STEPS = 35
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
 from sweeps.probe.accelerator import CPU, CUDA, Accelerator, has_cuda
 from sweeps.probe.extras import load_torch
-from sweeps.probe.layers import LAYERS, Build, Layer, Setting
+from sweeps.probe.layers import LAYERS, SIZES, Build, Layer, Setting
 from sweeps.probe.session import Session
-from sweeps.probe.words import Document, figure, skipped
+from sweeps.probe.words import Document, figure
 
 _BATCHES = {"cuda": 64, "cpu": 4}
 _PRECISIONS = {"cuda": ("fp32", "amp"), "cpu": ("fp32",)}
 # The gradients of the input and of the weights are a product each.
 _BACKWARD_FLOPS = 2
-_NO_ARITHMETIC = "it moves data and hardly computes"
 
 
 def probe(session: Session) -> Document:
@@ -33,18 +33,13 @@ def probe(session: Session) -> Document:
         "batch": _BATCHES[accelerator.kind],
         "launch": session.attempt(partial(_launch, accelerator, session.effort.operation_figure)),
     }
+    # All classes at one size come before the next size: late ones may find no time left.
     for precision in _PRECISIONS[accelerator.kind]:
-        found[precision] = {
-            name: {
-                size: session.attempt(
-                    partial(
-                        _measured, accelerator, precision, build, session.effort.operation_figure
-                    )
-                )
-                for size, build in sizes.items()
-            }
-            for name, sizes in LAYERS.items()
-        }
+        found[precision] = {name: {} for name in LAYERS}
+        for size, name in itertools.product(SIZES, LAYERS):
+            found[precision][name][size] = session.attempt(
+                partial(_measured, session, accelerator, precision, LAYERS[name][size])
+            )
     accelerator.free()
     return found
 
@@ -56,7 +51,7 @@ def _launch(accelerator: Accelerator, seconds: float) -> Document:
     return figure([one * 1e6 for one in times], "us", "torch adds to one number, back to back")
 
 
-def _measured(accelerator: Accelerator, precision: str, build: Build, seconds: float) -> Document:
+def _measured(session: Session, accelerator: Accelerator, precision: str, build: Build) -> Document:
     torch = load_torch()
     torch.manual_seed(0)
     dtype = torch.float16 if precision == "amp" else torch.float32
@@ -67,12 +62,15 @@ def _measured(accelerator: Accelerator, precision: str, build: Build, seconds: f
         torch.autograd.grad,
         output, (*layer.inputs, *layer.weights), torch.ones_like(output), retain_graph=True,
     )  # fmt: skip
-    once, again = _bytes_forward(layer, output), _bytes_backward(layer, output)
+    again = layer.flops and layer.flops * _BACKWARD_FLOPS
+    seconds = session.effort.operation_figure
     return {
         "shape": layer.shape,
-        "forward": _figures(accelerator, forward, layer.flops, once, seconds),
+        "forward": _figures(
+            accelerator.time_calls(forward, seconds), layer.flops, _bytes_forward(layer, output)
+        ),
         "backward": _figures(
-            accelerator, backward, layer.flops and layer.flops * _BACKWARD_FLOPS, again, seconds
+            accelerator.time_calls(backward, seconds), again, _bytes_backward(layer, output)
         ),
     }
 
@@ -91,24 +89,18 @@ def _autocast(accelerator: Accelerator, precision: str) -> AbstractContextManage
     return context
 
 
-def _figures(
-    accelerator: Accelerator,
-    call: Callable[[], object],
-    flops: float | None,
-    moved_bytes: int,
-    seconds: float,
-) -> Document:
-    """Milliseconds, and what was achieved if every tensor is moved once."""
-    times = accelerator.time_calls(call, seconds)
-    return {
+def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> Document:
+    """Milliseconds, and what was achieved if every tensor is moved once; no arithmetic where a
+    layer hardly computes."""
+    traffic = [moved_bytes / one / 1e9 for one in times]
+    found: Document = {
         "time": figure([one * 1e3 for one in times], "ms", "torch, the device synchronised"),
-        "arithmetic": skipped(_NO_ARITHMETIC)
-        if flops is None
-        else figure([flops / one / 1e12 for one in times], "TFLOP/s", "2 a multiply-add"),
-        "traffic": figure(
-            [moved_bytes / one / 1e9 for one in times], "GB/s", "every tensor counted once"
-        ),
+        "traffic": figure(traffic, "GB/s", "every tensor counted once, over the time"),
     }
+    if flops:
+        arithmetic = [flops / one / 1e12 for one in times]
+        found["arithmetic"] = figure(arithmetic, "TFLOP/s", "2 a multiply-add, over the time")
+    return found
 
 
 def _bytes_forward(layer: Layer, output: Any) -> int:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from sweeps.probe.words import Document, figure
 
 _LEAST_BYTES = 128 * 2**20
 _CACHE_MULTIPLE = 4
+_MOST_BYTES_A_THREAD = 512 * 2**20  # one thread alone should not take ten seconds
 _SHARE_OF_MEMORY = 0.2
 
 Array = npt.NDArray[np.int64]
@@ -39,14 +41,14 @@ def probe(session: Session) -> Document:
     """GB/s (10**9 bytes) of reading and copying, by one thread and by one a CPU."""
     cpus = allowed_cpus()
     array_bytes = _array_bytes(cpus)
-    found: Document = {"array_mib": array_bytes / 2**20}
+    found: Document = {}
     for name, chosen in {"one_thread": cpus[-1:], "all_threads": cpus}.items():
-        with _pinned_threads(chosen, array_bytes) as run:
+        size = min(array_bytes, _MOST_BYTES_A_THREAD * len(chosen))
+        with _pinned_threads(chosen, size) as run:
             found[name] = {
-                work: session.attempt(lambda work=work, run=run: _figure(session, work, run))  # type: ignore[misc]
-                for work in _WORKS
+                work: session.attempt(partial(_figure, session, work, run)) for work in _WORKS
             }
-        found[name]["threads"] = len(chosen)
+        found[name] |= {"threads": len(chosen), "array_mib": size / 2**20}
     return found
 
 

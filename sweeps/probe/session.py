@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
@@ -44,7 +45,7 @@ FULL = Effort(
     transfer_figure=0.5, gemm_figure=1.2, operation_figure=0.25,
 )  # fmt: skip
 QUICK = Effort(
-    total=13, decode=1.5, ram_figure=0.1, disk_window=0.06, disk_write=0.5, disk_file_mib=256,
+    total=12, decode=1.5, ram_figure=0.1, disk_window=0.06, disk_write=0.5, disk_file_mib=256,
     transfer_figure=0.15, gemm_figure=0.3, operation_figure=0.05,
 )  # fmt: skip
 
@@ -95,7 +96,7 @@ def run_probe(
     chosen = [name for name in PARTS if name in asked]
     for number, name in enumerate(chosen, start=1):
         tell(f"[{number}/{len(chosen)}] {name}: {PARTS[name]}")
-        document["parts"][name] = session.attempt(lambda name=name: _run_part(name, session))  # type: ignore[misc]
+        document["parts"][name] = session.attempt(partial(_run_part, name, session))
     return {**document, "seconds": time.monotonic() - began, "warnings": session.warnings}
 
 

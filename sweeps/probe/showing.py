@@ -92,7 +92,7 @@ def _disk(part: Node) -> Iterator[Sequence[str]]:
     yield "folder", f"{part['path']} ({part.get('file_system', 'unknown file system')})"
     device = " ".join(str(part[name]) for name in ("device", "device_model") if name in part)
     yield "device", device or str(part.get("source", "-"))
-    how = "past the page cache" if part["past_page_cache"] else "through the page cache, emptied"
+    how = "past the page cache" if part["past_page_cache"] else "not past the page cache"
     yield "read", f"a file of {format_mib(part['file_mib'])}, {how}"
 
 
@@ -142,7 +142,7 @@ def _disk_reads(part: Node) -> Section:
         kind, depth_of, depth = name.partition("_depth_")
         if depth_of and not is_skipped(found):
             cells = [format_rate(found[one]["value"]) if one in found else "-" for one in columns]
-            limit = "at least: this program's CPU limits" if found["limited_by_own_cpu"] else ""
+            limit = "or more: own CPU" if found["limited_by_own_cpu"] else ""
             spread = f"{found['rate']['spread']:.1%}"
             section.rows.append((kind.replace("_", " "), depth, *cells, spread, limit))
     return section
@@ -166,7 +166,7 @@ def _layers(part: Node) -> Iterator[Section]:
 
 def _both_ways(found: Node) -> list[str]:
     cells = [
-        format_rate(found[way][what]["value"]) if "value" in found[way][what] else "-"
+        format_rate(found[way][what]["value"]) if what in found[way] else "-"
         for way in ("forward", "backward")
         for what in ("time", "arithmetic", "traffic")
     ]

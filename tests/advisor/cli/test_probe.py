@@ -1,0 +1,217 @@
+"""`advisor probe`: wrong questions are refused at once, answers come from another process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.cli import main
+from advisor.errors import MeasuringError, UsageError
+from advisor.operations import probing
+from advisor.operations.probing import parse_parts, probe_machine
+from sweeps.probe.words import PARTS, skipped
+from tests.sweeps.probe.samples import document, gpu_part, operations_part
+from tests.sweeps.probe.test_showing import validate
+
+LIGHT_CORE = (
+    sys.executable, "-P", "-c",
+    "import sys; sys.modules['torch'] = sys.modules['PIL'] = None\n"
+    "from sweeps.probe.__main__ import main; raise SystemExit(main())",
+)  # fmt: skip
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """`advisor probe` gets the test's document, without any process."""
+
+    def install(found):
+        monkeypatch.setattr("advisor.cli.probe.probe_machine", lambda *_, **__: found)
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "gpus"], "unknown part 'gpus'; did you mean gpu?"),
+        (["--only", " ,"], "--only takes parts of cpu, decode"),
+        (["--disk", "/nonexistent"], "--disk takes a folder"),
+        (["--disk", "/proc"], "cannot write to '/proc'"),
+        (["--only", "cpu", "--disk", "."], "--disk needs the part disk"),
+        (["--out", "/nonexistent/x.json"], "--out takes a file in a folder that exists"),
+        (["--out", "."], "--out takes a file"),
+        (["-o", "xml"], "unknown output format 'xml'"),
+    ],
+)
+def test_a_wrong_question_is_refused_in_one_line(arguments, said, capsys, monkeypatch):
+    monkeypatch.setattr("advisor.cli.probe.probe_machine", lambda *_, **__: pytest.fail("ran"))
+    assert main.run(["probe", *arguments]) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert len(told.err.strip().splitlines()) == 1
+    assert told.out == ""
+
+
+def test_parts_are_asked_in_the_order_of_measuring():
+    assert parse_parts("GPU, cpu,gpu") == ("cpu", "gpu")
+    assert parse_parts(None) == tuple(PARTS)
+    with pytest.raises(UsageError):
+        parse_parts("")
+
+
+def test_the_table_fits_100_columns_and_tells_what_is_missing(answered, capsys):
+    found = document(gpu=gpu_part(), operations=operations_part(), disk=skipped("full " * 60))
+    found["warnings"] = ["ram: other processes used 1.4 cores meanwhile"]
+    answered(found)
+    assert main.run(["probe"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "GPU Tesla T4" in lines
+    assert any("full full" in line for line in lines)
+    assert any("other processes used" in line for line in lines)
+
+
+def test_json_goes_to_stdout_and_to_a_file_whole(answered, capsys, tmp_path):
+    answered(document(gpu=gpu_part()))
+    out = tmp_path / "probe.json"
+    assert main.run(["probe", "-o", "json", "--out", str(out)]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out) == json.loads(out.read_text()) == document(gpu=gpu_part())
+    assert [path.name for path in tmp_path.iterdir()] == ["probe.json"]
+
+
+def test_nothing_measured_is_an_error_with_its_reason(answered, capsys):
+    answered(document(gpu=skipped("no NVIDIA driver")))
+    assert main.run(["probe", "--only", "gpu", "-o", "json"]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)["parts"]["gpu"] == {"skipped": "no NVIDIA driver"}
+    assert "no NVIDIA driver" in told.err
+
+
+def _probe(tmp_path, command, parts=("cpu",), **more):
+    told = []
+    found = probe_machine(
+        parts, quick=True, disk=tmp_path, on_progress=told.append, command=command, **more
+    )
+    return found, told
+
+
+def test_a_real_process_answers_and_tells_its_progress(tmp_path):
+    found, told = _probe(tmp_path, probing.COMMAND)
+    validate(found)
+    assert found["parts"]["cpu"]["usable_cpus"] == len(os.sched_getaffinity(0))
+    assert told == [f"[1/1] cpu: {PARTS['cpu']}"]
+
+
+def test_a_users_own_files_are_not_taken_for_ours(tmp_path, monkeypatch):
+    for name in ("sweeps", "models", "advisor"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('not this one')")
+    (tmp_path / "random.py").write_text("raise RuntimeError('nor this one')")
+    monkeypatch.chdir(tmp_path)
+    assert _probe(tmp_path, probing.COMMAND)[0]["parts"]["cpu"]["model"]
+
+
+def _says(script):
+    return (sys.executable, "-c", script)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "was killed (out of memory"),
+        ("import os; os.kill(os.getpid(), 11)", "was ended by signal 11"),
+        ("import sys; sys.stderr.write('no numpy'); sys.exit(1)", "exit code 1.*no numpy"),
+        ("print('hello')", "no answer that can be read"),
+        ("print('{}')", "no answer that can be read"),
+    ],
+)
+def test_a_process_that_dies_or_talks_nonsense_is_one_clear_error(tmp_path, script, said):
+    with pytest.raises(MeasuringError, match=said.replace("(", r"\(")):
+        _probe(tmp_path, _says(script))
+
+
+def test_a_process_that_hangs_is_ended(tmp_path):
+    with pytest.raises(MeasuringError, match=r"longer than 0\.5 s"):
+        _probe(tmp_path, _says("import time; time.sleep(600)"), timeout_seconds=0.5)
+
+
+def test_the_process_and_its_children_are_gone_however_it_is_left(tmp_path):
+    script = (
+        "import subprocess, sys; child = subprocess.Popen(['sleep', '600'])\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
+        "sys.stderr.write('[1/1] started\\n'); sys.stderr.flush(); child.wait()"
+    )
+
+    def interrupt(_line):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        probe_machine(
+            ("cpu",), quick=True, disk=tmp_path, on_progress=interrupt, command=_says(script)
+        )
+    assert _gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.slow
+def test_without_torch_and_pillow_the_light_core_answers_and_names_the_extra(tmp_path):
+    found, _ = _probe(tmp_path, LIGHT_CORE, parts=("cpu", "decode", "ram", "gemm", "operations"))
+    validate(found)
+    for part in ("decode", "gemm", "operations"):
+        assert "instance-sizing-advisor[sweep]" in found["parts"][part]["skipped"]
+    assert found["parts"]["ram"]["one_thread"]["read"]["value"] > 0
+
+
+@pytest.mark.slow
+def test_a_whole_quick_probe_is_valid_and_shown(tmp_path, capsys):
+    assert main.run(["probe", "--quick", "--disk", str(tmp_path), "-o", "json"]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    validate(found)
+    assert set(found["parts"]) == set(PARTS)
+    assert list(tmp_path.iterdir()) == []
+    assert told.err.count("/7]") == 7
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
+    command = [sys.executable, "-m", "advisor", "probe", "--only", "decode,disk"]
+    process = subprocess.Popen(
+        [*command, "--disk", str(tmp_path)],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    with process:
+        assert process.stderr is not None
+        process.stderr.readline()  # the first part has begun
+        process.send_signal(signal.SIGINT)
+        assert "interrupted" in process.stderr.read()
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+    assert not [line for line in _command_lines() if str(tmp_path) in line]
+
+
+def _command_lines():
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+
+
+def _gone(pid):
+    """Killed processes may take a moment; a zombie is gone."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False

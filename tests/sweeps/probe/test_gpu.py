@@ -1,0 +1,147 @@
+"""The GPU's parts, rehearsed where there is none: facts are merged, every path runs through."""
+
+import pytest
+import torch
+
+from advisor.errors import MeasuringError
+from sweeps.probe import accelerator, gemm, gpu, layers, operations, under_load
+from sweeps.probe.words import is_figure, is_skipped
+from tests.sweeps.probe.cuda_rehearsal import rehearsed_cuda
+from tests.sweeps.probe.samples import document
+from tests.sweeps.probe.test_session import _session
+from tests.sweeps.probe.test_showing import validate
+
+T4 = {"uuid": "GPU-6f6d", "name": "Tesla T4", "memory_mib": 15360.0, "compute_capability": None}
+
+
+@pytest.fixture
+def rehearsal(monkeypatch):
+    """torch sees one T4; nvidia-smi too; nothing takes long."""
+    monkeypatch.setattr(gpu.nvidia_smi, "query", lambda _: [dict(T4)])
+    monkeypatch.setattr(gpu.nvidia_smi, "run_nvidia_smi", lambda _: "CUDA Version: 12.4")
+    monkeypatch.setattr(under_load, "_SMALL_SIDE", 64)
+    monkeypatch.setattr(gemm, "_SIZES", (32, 64))
+    monkeypatch.setitem(operations._BATCHES, "cuda", 1)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # tiny tensors on many threads mostly wait for each other
+    with rehearsed_cuda(monkeypatch) as stand_in:
+        yield stand_in
+    torch.set_num_threads(threads)
+
+
+def test_torch_adds_what_nvidia_smi_does_not_know():
+    seen = {"torch_index": 0, "uuid": "6f6d", "compute_capability": "7.5", "memory_mib": 15102.0}
+    (device,) = gpu.merge_devices([dict(T4)], [seen])
+    assert device["compute_capability"] == "7.5"
+    assert device["memory_mib"] == 15360.0
+    assert device["uuid"] == "GPU-6f6d"
+
+
+def test_a_torch_without_uuids_is_matched_by_order_only_when_it_sees_all():
+    seen = {"torch_index": 0, "uuid": None, "multiprocessors": 40}
+    (device,) = gpu.merge_devices([dict(T4)], [dict(seen)])
+    assert device["multiprocessors"] == 40
+    apart = gpu.merge_devices([dict(T4), dict(T4)], [dict(seen)])
+    assert len(apart) == 3
+
+
+def test_a_slice_that_nvidia_smi_does_not_list_stands_for_itself():
+    seen = {"torch_index": 0, "uuid": "MIG-1", "name": "H100 MIG 1g.10gb"}
+    assert [one["name"] for one in gpu.merge_devices([dict(T4)], [seen])] == [
+        "Tesla T4",
+        "H100 MIG 1g.10gb",
+    ]
+
+
+def test_a_card_without_its_driver_is_named_in_the_reason(tmp_path, monkeypatch):
+    card = {"slot": "0000:00:1e.0", "name": "TU104GL [Tesla T4]", "vendor_code": "10de"}
+    monkeypatch.setattr(gpu, "accelerators", lambda: [card])
+    monkeypatch.setattr(gpu, "has_cuda", lambda: False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MeasuringError, match=r"TU104GL \[Tesla T4\]; but no nvidia-smi"):
+        gpu.probe(_session(tmp_path, 60.0))
+
+
+def test_facts_are_told_where_torch_cannot_use_the_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu.nvidia_smi, "query", lambda _: [dict(T4)])
+    monkeypatch.setattr(gpu, "has_cuda", lambda: False)
+    found = gpu.probe(_session(tmp_path, 60.0))
+    assert found["devices"][0]["name"] == "Tesla T4"
+    assert is_skipped(found["rates"])
+    validate(document(gpu=found))
+
+
+def test_the_whole_gpu_part_runs_through(tmp_path, rehearsal):
+    found = gpu.probe(_session(tmp_path, 60.0))
+    assert found["devices"][0]["multiprocessors"] == 40
+    assert found["under_load"]["gpus"] == [T4]
+    assert found["driver"]["newest_cuda"] == "12.4"
+    for direction in ("host_to_device", "device_to_host"):
+        assert all(is_figure(one) for one in found[direction].values())
+    assert is_figure(found["device_copy"])
+    validate(document(gpu=found))
+
+
+def test_the_state_of_an_idle_gpu_does_not_pass_for_that_under_load(tmp_path, rehearsal):
+    rehearsal.busy = False
+    found = gpu.probe(_session(tmp_path, 60.0))
+    assert "idle again" in found["under_load"]["skipped"]
+
+
+def test_precisions_that_a_gpu_only_emulates_are_not_measured(tmp_path, rehearsal):
+    found = gemm.probe(_session(tmp_path, 60.0))
+    assert is_figure(found["cuda"]["fp32"])
+    assert is_figure(found["cuda"]["fp16"])
+    for precision in ("tf32", "bf16"):
+        assert "compute capability 8.0, this GPU has 7.5" in found["cuda"][precision]["skipped"]
+    validate(document(gemm=found))
+
+
+def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal, monkeypatch):
+    small = {"conv3x3": layers._convolution(4, 4, 8, 3), "lstm": layers._lstm(8),
+             "depthwise": layers._convolution(4, 4, 8, 3, groups=4), "linear": layers._linear(8, 4),
+             "batch_norm": layers._normalisation(4, 8), "pooling": layers._pooling(4, 8),
+             "elementwise": layers._elementwise(4, 8)}  # fmt: skip
+    monkeypatch.setattr(operations, "LAYERS", {name: {"wide": one} for name, one in small.items()})
+    monkeypatch.setattr(operations, "SIZES", ("wide",))
+    found = operations.probe(_session(tmp_path, 60.0))
+    assert found["device"] == "cuda"
+    for precision in ("fp32", "amp"):
+        for name in small:
+            layer = found[precision][name]["wide"]
+            assert is_figure(layer["forward"]["time"]), (precision, name, layer)
+            assert is_figure(layer["backward"]["time"])
+    assert "arithmetic" in found["amp"]["lstm"]["wide"]["backward"]
+    assert "arithmetic" not in found["fp32"]["pooling"]["wide"]["forward"]
+    validate(document(operations=found))
+
+
+def test_the_rates_of_a_layer_are_its_work_over_its_time():
+    found = operations._figures([0.001] * 5, 2e9, 3_000_000)
+    assert found["time"]["value"] == pytest.approx(1.0)
+    assert found["arithmetic"]["value"] == pytest.approx(2.0)
+    assert found["traffic"]["value"] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "flops"),
+    [
+        ("conv3x3", "wide", 2 * 64 * 64 * 9 * 56 * 56),
+        ("depthwise", "deep", 2 * 384 * 9 * 14 * 14),
+        ("linear", "deep", 2 * 4096 * 4096),
+        ("lstm", "wide", 2 * 35 * 4 * 200 * 400),
+    ],
+)
+def test_operations_are_counted_two_a_multiply_add(name, size, flops):
+    layer = layers.LAYERS[name][size](layers.Setting(accelerator.CPU, 1, torch.float32))
+    assert layer.flops == flops
+
+
+def test_counted_operations_are_those_that_torch_counts():
+    from torch.utils.flop_counter import FlopCounterMode
+
+    for name in ("conv3x3", "conv1x1", "depthwise", "linear"):
+        layer = layers.LAYERS[name]["deep"](layers.Setting(accelerator.CPU, 2, torch.float32))
+        with FlopCounterMode(display=False) as counter:
+            layer.call(*layer.inputs)
+        assert counter.get_total_flops() == layer.flops

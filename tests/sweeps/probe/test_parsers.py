@@ -1,0 +1,198 @@
+"""The kernel's and lspci's text, parsed."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeps.probe import boundaries, pci, topology
+from sweeps.probe.mounts import describe_disk, mount_of, parse_mountinfo
+from tests.sweeps.probe.samples import LSPCI, MEMINFO, MOUNTINFO, NODE_MEMINFO
+
+
+def test_cpu_lists_are_spans_and_single_numbers():
+    assert topology.parse_cpu_list("0-2,8\n") == (0, 1, 2, 8)
+    assert topology.parse_cpu_list("\n") == ()
+
+
+@given(st.sets(st.integers(0, 500), max_size=40))
+def test_every_list_of_single_cpus_comes_back(cpus):
+    text = ",".join(map(str, sorted(cpus)))
+    assert topology.parse_cpu_list(text) == tuple(sorted(cpus))
+
+
+@pytest.mark.parametrize("text", ["a", "1-", "1,,x"])
+def test_nonsense_is_no_cpu_list(text):
+    if text == "1-":
+        assert topology.parse_cpu_list(text) == (1,)
+    else:
+        with pytest.raises(ValueError, match="invalid literal"):
+            topology.parse_cpu_list(text)
+
+
+@pytest.mark.parametrize(("text", "kib"), [("32K\n", 32), ("16M", 16384), ("1G", 1048576)])
+def test_sizes_of_caches_have_a_unit(text, kib):
+    assert topology.parse_size_kib(text) == kib
+
+
+def test_a_size_without_its_unit_is_refused():
+    with pytest.raises(ValueError, match="size of a cache"):
+        topology.parse_size_kib("32")
+
+
+def test_the_memory_of_a_numa_node_is_its_total():
+    assert topology.parse_node_memory_mib(NODE_MEMINFO) == 198109248 / 1024
+
+
+@given(st.dictionaries(st.integers(0, 63), st.integers(0, 15), min_size=1))
+def test_every_core_gets_a_thread_before_any_gets_two(cores):
+    ordered = topology.threads_first_by_core(cores)
+    assert sorted(ordered) == sorted(cores)
+    distinct = len(set(cores.values()))
+    assert len({cores[cpu] for cpu in ordered[:distinct]}) == distinct
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "counts"),
+    [(1, 1, [1]), (2, 2, [1, 2]), (4, 8, [1, 2, 4, 8]), (48, 96, [1, 2, 4, 8, 16, 32, 48, 64, 96])],
+)
+def test_decoding_is_tried_with_one_thread_the_cores_and_all_threads(cores, threads, counts):
+    assert topology.thread_counts(cores, threads) == counts
+
+
+def _cache(root: Path, cpu: int, index: int, **files: str) -> None:
+    place = root / f"cpu{cpu}" / "cache" / f"index{index}"
+    place.mkdir(parents=True)
+    for name, text in files.items():
+        (place / name).write_text(text + "\n")
+
+
+def test_shared_caches_are_counted_once(tmp_path):
+    for cpu in range(4):
+        l1 = {"level": "1", "type": "Data", "size": "32K", "shared_cpu_list": f"{cpu}"}
+        l3 = {"level": "3", "type": "Unified", "size": "16M"}
+        _cache(tmp_path, cpu, 0, **l1)
+        _cache(tmp_path, cpu, 3, **l3, shared_cpu_list="0-1" if cpu < 2 else "2-3")
+    counts = {cache.level: n for cache, n in topology.distinct_caches(range(4), tmp_path).items()}
+    assert counts == {1: 4, 3: 2}
+    assert topology.last_level_cache_mib(range(4), tmp_path) == 32.0
+
+
+def test_a_machine_that_describes_no_caches_has_none(tmp_path):
+    assert topology.distinct_caches([0], tmp_path) == {}
+    assert topology.last_level_cache_mib([0], tmp_path) == 0.0
+
+
+def test_lspci_names_may_hold_brackets_and_messages_are_passed_over():
+    devices = {device.slot: device for device in pci.parse_lspci(LSPCI)}
+    assert devices["0000:00:1e.0"].name == "TU104GL [Tesla T4]"
+    assert devices["0000:00:1e.0"].vendor_code == "10de"
+    radeon = devices["0000:0a:00.0"]
+    assert (radeon.vendor, radeon.class_code) == (
+        "Advanced Micro Devices, Inc. [AMD/ATI]",
+        "0300",
+    )
+    assert len(devices) == 4
+
+
+@given(st.text())
+def test_any_text_is_no_error_for_the_lspci_parser(text):
+    pci.parse_lspci(text)
+
+
+def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
+    monkeypatch.setattr(pci, "_lspci", lambda: LSPCI)
+    for slot, code in {"0000:00:1e.0": "0x030200", "0000:00:00.0": "0x060000"}.items():
+        place = tmp_path / slot
+        place.mkdir()
+        files = {
+            "class": code, "vendor": "0x10de", "device": "0x1eb8",
+            "current_link_speed": "2.5 GT/s PCIe", "max_link_speed": "8.0 GT/s PCIe",
+            "current_link_width": "8", "max_link_width": "255",
+        }  # fmt: skip
+        for name, text in files.items():
+            (place / name).write_text(text + "\n")
+    (card,) = pci.accelerators(tmp_path)
+    assert card["name"] == "TU104GL [Tesla T4]"
+    assert (card["pcie_generation"], card["max_pcie_generation"]) == (1, 3)
+    assert (card["pcie_width"], card["max_pcie_width"]) == (8, None)
+
+
+@pytest.mark.parametrize(("speed", "generation"), [("16.0 GT/s PCIe", 4), ("Unknown", None)])
+def test_the_speed_of_a_lane_tells_the_generation(speed, generation):
+    assert pci.parse_generation(speed) == generation
+
+
+def test_a_folder_lies_on_the_deepest_and_last_mount():
+    mounts = parse_mountinfo(MOUNTINFO)
+    assert mount_of(Path("/mnt/gp3 disk/data"), mounts).kind == "xfs"
+    assert mount_of(Path("/home/me"), mounts).source == "/dev/nvme0n1p1"
+    assert mount_of(Path("/tmp/x"), mounts).source == "second"
+    assert mount_of(Path("/x"), []) is None
+
+
+def test_a_real_folder_is_described(tmp_path):
+    facts = describe_disk(tmp_path)
+    assert facts["path"] == str(tmp_path.resolve())
+    assert facts["file_system"]
+    assert facts["free_mib"] > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("150000 100000\n", 1.5), ("max 100000\n", math.inf), ("max\n", math.inf)]
+)
+def test_a_quota_of_version_2_is_cpus(text, cpus):
+    assert boundaries.parse_quota_v2(text) == cpus
+
+
+@pytest.mark.parametrize(("quota", "cpus"), [("50000\n", 0.5), ("-1\n", math.inf)])
+def test_a_quota_of_version_1_is_cpus(quota, cpus):
+    assert boundaries.parse_quota_v1(quota, "100000\n") == cpus
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [("1073741824\n", 2**30), ("max\n", math.inf), ("9223372036854771712\n", math.inf)],
+)
+def test_no_memory_limit_is_written_in_two_ways(text, limit):
+    assert boundaries.parse_memory_limit(text) == limit
+
+
+def _container(tmp_path: Path, **files: str) -> Path:
+    """A fake /proc/self whose process sits in the group `box` of a version 2 hierarchy."""
+    proc, root = tmp_path / "proc", tmp_path / "cgroup"
+    box = root / "box"
+    proc.mkdir()
+    box.mkdir(parents=True)
+    (proc / "cgroup").write_text("0::/box\n")
+    (proc / "mountinfo").write_text(f"30 24 0:26 / {root} rw - cgroup2 cgroup rw\n")
+    for folder in (root, box):
+        (folder / "cgroup.procs").touch()
+    for name, text in files.items():
+        (box / name.replace("_", ".")).write_text(text)
+    return proc
+
+
+def test_a_container_limits_cpus_and_memory(tmp_path):
+    proc = _container(
+        tmp_path, cpu_max="250000 100000\n", memory_max=str(2**30), memory_current=str(2**29)
+    )
+    (tmp_path / "meminfo").write_text(MEMINFO)
+    assert boundaries.cpu_quota(proc) == 2.5
+    assert boundaries.usable_memory_bytes(proc, tmp_path / "meminfo") == 2**29
+
+
+def test_the_limit_of_a_group_above_holds_too(tmp_path):
+    proc = _container(tmp_path, cpu_max="max 100000\n")
+    (tmp_path / "cgroup" / "cpu.max").write_text("50000 100000\n")
+    assert boundaries.cpu_quota(proc) == 0.5
+
+
+def test_without_cgroups_nothing_is_limited(tmp_path):
+    (tmp_path / "cgroup").write_text("")
+    (tmp_path / "mountinfo").write_text("")
+    assert boundaries.cpu_quota(tmp_path) == math.inf
+    assert boundaries.usable_memory_bytes(tmp_path, tmp_path / "missing") > 0
+    assert boundaries.parse_available_bytes(MEMINFO) == 24111956 * 1024
