@@ -69,11 +69,13 @@ def roi_align(
     if sampling_ratio > 0:
         samples = torch.full_like(sizes, sampling_ratio, dtype=torch.int64)
     else:
-        samples = (sizes / bins).ceil().long().clamp(min=1)
+        samples = (sizes / bins).ceil().long()
     demands = torch.cat([rows[:, :1].long(), samples], dim=1)
     alike, group = torch.unique(demands, dim=0, return_inverse=True)
     output = input.new_zeros(len(rows), input.shape[1], height, width)
     for number, (image, across, down) in enumerate(alike.tolist()):
+        if min(across, down) < 1:
+            continue  # a box without area has no samples, and stays zero
         members = (group == number).nonzero().squeeze(1)
         box = torch.cat([corners[members, :2], sizes[members]], dim=1)
         points = (height, width, down, across)
@@ -97,17 +99,19 @@ def _pooled(
     rows, columns, down, across = points
     y, y_inside = _places(boxes[:, 1], boxes[:, 3], rows * down, features.shape[1])
     x, x_inside = _places(boxes[:, 0], boxes[:, 2], columns * across, features.shape[2])
-    inside = (y_inside[:, :, None] & x_inside[:, None, :]).to(features.dtype)
+    inside = y_inside[:, :, None] & x_inside[:, None, :]
     shape = inside.shape
     grid = torch.stack([x[:, None, :].expand(shape), y[:, :, None].expand(shape)], dim=-1)
+    # 16-bit numbers cannot tell neighbouring places apart.
+    precise = torch.promote_types(features.dtype, torch.float32)
     sampled = functional.grid_sample(
-        features[None],
-        grid.flatten(0, 1)[None].to(features.dtype),
+        features[None].to(precise),
+        grid.flatten(0, 1)[None].to(precise),
         padding_mode="border",
         align_corners=True,
     )
     sampled = sampled.reshape(len(features), *inside.shape) * inside
-    return functional.avg_pool2d(sampled.transpose(0, 1), (down, across))
+    return functional.avg_pool2d(sampled.transpose(0, 1), (down, across)).to(features.dtype)
 
 
 def _places(

@@ -1,0 +1,228 @@
+"""A user's own network, from `path/to/file.py:build`; docs/networks.md has the contract.
+
+Torch is imported when it is built. The file is loaded under a name of its own, and every fault in
+it is a `UsageError` of one line that says what to change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from advisor.errors import UsageError
+from models.zoo.networks import NetworkInfo
+from models.zoo.own_imports import TheirImports
+
+if TYPE_CHECKING:
+    import torch
+
+DEFAULT_INPUT_SHAPE = (3, 224, 224)
+_CHECKED_BATCH = 2
+
+
+def is_own(reference: str) -> bool:
+    """Whether this names a file (`net.py:build`, `net.py`) and not a network of the zoo."""
+    return reference.endswith(".py") or ".py:" in reference
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNetwork:
+    """A network in a user's file, run as those of the zoo are.
+
+    `fingerprint` changes with the file, so that rates of two versions stay apart.
+    """
+
+    reference: str
+    fingerprint: str
+    info: NetworkInfo
+    _module: ModuleType
+    _function: Callable[[], Any]
+    _imports: TheirImports
+
+    def build(self) -> torch.nn.Module:
+        """A new network on the CPU; a `UsageError` when the user's function makes none."""
+        import torch
+
+        with self._imports.first(), self._told("fails"):
+            network = self._function()
+        if not isinstance(network, torch.nn.Module):
+            raise UsageError(
+                f"{self.reference} returns {_kind(network)}, not a torch.nn.Module; "
+                "end the function with `return network`"
+            )
+        return network
+
+    def synthetic_batch(
+        self, batch_size: int, device: str | torch.device = "cpu"
+    ) -> tuple[torch.Tensor, Any]:
+        """The file's example_batch(batch_size), or noise of its INPUT_SHAPE and class numbers."""
+        import torch
+
+        from models.zoo.steps import to_device
+
+        example = getattr(self._module, "example_batch", None)
+        if example is None:
+            inputs = torch.rand(batch_size, *self.info.input_shape, device=device)
+            return inputs, torch.arange(batch_size, device=device)
+        with self._imports.first(), self._told("example_batch fails"):
+            batch = example(batch_size)
+        if not (isinstance(batch, tuple) and len(batch) == 2):
+            raise UsageError(
+                f"{self.reference}: example_batch returns {_kind(batch)}; "
+                "let it return (inputs, targets)"
+            )
+        inputs, targets = to_device(batch, device)
+        return inputs, targets
+
+    def synthetic_targets(self, inputs: Any) -> Any:
+        """Targets for a batch of the size of `inputs`, where a data set has none that fit."""
+        first = inputs if hasattr(inputs, "device") else next(iter(_values(inputs)))
+        return self.synthetic_batch(len(first), first.device)[1]
+
+    def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
+        """What the network makes of the inputs."""
+        return network(inputs)
+
+    def training_loss(self, network: torch.nn.Module, inputs: Any, targets: Any) -> torch.Tensor:
+        """The file's loss(outputs, targets), or cross entropy of (batch, classes) logits."""
+        outputs = network(inputs)
+        loss = getattr(self._module, "loss", None)
+        return loss(outputs, targets) if loss else self._class_loss(outputs, targets)
+
+    def check(self) -> None:
+        """Build it and try a forward pass and a loss on the CPU with two rows.
+
+        Raises `UsageError` for whatever goes wrong; runs that follow raise torch's own errors, so
+        that a GPU out of memory is not taken for a fault of the file.
+        """
+        import torch
+
+        network = self.build().eval()
+        inputs, targets = self.synthetic_batch(_CHECKED_BATCH)
+        shape = tuple(inputs.shape) if isinstance(inputs, torch.Tensor) else _kind(inputs)
+        advice = "set INPUT_SHAPE, or write example_batch(batch_size), in the file"
+        with torch.no_grad(), self._imports.first():
+            with self._told(f"does not take an input of {shape}", advice):
+                self.forward(network, inputs)
+            with self._told("has a loss that fails", "see loss(outputs, targets) in the file"):
+                loss = self.training_loss(network, inputs, targets)
+        if not isinstance(loss, torch.Tensor) or loss.ndim:
+            raise UsageError(
+                f"{self.reference}: loss returns {_kind(loss)}, not one number; return its mean"
+            )
+
+    def _class_loss(self, outputs: Any, targets: Any) -> torch.Tensor:
+        import torch
+
+        if not isinstance(outputs, torch.Tensor) or outputs.ndim != 2:
+            raise UsageError(
+                f"{self.reference} gives {_kind(outputs)}, not logits of (batch, classes); "
+                "write loss(outputs, targets) in the file"
+            )
+        # Labels of whatever data set stand for any classes: speed does not depend on them.
+        return torch.nn.functional.cross_entropy(outputs, targets % outputs.shape[1])
+
+    @contextmanager
+    def _told(
+        self, what: str, advice: str = "run the file by itself to see where"
+    ) -> Iterator[None]:
+        try:
+            yield
+        except UsageError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise UsageError(f"{self.reference} {what} ({_said(error)}); {advice}") from error
+
+
+def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
+    """The network that `path/to/file.py:function` names (`:build` when no function is named).
+
+    The file's own imports are looked up in its folder and in `root` (default: the current one),
+    in packages named like the advisor's too. Raises `UsageError` when there is no such file or
+    function, or when the file cannot be imported.
+    """
+    place, _, name = reference.partition(".py:")
+    place = place if place.endswith(".py") else f"{place}.py"
+    path = Path(place).expanduser().resolve()
+    if not path.is_file():
+        raise UsageError(f"there is no file {place}; name one as --model path/to/file.py:build")
+    imports = TheirImports.of((path.parent, (root or Path.cwd()).resolve()))
+    fingerprint = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    module = _load(path, reference, fingerprint, imports)
+    function = getattr(module, name or "build", None)
+    if not callable(function):
+        raise UsageError(
+            f"{place} has no function {name or 'build'}(); write one that returns the network"
+        )
+    info = _info(module, reference, path)
+    return OwnNetwork(reference, fingerprint, info, module, function, imports)
+
+
+def _load(path: Path, reference: str, fingerprint: str, imports: TheirImports) -> ModuleType:
+    name = f"own_network_{path.stem}_{fingerprint}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickles look their module up by its name.
+    sys.modules[name] = module
+    try:
+        with imports.first():
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise UsageError(
+            f"{reference} cannot be loaded ({_said(error)}); {_way_out(error)}"
+        ) from error
+    return module
+
+
+def _way_out(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return "install it, or start from the folder that the import begins in"
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return "the file is loaded by itself: write the import from the repository's root"
+    if isinstance(error, SystemExit):
+        return 'it ends the process: put what it runs under `if __name__ == "__main__":`'
+    return "run the file by itself to see where"
+
+
+def _info(module: ModuleType, reference: str, path: Path) -> NetworkInfo:
+    shape = getattr(module, "INPUT_SHAPE", DEFAULT_INPUT_SHAPE)
+    rows = getattr(module, "SAMPLES_PER_ROW", 1)
+    try:
+        sizes = tuple(int(size) for size in shape)
+        return NetworkInfo(
+            name=reference,
+            title=path.stem,
+            input_shape=sizes,
+            unit=str(getattr(module, "UNIT", "image" if len(sizes) == 3 else "sample")),
+            samples_per_row=int(rows),
+        )
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{reference}: INPUT_SHAPE {shape!r} or SAMPLES_PER_ROW {rows!r} is not made of whole "
+            "numbers above 0; write them like INPUT_SHAPE = (3, 224, 224)"
+        ) from error
+
+
+def _said(error: BaseException) -> str:
+    """'ValueError: what it said', its first line only."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _kind(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"a tensor of {tuple(shape)}" if shape is not None else f"a {type(value).__name__}"
+
+
+def _values(batch: Any) -> Any:
+    return batch.values() if isinstance(batch, dict) else batch

@@ -1,0 +1,105 @@
+"""Plain torch stands in for torchvision's compiled operators without a difference in results."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.zoo import import_torchvision
+
+torch = pytest.importorskip("torch")
+from models.zoo import torchvision_operators as operators  # noqa: E402
+from models.zoo.boxes import non_maximum_suppression, pairwise_iou  # noqa: E402
+
+
+def _greedy(boxes, scores, threshold):
+    """The definition, one box after the other."""
+    overlaps = pairwise_iou(boxes, boxes)
+    kept = []
+    for index in sorted(range(len(scores)), key=lambda i: -scores[i]):
+        if all(not overlaps[index, other] > threshold for other in kept):
+            kept.append(index)
+    return kept
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 40), st.integers(0, 2**31), st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0]))
+def test_suppression_keeps_what_the_greedy_definition_keeps(count, seed, threshold):
+    generator = torch.Generator().manual_seed(seed)
+    low = torch.randint(0, 6, (count, 2), generator=generator).float()
+    size = torch.randint(0, 5, (count, 2), generator=generator).float()
+    scores = torch.randperm(count, generator=generator).float()
+    boxes = torch.cat([low, low + size], dim=1)
+    kept = non_maximum_suppression(boxes, scores, threshold)
+    assert kept.tolist() == _greedy(boxes, scores.tolist(), threshold)
+
+
+def test_overlap_is_the_shared_part_of_what_both_cover():
+    first = torch.tensor([[0.0, 0, 2, 2]])
+    second = torch.tensor([[1.0, 1, 3, 3], [0, 0, 2, 2], [5, 5, 6, 6]])
+    assert pairwise_iou(first, second).tolist() == [[pytest.approx(1 / 7), 1.0, 0.0]]
+
+
+def test_torchvision_s_batched_suppression_works_beside_this_torch():
+    operators.ensure_detection_operators()
+    from torchvision.ops import batched_nms
+
+    boxes = torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 2.1], [0, 0, 2, 2]])
+    kept = batched_nms(boxes, torch.tensor([0.5, 0.9, 0.7]), torch.tensor([1, 1, 2]), 0.5)
+    assert kept.tolist() == [1, 2]
+
+
+def test_it_is_told_whether_operators_are_substituted():
+    operators.ensure_detection_operators()
+    from torchvision import extension
+
+    expected = () if extension._has_ops() else operators.OPERATORS
+    assert operators.substituted_operators() == expected
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("ratio", [2, 3, -1])
+def test_pooling_agrees_with_torchvision_s_reference(ratio, aligned):
+    """torchvision writes the operator down in Python as well, as slow as it is clear.
+
+    Boxes reach up to a pixel beyond the features, where that code and the compiled one agree.
+    """
+    import_torchvision()
+    reference = importlib.import_module("torchvision.ops.roi_align")._roi_align.__wrapped__
+    torch.manual_seed(0)
+    features = torch.rand(2, 3, 12, 17, dtype=torch.float64, requires_grad=True)
+    extent = torch.tensor([17.0, 12.0], dtype=torch.float64)
+    corners = torch.rand(9, 2, 2, dtype=torch.float64) * (extent + 1.5) - 1
+    boxes = 2 * torch.cat([corners.amin(dim=1), corners.amax(dim=1)], dim=1)
+    boxes[-1, 2:] = boxes[-1, :2] = torch.tensor([7.0, 9.0])  # a box without area
+    image = torch.tensor([0, 1] * 4 + [0], dtype=torch.float64)[:, None]
+    rows = torch.cat([image, boxes], dim=1)
+    arguments = (0.5, 4, 5, ratio, aligned)
+    ours = operators.roi_align(features, rows, (4, 5), 0.5, ratio, aligned)
+    expected = reference(features, rows, *arguments)
+    assert torch.allclose(ours, expected)
+    # Of a box without area the reference's gradient is no number.
+    (expected_gradient,) = torch.autograd.grad(
+        reference(features, rows[:-1], *arguments).square().sum(), features
+    )
+    (gradient,) = torch.autograd.grad(ours[:-1].square().sum(), features)
+    assert torch.allclose(gradient, expected_gradient)
+
+
+def test_what_lies_far_outside_counts_as_nothing():
+    """As in torchvision's compiled operator: beyond a pixel there is nothing to draw on."""
+    far = torch.tensor([[0.0, 20, 20, 24, 24], [0, -9, 0, -5, 4]])
+    assert not operators.roi_align(torch.ones(1, 1, 8, 8), far, 2, 1.0, 2).any()
+
+
+def test_boxes_may_come_image_by_image():
+    features = torch.rand(2, 3, 8, 8)
+    each = [torch.tensor([[0.0, 0, 4, 4]]), torch.tensor([[1.0, 1, 6, 5], [2, 2, 7, 7]])]
+    rows = torch.tensor([[0.0, 0, 0, 4, 4], [1, 1, 1, 6, 5], [1, 2, 2, 7, 7]])
+    assert torch.equal(
+        operators.roi_align(features, each, 2, 1.0, 2),
+        operators.roi_align(features, rows, 2, 1.0, 2),
+    )

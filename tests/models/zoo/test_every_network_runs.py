@@ -1,0 +1,119 @@
+"""Every network of the list really trains and infers on this machine, by one code path."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.errors import UsageError
+from models.zoo import NETWORKS, Kind, open_network, synthetic_batch, synthetic_targets, to_device
+
+torch = pytest.importorskip("torch")
+
+# Smaller images where a network takes them, so that two cores are done within seconds.
+_PIXELS = {
+    "alexnet": 64,
+    "googlenet": 64,
+    "resnet50": 64,
+    "vgg16": 32,
+    "inception_v3": 139,
+    "nasnetalarge": 64,
+    "yolov3": 96,
+    "maskrcnn_resnet50_fpn": 192,
+    "deeplabv3_resnet50": 65,
+    "deeplabv3_resnet101": 65,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_training_step_and_an_inference_are_real(name):
+    """The loss is a number, reaches the weights, and the network answers in eval mode."""
+    if NETWORKS[name].needs == "zoo":
+        pytest.importorskip("timm")
+    torch.manual_seed(0)
+    opened = open_network(name)
+    network = opened.build().train()
+    inputs, targets = synthetic_batch(
+        name, NETWORKS[name].min_training_batch, pixels=_PIXELS.get(name)
+    )
+    loss = opened.training_loss(network, inputs, targets)
+    loss.backward()
+    assert loss.ndim == 0
+    assert loss.isfinite()
+    trained = [value for value in network.parameters() if value.requires_grad]
+    assert all(value.grad is not None and value.grad.isfinite().all() for value in trained)
+    with torch.no_grad():
+        outputs = opened.forward(network.eval(), inputs[:1])
+    assert all(value.isfinite().all() for value in _tensors(outputs))
+
+
+@pytest.mark.slow
+def test_mask_rcnn_keeps_its_mask_head_as_busy_as_it_can_be():
+    """An untrained network would find nothing, and be measured as faster than it is."""
+    opened = open_network("maskrcnn_resnet50_fpn")
+    network = opened.build()
+    outlined = []
+    network.roi_heads.mask_head.register_forward_hook(
+        lambda _module, inputs, _output: outlined.append(len(inputs[0]))
+    )
+    inputs, targets = synthetic_batch("maskrcnn_resnet50_fpn", 1, pixels=192)
+    with torch.no_grad():
+        opened.training_loss(network.train(), inputs, targets)
+        found = opened.forward(network.eval(), inputs)
+    assert outlined == [128, 100]
+    assert [one["masks"].shape for one in found] == [(100, 1, 192, 192)]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_batches_have_the_declared_shape_and_fit_together(name):
+    info = NETWORKS[name]
+    inputs, targets = open_network(name).synthetic_batch(3, "meta")
+    assert inputs.shape == (3, *info.input_shape)
+    assert inputs.dtype == (torch.float32 if info.takes_images else torch.int64)
+    assert all(len(value) == 3 and value.is_meta for value in _tensors(targets))
+
+
+@pytest.mark.parametrize("name", [n for n, i in NETWORKS.items() if i.kind is Kind.DETECTION])
+def test_synthetic_objects_lie_inside_their_image(name):
+    targets = synthetic_targets(name, torch.empty(4, 3, 64, 64))
+    if name == "yolov3":
+        classes, centre, size = targets[..., 0], targets[..., 1:3], targets[..., 3:]
+        corners = torch.cat([centre - size / 2, centre + size / 2], dim=-1) * 64
+    else:
+        classes, corners = targets["labels"], targets["boxes"]
+        assert targets["masks"].shape == (4, 7, 64, 64)
+        area = (corners[..., 2:] - corners[..., :2]).prod(-1)
+        near = (corners[..., 2:] - corners[..., :2]).sum(-1) + 1
+        assert ((targets["masks"].sum((-1, -2)) - area).abs() <= near).all()
+        assert classes.min() >= 1
+    assert classes.max() < NETWORKS[name].classes
+    assert corners.min() >= -1e-4
+    assert corners.max() <= 64 + 1e-4
+
+
+def test_too_small_a_batch_is_refused_before_torch_stumbles():
+    opened = open_network("deeplabv3_resnet50")
+    inputs, targets = synthetic_batch("deeplabv3_resnet50", 1, "meta")
+    with pytest.raises(UsageError, match="--batch-size 2 or more"):
+        opened.training_loss(torch.nn.Identity(), inputs, targets)
+
+
+def test_words_are_no_pixels():
+    with pytest.raises(UsageError, match="takes words"):
+        synthetic_batch("lstm_ptb_small", 1, pixels=64)
+    with pytest.raises(UsageError, match="takes words"):
+        _ = NETWORKS["bert_base"].input_pixels
+
+
+def test_batches_of_any_form_travel_to_a_device():
+    batch = {"a": torch.ones(2), "b": (torch.ones(1), [torch.ones(3)])}
+    moved = to_device(batch, "meta")
+    assert moved["a"].is_meta
+    assert moved["b"][1][0].is_meta
+
+
+def _tensors(tree):
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    branches = tree.values() if isinstance(tree, dict) else tree
+    return [leaf for branch in branches for leaf in _tensors(branch)]
