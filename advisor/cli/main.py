@@ -21,6 +21,7 @@ COMMANDS = {
     "fit": "fit the performance model on what was measured",
     "measurements": "list and export what was measured",
     "catalog": "instance types, prices and disks: list, show",
+    "networks": "the networks that can be asked for",
 }
 
 
