@@ -16,6 +16,7 @@ from sweeps.probe.under_load import state_under_load
 from sweeps.probe.words import Document, skipped
 
 MIB = 2**20
+_BUSY_PERCENT = 5
 _MODULE = Path("/proc/driver/nvidia/version")
 # What some versions of torch tell beyond the facts that all of them do.
 _OPTIONAL_PROPERTIES = {
@@ -42,6 +43,8 @@ def probe(session: Session) -> Document:
     if not has_cuda():
         return found | {"devices": known, "rates": session.attempt(_reason_without_cuda)}
     session.allow_more_time()
+    found["before"] = session.attempt(lambda: {"gpus": nvidia_smi.query(nvidia_smi.STATE_FIELDS)})
+    session.warnings += busy_gpus(found["before"].get("gpus", []))
     found["devices"] = merge_devices(known, torch_devices())
     found["under_load"] = session.attempt(lambda: state_under_load(session.effort))
     return found | copy_rates(session)
@@ -71,6 +74,17 @@ def merge_devices(told: list[nvidia_smi.Facts], seen: list[dict[str, Any]]) -> l
         else:
             same |= {name: value for name, value in device.items() if same.get(name) is None}
     return merged
+
+
+def busy_gpus(states: list[nvidia_smi.Facts]) -> list[str]:
+    """A warning for each GPU that somebody uses already."""
+    shares = [(number, state.get("utilization_percent")) for number, state in enumerate(states)]
+    return [
+        f"gpu: GPU {number} was {share:.0f} % busy before anything was measured; its figures may "
+        "be too low"
+        for number, share in shares
+        if isinstance(share, float) and share > _BUSY_PERCENT
+    ]
 
 
 def _torch_facts(number: int, properties: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ VGG's and GoogLeNet's classifiers (linear), and Zaremba's small and medium LSTM.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sweeps.probe.accelerator import Accelerator
@@ -23,7 +23,9 @@ class Layer:
     """A layer ready to run: `call(*inputs)` gives the output.
 
     `weights` are its parameters; `flops` are those of one forward pass (2 a multiply-add), None
-    for a layer that moves data and hardly computes.
+    for a layer that moves data and hardly computes. `needs` is what its backward pass reads
+    beside the output's gradient: `inputs` (and weights), its `output`, or the `indices` of the
+    maxima (8 bytes an output). Two inputs share one gradient.
     """
 
     call: Callable[..., Any]
@@ -31,6 +33,7 @@ class Layer:
     weights: Sequence[Any]
     flops: float | None
     shape: str
+    needs: str = "inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ def _pooling(channels: int, side: int) -> Build:
         module = load_torch().nn.MaxPool2d(3, stride=2, padding=1)
         image = setting.activation(setting.batch, channels, side, side)
         shape = f"{setting.batch}x{channels}x{side}x{side}, 3x3 stride 2"
-        return _layer(setting, module, (image,), None, shape)
+        layer = _layer(setting, module, (image,), None, shape)
+        return replace(layer, needs="indices")
 
     return build
 
@@ -101,7 +105,12 @@ def _elementwise(channels: int, side: int) -> Build:
         both = (setting.activation(*shape), setting.activation(*shape))
         text = f"relu(a + b), {setting.batch}x{channels}x{side}x{side}"
         return Layer(
-            call=lambda a, b: torch.relu(a + b), inputs=both, weights=(), flops=None, shape=text
+            call=lambda a, b: torch.relu(a + b),
+            inputs=both,
+            weights=(),
+            flops=None,
+            shape=text,
+            needs="output",
         )
 
     return build
@@ -116,10 +125,7 @@ def _lstm(units: int) -> Build:
         shape = f"{_LSTM_STEPS} steps x {setting.batch} x {units} units"
         layer = _layer(setting, module, (words,), flops, shape)
         # Only the output sequence; the last states are part of it.
-        return Layer(
-            call=lambda x: layer.call(x)[0], inputs=layer.inputs, weights=layer.weights,
-            flops=flops, shape=shape,
-        )  # fmt: skip
+        return replace(layer, call=lambda x: layer.call(x)[0])
 
     return build
 

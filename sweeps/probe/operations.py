@@ -95,7 +95,7 @@ def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> D
     traffic = [moved_bytes / one / 1e9 for one in times]
     found: Document = {
         "time": figure([one * 1e3 for one in times], "ms", "torch, the device synchronised"),
-        "traffic": figure(traffic, "GB/s", "every tensor counted once, over the time"),
+        "traffic": figure(traffic, "GB/s", "what must be moved, once, over the time"),
     }
     if flops:
         arithmetic = [flops / one / 1e12 for one in times]
@@ -109,8 +109,13 @@ def _bytes_forward(layer: Layer, output: Any) -> int:
 
 
 def _bytes_backward(layer: Layer, output: Any) -> int:
-    """The output's gradient, inputs and weights read; their gradients written."""
-    return _bytes(output) + 2 * _bytes(*layer.inputs, *layer.weights)
+    """The output's gradient and what else is needed read, the gradients written."""
+    needed = {
+        "inputs": _bytes(*layer.inputs, *layer.weights),
+        "output": _bytes(output),
+        "indices": output.numel() * 8,
+    }
+    return _bytes(output) + needed[layer.needs] + _bytes(layer.inputs[0], *layer.weights)
 
 
 def _bytes(*tensors: Any) -> int:

@@ -53,6 +53,13 @@ def test_a_slice_that_nvidia_smi_does_not_list_stands_for_itself():
     ]
 
 
+def test_a_gpu_that_somebody_uses_is_told():
+    states = [{"utilization_percent": 0.0}, {"utilization_percent": None},
+              {"utilization_percent": 97.0}]  # fmt: skip
+    (warning,) = gpu.busy_gpus(states)
+    assert "GPU 2 was 97 % busy" in warning
+
+
 def test_a_card_without_its_driver_is_named_in_the_reason(tmp_path, monkeypatch):
     card = {"slot": "0000:00:1e.0", "name": "TU104GL [Tesla T4]", "vendor_code": "10de"}
     monkeypatch.setattr(gpu, "accelerators", lambda: [card])
@@ -145,3 +152,20 @@ def test_counted_operations_are_those_that_torch_counts():
         with FlopCounterMode(display=False) as counter:
             layer.call(*layer.inputs)
         assert counter.get_total_flops() == layer.flops
+
+
+@pytest.mark.parametrize(
+    ("build", "forward", "backward"),
+    [
+        # 1x4x8x8 floats are 1024 bytes, and so is what the layer gives out.
+        (layers._elementwise(4, 8), 3 * 1024, 3 * 1024),
+        (layers._normalisation(4, 8), 2 * 1024 + 32, 3 * 1024 + 64),
+        # 4x4 outputs of 4 channels: 256 bytes, and 512 of indices.
+        (layers._pooling(4, 8), 1024 + 256, 256 + 512 + 1024),
+    ],
+)
+def test_traffic_counts_what_must_be_moved_and_no_more(build, forward, backward):
+    layer = build(layers.Setting(accelerator.CPU, 1, torch.float32))
+    output = layer.call(*layer.inputs)
+    assert operations._bytes_forward(layer, output) == forward
+    assert operations._bytes_backward(layer, output) == backward
