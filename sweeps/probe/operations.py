@@ -110,13 +110,13 @@ def _bytes_forward(layer: Layer, output: Any) -> int:
 
 def _bytes_backward(layer: Layer, output: Any) -> int:
     """The output's gradient and what else is needed read, the gradients written."""
-    needed = {
+    needed: dict[str, int] = {
         "inputs": _bytes(*layer.inputs, *layer.weights),
         "output": _bytes(output),
-        "indices": output.numel() * 8,
+        "indices": int(output.numel()) * 8,
     }
     return _bytes(output) + needed[layer.needs] + _bytes(layer.inputs[0], *layer.weights)
 
 
 def _bytes(*tensors: Any) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return sum(int(tensor.numel()) * int(tensor.element_size()) for tensor in tensors)
