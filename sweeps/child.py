@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-WORKER_COMMAND = (sys.executable, "-m", "sweeps.worker")
+# -P: a folder `sweeps` where the user stands must not take the place of ours.
+WORKER_COMMAND = (sys.executable, "-P", "-m", "sweeps.worker")
 _STDERR_CHARACTERS = 600
 _LOOK_EVERY_SECONDS = 0.5
 

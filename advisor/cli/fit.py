@@ -35,11 +35,12 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
     advisor fit
     advisor fit --from measurements.jsonl --out model.json -o json
     """
-    from advisor.operations.fitting import default_model_path, fit_user_model, measurements_from
+    from advisor.operations.fitting import fit_user_model, measurements_from
+    from advisor.operations.places import own_model_path
     from models.performance import save_model
 
     result = fit_user_model(measurements_from(source))
-    path = out or default_model_path()
+    path = out or own_model_path()
     save_model(result.model, path)
     if output == "json":
         click.echo(json.dumps(fit_document(result, path), indent=2))

@@ -21,7 +21,7 @@ class Positive(click.ParamType[float]):
         self.whole = whole
 
     def convert(
-        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """'500' -> 500.0; UsageError for 0, -5, nan, inf and 'abc'."""
         number = parse_positive(str(value), self.what)
@@ -41,17 +41,15 @@ class Name(click.ParamType[str]):
         self.kind = kind
         self.known = known
 
-    def convert(
-        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
-    ) -> str:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name in lower case."""
         text = str(value).lower()
         if text not in self.known:
             raise unknown_name(self.kind, str(value), self.known)
         return text
 
-    def get_metavar(self, _param: click.Parameter, _ctx: click.Context) -> str:
-        """Show the list in --help."""
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Show the list in --help; click passes both by name."""
         return f"[{'|'.join(self.known)}]"
 
 
@@ -61,7 +59,7 @@ class Confidence(click.ParamType[float]):
     name = "probability"
 
     def convert(
-        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """'0.9' -> 0.9; '90' is told to be 0.9."""
         number = parse_positive(str(value), "--confidence")
@@ -76,7 +74,7 @@ class GpuFilter(click.ParamType[tuple[tuple[str, ...], float | None]]):
     name = "names|SIZE.."
 
     def convert(
-        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[tuple[str, ...], float | None]:
         """Names, or a least memory; names are checked against the catalogue later."""
         if isinstance(value, tuple):

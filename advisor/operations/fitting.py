@@ -1,7 +1,8 @@
 """Joins what fitting needs: measurements, published rows, the zoo and the place of the model.
 
-`python -m advisor.operations.fitting` rebuilds the model that ships, in a checkout, from
-infra/performance_sources and advisor/data/performance/measurements.jsonl.
+`python -m advisor.operations.fitting [FILE]` rebuilds the model that ships, in a checkout, from
+infra/performance_sources and advisor/data/performance/measurements.jsonl. A FILE of `advisor
+measurements export` replaces the latter first.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement
 from advisor.errors import DataError
+from advisor.operations.reference_cpu import reference_cpu
 from models.performance import load_model, save_model
 from models.performance.networks import bundled_networks
 from models.zoo.networks import NETWORKS
-from sweeps.serialization import measurement_from_dict
+from sweeps.serialization import measurement_from_dict, measurement_to_dict
 
 if TYPE_CHECKING:
     from models.performance.fit import FitResult
@@ -26,9 +29,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BUNDLED_MEASUREMENTS = ROOT / "advisor" / "data" / "performance" / "measurements.jsonl"
 PUBLISHED_FOLDER = ROOT / "infra" / "performance_sources"
-# PassMark single-thread mark of AWS m7a (EPYC 9R14, Zen 4): the CPU of the bundled sweep names
-# itself only "AMD EPYC" of family 25, model 17, which is the same generation.
-_BUNDLED_SCORE = 2886.0
 _SOURCES = (
     "pytorch-gpu-benchmark by ryujaehun and elombardi2 (MIT)",
     "timm results by Hugging Face (Apache-2.0)",
@@ -39,13 +39,6 @@ _SOURCES = (
     "cnn-benchmarks by jcjohnson (MIT)",
     "MLPerf Inference results (Apache-2.0)",
 )
-
-
-def default_model_path() -> Path:
-    """Where `advisor fit` keeps the user's own model."""
-    from platformdirs import user_data_path
-
-    return user_data_path("instance-sizing-advisor") / "model.json"
 
 
 def measurements_from(path: Path | None) -> list[Measurement]:
@@ -73,7 +66,7 @@ def fit_user_model(measurements: Iterable[Measurement]) -> FitResult:
         bundled_networks(),
         networks=shipped.networks,
         sources=shipped.sources,
-        reference_score=shipped.pipeline.reference_score,
+        reference_of=reference_cpu,
         accelerator_errors=dict(shipped.accelerator_errors),
     )
 
@@ -89,7 +82,7 @@ def rebuild_bundled_model() -> FitResult:
         bundled_networks(),
         networks=offered_networks(),
         sources=_SOURCES,
-        reference_score=_BUNDLED_SCORE,
+        reference_of=reference_cpu,
         accelerator_errors=errors,
     )
 
@@ -116,10 +109,27 @@ def _measurement(path: Path, number: int, line: str) -> Measurement:
         raise DataError(f"{path}, line {number}: {error}") from error
 
 
-def main(_arguments: Sequence[str]) -> None:
-    """Rebuild the bundled model and say how well it does on what it was not fitted on."""
+def bundle_measurements(measurements: Iterable[Measurement]) -> int:
+    """Make these the bundled ones, without places and host names; returns how many."""
+    rows = [measurement_to_dict(_anonymous(measurement)) for measurement in measurements]
+    rows.sort(key=lambda row: str(row["trial_id"]))
+    BUNDLED_MEASUREMENTS.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return len(rows)
+
+
+def _anonymous(measurement: Measurement) -> Measurement:
+    environment = {k: v for k, v in measurement.environment.items() if k != "host"}
+    trial = replace(measurement.trial, dataset_path="")
+    return replace(measurement, trial=trial, environment=environment, attempts=())
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Rebuild the bundled model, from the measurements in a file where one is named."""
     from models.performance.persistence import BUNDLED_PATH
 
+    for file in arguments:
+        count = bundle_measurements(measurements_from(Path(file)))
+        sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
     result = rebuild_bundled_model()
     save_model(result.model, BUNDLED_PATH)
     sys.stderr.write(f"{BUNDLED_PATH}: {result.model.trained_on}; held-out median error "

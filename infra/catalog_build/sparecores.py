@@ -9,6 +9,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from advisor.catalog.cpus import plain_cpu_name
 from infra.catalog_build.tables import OutputTable, number, read_source, table
 from infra.catalog_build.types import family
 
@@ -44,16 +45,8 @@ def build_sparecores(types: Sequence[Row]) -> list[OutputTable]:
     return [table(SERVERS_FILE, SERVER_HEADER, rows), table(CPU_FILE, CPU_HEADER, yields)]
 
 
-def clean_model(name: str) -> str:
-    """'Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz' -> 'Intel Xeon Platinum 8259CL'."""
-    name = name.partition(" @")[0].replace("(R)", "")
-    name = name.replace("INTEL XEON PLATINUM", "Intel Xeon Platinum")
-    words = [w for w in name.split() if w not in ("CPU", "Processor", "0") and "-Core" not in w]
-    return " ".join(words)
-
-
 def _renamed(row: Row) -> dict[str, str]:
-    return dict(row) | {"cpu_model": clean_model(row["cpu_model"])}
+    return dict(row) | {"cpu_model": plain_cpu_name(row["cpu_model"])}
 
 
 def _cpu_cells(name: str, scores: Sequence[Row]) -> tuple[str, str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.domain import Measurement
@@ -12,6 +12,7 @@ from models.performance.gpu_rates import GpuRates
 from models.performance.model import PerformanceModel
 from models.performance.networks import Floats, NetworkTable
 from models.performance.persistence import content_id, to_document
+from models.performance.pipeline import ReferenceCpu
 from models.performance.usable import require_enough, sort_out
 
 
@@ -36,18 +37,18 @@ def fit(
     *,
     networks: Sequence[str],
     sources: Sequence[str],
-    reference_score: float,
+    reference_of: Callable[[Measurement], ReferenceCpu],
     accelerator_errors: dict[str, float],
 ) -> FitResult:
     """Fit the pipeline on the usable measurements and join it with `gpu_rates`.
 
-    `reference_score` is the single-thread mark of the CPU that was measured. Raises
-    `DataError` for measurements that nothing can be learnt from.
+    `reference_of` tells what the CPU of a measurement is. Raises `DataError` for
+    measurements that nothing can be learnt from.
     """
     sorted_out = sort_out(measurements)
     require_enough(sorted_out.usable)
     trials = trials_of(sorted_out.usable, table)
-    pipeline, residuals = fit_and_calibrate(trials, table, reference_score)
+    pipeline, residuals = fit_and_calibrate(trials, table, reference_of(sorted_out.usable[0]))
     model = PerformanceModel(
         id="",
         trained_on=_trained_on(sorted_out.usable, gpu_rates),

@@ -16,8 +16,14 @@ from advisor.domain import Measurement, Task
 from models.performance.features import PipelineColumns, PipelineRequest, pipeline_columns
 from models.performance.joining import GAMMA_RANGE
 from models.performance.networks import Floats, NetworkTable
-from models.performance.pipeline import ALL_TRIALS, Pipeline, log_core_rate, trial_group
-from models.performance.remainder import Remainder, remainder_features
+from models.performance.pipeline import (
+    ALL_TRIALS,
+    Pipeline,
+    ReferenceCpu,
+    log_core_rate,
+    trial_group,
+)
+from models.performance.remainder import REMAINDER_NAMES, Remainder, remainder_features
 from models.performance.stages import PIPELINE_PRIORS, STAGES
 from models.performance.usable import known_accelerator_rate, measured_cpu_rate
 
@@ -26,8 +32,12 @@ FOLDS = 5
 _TRIAL_SIGMA = 0.06
 _CPU_FLOPS_PRIOR = (float(np.log(50e9)), 0.8)
 _CPU_NETWORK_SIGMA = 0.5
-# The regression on the rest must lower the held-out error by this share to be kept.
-_WORTH_KEEPING = 0.97
+# The regression on the rest must lower the held-out error this far to be kept: on a few dozen
+# trials a smaller gain is chance, and what is kept bends the physical form.
+_WORTH_KEEPING = 0.85
+_ALPHAS = tuple(10.0**power for power in range(-1, 5))
+# Columns of the remainder that are no resource, whose sign is therefore free.
+_NO_RESOURCE = [REMAINDER_NAMES.index(name) for name in ("log_batch", "on_cpu")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +82,17 @@ def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Tr
 def _request(measurement: Measurement) -> PipelineRequest:
     trial = measurement.trial
     on_cpu = trial.accelerator == "cpu" and trial.workload.task is not Task.PREPROCESSING
-    return PipelineRequest(trial.workload, trial.resources, on_cpu, trial.cache)
+    # The disk was throttled to the type's rate and IOPS; its latency was this machine's own.
+    disk = replace(trial.resources.disk, type="throttled")
+    resources = replace(trial.resources, disk=disk)
+    return PipelineRequest(trial.workload, resources, on_cpu, trial.cache)
 
 
 def fit_pipeline(
-    trials: Trials, networks: NetworkTable, reference_score: float, *, remainder: bool
+    trials: Trials, networks: NetworkTable, reference: ReferenceCpu, *, remainder: bool
 ) -> Pipeline:
     """The physical parameters and, when asked, the regression on the rest; no residuals."""
-    physical = _fit_physical(trials, networks, reference_score)
+    physical = _fit_physical(trials, networks, reference)
     if not remainder:
         return physical
     return replace(physical, remainder=_fit_remainder(trials, physical, networks))
@@ -87,13 +100,13 @@ def fit_pipeline(
 
 def log_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
     """log(observed / predicted) of each trial."""
-    _, joined, _ = pipeline.joined(trials.columns, _accelerator(trials, pipeline, networks))
+    joined, _ = _joined(trials, pipeline, networks)
     residuals: Floats = trials.log_rate - np.log(joined)
     return residuals
 
 
 def held_out_residuals(
-    trials: Trials, networks: NetworkTable, reference_score: float, *, remainder: bool
+    trials: Trials, networks: NetworkTable, reference: ReferenceCpu, *, remainder: bool
 ) -> Floats:
     """Each trial's residual under the fit on the other folds' trials, shape (n,).
 
@@ -105,21 +118,21 @@ def held_out_residuals(
     residuals = np.empty(count)
     for number in range(min(FOLDS, count)):
         held = fold == number
-        fitted = fit_pipeline(trials.take(~held), networks, reference_score, remainder=remainder)
+        fitted = fit_pipeline(trials.take(~held), networks, reference, remainder=remainder)
         residuals[held] = log_residuals(trials.take(held), fitted, networks)
     return residuals
 
 
 def fit_and_calibrate(
-    trials: Trials, networks: NetworkTable, reference_score: float
+    trials: Trials, networks: NetworkTable, reference: ReferenceCpu
 ) -> tuple[Pipeline, Floats]:
     """The better of the forms with and without the regression, and its held-out residuals."""
-    plain = held_out_residuals(trials, networks, reference_score, remainder=False)
-    learned = held_out_residuals(trials, networks, reference_score, remainder=True)
+    plain = held_out_residuals(trials, networks, reference, remainder=False)
+    learned = held_out_residuals(trials, networks, reference, remainder=True)
     keep = bool(np.median(np.abs(learned)) < _WORTH_KEEPING * np.median(np.abs(plain)))
     residuals = learned if keep else plain
-    pipeline = fit_pipeline(trials, networks, reference_score, remainder=keep)
-    calibrated = _by_stage(residuals, _weights(trials, pipeline, networks))
+    pipeline = fit_pipeline(trials, networks, reference, remainder=keep)
+    calibrated = _by_stage(residuals, _joined(trials, pipeline, networks)[1])
     return replace(pipeline, residuals=calibrated), residuals
 
 
@@ -131,11 +144,13 @@ def _by_stage(residuals: Floats, weights: Floats) -> dict[str, tuple[float, ...]
     return {name: tuple(np.sort(values).tolist()) for name, values in groups.items()}
 
 
-def _weights(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
-    return pipeline.joined(trials.columns, _accelerator(trials, pipeline, networks))[2]
+def _joined(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> tuple[Floats, Floats]:
+    """Predicted rates (n,) and stage weights (n, 4)."""
+    accelerator = _accelerator(trials, pipeline, networks)
+    return pipeline.join(trials.columns, pipeline.stage_rates(trials.columns, accelerator))
 
 
-def _fit_physical(trials: Trials, networks: NetworkTable, reference_score: float) -> Pipeline:
+def _fit_physical(trials: Trials, networks: NetworkTable, reference: ReferenceCpu) -> Pipeline:
     from scipy.optimize import least_squares
 
     priors = {**PIPELINE_PRIORS, "cpu/flops_per_second": _CPU_FLOPS_PRIOR}
@@ -148,7 +163,7 @@ def _fit_physical(trials: Trials, networks: NetworkTable, reference_score: float
         values = (means + sigmas * units).tolist()
         return Pipeline(
             parameters=dict(zip(priors, values, strict=True)),
-            reference_score=reference_score,
+            reference=reference,
             largest_vcpus=float(trials.columns.vcpus.max()),
             residuals={},
             cpu_networks=frozenset(f"{network}/{task}" for network, task in on_cpu),
@@ -195,18 +210,25 @@ def _accelerator(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> 
 
 
 def _fit_remainder(trials: Trials, physical: Pipeline, networks: NetworkTable) -> Remainder:
-    from sklearn.linear_model import RidgeCV
+    """A ridge regression in which more of a resource never lowers the rate."""
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import GridSearchCV
 
     features = remainder_features(trials.columns)
     means, scales = features.mean(axis=0), features.std(axis=0)
     varied = scales > 1e-9
     scaled = np.where(varied, (features - means) / np.where(varied, scales, 1.0), 0.0)
-    ridge = RidgeCV(alphas=np.logspace(-1, 4, 16))
-    ridge.fit(scaled, log_residuals(trials, physical, networks))
-    coefficients = np.where(varied, ridge.coef_ / np.where(varied, scales, 1.0), 0.0)
+    # All coefficients are held positive; what is no resource comes with its negative beside it.
+    signed = np.column_stack([scaled, -scaled[:, _NO_RESOURCE]])
+    ridge = GridSearchCV(Ridge(positive=True), {"alpha": _ALPHAS}, cv=FOLDS)
+    ridge.fit(signed, log_residuals(trials, physical, networks))
+    found = ridge.best_estimator_.coef_
+    coefficients = found[: len(means)].copy()
+    coefficients[_NO_RESOURCE] -= found[len(means) :]
+    coefficients = np.where(varied, coefficients / np.where(varied, scales, 1.0), 0.0)
     return Remainder(
         lows=tuple(features.min(axis=0).tolist()),
         highs=tuple(features.max(axis=0).tolist()),
         coefficients=tuple(coefficients.tolist()),
-        intercept=float(ridge.intercept_ - coefficients @ means),
+        intercept=float(ridge.best_estimator_.intercept_ - coefficients @ means),
     )

@@ -10,27 +10,15 @@ import numpy as np
 from advisor.domain import Gpu, Prediction, Resources, Task, Workload
 from advisor.errors import UsageError, unknown_name
 from models.performance import memory
+from models.performance.doubts import interval
 from models.performance.features import PipelineColumns, PipelineRequest, pipeline_columns
 from models.performance.gpu_rates import GpuRate, GpuRates
-from models.performance.intervals import HalfWidths, gaussian_multiplier, half_widths
 from models.performance.networks import Floats, NetworkTable
-from models.performance.pipeline import ALL_TRIALS, Pipeline, log_core_rate, trial_group
+from models.performance.pipeline import Pipeline, log_core_rate
 from models.performance.stages import STAGES
-from models.performance.wording import (
-    SAME_SCORE,
-    is_unmeasured_on_cpu,
-    notes_of,
-    provenance_of,
-)
+from models.performance.wording import notes_of, provenance_of
 
 Request = tuple[Workload, Resources]
-
-# Log standard deviations of what no held-out residual describes, see docs/model.md.
-_CPU_TRANSLATION_SIGMA = 0.10  # another CPU by PassMark's single-thread ratio
-_CPU_UNKNOWN_SIGMA = 0.30
-_PER_DOUBLING_OF_VCPUS_SIGMA = 0.04
-_COPY_ASSUMED_SIGMA = 0.30
-_CPU_NETWORK_UNMEASURED_SIGMA = 0.40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +51,23 @@ class PerformanceModel:
         columns = pipeline_columns(rows, self.table)
         gpu_rates = self._gpu_rates(rows, confidence)
         accelerator = self._accelerator(rows, columns, gpu_rates)
-        rates, joined, weights = self.pipeline.joined(columns, accelerator)
-        doubts = self._doubts(rows, columns, weights, gpu_rates, confidence)
+        rates = self.pipeline.stage_rates(columns, accelerator)
+        joined, weights = self.pipeline.join(columns, rates)
+        doubts = interval(rows, columns, rates, gpu_rates, self.pipeline, confidence)
+        lower, upper = joined * np.exp(-doubts.lower), joined * np.exp(doubts.upper)
+        bounds = zip(lower.tolist(), joined.tolist(), upper.tolist(), strict=True)
         stage_values, weight_values = rates.tolist(), weights.tolist()
         return [
             self._prediction(
-                row, median, confidence, stage_values[i], weight_values[i], gpu_rates[i], doubts[i]
+                rows[i],
+                bound,
+                confidence,
+                stage_values[i],
+                weight_values[i],
+                gpu_rates[i],
+                doubts.calibrated[i],
             )
-            for i, (row, median) in enumerate(zip(rows, joined.tolist(), strict=True))
+            for i, bound in enumerate(bounds)
         ]
 
     def gpu_memory_mib(self, workload: Workload) -> float:
@@ -131,75 +128,22 @@ class PerformanceModel:
         ]
         return np.where(on_cpu, self.pipeline.cpu_rates(columns, np.array(logs)), rates)
 
-    def _doubts(
-        self,
-        rows: Sequence[PipelineRequest],
-        columns: PipelineColumns,
-        weights: Floats,
-        gpu_rates: Sequence[GpuRate | None],
-        confidence: float,
-    ) -> list[tuple[float, float, bool]]:
-        """Half widths in log rate down and up, and whether residuals back them.
-
-        Independent doubts of the stages, each by how much the rate depends on the stage, and
-        the held-out residuals of whole trials, added in squares.
-        """
-        trials = self._trial_widths(weights, confidence)
-        trial_lower, trial_upper, trial_backed = zip(*trials, strict=True)
-        z = gaussian_multiplier(confidence)
-        shared = (z * self._unbacked_sigmas(rows, columns, weights)) ** 2
-        accelerator = weights[:, 0]
-        down = np.array([rate.widths.lower if rate else 0.0 for rate in gpu_rates]) * accelerator
-        up = np.array([rate.widths.upper if rate else 0.0 for rate in gpu_rates]) * accelerator
-        lower = np.sqrt(shared + down**2 + np.square(trial_lower))
-        upper = np.sqrt(shared + up**2 + np.square(trial_upper))
-        backed = [
-            trial and (rate is None or rate.widths.calibrated)
-            for trial, rate in zip(trial_backed, gpu_rates, strict=True)
-        ]
-        return list(zip(lower.tolist(), upper.tolist(), backed, strict=True))
-
-    def _trial_widths(self, weights: Floats, confidence: float) -> list[HalfWidths]:
-        """Of held-out trials that the same stage bound, else of all trials."""
-        residuals = self.pipeline.residuals
-        by_stage = [
-            half_widths(residuals, (trial_group(stage), ALL_TRIALS), confidence) for stage in STAGES
-        ]
-        return [by_stage[column] for column in weights.argmax(axis=1).tolist()]
-
-    def _unbacked_sigmas(
-        self, rows: Sequence[PipelineRequest], columns: PipelineColumns, weights: Floats
-    ) -> Floats:
-        """Log standard deviation of what was assumed rather than calibrated, shape (n,)."""
-        score, reference = columns.score, self.pipeline.reference_score
-        cpu = np.where(np.isnan(score), _CPU_UNKNOWN_SIGMA, _CPU_TRANSLATION_SIGMA)
-        cpu = np.where(np.abs(score / reference - 1) < SAME_SCORE, 0.0, cpu)
-        doublings = np.maximum(0.0, np.log2(columns.vcpus / self.pipeline.largest_vcpus))
-        on_cores = weights[:, 1] + weights[:, 0] * columns.on_cpu
-        host = on_cores * np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings)
-        copy = weights[:, 3] * _COPY_ASSUMED_SIGMA
-        copy *= [row.resources.host_to_gpu_gb_per_second is None for row in rows]
-        unmeasured = np.array([is_unmeasured_on_cpu(row, self.pipeline) for row in rows])
-        network = weights[:, 0] * _CPU_NETWORK_UNMEASURED_SIGMA * unmeasured
-        sigmas: Floats = np.sqrt(host**2 + copy**2 + network**2)
-        return sigmas
-
     def _prediction(
         self,
         row: PipelineRequest,
-        median: float,
+        bounds: tuple[float, float, float],
         confidence: float,
         rates: list[float],
         weights: list[float],
         gpu_rate: GpuRate | None,
-        doubt: tuple[float, float, bool],
+        calibrated: bool,
     ) -> Prediction:
-        down, up, calibrated = doubt
+        lower, median, upper = bounds
         stages = {s: rate for s, rate in zip(STAGES, rates, strict=True) if rate < float("inf")}
         return Prediction(
-            lower=median * float(np.exp(-down)),
+            lower=lower,
             median=median,
-            upper=median * float(np.exp(up)),
+            upper=upper,
             confidence=confidence,
             stage_rates=stages,
             bottleneck=STAGES[weights.index(max(weights))],

@@ -22,7 +22,7 @@ from advisor.errors import DataError
 from models.performance.gpu_rates import Anchor, GpuRates
 from models.performance.model import PerformanceModel
 from models.performance.networks import NetworkTable, bundled_networks
-from models.performance.pipeline import Pipeline
+from models.performance.pipeline import Pipeline, ReferenceCpu
 from models.performance.remainder import Remainder
 
 SCHEMA = "advisor.performance/1"
@@ -145,7 +145,7 @@ def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
     remainder = raw["remainder"]
     return Pipeline(
         parameters=raw["parameters"],
-        reference_score=float(raw["reference_score"]),
+        reference=ReferenceCpu(**raw["reference"]),
         largest_vcpus=float(raw["largest_vcpus"]),
         residuals=raw["residuals"],
         cpu_networks=frozenset(raw["cpu_networks"]),

@@ -11,7 +11,7 @@ from advisor.domain import Stage, Task
 from models.performance.features import PipelineColumns
 from models.performance.networks import Floats, NetworkFacts
 from models.performance.remainder import Remainder
-from models.performance.stages import cpu_network_rate, joined_rates
+from models.performance.stages import cpu_network_rate, join_stages, stage_rates
 
 ALL_TRIALS = "trials"
 
@@ -22,16 +22,26 @@ def trial_group(stage: Stage) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceCpu:
+    """The CPU that was measured: its PassMark single-thread mark, and how far to trust it.
+
+    `sigma` is the log standard deviation of carrying its rates to a CPU of another mark.
+    """
+
+    score: float
+    sigma: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
     """Parameters of host, storage and join, fitted on sweeps.
 
-    `reference_score` is the PassMark single-thread mark of the CPU that was measured,
-    `largest_vcpus` the most a trial had, `cpu_networks` ("resnet50/training") ran on the CPU;
+    `largest_vcpus` is the most a trial had, `cpu_networks` ("resnet50/training") ran on the CPU,
     `residuals` are sorted held-out residuals of trials by binding stage and of all.
     """
 
     parameters: Mapping[str, float]
-    reference_score: float
+    reference: ReferenceCpu
     largest_vcpus: float
     residuals: Mapping[str, Sequence[float]]
     cpu_networks: frozenset[str]
@@ -39,18 +49,18 @@ class Pipeline:
 
     def cpu_rates(self, columns: PipelineColumns, log_core_rates: Floats) -> Floats:
         """Rates (n,) of networks on the CPU alone."""
-        return cpu_network_rate(columns, log_core_rates, self.parameters, self.reference_score)
+        return cpu_network_rate(columns, log_core_rates, self.parameters, self.reference.score)
 
-    def joined(
-        self, columns: PipelineColumns, accelerator: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Stage rates, joined rates and weights, see `joined_rates`, with the remainder."""
-        rates, joined, weights = joined_rates(
-            columns, accelerator, self.parameters, self.reference_score
-        )
+    def stage_rates(self, columns: PipelineColumns, accelerator: Floats) -> Floats:
+        """Rates of the stages (n, 4); `accelerator` (n,) is infinite for preprocessing."""
+        return stage_rates(columns, accelerator, self.parameters, self.reference.score)
+
+    def join(self, columns: PipelineColumns, rates: Floats) -> tuple[Floats, Floats]:
+        """Joined rates (n,), the remainder included, and the stages' weights (n, 4)."""
+        joined, weights = join_stages(columns, rates, self.parameters)
         if self.remainder:
             joined = joined * np.exp(self.remainder.log_correction(columns))
-        return rates, joined, weights
+        return joined, weights
 
 
 def log_core_rate(facts: NetworkFacts, task: Task, parameters: Mapping[str, float]) -> float:

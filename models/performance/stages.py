@@ -16,8 +16,8 @@ from models.performance.joining import smooth_minimum
 from models.performance.networks import Floats
 
 # name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
-# one core of the reference machine; decoding figures are Pillow with libjpeg-turbo, see
-# docs/model.md for the measurement.
+# one core of the reference machine; decoding figures are Pillow with libjpeg-turbo. Block reads
+# of a JPEG file that is not cached were counted. See docs/model.md for both measurements.
 PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "host/seconds_per_sample": (np.log(1.0e-4), 0.8),
     "host/seconds_per_byte": (np.log(6.8e-9), 0.3),
@@ -28,7 +28,7 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "cpu/contention": (np.log(0.03), 0.7),
     "cpu/sharing": (0.0, 0.15),
     "storage/disk_efficiency": (0.0, 0.05),
-    "storage/operations_per_file": (np.log(3.5), 0.3),
+    "storage/operations_per_file": (np.log(4.6), 0.1),
     "storage/cached_bytes_per_second": (np.log(2e9), 0.5),
     "join/gamma": (np.log(6.0), 0.6),
 }
@@ -77,20 +77,24 @@ def sharing_rate(network: Floats, host: Floats, parameters: Parameters) -> Float
     return joined
 
 
-def joined_rates(
+def stage_rates(
     columns: PipelineColumns,
     accelerator: Floats,
     parameters: Parameters,
     reference_score: float,
-) -> tuple[Floats, Floats, Floats]:
-    """Stage rates (n, 4) in the order of `STAGES`, joined rates (n,) and weights (n, 4).
-
-    `accelerator` (n,) is infinite for preprocessing. A weight is d log R / d log R_stage.
-    """
+) -> Floats:
+    """Rates (n, 4) in the order of `STAGES`; `accelerator` (n,) is infinite for preprocessing."""
     host = host_rate(columns, parameters, reference_score)
-    rates = np.column_stack(
+    return np.column_stack(
         [accelerator, host, storage_rate(columns, parameters), transfer_rate(columns)]
     )
+
+
+def join_stages(
+    columns: PipelineColumns, rates: Floats, parameters: Parameters
+) -> tuple[Floats, Floats]:
+    """Joined rates (n,) of stage `rates` (n, 4), and weights (n, 4), d log R / d log R_stage."""
+    accelerator, host = rates[:, 0], rates[:, 1]
     shared = (columns.on_cpu > 0) & np.isfinite(accelerator)
     cores = np.where(shared, sharing_rate(accelerator, host, parameters), host)
     parallel = np.column_stack([np.where(shared, np.inf, accelerator), cores, rates[:, 2:]])
@@ -98,7 +102,7 @@ def joined_rates(
     network_part = np.where(shared, cores / accelerator, 0.0)
     weights[:, 0] += weights[:, 1] * network_part
     weights[:, 1] *= 1 - network_part
-    return rates, joined, weights
+    return joined, weights
 
 
 def storage_rate(columns: PipelineColumns, parameters: Parameters) -> Floats:

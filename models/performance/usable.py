@@ -23,7 +23,8 @@ class Sorted:
 
 
 def sort_out(measurements: Iterable[Measurement]) -> Sorted:
-    """Keep what ended well, was held to its limits and has a finite rate."""
+    """Keep what ended well, was held to its limits, has a finite rate, and ran on the CPU that
+    most of them ran on: one fit describes one machine."""
     usable, reasons = [], Counter[str]()
     for measurement in measurements:
         reason = why_not(measurement)
@@ -31,7 +32,16 @@ def sort_out(measurements: Iterable[Measurement]) -> Sorted:
             reasons[reason] += 1
         else:
             usable.append(measurement)
-    return Sorted(tuple(usable), tuple(sorted(reasons.items())))
+    cpus = Counter(cpu_of(measurement) for measurement in usable)
+    most = cpus.most_common(1)[0][0] if cpus else ""
+    reasons.update({f"ran on another CPU ({c})": n for c, n in cpus.items() if c != most})
+    kept = tuple(measurement for measurement in usable if cpu_of(measurement) == most)
+    return Sorted(kept, tuple(sorted(reasons.items())))
+
+
+def cpu_of(measurement: Measurement) -> str:
+    """The CPU a trial ran on, as its machine named it."""
+    return str(measurement.environment.get("cpu_model", "unknown"))
 
 
 def why_not(measurement: Measurement) -> str:

@@ -52,7 +52,7 @@ def is_unmeasured_on_cpu(row: PipelineRequest, pipeline: Pipeline) -> bool:
 
 def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:
     score = resources.cpu.single_thread_score if resources.cpu else None
-    same = score and abs(score / pipeline.reference_score - 1) < SAME_SCORE
+    same = score and abs(score / pipeline.reference.score - 1) < SAME_SCORE
     inside = resources.vcpus <= pipeline.largest_vcpus
     return Provenance.MEASURED if same and inside else Provenance.MODELLED
 

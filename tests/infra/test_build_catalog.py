@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from advisor.catalog.files import DATA_FOLDER, MANIFEST
 from infra.build_catalog import main
 from infra.catalog_build import bundle as bundles
-from infra.catalog_build.sparecores import clean_model
+from advisor.catalog.cpus import plain_cpu_name
 from infra.catalog_build.tables import number, table
 
 
@@ -78,7 +78,7 @@ def test_cells_that_would_need_quotes_are_refused(cell):
 )
 def test_one_processor_has_one_name(raw, clean):
     """Servers write the same model differently."""
-    assert clean_model(raw) == clean
+    assert plain_cpu_name(raw) == clean
 
 
 def test_numbers_are_short_and_exact():

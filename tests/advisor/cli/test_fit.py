@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from advisor.cli.fit import fit
 from advisor.errors import DataError
-from advisor.operations.fitting import default_model_path
+from advisor.operations.places import own_model_path
 from models.performance import load_model
 from sweeps.serialization import measurement_to_dict
 from sweeps.store import open_store
@@ -54,7 +54,7 @@ def test_the_store_is_the_default_source_and_the_data_folder_the_default_place(
         store.append(row)
     store.close()
     assert run().exit_code == 0
-    assert load_model(default_model_path()).error_percent < 10
+    assert load_model(own_model_path()).error_percent < 10
 
 
 def test_a_refit_keeps_the_published_gpu_rates_and_so_the_pace_of_emulated_gpus(exported, tmp_path):

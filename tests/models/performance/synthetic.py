@@ -22,7 +22,7 @@ from advisor.domain import (
 from models.performance.features import PipelineRequest, pipeline_columns
 from models.performance.networks import bundled_networks
 from models.performance.pipeline import log_core_rate
-from models.performance.stages import PIPELINE_PRIORS, cpu_network_rate, joined_rates
+from models.performance.stages import PIPELINE_PRIORS, cpu_network_rate, join_stages, stage_rates
 
 DATASET = replace(IMAGENET, name="photographs", samples=10_000)
 REFERENCE_SCORE = 2886.0
@@ -78,7 +78,8 @@ def measure(trials_, parameters, noise=0.03, seed=0):
     on_cpu = cpu_network_rate(columns, np.array(logs), parameters, REFERENCE_SCORE)
     emulated = np.array([t.workload.batch_size / (t.emulated_step_seconds or 1) for t in trials_])
     accelerator = np.where(columns.on_cpu > 0, on_cpu, emulated)
-    _, rates, _ = joined_rates(columns, accelerator, parameters, REFERENCE_SCORE)
+    stages = stage_rates(columns, accelerator, parameters, REFERENCE_SCORE)
+    rates, _ = join_stages(columns, stages, parameters)
     noisy = rates * np.exp(noise * np.random.default_rng(seed).standard_normal(len(rates)))
     return [
         measurement(trial, rate, alone if cpu else None)

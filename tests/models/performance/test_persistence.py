@@ -50,7 +50,7 @@ def test_any_cut_file_is_told_as_no_model(cut):
 
 def test_a_changed_number_is_noticed(saved):
     document = json.loads(saved.read_text())
-    document["pipeline"]["reference_score"] += 1
+    document["pipeline"]["largest_vcpus"] += 1
     saved.write_text(json.dumps(document))
     with pytest.raises(DataError, match=r"damaged.*advisor fit"):
         load_model(saved)
