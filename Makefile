@@ -20,7 +20,7 @@ help: ## what can be made
 .venv/full: pyproject.toml constraints.txt | .venv/core
 	@echo "Adding torch, ray and the test tools to .venv (about 1 GB, a few minutes) ..."
 	@$(PIP) torch==2.13.0
-	@$(PIP) --editable '.[sweep,dev]'
+	@$(PIP) --editable '.[sweep,zoo,dev]'
 	@touch $@
 
 setup: .venv/full ## everything, in .venv
@@ -42,4 +42,4 @@ lint: .venv/full ## ruff, mypy, import contracts
 	@$(BIN)/lint-imports
 
 bench: .venv/full ## accuracy and speed, as JSON
-	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json; done
+	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json || exit 1; done
