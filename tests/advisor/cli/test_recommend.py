@@ -1,0 +1,203 @@
+"""The main question from the command line, on the bundled catalogue and performance model."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import check, load_catalog, resources_of
+from advisor.cli.main import run
+from advisor.domain import Precision, Request, Task, Workload
+from advisor.recommend import answers, recommend
+from advisor.recommend.candidates import Runnable, predicted, runnable
+from advisor.recommend.decision import query_of
+from models.performance import load_model
+
+SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
+QUESTION = ("recommend", "--task", "inference", "--model", "googlenet")
+CATALOG, MODEL = load_catalog(), load_model()
+
+
+@pytest.fixture
+def ask(capsys):
+    """Run a command; returns (exit code, stdout, stderr)."""
+
+    def command(*arguments):
+        code = run(list(arguments))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return command
+
+
+def strict_json(text):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_the_answer_meets_its_target_and_can_be_bought_and_run(ask):
+    code, out, err = ask(*QUESTION, "--target-throughput", "500", "-o", "json")
+    document = strict_json(out)
+    chosen = document["recommendation"]
+    assert (code, err) == (0, "")
+    jsonschema.validate(document, SCHEMA)
+    assert chosen["predicted"]["throughput"]["lower"] >= 500
+    instance = CATALOG.instance(chosen["instance_type"])
+    assert CATALOG.is_offered(instance.name, "us-east-1")
+    assert not hasattr(check(instance, CATALOG.gpu_of(instance), needs_gpu=True), "reason")
+    listed = CATALOG.price(instance.name, "us-east-1")
+    assert chosen["price"]["usd_per_hour"] == listed.usd_per_hour
+
+
+requests = st.builds(
+    Request,
+    network=st.sampled_from(MODEL.networks),
+    task=st.sampled_from(Task),
+    precision=st.sampled_from(Precision),
+    target_throughput=st.floats(min_value=1, max_value=30_000),
+    confidence=st.sampled_from([0.5, 0.8, 0.9]),
+    region=st.sampled_from(CATALOG.regions()),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(requests)
+def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
+    answer = recommend(request, CATALOG, MODEL, today=CATALOG.as_of)
+    judged = runnable(request, CATALOG, MODEL, CATALOG.offers(query_of(request)))
+    options = [one for one in judged if isinstance(one, Runnable)]
+    good = [
+        one.spec.total_usd_per_hour
+        for one in predicted(CATALOG, MODEL, options, request.confidence)
+        if answers(request, one)
+    ]
+    if answer.chosen is None:
+        assert not good
+    else:
+        assert answer.chosen.prediction.lower >= request.target_throughput
+        assert answer.chosen.spec.total_usd_per_hour == min(good)
+
+
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(requests)
+def test_asking_to_be_less_sure_is_never_dearer(request):
+    sure = recommend(request, CATALOG, MODEL, today=CATALOG.as_of).chosen
+    less = recommend(replace(request, confidence=0.5), CATALOG, MODEL, today=CATALOG.as_of).chosen
+    if sure is not None:
+        assert less.spec.total_usd_per_hour <= sure.spec.total_usd_per_hour
+
+
+@pytest.mark.parametrize("family", ["g4dn", "g5", "g6"])
+@pytest.mark.parametrize("task", Task)
+@pytest.mark.parametrize("network", MODEL.networks)
+def test_a_bigger_sibling_is_never_less_sure(network, task, family):
+    """A doubt about one stage must not hide behind another stage that is nearly as slow."""
+    lowers = []
+    for size in ("xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge"):
+        instance = CATALOG.instance(f"{family}.{size}")
+        disk = CATALOG.disks.attach(
+            instance, "gp3", 500, "us-east-1", iops=8000, mib_per_second=1000
+        )
+        workload = Workload(network=network, task=task, batch_size=32)
+        (one,) = MODEL.predict([(workload, resources_of(CATALOG, instance, disk))])
+        lowers.append(one.lower)
+    assert lowers == sorted(lowers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--model", "googlenett"], 2, "did you mean googlenet?"),
+        (["--task", "infer"], 2, "unknown task 'infer'"),
+        (["--region", "us-east-9"], 2, "unknown region"),
+        (["--gpu", "T44"], 2, "unknown GPU"),
+        (["--gpu", "24parsecs.."], 2, "not a size"),
+        (["--disk", "gp33:1GiB"], 2, "did you mean gp3"),
+        (["--disk", "gp3:1parsec"], 2, "not a size"),
+        (["--target-throughput", "0"], 2, "above 0"),
+        (["--target-throughput", "-5"], 2, "above 0"),
+        (["--target-throughput", "nan"], 2, "above 0"),
+        (["--target-throughput", "abc"], 2, "above 0"),
+        (["--confidence", "90"], 2, "as 0.9"),
+        (["--batch-size", "1.5"], 2, "whole number"),
+        (["--dataset", "imagenot"], 2, "did you mean imagenet?"),
+        (["--dataset", "./nowhere/at/all"], 2, "no folder"),
+        (["--performance-model", "nowhere.json"], 2, "advisor fit --out"),
+        (["--target-throughput", "9e9"], 3, "relax --target-throughput"),
+        (["--region", "eu-west-1"], 3, "regions with prices"),
+        (["--target-throughput", "10", "--confidence", "0.9999"], 4, "--allow-extrapolation"),
+    ],
+)
+def test_each_refusal_is_one_line_with_the_way_out(ask, arguments, code, said):
+    got, _, err = ask(*QUESTION, *arguments)
+    assert (got, len(err.strip().splitlines())) == (code, 1)
+    assert said in err
+
+
+def test_a_target_out_of_reach_still_gives_a_document_with_the_nearest(ask):
+    code, out, _ = ask(*QUESTION, "--target-throughput", "9e9", "-o", "json")
+    document = strict_json(out)
+    assert (code, document["recommendation"]) == (3, None)
+    assert document["nearest"]["instance_type"]
+    jsonschema.validate(document, SCHEMA)
+
+
+def test_a_guess_is_marked_as_high_risk_and_is_valid_json(ask):
+    code, out, _ = ask(*QUESTION, "--confidence", "0.9999", "--allow-extrapolation", "-o", "json")
+    document = strict_json(out)
+    assert (code, document["recommendation"]["risk"]) == (0, "high")
+    jsonschema.validate(document, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("today", "code"), [("2026-07-21", 0), ("2026-10-18", 0), ("2026-10-19", 5), ("2027-01-01", 5)]
+)
+def test_strict_refuses_a_price_after_90_days(ask, monkeypatch, today, code):
+    monkeypatch.setenv("ADVISOR_TODAY", today)
+    assert ask(*QUESTION, "--strict")[0] == code
+
+
+def test_every_format_tells_of_the_same_pick(ask):
+    formats = {name: ask(*QUESTION, "-o", name)[1] for name in ("table", "json", "csv", "md")}
+    pick = strict_json(formats["json"])["recommendation"]["instance_type"]
+    assert next(csv.DictReader(io.StringIO(formats["csv"])))["instance_type"] == pick
+    assert pick in formats["md"].splitlines()[2]
+    assert formats["table"].splitlines()[2].startswith(pick)
+
+
+def test_a_table_fits_one_screen(ask):
+    for target in ("10", "500", "5000"):
+        lines = ask(*QUESTION, "--target-throughput", target)[1].splitlines()
+        assert len(lines) <= 25
+        assert max(map(len, lines)) <= 100
+
+
+def test_predict_and_recommend_agree_on_an_instance(ask):
+    chosen = strict_json(ask(*QUESTION, "--target-throughput", "500", "-o", "json")[1])
+    pick = chosen["recommendation"]
+    _, out, _ = ask(
+        "predict", "--task", "inference", "--model", "googlenet", "--batch-size",
+        str(pick["batch_size"]), "--instance", pick["instance_type"], "--disk",
+        f"{pick['disk']['type']}", "-o", "json",
+    )  # fmt: skip
+    assert strict_json(out)["predicted"]["throughput"] == pick["predicted"]["throughput"]
+
+
+def test_a_damaged_model_is_named_with_the_way_out(ask, tmp_path):
+    shipped = Path("advisor/data/performance/default_model.json")
+    damaged = tmp_path / "model.json"
+    damaged.write_text((Path(__file__).parents[3] / shipped).read_text()[:-200])
+    code, out, err = ask(*QUESTION, "--performance-model", str(damaged))
+    assert (code, out) == (1, "")
+    assert str(damaged) in err
