@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from advisor.catalog.cpus import plain_cpu_name
 from advisor.catalog.files import DATA_FOLDER, MANIFEST
 from infra.build_catalog import main
 from infra.catalog_build import bundle as bundles
-from advisor.catalog.cpus import plain_cpu_name
 from infra.catalog_build.tables import number, table
 
 
