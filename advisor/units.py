@@ -66,3 +66,11 @@ def format_rate(samples_per_second: float) -> str:
         digits = max(0, len(str(int(samples_per_second))) - 3)
         return f"{round(samples_per_second, -digits):,.0f}"
     return f"{samples_per_second:.3g}"
+
+
+def floor_rate(samples_per_second: float) -> float:
+    """Three significant digits, rounded down: a bound that is told must really hold."""
+    if samples_per_second <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(samples_per_second)) - 2)
+    return float(f"{math.floor(samples_per_second / step) * step:.6g}")

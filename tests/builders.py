@@ -6,6 +6,7 @@ from advisor.domain import (
     Candidate,
     Cpu,
     Disk,
+    DiskChoice,
     DiskRate,
     InstanceType,
     Market,
@@ -64,6 +65,7 @@ def prediction(lower=505.0, median=612.3, upper=741.0, **changes):
 def candidate(name="g4dn.xlarge", usd_per_hour=0.526, batch_size=32, **changes):
     disk = Disk(
         rate=DiskRate(type="gp3", read_mib_per_second=125.0, read_iops=3000.0),
+        choice=DiskChoice(type="gp3", size_gib=158),
         size_gib=158,
         binding_limit="volume",
         price=price(0.0173, "a disk price list"),

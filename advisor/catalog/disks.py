@@ -13,9 +13,9 @@ from functools import cached_property
 from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import BundleFiles
 from advisor.catalog.instances import Origin
-from advisor.domain import Disk, DiskRate, InstanceType, Price
+from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType, Price
 from advisor.errors import NoOfferError, UsageError, unknown_name
-from advisor.units import parse_memory_mib
+from advisor.units import parse_memory_mib, parse_positive, parse_rate_mib_per_second
 
 HOURS_PER_MONTH = 730.0
 LOCAL = "instance_store"
@@ -25,15 +25,20 @@ HEADROOM = 1.2
 # larger reads reach.
 LOCAL_IO_KIB = 4
 
-# (type, IOPS, MiB/s) worth a look; None: what the type gives unasked. Provisioned IOPS reach the
-# rate with reads of 128 KiB, the size of a stored photograph.
+# (type, IOPS, MiB/s) worth a look; None: what the type gives unasked. Files that lie in no cache
+# take IOPS before they take bandwidth: a photograph is read in several operations. No more is
+# bought than the instance passes on.
 _VARIANTS: tuple[tuple[str, float | None, float | None], ...] = (
     ("st1", None, None),
     ("gp3", None, None),
-    ("gp3", None, 250),
-    ("gp3", 4000, 500),
-    ("gp3", 8000, 1000),
-    ("gp3", 16000, 2000),
+    ("gp3", 6000, None),
+    ("gp3", 6000, 250),
+    ("gp3", 12000, 250),
+    ("gp3", 12000, 500),
+    ("gp3", 24000, 500),
+    ("gp3", 24000, 1000),
+    ("gp3", 40000, 1000),
+    ("gp3", 64000, 2000),
     ("io2", 32000, None),
 )
 
@@ -55,6 +60,27 @@ class DiskCatalog:
     def types(self) -> tuple[str, ...]:
         """Every disk type that can be asked for."""
         return (*self.rules, LOCAL)
+
+    def parse_choice(self, text: str) -> DiskChoice:
+        """'gp3:158GiB:6000iops:250MiB/s', or less of it from the right, as a `DiskChoice`."""
+        named, *extras = text.strip().split(":")
+        sizes = [part for part in extras if not _is_provisioning(part)]
+        if len(sizes) > 1:
+            raise UsageError(f"'{text}' is no disk; write it like gp3:158GiB:6000iops:250MiB/s")
+        disk_type, size_gib = self.parse(":".join([named, *sizes]))
+        iops = [part for part in extras if part.lower().endswith("iops")]
+        rates = [part for part in extras if "/" in part]
+        choice = DiskChoice(
+            type=disk_type,
+            size_gib=size_gib,
+            iops=parse_positive(iops[0][:-4], "IOPS") if iops else None,
+            mib_per_second=parse_rate_mib_per_second(rates[0]) if rates else None,
+        )
+        if disk_type != LOCAL and size_gib:
+            self.volume_rate(
+                disk_type, size_gib, iops=choice.iops, mib_per_second=choice.mib_per_second
+            )
+        return choice
 
     def parse(self, text: str) -> tuple[str, float | None]:
         """'gp3:500GiB' -> ('gp3', 500.0); 'gp3' -> ('gp3', None), sized for the data set later."""
@@ -129,7 +155,10 @@ class DiskCatalog:
         price = self.volume_price(
             disk_type, size_gib, region, iops=iops, mib_per_second=mib_per_second
         )
-        return _on_instance(instance, volume, size_gib, price)
+        choice = DiskChoice(
+            type=disk_type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second
+        )
+        return _on_instance(instance, volume, choice, size_gib, price)
 
     def fitting_size(self, disk_type: str, dataset_gib: float) -> float:
         """Smallest whole GiB of a type that holds a data set with headroom."""
@@ -161,9 +190,13 @@ class DiskCatalog:
             if rule is None or (region, disk_type) not in self._prices:
                 continue
             size = max(rule.min_gib, float(math.ceil(dataset_gib * HEADROOM)))
-            if size > rule.max_gib or _too_small(rule, size, iops):
+            if size > rule.max_gib:
                 continue
-            yield self.attach(instance, disk_type, size, region, iops=iops, mib_per_second=rate)
+            useful = _useful(rule, instance, size, iops, rate)
+            if useful is not None:
+                yield self.attach(
+                    instance, disk_type, size, region, iops=useful[0], mib_per_second=useful[1]
+                )
 
     @cached_property
     def _prices(self) -> dict[tuple[str, str], dict[str, str]]:
@@ -175,7 +208,13 @@ class DiskCatalog:
         return self.rules[disk_type]
 
 
-def _on_instance(instance: InstanceType, volume: DiskRate, size_gib: float, price: Price) -> Disk:
+def _is_provisioning(part: str) -> bool:
+    return part.lower().endswith("iops") or "/" in part
+
+
+def _on_instance(
+    instance: InstanceType, volume: DiskRate, choice: DiskChoice, size_gib: float, price: Price
+) -> Disk:
     limit = instance.ebs_baseline_mib_per_second
     own, own_iops = volume.read_mib_per_second, volume.read_iops
     assert own is not None
@@ -186,7 +225,7 @@ def _on_instance(instance: InstanceType, volume: DiskRate, size_gib: float, pric
         read_iops=min(own_iops, instance.ebs_baseline_iops or own_iops),
     )
     binding = "instance" if limit is not None and limit < own else "volume"
-    return Disk(rate=rate, size_gib=size_gib, binding_limit=binding, price=price)
+    return Disk(rate=rate, choice=choice, size_gib=size_gib, binding_limit=binding, price=price)
 
 
 def _local(instance: InstanceType, size_gib: float) -> Disk:
@@ -203,7 +242,7 @@ def _local(instance: InstanceType, size_gib: float) -> Disk:
     if not 0 < size_gib <= has:
         raise UsageError(f"{instance.name} has {has:.0f}GiB of local disk, not {size_gib:g}GiB")
     rate = DiskRate(type=LOCAL, read_mib_per_second=iops * LOCAL_IO_KIB / 1024, read_iops=iops)
-    return Disk(rate=rate, size_gib=has, binding_limit="volume")
+    return Disk(rate=rate, choice=DiskChoice(type=LOCAL), size_gib=has, binding_limit="volume")
 
 
 def _local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None:
@@ -213,9 +252,23 @@ def _local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None
     return _local(instance, needed)
 
 
-def _too_small(rule: DiskRule, size_gib: float, iops: float | None) -> bool:
-    per_gib = rule.provision_iops_per_gib
-    return iops is not None and per_gib is not None and iops > per_gib * size_gib
+def _useful(
+    rule: DiskRule,
+    instance: InstanceType,
+    size_gib: float,
+    iops: float | None,
+    mib_per_second: float | None,
+) -> tuple[float | None, float | None] | None:
+    """Provisioning cut to what the instance passes on; None where the size cannot have it."""
+    if iops is not None:
+        passed = max(instance.ebs_baseline_iops or iops, rule.included_iops(size_gib) or 0.0)
+        iops = min(iops, passed)
+        if rule.provision_iops_per_gib and iops > rule.provision_iops_per_gib * size_gib:
+            return None
+    if mib_per_second is not None:
+        limit = instance.ebs_baseline_mib_per_second or mib_per_second
+        mib_per_second = min(mib_per_second, max(math.ceil(limit), rule.provision_mib_s_min or 0.0))
+    return iops, mib_per_second
 
 
 def _undominated(disks: Iterable[Disk]) -> list[Disk]:

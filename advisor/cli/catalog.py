@@ -22,7 +22,7 @@ FORMAT = Name("output format", ("table", "json"))
 
 @click.group()
 def catalog() -> None:
-    """Instance types, prices and disks of the bundled snapshot."""
+    """Instance types and prices of the bundled snapshot."""
 
 
 @catalog.command("list")
@@ -59,7 +59,7 @@ def list_offers(
 def show(instance_type: str, output: str) -> None:
     """Everything known about one instance type."""
     known = load_catalog()
-    instance = known.instance(instance_type)
+    instance = known.instance(instance_type.lower())
     document = _type_document(known, instance)
     if output == "json":
         click.echo(json.dumps(document, indent=2))

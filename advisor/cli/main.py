@@ -20,9 +20,14 @@ COMMANDS = {
     "sweep": "measure workloads on this machine: plan, run, status, list",
     "fit": "fit the performance model on what was measured",
     "measurements": "list and export what was measured",
-    "catalog": "instance types, prices and disks: list, show",
+    "catalog": "instance types and prices: list, show",
     "networks": "the networks that can be asked for",
 }
+
+
+# Which extra brings a package that the light core does without.
+EXTRA_OF = dict.fromkeys(("PIL", "ray", "torch", "torchvision", "psutil", "skimage"), "sweep")
+EXTRA_OF["timm"] = "zoo"
 
 
 class LateGroup(click.Group):
@@ -83,21 +88,32 @@ def run(arguments: Sequence[str] | None = None) -> int:
         outcome = cli.main(args=arguments, prog_name="advisor", standalone_mode=False)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
-    except AdvisorError as error:
-        return _fail(str(error), error.exit_code, error)
-    except click.ClickException as error:
-        return _fail(error.format_message(), error.exit_code, error)
-    except (KeyboardInterrupt, click.Abort):
-        return _fail("interrupted", 130, None)
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is left to say, and nowhere to say it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        return _fail(_about_files(error), 1, error)
-    except Exception as error:
-        hint = "this is a defect; `advisor --debug ...` shows where"
-        return _fail(f"{type(error).__name__}: {error} ({hint})", 1, error)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except (Exception, KeyboardInterrupt) as error:
+        return _fail(error)
+
+
+def _explained(error: BaseException) -> tuple[str, int]:
+    """What a user is told of an error, and the exit code."""
+    if isinstance(error, AdvisorError):
+        return str(error), error.exit_code
+    if isinstance(error, click.ClickException):
+        return error.format_message(), error.exit_code
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return "interrupted", 130
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRA_OF:
+        package = f"instance-sizing-advisor[{EXTRA_OF[error.name]}]"
+        return f"this needs {error.name}; install it: pip install '{package}'", 1
+    if isinstance(error, OSError):
+        return _about_files(error), 1
+    hint = "this is a defect; `advisor --debug ...` shows where"
+    return f"{type(error).__name__}: {error} ({hint})", 1
 
 
 def _about_files(error: OSError) -> str:
@@ -107,11 +123,12 @@ def _about_files(error: OSError) -> str:
     return f"{error.strerror or error}{place}"
 
 
-def _fail(message: str, code: int, error: BaseException | None) -> int:
-    if error is not None and os.environ.get("ADVISOR_DEBUG"):
+def _fail(error: BaseException) -> int:
+    if os.environ.get("ADVISOR_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
+    message, code = _explained(error)
     line = " ".join(message.split())
     click.echo(f"advisor: {line}", err=True)
     return code

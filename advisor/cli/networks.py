@@ -28,7 +28,7 @@ def networks(output: str) -> None:
     """The networks that can be asked for, and what is known of each.
 
     Rates are of GPUs: measured, published (measured by others, on at least one GPU) or modelled;
-    `-` means that no rate can be predicted yet. An own network: --model path/to/file.py:build.
+    `-` means that it can be built, and that no rate can be predicted yet.
     """
     model = _model()
     rows = [_row(info, known_size(info.name), model) for info in NETWORKS.values()]

@@ -32,7 +32,7 @@ def predict(model_file: Path | None, output: str, name: str, **answers: Any) -> 
     """
     model, catalog = model_in_use(model_file), load_catalog()
     request = request_from(model.networks, catalog, answers)
-    answer = predict_instance(request, catalog, model, name)
+    answer = predict_instance(request, catalog, model, name.lower())
     sources = sources_of(model, catalog)
     if output == "json":
         click.echo(json.dumps(single_document(request, answer, sources), indent=2))

@@ -68,4 +68,4 @@ def recommend(
         render = recommendation_csv if output == "csv" else recommendation_markdown
         click.echo(render(recommendation_document(answer, sources)), nl=False)
     if answer.chosen is None:
-        raise NoOfferError(no_offer(request, answer.nearest, answer.offers_considered))
+        raise NoOfferError(no_offer(answer))

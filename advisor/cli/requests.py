@@ -12,7 +12,7 @@ import click
 
 from advisor.catalog import Catalog
 from advisor.cli.parameters import Confidence, Name, Positive
-from advisor.domain import IMAGENET, DatasetProfile, Market, Precision, Request, Task
+from advisor.domain import IMAGENET, DatasetProfile, DiskChoice, Market, Precision, Request, Task
 from advisor.errors import UsageError, unknown_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -44,7 +44,8 @@ def question_options(command: Command) -> Command:
         click.option("--region", help="Region of the cloud.  [default: us-east-1 for aws]"),
         click.option("--market", type=Name("market", ("on-demand",)), default="on-demand",
                      show_default=True, help="How it is paid."),
-        click.option("--disk", metavar="TYPE[:SIZE]", help="Fix the disk, as gp3:500GiB."),
+        click.option("--disk", metavar="TYPE[:SIZE..]",
+                     help="Fix the disk, as gp3:500GiB or gp3:500GiB:6000iops:250MiB/s."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -57,8 +58,8 @@ def request_from(
     """Options as click gave them -> Request; `UsageError` names what is wrong and the way out."""
     network = str(answers["network"]).lower()
     if network not in known_networks:
-        raise unknown_name("network", answers["network"], known_networks)
-    disk = answers["disk"]
+        raise _unknown_network(str(answers["network"]), known_networks)
+    dataset = dataset_profile(answers["dataset"])
     gpus, min_gpu_memory_mib = answers.get("gpu") or ((), None)
     return Request(
         network=network,
@@ -67,17 +68,39 @@ def request_from(
         confidence=answers["confidence"],
         batch_size=answers["batch_size"],
         precision=Precision(answers["precision"]),
-        dataset=dataset_profile(answers["dataset"]),
+        dataset=dataset,
         cloud=answers["cloud"],
         region=answers["region"] or DEFAULT_REGION[answers["cloud"]],
         market=Market(answers["market"]),
         gpus=gpus,
         min_gpu_memory_mib=min_gpu_memory_mib,
         max_usd_per_hour=answers.get("max_price"),
-        disk=catalog.disks.parse(disk) if disk else None,
+        disk=_disk(catalog, answers["disk"], dataset) if answers["disk"] else None,
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
     )
+
+
+def _unknown_network(name: str, known_networks: tuple[str, ...]) -> UsageError:
+    from models.zoo.networks import NETWORKS
+
+    if name.lower() in NETWORKS:
+        return UsageError(
+            f"no rates of {name.lower()} are known yet; there are rates of: "
+            f"{', '.join(known_networks)}"
+        )
+    return unknown_name("network", name, known_networks)
+
+
+def _disk(catalog: Catalog, text: str, dataset: DatasetProfile) -> DiskChoice:
+    choice = catalog.disks.parse_choice(text)
+    needed_gib = dataset.total_mib / 1024
+    if choice.size_gib is not None and choice.size_gib < needed_gib:
+        raise UsageError(
+            f"--disk {text} cannot hold {dataset.name}, which has {needed_gib:.3g}GiB; name a "
+            "larger size, or none"
+        )
+    return choice
 
 
 def dataset_profile(name: str) -> DatasetProfile:

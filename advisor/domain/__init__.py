@@ -8,7 +8,7 @@ GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
 from advisor.domain.checks import require_positive
 from advisor.domain.decision import Candidate, InstancePrediction, Recommendation, Rejected, Request
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
-from advisor.domain.money import Disk, Offer, Price, Spec
+from advisor.domain.money import Disk, DiskChoice, Offer, Price, Spec
 from advisor.domain.results import Measurement, Prediction, Trial
 from advisor.domain.words import (
     CacheState,
@@ -29,6 +29,7 @@ __all__ = [
     "Cpu",
     "DatasetProfile",
     "Disk",
+    "DiskChoice",
     "DiskRate",
     "Gpu",
     "InstancePrediction",

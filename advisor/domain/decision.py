@@ -7,7 +7,7 @@ from datetime import date
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
-from advisor.domain.money import Disk, Price, Spec
+from advisor.domain.money import Disk, DiskChoice, Price, Spec
 from advisor.domain.results import Prediction
 from advisor.domain.words import Market, Precision, Task
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
@@ -17,7 +17,7 @@ from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 class Request:
     """One question. What is None is left to the advisor.
 
-    `disk` is a disk type with its size in GiB (None: sized for the data set).
+    `disk` without a size is sized for the data set.
     """
 
     network: str
@@ -33,7 +33,7 @@ class Request:
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
     max_usd_per_hour: float | None = None
-    disk: tuple[str, float | None] | None = None
+    disk: DiskChoice | None = None
     max_results: int = 10
     allow_extrapolation: bool = False
 
@@ -79,7 +79,8 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """The answer. `chosen` is None where no offer meets the target; `nearest` comes closest.
+    """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
+    within the price, and `beyond_price` would answer if its price were allowed.
 
     `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
     """
@@ -87,6 +88,7 @@ class Recommendation:
     request: Request
     ranked: tuple[Candidate, ...]
     nearest: Candidate | None
+    beyond_price: Candidate | None = None
     rejected: tuple[Rejected, ...]
     offers_considered: int
     assumptions: tuple[str, ...]

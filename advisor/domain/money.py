@@ -34,14 +34,37 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiskChoice:
+    """A disk as it is ordered. None is left open: the size that fits, what the size includes."""
+
+    type: str
+    size_gib: float | None = None
+    iops: float | None = None
+    mib_per_second: float | None = None
+
+    def __post_init__(self) -> None:
+        require_positive(size_gib=self.size_gib, iops=self.iops, mib_per_second=self.mib_per_second)
+
+    def __str__(self) -> str:
+        """As `--disk` takes it: gp3:158GiB:6000iops:250MiB/s."""
+        parts = [self.type]
+        parts += [f"{self.size_gib:g}GiB"] if self.size_gib else []
+        parts += [f"{self.iops:g}iops"] if self.iops else []
+        parts += [f"{self.mib_per_second:g}MiB/s"] if self.mib_per_second else []
+        return ":".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
     """A priced disk on a given instance.
 
     `rate` is the effective one: the lower of the volume's and the instance's own sustained
-    limit; `binding_limit` says which of them it is (`volume` or `instance`).
+    limit; `binding_limit` says which of them it is (`volume` or `instance`). `choice` is what
+    has to be bought for it.
     """
 
     rate: DiskRate
+    choice: DiskChoice
     size_gib: float
     binding_limit: str
     price: Price | None = None

@@ -120,9 +120,18 @@ def disks_for(request: Request, catalog: Catalog, instance: InstanceType) -> tup
     dataset_gib = request.dataset.total_mib / 1024
     if request.disk is None:
         return tuple(catalog.disks.candidate_disks(instance, dataset_gib, request.region))
-    disk_type, size_gib = request.disk
-    size_gib = size_gib or catalog.disks.fitting_size(disk_type, dataset_gib)
-    return (catalog.disks.attach(instance, disk_type, size_gib, request.region),)
+    choice = request.disk
+    size_gib = choice.size_gib or catalog.disks.fitting_size(choice.type, dataset_gib)
+    return (
+        catalog.disks.attach(
+            instance,
+            choice.type,
+            size_gib,
+            request.region,
+            iops=choice.iops,
+            mib_per_second=choice.mib_per_second,
+        ),
+    )
 
 
 def _gpu_memory_mib(model: PerformanceModel, workload: Workload) -> float:

@@ -8,7 +8,8 @@ keeps its reason.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 
 from advisor.catalog import Catalog, OfferQuery
@@ -17,7 +18,7 @@ from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted, runnable
 from advisor.recommend.wording import assumptions, shortfall, warnings
 
-# Without a target, the smallest batch within 5 % of the best rate: latency and memory are dear.
+# The smallest batch within 5 % of the best lower bound: latency and memory are dear.
 GOOD_ENOUGH = 0.95
 
 
@@ -43,7 +44,8 @@ def recommend(
     return Recommendation(
         request=request,
         ranked=tuple(ranked[: request.max_results]),
-        nearest=None if ranked else _nearest(best),
+        nearest=None if ranked else _nearest(request, candidates),
+        beyond_price=None if ranked else _beyond_price(request, candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
         offers_considered=len(offers),
         assumptions=assumptions(request, ranked[0] if ranked else None),
@@ -93,16 +95,18 @@ def _best(request: Request, group: list[Candidate]) -> Candidate:
     good = [one for one in group if answers(request, one)]
     if not good:
         return max(group, key=lambda one: (one.prediction.lower, -one.spec.total_usd_per_hour))
-    if request.target_throughput is not None:
-        return min(good, key=lambda o: (o.spec.total_usd_per_hour, o.workload.batch_size))
-    cheapest = min(good, key=lambda one: one.usd_per_million_samples)
-    limit = cheapest.usd_per_million_samples / GOOD_ENOUGH
-    near = [one for one in good if one.usd_per_million_samples <= limit]
-    same_disk = [one for one in near if one.spec == cheapest.spec]
-    return min(same_disk, key=lambda one: one.workload.batch_size)
+    chosen = min(good, key=_rank(request)).spec
+    return with_good_batch([one for one in good if one.spec == chosen])
 
 
-def _rank(request: Request):  # type: ignore[no-untyped-def]
+def with_good_batch(same_spec: Sequence[Candidate]) -> Candidate:
+    """Of one spec at several batch sizes: the smallest within 5 % of the best lower bound."""
+    limit = GOOD_ENOUGH * max(one.prediction.lower for one in same_spec)
+    near = [one for one in same_spec if one.prediction.lower >= limit]
+    return min(near, key=lambda one: one.workload.batch_size)
+
+
+def _rank(request: Request) -> Callable[[Candidate], tuple[float, float, str]]:
     """Sort key: total price for a target, cost per sample without; ties by rate, then name."""
 
     def key(one: Candidate) -> tuple[float, float, str]:
@@ -122,9 +126,9 @@ def _require_intervals(request: Request, best: list[Candidate], ranked: list[Can
         for one in best
     ):
         raise NoIntervalError(
-            f"no calibrated interval exists for {request.network} {request.task} at "
-            f"{request.precision}; measure it (`advisor sweep run`), or accept a guess with "
-            "--allow-extrapolation"
+            f"no interval of {request.network} {request.task} at {request.precision} is calibrated "
+            f"to {100 * request.confidence:g} % (no calibrated interval): ask for less with "
+            "--confidence, or accept a guess with --allow-extrapolation"
         )
 
 
@@ -138,8 +142,22 @@ def _passed_over(request: Request, candidate: Candidate) -> Rejected:
     )
 
 
-def _nearest(best: list[Candidate]) -> Candidate | None:
-    return max(best, key=lambda one: one.prediction.lower, default=None)
+def _nearest(request: Request, candidates: Sequence[Candidate]) -> Candidate | None:
+    """What comes closest within the price: the cheapest of those within 5 % of the fastest."""
+    sure = [one for one in candidates if one.prediction.calibrated or request.allow_extrapolation]
+    within = [one for one in sure if _affordable(request, one)]
+    if not within:
+        return min(sure, key=lambda one: one.spec.total_usd_per_hour, default=None)
+    limit = GOOD_ENOUGH * max(one.prediction.lower for one in within)
+    fastest = [one for one in within if one.prediction.lower >= limit]
+    return min(fastest, key=lambda o: (o.spec.total_usd_per_hour, -o.prediction.lower))
+
+
+def _beyond_price(request: Request, candidates: Sequence[Candidate]) -> Candidate | None:
+    """The cheapest that would answer if only its price were allowed."""
+    free = replace(request, max_usd_per_hour=None)
+    fast = [one for one in candidates if answers(free, one)]
+    return min(fast, key=lambda one: one.spec.total_usd_per_hour, default=None)
 
 
 def _cheapest_first(one: Rejected) -> tuple[bool, float, str]:

@@ -6,10 +6,8 @@ from advisor.catalog import Catalog, Rejection, check, resources_of
 from advisor.domain import Gpu, InstancePrediction, Request, Task, Workload
 from advisor.errors import UsageError
 from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
+from advisor.recommend.decision import GOOD_ENOUGH
 from advisor.units import format_mib
-
-# Without a target, the smallest batch within 5 % of the best rate: latency and memory are dear.
-GOOD_ENOUGH = 0.95
 
 
 def predict_instance(
@@ -17,7 +15,8 @@ def predict_instance(
 ) -> InstancePrediction:
     """Predict `request` on the instance type `name`; `UsageError` says why it cannot run there.
 
-    Without a disk in the request: the disk (cheapest first) whose rate nobody would notice.
+    Without a disk in the request: the cheapest one with which the lower bound is within 5 % of
+    the best, and the smallest such batch.
     """
     instance = catalog.instance(name)
     gpu = catalog.gpu_of(instance)
@@ -37,11 +36,11 @@ def predict_instance(
         [(workload, resources) for _, workload, resources in options],
         confidence=request.confidence,
     )
-    best = max(prediction.median for prediction in predictions)
+    enough = GOOD_ENOUGH * max(prediction.lower for prediction in predictions)
     disk, workload, prediction = next(
         (disk, workload, prediction)
         for (disk, workload, _), prediction in zip(options, predictions, strict=True)
-        if prediction.median >= GOOD_ENOUGH * best
+        if prediction.lower >= enough
     )
     return InstancePrediction(
         instance=instance,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date
 
-from advisor.domain import Candidate, Request, Stage, Task
+from advisor.domain import Candidate, Recommendation, Request, Stage, Task
 from advisor.errors import StalePriceError
-from advisor.units import format_mib, format_rate, format_usd
+from advisor.units import floor_rate, format_mib, format_rate, format_usd
 
 # Prices of this age are told; on-demand prices of AWS change about once a year per family.
 WARN_PRICE_DAYS = 30
@@ -29,6 +30,10 @@ def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
         f"{dataset.storage_format}, {format_mib(dataset.total_mib)})",
         f"PyTorch eager, {request.precision}",
     ]
+    reads = "read again each epoch" if request.task is Task.TRAINING else "read once, from the disk"
+    said.append(f"each sample {reads}")
+    if request.target_throughput is None:
+        said.append("ranked by cost per million samples at the likely rate")
     if request.task is not Task.PREPROCESSING:
         said.append("one process on one GPU, further GPUs idle")
     if chosen is not None and request.batch_size is None:
@@ -78,7 +83,7 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
         at_median = "" if prediction.median < target else ", though its median does"
         return (
             "too_slow",
-            f"surely reaches {format_rate(prediction.lower)}/s only, not "
+            f"surely reaches {floor_rate(prediction.lower):,g}/s only, not "
             f"{format_rate(target)}{at_median}; bound by {STAGE_NAMES[prediction.bottleneck]}",
         )
     assert limit is not None
@@ -86,26 +91,41 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
     return "over_max_price", f"{format_usd(total)}/h is above {format_usd(limit)}/h"
 
 
-def no_offer(request: Request, nearest: Candidate | None, offers: int) -> str:
+def no_offer(answer: Recommendation) -> str:
     """One line for exit code 3: what comes nearest, and what to relax."""
+    request, nearest = answer.request, answer.nearest
     where = f"{request.cloud} {request.region} ({request.market})"
     if nearest is None:
-        return f"none of the {offers} offers of {where} can run this; --explain-rejected says why"
-    prediction, spec = nearest.prediction, nearest.spec
-    reached = f"{format_rate(prediction.lower)}/s ({format_rate(prediction.median)} likely)"
-    relax = [f"--target-throughput to {_floor3(prediction.lower)} or less"]
-    if request.max_usd_per_hour is not None:
-        relax.append("--max-price")
-    if request.target_throughput and prediction.upper >= request.target_throughput:
-        relax.append("--confidence")
+        return (
+            f"none of the {answer.offers_considered} offers of {where} can run this; "
+            "--explain-rejected says why"
+        )
+    relax = []
+    if request.target_throughput is not None and _within(request, nearest):
+        relax.append(f"--target-throughput to {floor_rate(nearest.prediction.lower):g} or less")
+        if nearest.prediction.upper >= request.target_throughput:
+            relax.append("--confidence")
+    if answer.beyond_price is not None:
+        relax.append(f"--max-price to {_needed_price(answer.beyond_price)}")
+    ways = f"; relax {' or '.join(relax)}" if relax else ""
+    return f"no offer of {where} meets this: nearest is {_named(nearest)}{ways}"
+
+
+def _within(request: Request, candidate: Candidate) -> bool:
+    limit = request.max_usd_per_hour
+    return limit is None or candidate.spec.total_usd_per_hour <= limit
+
+
+def _named(candidate: Candidate) -> str:
+    prediction, spec = candidate.prediction, candidate.spec
     return (
-        f"no offer of {where} meets this: nearest is {spec.offer.instance.name} with {reached} at "
-        f"{format_usd(spec.total_usd_per_hour)}/h, bound by {STAGE_NAMES[prediction.bottleneck]}; "
-        f"relax {' or '.join(relax)}"
+        f"{spec.offer.instance.name} with {floor_rate(prediction.lower):,g}/s for sure "
+        f"({format_rate(prediction.median)} likely) at {format_usd(spec.total_usd_per_hour)}/h, "
+        f"bound by {STAGE_NAMES[prediction.bottleneck]}"
     )
 
 
-def _floor3(rate: float) -> str:
-    """Three significant digits, rounded down, so that the hint really works when typed."""
-    magnitude = 10 ** (len(str(int(rate))) - 3) if rate >= 1000 else 1
-    return f"{int(rate / magnitude) * magnitude:.0f}" if rate >= 1 else f"{rate * 0.999:.3g}"
+def _needed_price(candidate: Candidate) -> str:
+    """Rounded up, so that the hint really works when typed."""
+    price = math.ceil(candidate.spec.total_usd_per_hour * 1000) / 1000
+    return f"{price:g} ({candidate.spec.offer.instance.name})"

@@ -93,9 +93,7 @@ def request_document(request: Request) -> dict[str, Any]:
         "gpus": list(request.gpus),
         "min_gpu_memory_mib": request.min_gpu_memory_mib,
         "max_usd_per_hour": request.max_usd_per_hour,
-        "disk": None
-        if request.disk is None
-        else {"type": request.disk[0], "size_gib": request.disk[1]},
+        "disk": None if request.disk is None else str(request.disk),
     }
 
 
@@ -141,6 +139,7 @@ def disk_document(disk: Disk) -> dict[str, Any]:
     """A disk with what it sustains on its instance."""
     return {
         "type": disk.rate.type,
+        "order": str(disk.choice),
         "size_gib": disk.size_gib,
         "read_mib_per_second": disk.rate.read_mib_per_second,
         "read_iops": disk.rate.read_iops,
@@ -184,11 +183,11 @@ def prediction_document(workload: Workload, prediction: Prediction) -> dict[str,
 def risk(prediction: Prediction) -> str:
     """How much trust the rate deserves: low, medium or high.
 
-    High without a calibrated interval or where the lower bound is under half of the median; low
-    within 15 % and inside of what was measured.
+    High without a calibrated interval, where the lower bound is under half of the median, or
+    where three or more facts lie outside of what was measured; low within 15 % and inside of it.
     """
     share = prediction.lower / prediction.median
-    if not prediction.calibrated or share < 0.5:
+    if not prediction.calibrated or share < 0.5 or len(prediction.extrapolation) >= 3:
         return "high"
     return "low" if share >= 0.85 and not prediction.extrapolation else "medium"
 

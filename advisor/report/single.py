@@ -15,8 +15,8 @@ from advisor.report.document import (
     request_document,
     risk,
 )
-from advisor.report.text import PROVENANCE, bottleneck_text, interval_text
-from advisor.units import format_mib, format_usd
+from advisor.report.text import PROVENANCE, bottleneck_text, disk_text, interval_text
+from advisor.units import format_usd
 
 
 def single_document(request: Request, one: InstancePrediction, sources: Sources) -> dict[str, Any]:
@@ -36,13 +36,14 @@ def single_document(request: Request, one: InstancePrediction, sources: Sources)
 
 def prediction_text(request: Request, one: InstancePrediction, sources: Sources) -> str:
     """A few lines for a terminal."""
-    prediction, disk = one.prediction, one.disk
-    price = f"{format_usd(one.price.usd_per_hour)}/h" if one.price else "price unknown"
+    prediction, disk, price = one.prediction, one.disk, one.price
+    total = f"{format_usd(price.usd_per_hour + disk.usd_per_hour)}/h" if price else "price unknown"
+    dated = f"{price.kind} price of {price.as_of}; " if price else ""
     lines = [
-        f"{PROVENANCE[str(prediction.provenance)]}, {risk(prediction)} risk; "
+        f"{PROVENANCE[str(prediction.provenance)]}, {risk(prediction)} risk; {dated}"
         f"model {sources.model_id[:8]}.",
-        f"{one.instance.name} ({price}) + {disk.rate.type} {format_mib(disk.size_gib * 1024)} "
-        f"({format_usd(disk.usd_per_hour)}/h)",
+        "",
+        f"{one.instance.name} + {disk_text(disk)}   {total}",
         f"  for         {request.network} {request.task}, batch {one.workload.batch_size}, "
         f"{request.precision}",
         f"  throughput  {interval_text(prediction)}",

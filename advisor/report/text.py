@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from advisor.domain import Candidate, Prediction, Recommendation, Rejected
+from advisor.domain import Candidate, Disk, Prediction, Recommendation, Rejected
 from advisor.report.document import SAMPLE_UNIT, Sources, risk
-from advisor.units import format_mib, format_rate, format_usd
+from advisor.units import floor_rate, format_mib, format_rate, format_usd
 
 WIDTH = 100
 SHOWN_ALTERNATIVES = 5
@@ -32,10 +32,12 @@ def recommendation_text(
     if chosen is not None:
         lines += _headline(chosen, sources) + _facts(answer, chosen)
         lines += _alternatives(answer.ranked[1 : SHOWN_ALTERNATIVES + 1])
+    else:
+        lines.append("No offer meets this.")
     lines += _rejections(answer, chosen, all_rejected)
     lines += _wrapped("Assumed", answer.assumptions, 2)
     lines += _wrapped("Warning", answer.warnings, 3)
-    return "\n".join(map(_clip, lines))
+    return "\n".join(lines if all_rejected else map(_clip, lines))
 
 
 def table(
@@ -60,7 +62,7 @@ def _headline(chosen: Candidate, sources: Sources) -> list[str]:
         f"{PROVENANCE[str(chosen.prediction.provenance)]}, {risk(chosen.prediction)} risk; "
         f"{price.kind} price of {price.as_of}; model {sources.model_id[:8]}.",
         "",
-        f"{chosen.spec.offer.instance.name} + {_disk(chosen)}   "
+        f"{chosen.spec.offer.instance.name} + {disk_text(chosen.spec.disk)}   "
         f"{format_usd(chosen.spec.total_usd_per_hour)}/h   "
         f"{chosen.spec.offer.region}, {chosen.spec.offer.market}",
     ]
@@ -90,10 +92,10 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
 
 
 def interval_text(prediction: Prediction) -> str:
-    """'612 images/s likely; 90 % sure of 505 or more, upper bound 741'."""
+    """'612 images/s likely; 90 % sure of 505 or more (upper bound 741)'; the bound rounds down."""
     return (
         f"{format_rate(prediction.median)} {SAMPLE_UNIT} likely; "
-        f"{prediction.confidence:.0%} sure of {format_rate(prediction.lower)} or more "
+        f"{100 * prediction.confidence:g} % sure of {floor_rate(prediction.lower):,g} or more "
         f"(upper bound {format_rate(prediction.upper)})"
     )
 
@@ -111,17 +113,17 @@ def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
     rows = [
         [
             "  " + one.spec.offer.instance.name,
-            one.spec.offer.instance.gpu_name or "-",
-            _disk(one),
+            (one.spec.offer.instance.gpu_name or "-").partition("-")[0],
+            _short_disk_text(one.spec.disk),
             format_usd(one.spec.total_usd_per_hour),
-            format_rate(one.prediction.lower),
+            f"{floor_rate(one.prediction.lower):,g}",
             format_rate(one.prediction.median),
             format_usd(one.usd_per_million_samples),
             str(one.prediction.bottleneck),
         ]
         for one in ranked
     ]
-    header = ["Alternatives", "gpu", "disk", "per hour", "surely/s", "likely/s", "per million"]
+    header = ["Alternatives", "gpu", "disk", "per hour", "surely/s", "likely/s", "per 1M"]
     return ["", *table([*header, "bound by"], rows, right=(3, 4, 5, 6))]
 
 
@@ -131,7 +133,8 @@ def _rejections(answer: Recommendation, chosen: Candidate | None, everything: bo
     shown = list(answer.rejected) if everything else _most_telling(cheaper)
     if not shown:
         return []
-    title = "Rejected" if everything else f"Cheaper, but ({len(cheaper)} in all)"
+    title = f"Cheaper, but ({len(cheaper)} in all)" if chosen else "Why not"
+    title = "Rejected" if everything else title
     return ["", title, *map(_rejection, shown)]
 
 
@@ -147,10 +150,23 @@ def _rejection(one: Rejected) -> str:
     return f"  {one.instance_type}{price}: {one.detail}"
 
 
-def _disk(one: Candidate) -> str:
-    disk = one.spec.disk
+def disk_text(disk: Disk) -> str:
+    """'gp3 158 GiB 12k IOPS 250 MiB/s' (bought beside the size), or the instance's own disk."""
+    if disk.price is None:
+        return f"local {disk.size_gib:.0f} GiB"
+    return " ".join([disk.rate.type, f"{disk.size_gib:.0f} GiB", *_provisioned(disk)])
+
+
+def _short_disk_text(disk: Disk) -> str:
+    """Without the size, which is the same for all."""
     name = "local" if disk.price is None else disk.rate.type
-    return f"{name} {disk.size_gib:.0f} GiB"
+    return " ".join([name, *_provisioned(disk)])
+
+
+def _provisioned(disk: Disk) -> list[str]:
+    choice = disk.choice
+    bought = [f"{choice.iops / 1000:.3g}k IOPS"] if choice.iops else []
+    return bought + ([f"{choice.mib_per_second:g} MiB/s"] if choice.mib_per_second else [])
 
 
 def _wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:

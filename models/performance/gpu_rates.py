@@ -60,10 +60,14 @@ class GpuRates:
     def step_seconds(
         self, workload: Workload, gpu: Gpu, batch_sizes: Floats, table: NetworkTable
     ) -> Floats:
-        """Seconds of a step for each batch size, anchored where the cell was measured."""
+        """Seconds of a step for each batch size, anchored where the cell was measured.
+
+        Another card with the same chip (A100 of 40 and of 80 GB) is as much off the form as the
+        measured one, and is modelled all the same.
+        """
         work = step_work(table[workload.network], workload.task, workload.precision, gpu)
         seconds = step_seconds(work, batch_sizes, self.parameters)
-        anchor = self.anchor(workload, gpu)
+        anchor = self.anchors.get(cell_name(workload, gpu))
         return seconds * np.exp(anchor.log_ratio) if anchor else seconds
 
     def rates(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.domain import Gpu, Prediction, Resources, Task, Workload
+from advisor.domain import CacheState, Gpu, Prediction, Resources, Task, Workload
 from advisor.errors import UsageError, unknown_name
 from models.performance import memory
 from models.performance.doubts import interval
@@ -154,8 +154,11 @@ class PerformanceModel:
 
 
 def _pipeline_request(workload: Workload, resources: Resources) -> PipelineRequest:
+    """Training reads its data again and again, so the page cache helps; inference and
+    preprocessing read every sample once, from the disk."""
     on_cpu = resources.gpu is None and workload.task is not Task.PREPROCESSING
-    return PipelineRequest(workload, resources, on_cpu)
+    cache = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
+    return PipelineRequest(workload, resources, on_cpu, cache)
 
 
 def _cell_key(row: PipelineRequest) -> tuple[object, ...] | None:

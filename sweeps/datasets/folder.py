@@ -28,10 +28,10 @@ def profile_folder(path: Path) -> DatasetProfile:
     folder that is missing or has no JPEG files, or when a looked-at file is no image.
     """
     if not path.is_dir():
-        raise UsageError(f"no folder '{path}'; --data takes a folder of JPEG files")
+        raise UsageError(f"no folder '{path}'; a folder of JPEG files is needed")
     files = image_files(path)
     if not files:
-        raise UsageError(f"no JPEG files beneath '{path}'; --data takes a folder of them")
+        raise UsageError(f"no JPEG files beneath '{path}'; name a folder that has some")
     return read_profile(path, len(files)) or _measured_profile(path, files)
 
 

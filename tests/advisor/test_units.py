@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import UsageError, unknown_name
 from advisor.units import (
+    floor_rate,
     format_mib,
     format_rate,
     format_usd,
@@ -91,6 +92,11 @@ def test_sizes_are_printed_in_the_largest_unit(mib, text):
 )
 def test_rates_are_printed_with_three_digits(rate, text):
     assert format_rate(rate) == text
+
+
+@given(st.floats(min_value=1e-3, max_value=1e7))
+def test_a_bound_is_told_within_a_hundredth_and_never_rounded_up(rate):
+    assert 0.99 * rate <= floor_rate(rate) <= rate * (1 + 1e-9)
 
 
 def test_prices_keep_the_digits_that_matter():

@@ -28,7 +28,8 @@ from tests.advisor.catalog.builders import make_cpu_instance, make_instance, mak
         ({"gpus": ("L4", "T4")}, True),
         ({"gpus": ("L4",)}, False),
         ({"min_gpu_memory_mib": 15360}, True),
-        ({"min_gpu_memory_mib": 15361}, False),
+        ({"min_gpu_memory_mib": 16384}, True),  # it is sold as a 16 GiB card
+        ({"min_gpu_memory_mib": 17000}, False),
         ({"max_usd_per_hour": 0.5}, True),
         ({"max_usd_per_hour": 0.499}, False),
         ({"instances": ("g9.xlarge",)}, True),

@@ -51,6 +51,12 @@ def test_each_error_has_its_exit_code_and_one_line(failing, capsys, error, code)
     assert "Traceback" not in said.err
 
 
+def test_a_missing_extra_is_named(failing, capsys):
+    failing(ModuleNotFoundError("No module named 'PIL'", name="PIL"))
+    assert main.run(["recommend"]) == 1
+    assert "pip install 'instance-sizing-advisor[sweep]'" in capsys.readouterr().err
+
+
 def test_a_full_disk_is_told_with_the_way_out(failing, capsys):
     failing(OSError(errno.ENOSPC, "x", "/mnt/out.json"))
     main.run(["recommend"])

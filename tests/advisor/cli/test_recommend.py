@@ -119,12 +119,16 @@ def test_a_bigger_sibling_is_never_less_sure(network, task, family):
     ("arguments", "code", "said"),
     [
         (["--model", "googlenett"], 2, "did you mean googlenet?"),
+        (["--model", "bert_base"], 2, "no rates of bert_base are known yet"),
         (["--task", "infer"], 2, "unknown task 'infer'"),
         (["--region", "us-east-9"], 2, "unknown region"),
         (["--gpu", "T44"], 2, "unknown GPU"),
         (["--gpu", "24parsecs.."], 2, "not a size"),
         (["--disk", "gp33:1GiB"], 2, "did you mean gp3"),
         (["--disk", "gp3:1parsec"], 2, "not a size"),
+        (["--disk", "gp3:10GiB"], 2, "cannot hold imagenet"),
+        (["--disk", "gp3:500GiB:1iops"], 2, "3000 to 80000 IOPS"),
+        (["--disk", "gp3:500GiB:500GiB"], 2, "gp3:158GiB:6000iops"),
         (["--target-throughput", "0"], 2, "above 0"),
         (["--target-throughput", "-5"], 2, "above 0"),
         (["--target-throughput", "nan"], 2, "above 0"),
@@ -189,9 +193,37 @@ def test_predict_and_recommend_agree_on_an_instance(ask):
     _, out, _ = ask(
         "predict", "--task", "inference", "--model", "googlenet", "--batch-size",
         str(pick["batch_size"]), "--instance", pick["instance_type"], "--disk",
-        f"{pick['disk']['type']}", "-o", "json",
+        pick["disk"]["order"], "-o", "json",
     )  # fmt: skip
-    assert strict_json(out)["predicted"]["throughput"] == pick["predicted"]["throughput"]
+    said = strict_json(out)["predicted"]["throughput"]
+    assert said == pytest.approx(pick["predicted"]["throughput"], rel=1e-9)
+
+
+def test_24_gib_means_cards_sold_with_24_gib(ask):
+    question = ("--task", "training", "--model", "vgg16", "--gpu", "24GiB..", "-o", "json")
+    document = strict_json(ask("recommend", *question)[1])
+    ranked = [document["recommendation"], *document["alternatives"]]
+    assert {"A10G", "L4"} <= {one["gpu"]["name"] for one in ranked}
+
+
+def test_a_price_limit_is_told_what_it_keeps_out(ask):
+    _, _, err = ask(*QUESTION, "--target-throughput", "900", "--max-price", "1")
+    hint = float(err.split("--max-price to ")[1].split()[0])
+    assert ask(*QUESTION, "--target-throughput", "900", "--max-price", str(hint))[0] == 0
+    target = err.split("--target-throughput to ")[1].split()[0]
+    assert ask(*QUESTION, "--target-throughput", target, "--max-price", "1")[0] == 0
+
+
+def test_what_each_sample_waits_for_is_read_once_in_inference_and_cached_in_training(ask):
+    """A machine with more RAM than data reads at the disk's rate all the same, once."""
+    rates = {}
+    for task in ("inference", "training"):
+        _, out, _ = ask(
+            "predict", "--task", task, "--model", "alexnet", "--precision", "amp",
+            "--instance", "p4d.24xlarge", "--disk", "st1:500GiB", "-o", "json",
+        )  # fmt: skip
+        rates[task] = strict_json(out)["stage_rates"]["storage"]
+    assert rates["inference"] < 100 < rates["training"]
 
 
 def test_a_damaged_model_is_named_with_the_way_out(ask, tmp_path):

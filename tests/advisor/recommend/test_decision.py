@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import Rejection, check, load_catalog, resources_of
-from advisor.domain import IMAGENET, Request, Task
+from advisor.domain import IMAGENET, DiskChoice, Request, Task
 from advisor.errors import NoIntervalError, NoOfferError, StalePriceError, UsageError
 from advisor.recommend import no_offer, recommend, require_fresh_price
 from advisor.recommend.candidates import disks_for, workloads_of
@@ -30,7 +30,7 @@ requests = st.builds(
     dataset=st.sampled_from([IMAGENET, SMALL]),
     max_usd_per_hour=st.one_of(st.none(), st.floats(min_value=0.3, max_value=50)),
     min_gpu_memory_mib=st.one_of(st.none(), st.floats(min_value=8_000, max_value=90_000)),
-    disk=st.sampled_from([None, ("gp3", None), ("st1", 500.0)]),
+    disk=st.sampled_from([None, DiskChoice(type="gp3"), DiskChoice(type="st1", size_gib=500.0)]),
 )
 
 
@@ -130,7 +130,7 @@ def test_preprocessing_needs_no_gpu_and_therefore_does_not_pay_for_one():
 def test_nothing_reaches_an_absurd_target_and_the_hint_really_works():
     answer = ask(target_throughput=1e9)
     assert answer.chosen is None
-    message = no_offer(answer.request, answer.nearest, answer.offers_considered)
+    message = no_offer(answer)
     hinted = float(message.split("--target-throughput to ")[1].split()[0])
     assert ask(target_throughput=hinted).chosen is not None
 
@@ -156,7 +156,9 @@ def test_an_old_price_is_told_and_strict_refuses_it():
 
 
 def test_a_disk_that_an_instance_does_not_have_rejects_the_instance_and_not_the_question():
-    answer = ask(target_throughput=100, disk=("instance_store", 100.0), dataset=SMALL)
+    answer = ask(
+        target_throughput=100, disk=DiskChoice(type="instance_store", size_gib=100.0), dataset=SMALL
+    )
     assert answer.chosen.spec.disk.rate.type == "instance_store"
     assert any(one.reason == "no_disk" for one in answer.rejected)
 
