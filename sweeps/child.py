@@ -86,13 +86,13 @@ class Worker:
 @contextmanager
 def started_worker(command: Sequence[str] = WORKER_COMMAND) -> Iterator[Worker]:
     """Start a worker in a session of its own; it and its children are gone on leaving."""
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as errors, _scratch_folder() as scratch:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=_environment(),
+            env=_environment() | {"TMPDIR": scratch},
             start_new_session=True,
         )
         try:
@@ -101,6 +101,19 @@ def started_worker(command: Sequence[str] = WORKER_COMMAND) -> Iterator[Worker]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+
+
+@contextmanager
+def _scratch_folder() -> Iterator[str]:
+    """Loader processes that are killed leave sockets and folders: they go with this one.
+
+    Close to the root: a socket's path has 107 bytes, and a user's TMPDIR may take most of them.
+    """
+    short = "/tmp" if os.access("/tmp", os.W_OK) else None
+    with tempfile.TemporaryDirectory(
+        prefix="advisor-", dir=short, ignore_cleanup_errors=True
+    ) as folder:
+        yield folder
 
 
 def _environment() -> dict[str, str]:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement
-from advisor.errors import DataError
 from sweeps.serialization import measurement_to_dict
 
 # Written out, so that a new field of a record cannot change the published columns.
@@ -97,15 +93,3 @@ def to_csv(measurements: Sequence[Measurement]) -> str:
     writer.writeheader()
     writer.writerows(map(summary_row, measurements))
     return buffer.getvalue()
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write the file whole or not at all; `DataError` when it cannot be written."""
-    part = path.with_name(f"{path.name}.part-{os.getpid()}")
-    try:
-        part.write_text(text)
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        raise DataError(f"cannot write '{path}': {error.strerror}; nothing was changed") from error

@@ -57,13 +57,19 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
     }
 
 
+class NewerFormatError(DataError):
+    """Written by a later version; the row is good, and this version cannot read it."""
+
+
 def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
     """The measurement a document describes; `DataError` when it describes none.
 
     What is computed (`trial_id`, the rate) is computed again, never believed.
     """
+    if not isinstance(document, Mapping) or not isinstance(document.get("schema", 0), int):
+        raise DataError("this is no measurement of `advisor measurements export`")
     if document.get("schema", 0) > SCHEMA_VERSION:
-        raise DataError(
+        raise NewerFormatError(
             f"measurement of format {document['schema']}, but this version reads up to "
             f"{SCHEMA_VERSION}; update the advisor"
         )

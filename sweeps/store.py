@@ -20,7 +20,12 @@ from sqlalchemy.pool import StaticPool
 
 from advisor.domain import Measurement
 from advisor.errors import DataError, UsageError
-from sweeps.serialization import SCHEMA_VERSION, measurement_from_dict, measurement_to_dict
+from sweeps.serialization import (
+    SCHEMA_VERSION,
+    NewerFormatError,
+    measurement_from_dict,
+    measurement_to_dict,
+)
 
 DATABASE_VARIABLE = "ADVISOR_DATABASE_URL"
 
@@ -117,7 +122,9 @@ class SqlStore:
     def _measurement(self, trial_id: str, payload: str) -> Measurement:
         try:
             return measurement_from_dict(json.loads(payload))
-        except (ValueError, AttributeError, DataError) as error:
+        except NewerFormatError:
+            raise
+        except (ValueError, AttributeError, RecursionError, DataError) as error:
             raise DataError(
                 f"measurement {trial_id} in the database '{self._name}' is damaged ({error}); "
                 "delete that row, or start a new database"

@@ -46,7 +46,7 @@ def list_offers(
     )
     offers = sorted(known.offers(query), key=lambda one: (one.price.usd_per_hour, _place(one)))
     if output == "json":
-        click.echo(json.dumps(_offers_document(known, offers), indent=2))
+        click.echo(json.dumps(_offers_document(known, offers), indent=2, allow_nan=False))
         return
     click.echo("\n".join(_offer_table(offers[:SHOWN_OFFERS])))
     if len(offers) > SHOWN_OFFERS:
@@ -62,7 +62,7 @@ def show(instance_type: str, output: str) -> None:
     instance = known.instance(instance_type.lower())
     document = _type_document(known, instance)
     if output == "json":
-        click.echo(json.dumps(document, indent=2))
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
         return
     for name, value in _flat(document):
         click.echo(f"{name:42}{value}")

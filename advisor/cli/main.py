@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from types import FrameType
 
 import click
 
@@ -84,9 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
+    _leave_cleanly_on_sigterm()
     try:
         outcome = cli.main(args=arguments, prog_name="advisor", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None when it was closed before we began
+            sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is left to say, and nowhere to say it.
@@ -97,6 +102,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (Exception, KeyboardInterrupt) as error:
         return _fail(error)
+
+
+def _leave_cleanly_on_sigterm() -> None:
+    """A polite end takes the same way out as Ctrl-C: what was started is ended first."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _explained(error: BaseException) -> tuple[str, int]:

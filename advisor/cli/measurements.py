@@ -51,7 +51,8 @@ def list_(output: str) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="A file; by default stdout.")
 def export(form: str, out: Path | None) -> None:
     """Write all measurements; a file is written whole or not at all."""
-    from sweeps.exporting import to_csv, to_jsonl, write_whole
+    from advisor.files import write_whole
+    from sweeps.exporting import to_csv, to_jsonl
 
     rows = _stored()
     text = to_jsonl(rows) if form == "jsonl" else to_csv(rows)

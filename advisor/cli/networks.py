@@ -33,7 +33,7 @@ def networks(output: str) -> None:
     model = _model()
     rows = [_row(info, known_size(info.name), model) for info in NETWORKS.values()]
     if output == "json":
-        click.echo(json.dumps({"schema": SCHEMA, "networks": rows}, indent=2))
+        click.echo(json.dumps({"schema": SCHEMA, "networks": rows}, indent=2, allow_nan=False))
         return
     click.echo("\n".join(_table(rows)))
 

@@ -32,6 +32,22 @@ class Positive(click.ParamType[float]):
         return int(number)
 
 
+class Text(click.ParamType[str]):
+    """Anything but nothing: an empty variable of a script is a mistake."""
+
+    name = "text"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text without blanks around it."""
+        text = str(value).strip()
+        if not text:
+            raise UsageError(f"{self.what} is empty; name one, or leave it out")
+        return text
+
+
 class Name(click.ParamType[str]):
     """One of a closed list; a mistyped one gets the nearest name."""
 

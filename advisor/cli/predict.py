@@ -35,6 +35,6 @@ def predict(model_file: Path | None, output: str, name: str, **answers: Any) -> 
     answer = predict_instance(request, catalog, model, name.lower())
     sources = sources_of(model, catalog)
     if output == "json":
-        click.echo(json.dumps(single_document(request, answer, sources), indent=2))
+        click.echo(json.dumps(single_document(request, answer, sources), indent=2, allow_nan=False))
     else:
         click.echo(prediction_text(request, answer, sources))

@@ -44,7 +44,7 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     advisor probe --quick --only cpu,decode -o json
     advisor probe --only disk --disk /mnt/gp3 --out gp3.json
     """
-    from sweeps.exporting import write_whole
+    from advisor.files import write_whole
 
     parts = parse_parts(only)
     folder = checked_disk(disk, parts)

@@ -61,7 +61,7 @@ def recommend(
         require_fresh_price(answer.chosen, answer.today)
     sources = sources_of(model, catalog)
     if output == "json":
-        click.echo(json.dumps(recommendation_document(answer, sources), indent=2))
+        click.echo(json.dumps(recommendation_document(answer, sources), indent=2, allow_nan=False))
     elif output == "table":
         click.echo(recommendation_text(answer, sources, all_rejected=explain_rejected))
     else:

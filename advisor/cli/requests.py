@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from advisor.catalog import Catalog
-from advisor.cli.parameters import Confidence, Name, Positive
+from advisor.cli.parameters import Confidence, Name, Positive, Text
 from advisor.domain import IMAGENET, DatasetProfile, DiskChoice, Market, Precision, Request, Task
 from advisor.errors import UsageError, unknown_name
 
@@ -32,7 +32,8 @@ def question_options(command: Command) -> Command:
             show_default=True, help="Number format of the arithmetic.",
         ),
         click.option(
-            "--dataset", default="imagenet", show_default=True, metavar="NAME|PATH",
+            "--dataset", type=Text("--dataset"), default="imagenet", show_default=True,
+            metavar="NAME|PATH",
             help="imagenet, or a folder of your own images.",
         ),
         click.option(
@@ -41,10 +42,11 @@ def question_options(command: Command) -> Command:
         ),
         click.option("--cloud", type=Name("cloud", ("aws",)), default="aws", show_default=True,
                      help="Where to look."),
-        click.option("--region", help="Region of the cloud.  [default: us-east-1 for aws]"),
+        click.option("--region", type=Text("--region"),
+                     help="Region of the cloud.  [default: us-east-1 for aws]"),
         click.option("--market", type=Name("market", ("on-demand",)), default="on-demand",
                      show_default=True, help="How it is paid."),
-        click.option("--disk", metavar="TYPE[:SIZE..]",
+        click.option("--disk", type=Text("--disk"), metavar="TYPE[:SIZE..]",
                      help="Fix the disk, as gp3:500GiB or gp3:500GiB:6000iops:250MiB/s."),
     ]  # fmt: skip
     for option in reversed(options):

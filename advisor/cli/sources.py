@@ -22,8 +22,10 @@ model_option = click.option(
 
 def model_in_use(file: Path | None) -> PerformanceModel:
     """The named model, or the user's own fit where there is one, or the one that ships."""
-    if file is not None and not file.is_file():
+    if file is not None and not file.exists():
         raise UsageError(f"no performance model '{file}'; `advisor fit --out {file}` makes one")
+    if file is not None and not file.is_file():
+        raise UsageError(f"'{file}' is no file; --performance-model takes what `advisor fit` kept")
     own = own_model_path()
     return load_model(file or (own if own.is_file() else None))
 

@@ -99,8 +99,8 @@ class Measurement:
 
     @property
     def throughput_samples_per_second(self) -> float | None:
-        """Batch size over the typical step; None when no step was measured."""
-        if not self.step_seconds:
+        """Batch size over the typical step; None when no step was measured, or not rightly."""
+        if not self.step_seconds or not all(0 < s < math.inf for s in self.step_seconds):
             return None
         return self.trial.workload.batch_size / typical_step_seconds(self.step_seconds)
 

@@ -105,7 +105,7 @@ def offered_networks() -> tuple[str, ...]:
 def _measurement(path: Path, number: int, line: str) -> Measurement:
     try:
         return measurement_from_dict(json.loads(line))
-    except (ValueError, AttributeError, DataError) as error:
+    except (ValueError, AttributeError, RecursionError, DataError) as error:
         raise DataError(f"{path}, line {number}: {error}") from error
 
 
@@ -125,11 +125,13 @@ def _anonymous(measurement: Measurement) -> Measurement:
 
 def main(arguments: Sequence[str]) -> None:
     """Rebuild the bundled model, from the measurements in a file where one is named."""
+    from models.performance.bundled import seal
     from models.performance.persistence import BUNDLED_PATH
 
     for file in arguments:
         count = bundle_measurements(measurements_from(Path(file)))
         sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
+    seal()
     result = rebuild_bundled_model()
     save_model(result.model, BUNDLED_PATH)
     sys.stderr.write(f"{BUNDLED_PATH}: {result.model.trained_on}; held-out median error "

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import tempfile
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
+_LOCK = "\0instance-sizing-advisor/sweep"
 EXECUTORS = ("ray", "process", "inline")
 _DEFAULT_DISK_GIB = 500.0
 _NOMINAL_BYTES_PER_SAMPLE = 104_000.0
@@ -229,15 +229,18 @@ def _executor(name: str, ray_address: str | None) -> Iterator[Executor]:
 
 @contextmanager
 def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
-    """Two sweeps on one machine would measure each other. The lock goes with the process."""
+    """Two sweeps on one machine would measure each other.
+
+    The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the
+    process that holds it.
+    """
     if elsewhere:
         yield
         return
-    path = Path(tempfile.gettempdir()) / f"instance-sizing-advisor-{os.getuid()}.lock"
-    with path.open("a") as file:
+    with socket.socket(socket.AF_UNIX) as lock:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            lock.bind(_LOCK)
+        except OSError as error:
             raise MeasuringError(
                 "another sweep runs on this machine, and two would spoil each other; wait for "
                 "it to end"

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,10 @@ from numpy.typing import NDArray
 
 from advisor.domain import Task
 from advisor.errors import DataError, unknown_name
+from models.performance.bundled import read_bundled
 
 SCHEMA = "advisor.networks/1"
-BUNDLED_PATH = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "networks.json"
+BUNDLED = "networks.json"
 
 Floats = NDArray[np.float64]
 
@@ -100,8 +100,6 @@ class NetworkTable:
 def bundled_networks() -> NetworkTable:
     """The table that ships; `DataError` when the file is missing or damaged."""
     try:
-        return NetworkTable(json.loads(BUNDLED_PATH.read_text()), str(BUNDLED_PATH))
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{BUNDLED_PATH} cannot be read ({error}); install the package again"
-        ) from error
+        return NetworkTable(json.loads(read_bundled(BUNDLED)), BUNDLED)
+    except ValueError as error:
+        raise DataError(f"{BUNDLED} cannot be read ({error}); install the package again") from error

@@ -7,15 +7,13 @@ model that ships and from data sheets that ship with it, whatever was fitted sin
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 from advisor.domain import Gpu, Precision, Task, Workload
 from advisor.errors import unknown_name
+from models.performance.bundled import read_bundled
 from models.performance.persistence import load_model
 from models.performance.published import read_gpus
 from models.performance.step_work import chip
-
-_GPUS_PATH = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "gpus.csv"
 
 
 def published_step_seconds(
@@ -43,4 +41,4 @@ def paced_gpu(name: str) -> Gpu:
 
 @cache
 def _gpus() -> dict[str, Gpu]:
-    return read_gpus(_GPUS_PATH)
+    return read_gpus(read_bundled("gpus.csv"))

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -19,11 +18,13 @@ from typing import Any
 
 from advisor.domain import Provenance
 from advisor.errors import DataError
-from models.performance.gpu_rates import Anchor, GpuRates
+from advisor.files import write_whole
+from models.performance.gpu_rates import GPU_GROUPS, Anchor, GpuRates
 from models.performance.model import PerformanceModel
 from models.performance.networks import NetworkTable, bundled_networks
 from models.performance.pipeline import Pipeline, ReferenceCpu
 from models.performance.remainder import Remainder
+from models.performance.stages import PIPELINE_PRIORS
 
 SCHEMA = "advisor.performance/1"
 BUNDLED_PATH = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "default_model.json"
@@ -36,25 +37,9 @@ def load_model(path: Path | None = None) -> PerformanceModel:
 
 def save_model(model: PerformanceModel, path: Path) -> None:
     """Write the whole file or leave the old one; `DataError` when there is no room."""
-    text = json.dumps(to_document(model), sort_keys=True) + "\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(part).chmod(0o644)
-            Path(part).replace(path)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise DataError(
-            f"the model cannot be written to {path} ({error.strerror}); choose another place "
-            "with --out"
-        ) from error
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)  # what cannot be made is told on writing
+    write_whole(path, json.dumps(to_document(model), sort_keys=True, allow_nan=False) + "\n")
 
 
 def content_id(document: Mapping[str, Any]) -> str:
@@ -85,7 +70,7 @@ def from_document(document: Mapping[str, Any], table: NetworkTable) -> Performan
         id=document["id"],
         trained_on=document["trained_on"],
         error_percent=float(document["error_percent"]),
-        networks=tuple(document["networks"]),
+        networks=tuple(map(str, _listed(document["networks"]))),
         sources=tuple(document["sources"]),
         accelerator_errors=document["accelerator_errors"],
         gpu_rates=_gpu_rates(document["gpu_rates"]),
@@ -104,7 +89,7 @@ def _read(path: Path) -> PerformanceModel:
     if path == BUNDLED_PATH:
         way_out = "install the package again"
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text(), parse_constant=_refuse)
         schema = document["schema"]
         if schema != SCHEMA:
             raise DataError(f"{path} has the format {schema}, not {SCHEMA}; {way_out}")
@@ -113,8 +98,28 @@ def _read(path: Path) -> PerformanceModel:
         return from_document(document, bundled_networks())
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}); {way_out}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{path} is no performance model; {way_out}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise DataError(f"{path} is no performance model ({error}); {way_out}") from error
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"it holds {constant}")
+
+
+def _in_range(parameters: Mapping[str, float], largest: float = 60.0) -> Mapping[str, float]:
+    """Parameters are logarithms: e**60 is beyond every rate, time and count there is."""
+    for name, value in parameters.items():
+        if not abs(value) <= largest:
+            raise ValueError(f"{name} is {value}")
+    return parameters
+
+
+def _sorted(residuals: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Residuals by group, as `half_widths` needs them."""
+    for group, values in residuals.items():
+        if list(values) != sorted(values) or any(not abs(value) <= 60 for value in values):
+            raise ValueError(f"the residuals of {group} are no sorted log ratios")
+    return residuals
 
 
 def _plain(part: GpuRates | Pipeline) -> dict[str, Any]:
@@ -133,7 +138,7 @@ def _gpu_rates(raw: Mapping[str, Any]) -> GpuRates:
     return GpuRates(
         parameters=raw["parameters"],
         anchors=anchors,
-        residuals=raw["residuals"],
+        residuals=_known(_sorted(raw["residuals"]), GPU_GROUPS),
         chips=frozenset(raw["chips"]),
         other_chips=frozenset(raw["other_chips"]),
         capabilities=frozenset(raw["capabilities"]),
@@ -144,13 +149,26 @@ def _gpu_rates(raw: Mapping[str, Any]) -> GpuRates:
 def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
     remainder = raw["remainder"]
     return Pipeline(
-        parameters=raw["parameters"],
+        parameters=_known(_in_range(raw["parameters"]), PIPELINE_PRIORS),
         reference=ReferenceCpu(**raw["reference"]),
         largest_vcpus=float(raw["largest_vcpus"]),
-        residuals=raw["residuals"],
+        residuals=_sorted(raw["residuals"]),
         cpu_networks=frozenset(raw["cpu_networks"]),
         remainder=Remainder(**{k: _tuple(v) for k, v in remainder.items()}) if remainder else None,
     )
+
+
+def _known(values: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    return values
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("networks is no list")
+    return value
 
 
 def _tuple(value: Any) -> Any:

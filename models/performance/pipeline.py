@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.domain import Stage, Task
+from advisor.domain import Stage, Task, require_positive
 from models.performance.features import PipelineColumns
 from models.performance.networks import Floats, NetworkFacts
 from models.performance.remainder import Remainder
@@ -30,6 +30,9 @@ class ReferenceCpu:
 
     score: float
     sigma: float
+
+    def __post_init__(self) -> None:
+        require_positive(score=self.score, sigma=self.sigma)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,7 @@ def read_published(rows_path: Path, gpus_path: Path) -> tuple[PublishedRow, ...]
     whether to compute it at the fp32 rate, and nobody chooses it today.
     """
     try:
-        gpus = read_gpus(gpus_path)
+        gpus = read_gpus(gpus_path.read_text())
         rows = [_row(record, gpus) for record in _records(rows_path)]
     except (OSError, KeyError, ValueError) as error:
         raise DataError(
@@ -56,12 +57,12 @@ def read_published(rows_path: Path, gpus_path: Path) -> tuple[PublishedRow, ...]
     return tuple(r for r in rows if not (r.precision == HALF and capability(r.gpu) < 7))
 
 
-def read_gpus(path: Path) -> dict[str, Gpu]:
-    """Data sheets by name, in the file's order; `DataError` when they cannot be read."""
+def read_gpus(text: str) -> dict[str, Gpu]:
+    """Data sheets by name, in the table's order; `DataError` when it cannot be read."""
     try:
-        return {record["name"]: _gpu(record) for record in _records(path)}
-    except (OSError, KeyError, ValueError) as error:
-        raise DataError(f"{path} cannot be read ({error}); install the package again") from error
+        return {record["name"]: _gpu(record) for record in csv.DictReader(io.StringIO(text))}
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"no table of GPUs ({error}); install the package again") from error
 
 
 def _records(path: Path) -> Iterable[Mapping[str, str]]:

@@ -25,12 +25,16 @@ class Sorted:
 def sort_out(measurements: Iterable[Measurement]) -> Sorted:
     """Keep what ended well, was held to its limits, has a finite rate, and ran on the CPU that
     most of them ran on: one fit describes one machine."""
-    usable, reasons = [], Counter[str]()
+    usable, reasons, seen = [], Counter[str](), set[str]()
     for measurement in measurements:
         reason = why_not(measurement)
+        if not reason and measurement.trial.trial_id in seen:
+            # On both sides of a split it would be predicted from itself.
+            reason = "the trial is there twice"
         if reason:
             reasons[reason] += 1
         else:
+            seen.add(measurement.trial.trial_id)
             usable.append(measurement)
     cpus = Counter(cpu_of(measurement) for measurement in usable)
     most = cpus.most_common(1)[0][0] if cpus else ""

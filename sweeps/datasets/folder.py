@@ -65,7 +65,12 @@ def _dimensions(path: Path) -> tuple[int, int]:
         with Image.open(path) as image:
             image.load()
             return image.size
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
+    except (
+        UnidentifiedImageError,
+        OSError,
+        SyntaxError,
+        Image.DecompressionBombError,
+    ) as error:
         raise UsageError(
             f"'{path}' cannot be read as an image ({error}); repair or remove it"
         ) from error

@@ -9,8 +9,14 @@ from pathlib import Path
 
 from sweeps.limits.cgroup_v1 import CgroupV1
 from sweeps.limits.cgroup_v2 import CgroupV2, usable_parent
-from sweeps.limits.groups import remove_stale_groups
-from sweeps.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
+from sweeps.limits.groups import remove_abandoned_groups, remove_stale_groups
+from sweeps.limits.hierarchies import (
+    V1_CONTROLLERS,
+    mount_points,
+    v1_parents,
+    v2_parents,
+    writable,
+)
 from sweeps.limits.usage import MIB
 from sweeps.limits.without_cgroups import Affinity, Unlimited, WholeMachine
 from sweeps.limits.words import Limiter, LimitRequest
@@ -42,8 +48,9 @@ def asks_for_whole_machine(request: LimitRequest) -> bool:
 
 
 def clean_up() -> int:
-    """Remove what killed sweeps left of their groups; returns how many."""
-    return remove_stale_groups([*v1_parents().values(), *v2_parents()])
+    """Remove what killed sweeps left of their groups, of other sessions too; returns how many."""
+    own = remove_stale_groups([*v1_parents().values(), *v2_parents()])
+    return own + remove_abandoned_groups(mount_points())
 
 
 def allowed_cpus() -> list[int]:

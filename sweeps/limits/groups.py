@@ -45,6 +45,20 @@ def remove_stale_groups(parents: Iterable[Path]) -> int:
     return removed
 
 
+def remove_abandoned_groups(roots: Iterable[Path]) -> int:
+    """Remove stale groups anywhere beneath `roots`, where other sessions made them.
+
+    Only empty ones: in another container's group the owner's number means another process, and
+    whoever is inside may be alive.
+    """
+    stale = [g for root in roots for g in root.rglob("advisor-*") if is_stale(g.name)]
+    empty = [group for group in stale if group.is_dir() and not _members(group)]
+    for group in empty:
+        with suppress(OSError):
+            group.rmdir()
+    return len(empty)
+
+
 def remove_group(group: Path, *, patience_seconds: float = 10.0) -> None:
     """Kill what still runs inside, and remove the group; `MeasuringError` if it stays."""
     deadline = time.monotonic() + patience_seconds

@@ -32,6 +32,11 @@ def v2_parents(proc: Path = _PROC) -> list[Path]:
     return []
 
 
+def mount_points(proc: Path = _PROC) -> list[Path]:
+    """The root of every cgroup hierarchy that is mounted."""
+    return [place for place, kind, _ in _mounts(proc) if kind in ("cgroup", "cgroup2")]
+
+
 def writable(parents: Mapping[str, Path]) -> bool:
     """Whether groups may be made in all of them."""
     return all(path.is_dir() and os.access(path, os.W_OK) for path in parents.values())

@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from advisor.cli.sweep import sweep
 from advisor.domain import LimitedBy, Status
 from advisor.errors import AdvisorError, MeasuringError, UsageError
+from advisor.operations import sweeping
 from sweeps.datasets.photographs import write_samples
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement
@@ -142,14 +144,10 @@ def test_a_wrong_question_is_one_line_that_names_the_way_out(arguments, words):
     assert "\n" not in str(told.value)
 
 
-def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch, tmp_path):
-    import fcntl
-    import tempfile
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    lock = tmp_path / f"instance-sizing-advisor-{os.getuid()}.lock"
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch):
+    monkeypatch.setattr(sweeping, "_LOCK", "\0instance-sizing-advisor/test")
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind("\0instance-sizing-advisor/test")
         with pytest.raises(AdvisorError, match="another sweep"):
             ask("run", *GRID, "--data", images, "--executor", "process")
 
