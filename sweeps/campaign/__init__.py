@@ -1,0 +1,4 @@
+"""Measures all networks on one machine without Ray or a database: docs/campaign.md.
+
+Needs the standard library, NumPy, Pillow, torch and torchvision: `python -m sweeps.campaign gpu`.
+"""

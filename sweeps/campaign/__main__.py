@@ -1,0 +1,95 @@
+"""`python -m sweeps.campaign gpu|cpu`: measure all networks; progress on stderr, rows to a file.
+
+Ends with 0 (all done, or the minutes used up: run it again to go on), 1 when it cannot measure,
+2 for wrong arguments, 130 after Ctrl-C. What was measured is in the file at any time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from advisor.errors import AdvisorError
+from sweeps.campaign.cells import FULL, QUICK
+
+_ACCELERATORS = {"gpu": "cuda", "cpu": "cpu"}
+_MOST_MINUTES = 24 * 60
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the campaign; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    options.out = options.out or Path(f"campaign-{options.device}.jsonl")
+    try:
+        return _run(options)
+    except AdvisorError as error:
+        _tell(f"campaign: {' '.join(str(error).split())}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _tell(f"campaign: interrupted; {options.out} has what was measured, run again to go on")
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    begun = time.monotonic()
+    _need_torch()
+    # Only now: these need torch.
+    from sweeps.campaign.session import run_campaign
+
+    finished = run_campaign(
+        _ACCELERATORS[options.device],
+        networks=options.networks,
+        effort=QUICK if options.quick else FULL,
+        out=options.out,
+        data=options.data,
+        ends_at=begun + options.minutes * 60,
+        tell=_tell,
+    )
+    ending = "all cells are measured" if finished else "the minutes are used up; run again to go on"
+    _tell(f"campaign: {ending}: {options.out}")
+    return 0
+
+
+def _need_torch() -> None:
+    from sweeps.probe.extras import load_torch
+
+    load_torch()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m sweeps.campaign", description=__doc__)
+    parser.add_argument("device", choices=sorted(_ACCELERATORS), help="what computes the steps")
+    parser.add_argument("--out", type=Path, help="a JSONL file that is gone on with")
+    parser.add_argument("--networks", type=_names, help="of the zoo; default: all of them")
+    parser.add_argument("--minutes", type=_minutes, default=9.0, help="nothing begins later (9)")
+    parser.add_argument("--data", type=Path, help="JPEG files for the real input pipeline")
+    parser.add_argument("--quick", action="store_true", help="small batches, short steps: a trial")
+    return parser
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise argparse.ArgumentTypeError("names of networks, separated by commas")
+    return names
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes <= _MOST_MINUTES:
+        raise argparse.ArgumentTypeError(f"a number of minutes up to {_MOST_MINUTES}")
+    return minutes
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

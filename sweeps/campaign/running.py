@@ -1,0 +1,204 @@
+"""Runs a campaign's cells one after the other, until they or the minutes are used up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+
+from advisor.domain import LimitedBy, Measurement, Stage, Status, Trial
+from advisor.domain.results import typical_step_seconds
+from advisor.errors import AdvisorError, MeasuringError
+from models.zoo import Runnable
+from sweeps.campaign.cells import Effort, Ladder, Machine, next_batch, synthetic_trial
+from sweeps.campaign.records import Records
+from sweeps.campaign.surroundings import ask_nvidia_smi
+from sweeps.contention import busy_seconds, judge
+from sweeps.limits.choosing import allowed_cpus
+from sweeps.limits.usage import PROCESS_TREE, read_usage
+from sweeps.probe.nvidia_smi import STATE_FIELDS
+from sweeps.stepping import (
+    Stepper,
+    Steps,
+    TimeBox,
+    device_is_usable,
+    free_memory,
+    is_out_of_memory,
+    time_synthetic,
+)
+from sweeps.trial_process import run_attempt
+
+Tell = Callable[[str], None]
+# A cell that could not end in time is better begun in the next run.
+_TIME_FOR_A_CELL = 3.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Campaign:
+    """What all cells are measured with. `ends_at` is a time.monotonic() moment."""
+
+    machine: Machine
+    effort: Effort
+    records: Records
+    environment: dict[str, Any]
+    tell: Tell
+    ends_at: float
+    measured: int = 0
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def seconds_left(self) -> float:
+        """Until nothing new is begun."""
+        return self.ends_at - time.monotonic()
+
+    def keep(self, row: Measurement) -> None:
+        """On disk first, then told."""
+        self.records.append(row)
+        self.measured += 1
+        self.tell(_line(row))
+
+
+def run_ladder(campaign: Campaign, ladder: Ladder, network: Runnable) -> bool:
+    """Measure the ladder's cells that are missing; False when the time was used up.
+
+    Raises `MeasuringError` when the device does not compute any more: the cell is recorded, and
+    a new process goes on after it.
+    """
+    size = next_batch(ladder, campaign.machine, campaign.effort, campaign.records.done)
+    if size is None:
+        return True
+    stepper: Stepper | None = None
+    environment = campaign.environment | _state(campaign.machine)
+    while size is not None:
+        if campaign.seconds_left < _TIME_FOR_A_CELL:
+            return False
+        trial = synthetic_trial(ladder, size, campaign.machine, campaign.effort)
+        try:
+            stepper = stepper or _stepper(campaign.machine, ladder, network)
+        except MeasuringError as error:
+            campaign.skipped.append(f"{ladder.info.name}: {error}")
+            return True
+        except Exception as error:
+            campaign.keep(_failure(trial, environment, error))
+        else:
+            campaign.keep(_measured(trial, stepper, campaign, environment))
+        free_memory(campaign.machine.accelerator)
+        _require_usable(campaign)
+        size = next_batch(ladder, campaign.machine, campaign.effort, campaign.records.done)
+    return True
+
+
+def run_pipeline(campaign: Campaign, trials: Sequence[Trial]) -> bool:
+    """Measure the real input pipeline in processes of their own; False when time was used up."""
+    free_memory(campaign.machine.accelerator)
+    for trial in trials:
+        if trial.trial_id in campaign.records.done:
+            continue
+        if campaign.seconds_left < trial.plan["max_seconds"] + _TIME_FOR_A_CELL:
+            return False
+        row = run_attempt(trial, timeout_seconds=max(_TIME_FOR_A_CELL, campaign.seconds_left))
+        if row.status is Status.TIMED_OUT:
+            return False  # the run's end came before the trial's: nothing is known of it
+        campaign.keep(replace(row, environment={**campaign.environment, **row.environment}))
+    return True
+
+
+def _stepper(machine: Machine, ladder: Ladder, network: Runnable) -> Stepper:
+    torch.manual_seed(0)
+    return Stepper(
+        network, device=machine.accelerator, task=ladder.task, precision=ladder.precision
+    )
+
+
+def _measured(
+    trial: Trial, stepper: Stepper, campaign: Campaign, environment: dict[str, Any]
+) -> Measurement:
+    effort = campaign.effort
+    box = TimeBox(
+        seconds=effort.seconds, min_steps=effort.min_steps, max_seconds=effort.max_seconds
+    )
+    started_at = datetime.now(UTC).isoformat()
+    cpus = allowed_cpus()
+    own, busy, start = _own_seconds(), busy_seconds(cpus), time.monotonic()
+    try:
+        steps = time_synthetic(stepper, trial.workload.batch_size, box)
+    except Exception as error:
+        # Without its traceback nothing holds the tensors that did not fit.
+        return _failure(trial, environment, error.with_traceback(None), started_at)
+    wall = time.monotonic() - start
+    contention = judge(
+        busy=busy_seconds(cpus) - busy, own=_own_seconds() - own, wall_seconds=wall,
+        cpus=len(cpus), vcpus=trial.resources.vcpus,
+    )  # fmt: skip
+    facts = {
+        "gpu_peak_allocated_mib": steps.peak_allocated_mib,
+        "gpu_peak_reserved_mib": steps.peak_reserved_mib,
+        "own_cores": contention.own_cores,
+        "other_cores": contention.other_cores,
+    }
+    return Measurement(
+        trial=trial,
+        status=Status.CONTAMINATED if contention.spoiled else Status.OK,
+        limited_by=LimitedBy.HOST,
+        step_seconds=steps.step_seconds,
+        warmup_step_seconds=steps.warmup_seconds,
+        stage_rates={Stage.ACCELERATOR.value: _rate(trial, steps)},
+        cpu_seconds=contention.own_cores * wall,
+        wall_seconds=wall,
+        environment=environment | facts,
+        started_at=started_at,
+    )
+
+
+def _failure(
+    trial: Trial, environment: dict[str, Any], error: Exception, started_at: str = ""
+) -> Measurement:
+    memory = is_out_of_memory(error)
+    text = " ".join(str(error).split())[:500]
+    return Measurement(
+        trial=trial,
+        status=Status.OUT_OF_MEMORY if memory else Status.FAILED,
+        limited_by=LimitedBy.HOST,
+        environment=environment,
+        started_at=started_at or datetime.now(UTC).isoformat(),
+        reason=text if isinstance(error, AdvisorError) else f"{type(error).__name__}: {text}",
+    )
+
+
+def _require_usable(campaign: Campaign) -> None:
+    if not device_is_usable(campaign.machine.accelerator):
+        raise MeasuringError(
+            "the GPU does not compute any more in this process; the cell is recorded as failed, "
+            "run the same command again to go on after it"
+        )
+
+
+def _rate(trial: Trial, steps: Steps) -> float:
+    return trial.workload.batch_size / typical_step_seconds(steps.step_seconds)
+
+
+def _own_seconds() -> float:
+    return read_usage({"kind": PROCESS_TREE}).cpu_seconds
+
+
+def _state(machine: Machine) -> dict[str, Any]:
+    """Clocks, temperature and what else uses the GPU, before a ladder."""
+    if machine.accelerator != "cuda":
+        return {}
+    return {"gpu_state_before": ask_nvidia_smi(STATE_FIELDS)}
+
+
+def _line(row: Measurement) -> str:
+    workload, rate = row.trial.workload, row.throughput_samples_per_second
+    name = f"{workload.network} {workload.task} {workload.precision} batch {workload.batch_size}"
+    if workload.dataset.storage_format != "synthetic":
+        name += f", {row.trial.resources.vcpus:g} vCPUs, real input"
+    told = "-" if rate is None else f"{rate:.4g} rows/s"
+    memory = row.environment.get("gpu_peak_reserved_mib")
+    used = f", {memory:,.0f} MiB" if memory else ""
+    ending = "" if row.status is Status.OK else f" {row.status.value.replace('_', ' ')}"
+    return f"{name}: {told}{used}{ending} {row.reason[:100]}".rstrip()
