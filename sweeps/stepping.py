@@ -25,11 +25,12 @@ _OUT_OF_MEMORY_WORDS = ("out of memory", "can't allocate memory", "alloc_failed"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeBox:
     """How long steps are timed: at least `min_steps`, `seconds` once they are steady, and never
-    a new step after `max_seconds`. The uncounted first steps come on top."""
+    a new step after `max_seconds` or beyond `most_steps`. The very first step comes on top."""
 
     seconds: float
     min_steps: int
     max_seconds: float
+    most_steps: int = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,9 @@ def time_steps(
         steps.append(now - previous)
         previous, elapsed = now, now - begun
         enough = elapsed >= box.seconds and len(steps) > box.min_steps
-        if (enough and is_steady(steps[len(steps) // 2 :])) or elapsed >= box.max_seconds:
+        if enough and is_steady(steps[len(steps) // 2 :]):
+            break
+        if elapsed >= box.max_seconds or len(steps) > box.most_steps:
             break
     # The first step allocates and chooses algorithms: it is never like the others.
     warmup = 1 + count_warmup_steps(steps[1:])

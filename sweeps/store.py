@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from advisor.domain import Measurement
+from advisor.domain import Measurement, Status
 from advisor.errors import DataError, UsageError
 from sweeps.serialization import (
     SCHEMA_VERSION,
@@ -46,11 +47,24 @@ _ROWS = sql.Table(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """How many rows were new, and how many took the place of one that had not ended well."""
+
+    added: int
+    replaced: int
+
+
 class MeasurementStore(Protocol):
     """See the rules above."""
 
     def append(self, measurement: Measurement, *, replace: bool = False) -> bool:
         """Keep it durably; False, and nothing changed, when the trial already has a row."""
+
+    def append_all(self, measurements: Sequence[Measurement]) -> Appended:
+        """Keep all of them durably, or none when anything fails.
+
+        A row that did not end `ok` gives way to one that did; every other row stays."""
 
     def statuses(self) -> dict[str, str]:
         """The status of every trial that has a row, by trial_id."""
@@ -97,6 +111,21 @@ class SqlStore:
             elif replace:
                 connection.execute(_ROWS.update().where(here).values(row))
             return known is None or replace
+
+    def append_all(self, measurements: Sequence[Measurement]) -> Appended:
+        """See `MeasurementStore`."""
+        rows = [_row(measurement) for measurement in measurements]
+        with self._translated(), self._engine.begin() as connection:
+            query = sql.select(_ROWS.c.trial_id, _ROWS.c.status)
+            known = {row.trial_id: row.status for row in connection.execute(query)}
+            new = [row for row in rows if row["trial_id"] not in known]
+            better = [row for row in rows if _is_better(row, known.get(row["trial_id"]))]
+            if new:
+                connection.execute(_ROWS.insert(), new)
+            for row in better:
+                here = _ROWS.c.trial_id == row["trial_id"]
+                connection.execute(_ROWS.update().where(here).values(row))
+        return Appended(added=len(new), replaced=len(better))
 
     def statuses(self) -> dict[str, str]:
         """See `MeasurementStore`."""
@@ -187,6 +216,10 @@ def _row(measurement: Measurement) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "payload": json.dumps(measurement_to_dict(measurement)),
     }
+
+
+def _is_better(row: Mapping[str, Any], known_status: str | None) -> bool:
+    return known_status not in (None, Status.OK.value) and row["status"] == Status.OK.value
 
 
 def _way_out(cause: str) -> str:

@@ -1,4 +1,4 @@
-"""`advisor measurements`: list and export what was measured."""
+"""`advisor measurements`: list, export and import what was measured."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from advisor.cli.parameters import Name
 from advisor.cli.sweep_progress import trial_name
 from advisor.domain import Measurement
+from advisor.errors import DataError
 from advisor.report.text import table
 from advisor.units import format_rate
 
@@ -61,6 +62,31 @@ def export(form: str, out: Path | None) -> None:
         return
     write_whole(out, text)
     click.echo(f"{len(rows)} measurements written to {out}", err=True)
+
+
+@measurements.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+def import_(file: Path) -> None:
+    """Take measurements from a JSONL FILE: an export, or what a campaign wrote.
+
+    All good lines are stored together, or none; again, it changes nothing. A line that is no
+    measurement is told with its number, and the exit code is 1. A stored row stays, but for one
+    that did not end well where the file has one that did.
+    """
+    from sweeps.importing import read_file
+    from sweeps.store import open_store
+
+    found = read_file(file)
+    for refused in found.refused:
+        click.echo(f"line {refused.line}: {' '.join(refused.reason.split())}", err=True)
+    done = open_store().append_all(found.measurements)
+    there = len(found.measurements) - done.added - done.replaced
+    click.echo(
+        f"{done.added} measurements added, {done.replaced} took the place of failed ones, "
+        f"{there} were there already, {found.repeated} lines repeat a trial"
+    )
+    if found.refused:
+        raise DataError(f"{len(found.refused)} lines of '{file}' were refused (told above)")
 
 
 def _stored() -> Sequence[Measurement]:

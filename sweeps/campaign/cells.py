@@ -140,6 +140,11 @@ def synthetic_trial(ladder: Ladder, batch_size: int, machine: Machine, effort: E
     )
 
 
+def with_pipeline(infos: Iterable[NetworkInfo]) -> list[NetworkInfo]:
+    """The classifiers of photographs: what the real input pipeline is measured with."""
+    return [info for info in infos if info.kind is Kind.IMAGE and Task.PREPROCESSING in info.tasks]
+
+
 def pipeline_trials(
     infos: Iterable[NetworkInfo],
     machine: Machine,
@@ -151,9 +156,7 @@ def pipeline_trials(
     classifier of photographs. Memory and disk stay those of the machine."""
     trials = []
     whole = machine.resources
-    for info in infos:
-        if info.kind is not Kind.IMAGE or Task.PREPROCESSING not in info.tasks:
-            continue
+    for info in with_pipeline(infos):
         for vcpus in (count for count in _VCPUS if count <= whole.vcpus):
             for task in effort.pipeline_tasks:
                 workload = Workload(

@@ -15,6 +15,7 @@ from sweeps.campaign.cells import (
     in_order,
     ladders,
     pipeline_trials,
+    with_pipeline,
 )
 from sweeps.campaign.records import Records
 from sweeps.campaign.running import Campaign, run_ladder, run_pipeline
@@ -26,6 +27,8 @@ _MADE_SAMPLES = 2000
 _PLACE = Path("~/.cache/instance-sizing-advisor/datasets")
 # Below this, probing would eat the run.
 _LEAST_SECONDS_FOR_A_PROBE = 240.0
+# Photographs may have to be made first.
+_LEAST_SECONDS_FOR_REAL_INPUT = 30.0
 
 
 def run_campaign(
@@ -83,9 +86,11 @@ def _all_ladders(campaign: Campaign, networks: Sequence[Runnable]) -> bool:
 
 def _real_input(campaign: Campaign, networks: Sequence[Runnable], data: Path | None) -> bool:
     # The worker builds networks of the zoo by name.
-    infos = [network.info for network in networks if not network.fingerprint]
+    infos = with_pipeline(network.info for network in networks if not network.fingerprint)
     if not infos:
         return True
+    if campaign.seconds_left < _LEAST_SECONDS_FOR_REAL_INPUT:
+        return False
     try:
         folder, profile = _dataset(data, campaign.tell)
     except UsageError:

@@ -39,6 +39,17 @@ class StoreContract:
         assert [one.trial.resources.memory_mib for one in store.all()] == [1024.0, 2048.0]
         assert set(store.statuses().values()) == {"ok"}
 
+    def test_many_rows_come_in_together_and_only_failed_ones_give_way(self, store):
+        good, failed = row(1024.0), row(2048.0, status=Status.FAILED, reason="x")
+        store.append(good)
+        store.append(failed)
+        arrived = [row(1024.0, started_at="later"), row(2048.0), row(3072.0)]
+        done = store.append_all(arrived)
+        assert (done.added, done.replaced) == (1, 1)
+        assert store.all() == [good, *arrived[1:]]
+        assert store.append_all(arrived).added == 0
+        assert store.append_all([]).added == 0
+
     def test_failed_trials_are_done_too(self, store):
         failed = row(status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
         store.append(failed)

@@ -6,6 +6,7 @@ from click.testing import CliRunner
 from advisor.cli.measurements import measurements
 from advisor.domain import Status
 from advisor.errors import DataError
+from sweeps.exporting import to_jsonl
 from sweeps.serialization import measurement_from_dict
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
@@ -56,3 +57,31 @@ def test_csv_has_a_header_and_a_row_each(rows):
 def test_a_place_that_cannot_be_written_is_told(rows, tmp_path):
     with pytest.raises(DataError, match="cannot write"):
         ask("export", "--out", tmp_path / "no" / "such" / "folder.csv")
+
+
+def test_an_import_takes_an_export_once(rows, tmp_path, monkeypatch):
+    ask("export", "--out", tmp_path / "all.jsonl")
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/other.sqlite")
+    assert "2 measurements added" in ask("import", tmp_path / "all.jsonl")
+    assert open_store().all() == rows
+    assert "0 measurements added" in ask("import", tmp_path / "all.jsonl")
+    assert open_store().all() == rows
+
+
+def test_bad_lines_are_told_by_number_and_the_good_ones_are_stored(rows, tmp_path, monkeypatch):
+    text = ask("export")
+    (tmp_path / "bad.jsonl").write_text(f"nonsense\n{text}[]\n")
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/other.sqlite")
+    result = CliRunner().invoke(measurements, ["import", str(tmp_path / "bad.jsonl")])
+    assert isinstance(result.exception, DataError)
+    assert "line 1: " in result.stderr
+    assert "line 4: " in result.stderr
+    assert open_store().all() == rows
+
+
+def test_an_import_mends_a_failed_row_and_touches_no_good_one(rows, tmp_path):
+    mended = measurement(trial=rows[1].trial)
+    other = measurement(step_seconds=(9.0,))
+    (tmp_path / "more.jsonl").write_text(to_jsonl([mended, other]))
+    assert "1 took the place of failed ones, 1 were there" in ask("import", tmp_path / "more.jsonl")
+    assert open_store().all() == [rows[0], mended]

@@ -1,0 +1,103 @@
+"""Measurements out of a JSONL file: every line is taken, or refused with its number and reason."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from advisor.domain import Measurement, Status
+from advisor.errors import DataError
+from sweeps.serialization import measurement_from_dict
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A line that is no measurement, counted from 1, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLines:
+    """One measurement a trial, and the lines that were refused; `repeated` counts lines of a
+    trial that gave way to another line of it."""
+
+    measurements: tuple[Measurement, ...]
+    refused: tuple[Refused, ...]
+    repeated: int
+
+
+def read_file(path: Path) -> ReadLines:
+    """What the file's lines hold; `DataError` when it cannot be read at all."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"cannot read '{path}' ({error.strerror}); name a file of `advisor measurements "
+            "export` or of a campaign"
+        ) from error
+    return read_lines(content.split(b"\n"))
+
+
+def read_lines(lines: Iterable[bytes]) -> ReadLines:
+    """The measurements of the lines, in order; empty lines are passed over.
+
+    Where a trial occurs more than once, a row that ended well beats one that did not, and a
+    later row an earlier one.
+    """
+    rows: dict[str, Measurement] = {}
+    refused: list[Refused] = []
+    taken = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = read_line(line)
+        except DataError as error:
+            refused.append(Refused(number, str(error)))
+            continue
+        taken += 1
+        known = rows.get(row.trial.trial_id)
+        if known is None or row.status is Status.OK or known.status is not Status.OK:
+            rows[row.trial.trial_id] = row
+    return ReadLines(tuple(rows.values()), tuple(refused), taken - len(rows))
+
+
+def read_line(line: bytes) -> Measurement:
+    """The measurement of one line; `DataError` for what is none, or cannot be true."""
+    try:
+        document = json.loads(line, parse_constant=_not_a_number)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise DataError(f"a JSON {type(document).__name__}, not a measurement")
+    row = measurement_from_dict(document)
+    if reason := _impossible(row):
+        raise DataError(reason)
+    return row
+
+
+def _not_a_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no measured number")
+
+
+def _impossible(row: Measurement) -> str:
+    """Why this cannot have been measured; empty when it can."""
+    if not all(map(_is_time, (*row.step_seconds, *row.warmup_step_seconds))):
+        return "a step takes a finite number of seconds above 0"
+    if row.status is Status.OK and not row.step_seconds:
+        return "status ok, but not one step was measured"
+    if row.status not in (Status.OK, Status.CONTAMINATED) and not row.reason:
+        return f"status {row.status}, but no reason"
+    if not all(map(_is_time, row.stage_rates.values())):
+        return "a stage rate is a finite number above 0"
+    return ""
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value) and value > 0
