@@ -20,9 +20,10 @@ COMMANDS = {
     "recommend": "the cheapest instance and disk that reach a throughput",
     "predict": "the throughput of one instance",
     "probe": "what this machine is and can do",
+    "measure": "two minutes of a network or script here, as a file",
     "sweep": "measure workloads on this machine: plan, run, status, list",
     "fit": "fit the performance model on what was measured",
-    "measurements": "list and export what was measured",
+    "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show",
     "networks": "the networks that can be asked for",
 }

@@ -1,0 +1,152 @@
+"""`advisor measure`: two minutes of a network or an own script on the machine at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor.cli.parameters import Name, Positive
+from advisor.domain import Precision, Task
+from advisor.errors import UsageError
+from advisor.report.text import WIDTH, table
+from advisor.units import format_mib, format_rate
+
+_TASKS = (Task.INFERENCE, Task.TRAINING)
+_MOST_MINUTES = 60.0
+
+
+@click.command()
+@click.option("--model", "reference", help="A network (advisor networks), or file.py:build.")
+@click.option("--task", type=Name("task", _TASKS), help="[default: inference and training]")
+@click.option(
+    "--precision", type=Name("precision", tuple(Precision)), default="fp32", show_default=True
+)
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="JPEG files: measure with the loader too."
+)
+@click.option("--minutes", type=Positive("--minutes"), default="2", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="[default: anchor-NAME.json]")
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def measure(
+    reference: str | None,
+    task: str | None,
+    precision: str,
+    data: Path | None,
+    minutes: float,
+    out: Path | None,
+    output: str,
+    command: tuple[str, ...],
+) -> None:
+    """Measure a network, or an own training script, here: on the GPU, else the CPU.
+
+    Writes one small file (advisor.anchor/1, docs/measure.md). A script wraps its loader:
+    `from sweeps.hook import steps`, `for batch in steps(loader):`; it is ended once measured.
+
+    \b
+    advisor measure --model resnet50
+    advisor measure --model net.py:build --task training --data photos/ --minutes 1
+    advisor measure -- python train.py --epochs 1
+    """
+    if minutes > _MOST_MINUTES:
+        raise UsageError(f"--minutes takes up to {_MOST_MINUTES:g}, not {minutes:g}")
+    place = _checked_out(out, reference, command)
+    if reference:
+        document = _network(reference, task, precision, data, minutes)
+    else:
+        _refuse_options_of_networks(task, data)
+        document = _script(command, minutes)
+    from sweeps.exporting import write_whole
+
+    write_whole(place, json.dumps(document, indent=1) + "\n")
+    click.echo(f"written to {place}", err=True)
+    click.echo(json.dumps(document) if output == "json" else "\n".join(_screen(document)))
+
+
+def _checked_out(out: Path | None, reference: str | None, command: Sequence[str]) -> Path:
+    """Before two minutes are spent on what could not be asked, or written."""
+    if bool(reference) == bool(command):
+        raise UsageError("name either --model, or a script's command after --")
+    name = Path((reference or "script").partition(".py")[0]).name
+    place = out or Path(f"anchor-{name}.json")
+    if place.is_dir() or not place.parent.is_dir():
+        raise UsageError(f"--out takes a file in a folder that exists, not '{place}'")
+    if not os.access(place.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot write into '{place.parent}'; name another place with --out")
+    return place
+
+
+def _refuse_options_of_networks(task: str | None, data: Path | None) -> None:
+    context = click.get_current_context()
+    chosen = context.get_parameter_source("precision") is not click.core.ParameterSource.DEFAULT
+    if task or data or chosen:
+        raise UsageError(
+            "--task, --precision and --data go with --model; a script brings its own: leave them "
+            "out"
+        )
+
+
+def _network(
+    reference: str, task: str | None, precision: str, data: Path | None, minutes: float
+) -> dict[str, Any]:
+    from advisor.operations.measuring import measure_reference
+
+    if data is not None and not data.is_dir():
+        raise UsageError(f"no folder '{data}'; --data takes a folder of JPEG files")
+    return measure_reference(
+        reference,
+        minutes=minutes,
+        tasks=(Task(task),) if task else _TASKS,
+        precision=Precision(precision),
+        data=data,
+        on_progress=_progress,
+    )
+
+
+def _script(command: Sequence[str], minutes: float) -> dict[str, Any]:
+    from advisor.operations.measuring_script import measure_script
+
+    return measure_script(command, minutes=minutes, on_progress=_progress)
+
+
+def _progress(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _screen(document: dict[str, Any]) -> list[str]:
+    device, what = document["device"], document["what"]
+    name = what.get("name") or " ".join(what["command"])
+    where = device["gpu"] or f"CPU, {document['machine']['cpu_model']}"
+    header = ("task", "precision", "input", "batch", f"{what['unit']}s/s", "GPU memory", "status")
+    rows = [_cells(run) for run in document["runs"]]
+    lines = [f"{name} on {where}", "", *table(header, rows, right=(3, 4, 5))]
+    for task, operators in document.get("operators", {}).items():
+        shares = ", ".join(f"{one['name']} {one['share']:.0%}" for one in operators[:4])
+        lines += _wrapped(f"{task} spends its time in {shares or '-'}")
+    return lines + [part for one in document["warnings"] for part in _wrapped(f"Warning: {one}")]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+
+
+def _cells(run: dict[str, Any]) -> tuple[Any, ...]:
+    rate, memory = run["samples_per_second"], run["gpu_peak_reserved_mib"]
+    return (
+        run["task"],
+        run["precision"] or "-",
+        run["input"],
+        str(run["batch_size"]),
+        "-" if rate is None else format_rate(rate),
+        "-" if memory is None else format_mib(memory),
+        run["status"].replace("_", " "),
+    )

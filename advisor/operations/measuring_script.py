@@ -1,0 +1,136 @@
+"""Runs a user's training script under the hook of `sweeps.hook`, and ends it in time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import MeasuringError, UsageError
+from sweeps.hook import FILE_VARIABLE, SCHEMA, SECONDS_VARIABLE, begun_mark
+from sweeps.measure.script import anchor_of_script
+
+_LOOK_EVERY_SECONDS = 0.2
+_SECONDS_TO_END = 5.0
+# Loading data and compiling may take long; a script that never calls the hook must end too.
+_SECONDS_TO_BEGIN = 900.0
+_SOURCE_TREE = Path(__file__).resolve().parents[2]
+_ADVICE = "wrap the loop's loader: `from sweeps.hook import steps`, `for batch in steps(loader):`"
+
+Progress = Callable[[str], None]
+
+
+def measure_script(
+    command: Sequence[str],
+    *,
+    minutes: float,
+    on_progress: Progress,
+    seconds_to_begin: float = _SECONDS_TO_BEGIN,
+) -> dict[str, Any]:
+    """The anchor document of a script's own loop; the script is ended once it is measured.
+
+    What the script prints goes to stderr. Raises `UsageError` when it cannot be started,
+    `MeasuringError` when it fails, or does not call the hook.
+    """
+    _refuse_missing(command)
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="advisor-measure-") as folder:
+        place = Path(folder) / "steps.json"
+        with _started(command, _environment(place, minutes)) as process:
+            on_progress(f"running {' '.join(command)}")
+            code = _wait(process, place, begun + seconds_to_begin, on_progress)
+        recorded = _recorded(place, code)
+    return anchor_of_script(command, recorded, time.monotonic() - begun)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], place: Path, begin_by: float, on_progress: Progress
+) -> int | None:
+    """Until the steps are written or the script has ended: its exit code, None while it runs."""
+    has_begun = False
+    while True:
+        code = process.poll()
+        if place.exists() or code is not None:
+            return code
+        if not has_begun and begun_mark(place).exists():
+            has_begun = True
+            on_progress("the script called the hook: timing its steps")
+        if not has_begun and time.monotonic() > begin_by:
+            raise MeasuringError(f"the script did not reach steps(loader) in time; {_ADVICE}")
+        time.sleep(_LOOK_EVERY_SECONDS)
+
+
+def _recorded(place: Path, code: int | None) -> Mapping[str, Any]:
+    if code:
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        raise MeasuringError(f"the script {how} (what it said is above); nothing was written")
+    if not place.exists():
+        called = begun_mark(place).exists()
+        why = "made not one step" if called else "never called the hook"
+        raise MeasuringError(f"the script ended and {why}; {_ADVICE}")
+    document = json.loads(place.read_text())
+    if document.get("schema") != SCHEMA:
+        raise MeasuringError(
+            f"the script's steps have the format {document.get('schema')}, not {SCHEMA}; let it "
+            "use the hook of this version"
+        )
+    found: Mapping[str, Any] = document
+    return found
+
+
+@contextmanager
+def _started(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """In a session of its own, so that its loader processes end with it."""
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), env=environment,
+            start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise UsageError(f"cannot start '{command[0]}' ({error.strerror})") from error
+    try:
+        yield process
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Politely first: what it made elsewhere it may still tidy up."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        # Also children that did not listen.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _environment(place: Path, minutes: float) -> dict[str, str]:
+    """Ours, with the hook importable (last: the script's own packages come first)."""
+    paths = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), str(_SOURCE_TREE)]
+    return dict(os.environ) | {
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+        FILE_VARIABLE: str(place),
+        SECONDS_VARIABLE: str(minutes * 60),
+    }
+
+
+def _refuse_missing(command: Sequence[str]) -> None:
+    """Python's own message for a missing script would come from a child, late."""
+    script = next((part for part in command if part.endswith(".py")), None)
+    if script and not Path(script).is_file() and "-m" not in command and "-c" not in command:
+        raise UsageError(f"there is no file {script}; start it as you do without the advisor")

@@ -1,0 +1,179 @@
+"""`advisor measure`: wrong questions are refused at once, scripts end, no half file stays."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.cli import main
+from advisor.domain import Precision, Task
+from advisor.errors import MeasuringError, UsageError
+from advisor.operations.measuring import measure_reference
+from advisor.operations.measuring_script import measure_script
+from tests.sweeps.test_measure import validate
+
+LOOP = """
+import time
+from sweeps.hook import steps
+class Tensor:
+    shape = (16, 3)
+for _ in steps([Tensor()] * {count}):
+    time.sleep(0.005)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "name either --model, or a script's command"),
+        (["--model", "alexnet", "--", "python", "x.py"], "name either --model"),
+        (["--model", "alexnett"], "did you mean alexnet?"),
+        (["--model", "none.py:build"], "there is no file none.py"),
+        (["--model", "alexnet", "--data", "/nonexistent"], "no folder"),
+        (["--model", "alexnet", "--minutes", "0"], "--minutes must be a number above 0"),
+        (["--model", "alexnet", "--minutes", "600"], "takes up to 60"),
+        (["--model", "alexnet", "--out", "/nonexistent/a.json"], "--out takes a file"),
+        (["--task", "training", "--", "python", "x.py"], "go with --model"),
+        (["--precision", "fp32", "--", "python", "x.py"], "go with --model"),
+        (["--", "python", "none.py"], "there is no file none.py"),
+        (["--", "/nonexistent/program"], "cannot start '/nonexistent/program'"),
+        (["--anchor", "x", "--model", "alexnet"], "No such option"),
+    ],
+)
+def test_a_wrong_question_is_refused_in_one_line(arguments, said, capsys, tmp_path):
+    assert main.run(["measure", *arguments]) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert len(told.err.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def advisor(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "advisor", "measure", *arguments], capture_output=True, text=True
+    )
+
+
+def test_a_script_is_measured_and_ended_in_time(tmp_path):
+    Path("train.py").write_text(LOOP.format(count=100_000_000 // 1000))
+    done = advisor("--minutes", "0.01", "-o", "json", "--", sys.executable, "train.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "anchor-script.json").read_text())
+    validate(found)
+    assert json.loads(done.stdout) == found
+    assert found["runs"][0]["batch_size"] == 16
+    assert min(found["runs"][0]["step_seconds"]) >= 0.005
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["anchor-script.json", "train.py"]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("raise SystemExit(3)", "exit code 3"),
+        (LOOP.format(count=50) + "\nraise RuntimeError('late')", "exit code 1"),
+        ("print('done')", "never called the hook"),
+        (LOOP.format(count=0), "made not one step"),
+        (LOOP.format(count=2), "too few"),
+    ],
+)
+def test_a_script_that_cannot_be_measured_is_one_line_and_no_file(script, said, tmp_path):
+    Path("train.py").write_text(script)
+    done = advisor("--", sys.executable, "train.py")
+    assert done.returncode == 1
+    assert said in done.stderr.strip().splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_a_script_that_does_not_reach_its_loop_is_ended():
+    with pytest.raises(MeasuringError, match="did not reach"):
+        measure_script(
+            [sys.executable, "-c", "import time; time.sleep(600)"], minutes=1,
+            on_progress=lambda _line: None, seconds_to_begin=0.3,
+        )  # fmt: skip
+
+
+def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
+    Path("train.py").write_text(
+        "import os\nopen('pid', 'w').write(str(os.getpid()))\n" + LOOP.format(count=100_000)
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "advisor", "measure", "--", sys.executable, "train.py"],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    with process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "called the hook" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        assert "interrupted" in process.stderr.read()
+    assert process.returncode == 130
+    assert gone(int(Path("pid").read_text()))
+    assert not list(tmp_path.glob("anchor*"))
+
+
+def gone(pid):
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def child(script, **options):
+    return measure_reference(
+        "alexnet", minutes=0.01, tasks=(Task.INFERENCE,), precision=Precision.FP32, data=None,
+        on_progress=lambda _line: None, command=(sys.executable, "-c", script), **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "said"),
+    [
+        ("""print('{"error": "no such thing", "usage": true}')""", UsageError, "no such thing"),
+        ("""print('{"error": "no torch", "usage": false}')""", MeasuringError, "no torch"),
+        ("import sys; sys.exit('killed it')", MeasuringError, "killed it"),
+        ("import time; time.sleep(600)", MeasuringError, "no answer"),
+    ],
+)
+def test_a_child_that_cannot_measure_is_one_clear_error(script, error, said):
+    with pytest.raises(error, match=said):
+        child(script, grace_seconds=0.5)
+
+
+def test_without_torch_the_extra_is_named():
+    script = (
+        "import sys; sys.modules['torch'] = None\nfrom sweeps.measure.__main__ import main; main()"
+    )
+    with pytest.raises(MeasuringError, match=r"torch is not installed.*\[sweep\]"):
+        child(script)
+
+
+@pytest.mark.slow
+def test_an_own_network_is_measured_and_shown(tmp_path, capsys):
+    Path("net.py").write_text(
+        "import torch\nINPUT_SHAPE = (3, 16, 16)\n"
+        "def build():\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, 4))\n"
+    )
+    assert main.run(["measure", "--model", "net.py:build", "--minutes", "0.05"]) == 0
+    found = json.loads((tmp_path / "anchor-net.json").read_text())
+    validate(found)
+    assert found["what"]["fingerprint"]
+    shown = capsys.readouterr().out
+    assert "Warning: measured on this CPU" in shown
+    assert max(map(len, shown.splitlines())) <= 100
