@@ -27,7 +27,9 @@ from sweeps.accelerators import (
     TorchAccelerator,
 )
 from sweeps.contention import busy_seconds, judge
-from sweeps.datasets.folder import image_files
+from sweeps.datasets.decoding import PILLOW
+from sweeps.datasets.opening import open_dataset
+from sweeps.datasets.source import SampleSource
 from sweeps.environment import describe_machine, describe_versions
 from sweeps.limits.usage import Usage, read_usage
 from sweeps.page_cache import cached_share, evict, fill
@@ -60,13 +62,12 @@ def measure(
     torch.set_num_threads(compute_threads(trial.resources.vcpus))
     torch.manual_seed(0)
     accelerator = _accelerator(trial)
-    files = image_files(Path(trial.dataset_path))
-    if not files:
-        raise FileNotFoundError(f"no JPEG files beneath '{trial.dataset_path}'")
+    source = open_dataset(Path(trial.dataset_path))
+    files = list(source.files)
     shares = {"cached_share_before": _prepare_cache(trial, files)}
     if get_set:
         get_set()
-    window = _end_to_end(trial, job, accelerator, files)
+    window = _end_to_end(trial, job, accelerator, source)
     shares["cached_share_after"] = _cached_share(files)
     contention = judge(
         busy=window.busy_seconds,
@@ -129,17 +130,18 @@ def _cached_share(files: list[Path]) -> float | None:
 
 
 def _end_to_end(
-    trial: Trial, job: Mapping[str, Any], accelerator: Accelerator, files: list[Path]
+    trial: Trial, job: Mapping[str, Any], accelerator: Accelerator, source: SampleSource
 ) -> _Window:
     plan, cpus = trial.plan, job["cpus"]
     batches = iter(
         make_loader(
-            files,
+            source,
             pixels=network_info(trial.workload.network).input_pixels,
             batch_size=trial.workload.batch_size,
             workers=plan["loader_workers"],
             prefetch_factor=plan["prefetch_factor"],
             pin_memory=trial.accelerator == "cuda",
+            decoder_name=plan.get("decoder", PILLOW),
         )
     )
     # Batches made while nothing consumed them would make the first steps look fast.

@@ -33,14 +33,15 @@ def evict(paths: Iterable[Path]) -> None:
 def fill(paths: Iterable[Path], limit_bytes: float) -> int:
     """Read files in the given order until `limit_bytes` were read; returns the bytes read.
 
-    Pages are charged to the reader's memory cgroup, so a trial must fill its own cache.
+    A file may be the whole data set (a shard, a database), so it stops inside one, too. Pages
+    are charged to the reader's memory cgroup, so a trial must fill its own cache.
     """
     total = 0
     for path in paths:
         if total >= limit_bytes:
             break
         with _opened(path) as file:
-            while chunk := os.read(file, _CHUNK_BYTES):
+            while total < limit_bytes and (chunk := os.read(file, _CHUNK_BYTES)):
                 total += len(chunk)
     return total
 

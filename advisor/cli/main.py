@@ -26,6 +26,7 @@ COMMANDS = {
     "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show",
     "networks": "the networks that can be asked for",
+    "dataset": "data sets in the formats of the articles: make, convert, show",
 }
 
 

@@ -1,4 +1,4 @@
-"""A folder of images as a data set: its files and its profile (standard library and Pillow)."""
+"""The profile of a data set in any format (standard library, NumPy and Pillow)."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ import statistics
 from pathlib import Path
 
 from advisor.domain import DatasetProfile
-from advisor.errors import UsageError
+from advisor.errors import DataError, UsageError
+from sweeps.datasets.jpeg_files import IMAGE_SUFFIXES, image_files
+from sweeps.datasets.opening import open_dataset, recognise
+from sweeps.datasets.places import PROFILE_FILE
+from sweeps.datasets.source import Kind, SampleSource
+from sweeps.datasets.text import TEXT, profile_text
+from sweeps.datasets.transforming import picture
 
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg"})
-PROFILE_FILE = "profile.json"
+__all__ = ["IMAGE_SUFFIXES", "PROFILE_FILE", "image_files", "profile_folder", "read_profile"]
+
 _PROFILED_SAMPLES = 200
 
 
-def image_files(folder: Path) -> list[Path]:
-    """All JPEG files beneath the folder, in a fixed order."""
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
-
-
 def profile_folder(path: Path) -> DatasetProfile:
-    """Samples, mean stored bytes and mean pixels of a folder of JPEG files.
+    """Samples, mean stored bytes and mean pixels of a data set, in whatever format it is.
 
-    A `profile.json` beside the images is believed when it counts as many files as there are;
-    else up to 200 files, chosen evenly by a fixed seed, are decoded. Raises `UsageError` for a
-    folder that is missing or has no JPEG files, or when a looked-at file is no image.
+    Stored bytes are those of the files that hold the samples, over the samples. A
+    `profile.json` beside them is believed when it counts as many samples in the same format; else
+    up to 200 samples, chosen evenly by a fixed seed, are decoded. Raises `UsageError` for a place
+    without images or text, or a looked-at sample that is no image.
     """
-    if not path.is_dir():
-        raise UsageError(f"no folder '{path}'; a folder of JPEG files is needed")
-    files = image_files(path)
-    if not files:
-        raise UsageError(f"no JPEG files beneath '{path}'; name a folder that has some")
-    return read_profile(path, len(files)) or _measured_profile(path, files)
+    if recognise(path) == TEXT:
+        return profile_text(path)
+    source = open_dataset(path)
+    known = read_profile(path, len(source)) if path.is_dir() else None
+    if known and known.storage_format == source.storage_format:
+        return known
+    return _measured_profile(path, source)
 
 
 def read_profile(folder: Path, samples: int | None = None) -> DatasetProfile | None:
@@ -45,32 +48,25 @@ def read_profile(folder: Path, samples: int | None = None) -> DatasetProfile | N
     return profile if samples in (None, profile.samples) else None
 
 
-def _measured_profile(folder: Path, files: list[Path]) -> DatasetProfile:
-    looked_at = random.Random(0).sample(files, min(_PROFILED_SAMPLES, len(files)))
-    sizes = [_dimensions(path) for path in looked_at]
+def _measured_profile(path: Path, source: SampleSource) -> DatasetProfile:
+    numbers = range(len(source))
+    looked_at = random.Random(0).sample(numbers, min(_PROFILED_SAMPLES, len(source)))
+    sizes = [_dimensions(source, number) for number in looked_at]
     return DatasetProfile(
-        name=folder.name,
-        samples=len(files),
-        bytes_per_sample=statistics.fmean(path.stat().st_size for path in files),
-        storage_format="jpeg-files",
+        name=path.name if path.is_dir() else path.stem,
+        samples=len(source),
+        bytes_per_sample=sum(file.stat().st_size for file in source.files) / len(source),
+        storage_format=source.storage_format,
         width=round(statistics.fmean(width for width, _ in sizes)),
         height=round(statistics.fmean(height for _, height in sizes)),
     )
 
 
-def _dimensions(path: Path) -> tuple[int, int]:
-    from PIL import Image, UnidentifiedImageError
-
+def _dimensions(source: SampleSource, index: int) -> tuple[int, int]:
     try:
-        with Image.open(path) as image:
-            image.load()
-            return image.size
-    except (
-        UnidentifiedImageError,
-        OSError,
-        SyntaxError,
-        Image.DecompressionBombError,
-    ) as error:
-        raise UsageError(
-            f"'{path}' cannot be read as an image ({error}); repair or remove it"
-        ) from error
+        sample = source.read(index)
+        if sample.kind is Kind.PIXELS:
+            return sample.width, sample.height
+        return picture(source, index, sample).size
+    except DataError as error:
+        raise UsageError(str(error)) from error

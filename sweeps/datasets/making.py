@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
-import shutil
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from advisor.domain import DatasetProfile
-from advisor.errors import DataError
-from sweeps.datasets.folder import PROFILE_FILE, image_files, read_profile
+from sweeps.datasets.folder import image_files, read_profile
 from sweeps.datasets.photographs import write_samples
+from sweeps.datasets.places import PROFILE_FILE, made_whole
 
 SEED = 0
 _PROCESSES = 2
@@ -41,20 +39,8 @@ def ensure_dataset(
     profile = read_profile(folder, samples)
     if profile:
         return folder, profile
-    unfinished = folder.with_name(f"{folder.name}.unfinished-{os.getpid()}")
-    try:
-        _forget_unfinished(folder)
-        unfinished.mkdir(parents=True)
+    with made_whole(folder) as unfinished:
         profile = _make(unfinished, samples, progress or (lambda _made, _all: None))
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.rename(folder)
-    except OSError as error:
-        raise DataError(
-            f"cannot write the data set to '{folder}' ({error.strerror}); free some space, or "
-            "name a folder of images with --data"
-        ) from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return folder, profile
 
 
@@ -72,8 +58,6 @@ def _make(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
     profile = _profile(folder)
     document = {"profile": asdict(profile), "seed": SEED}
     (folder / PROFILE_FILE).write_text(json.dumps(document, indent=1))
-    # Only clean pages can be dropped from the page cache, as cold trials need.
-    os.sync()
     return profile
 
 
@@ -92,10 +76,3 @@ def _profile(folder: Path) -> DatasetProfile:
         width=500,
         height=375,
     )
-
-
-def _forget_unfinished(folder: Path) -> None:
-    """What a killed run left half-made (its process id stands in the name)."""
-    for leftover in folder.parent.glob(f"{folder.name}.unfinished-*"):
-        if not Path(f"/proc/{leftover.name.rpartition('-')[2]}").exists():
-            shutil.rmtree(leftover, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A torch data loader over a folder of JPEG files, that never ends and never pauses.
+"""A torch data loader over stored images of any format, that never ends and never pauses.
 
 Only the worker imports this file: it needs torch, torchvision and Pillow.
 """
@@ -7,29 +7,36 @@ from __future__ import annotations
 
 import ctypes
 import signal
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from PIL import Image
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from advisor.errors import DataError
 from models.zoo.torchvision_import import import_torchvision
+from sweeps.datasets.decoding import PILLOW, decoder, pixels_of
+from sweeps.datasets.source import Kind, Sample, SampleSource
+from sweeps.datasets.transforming import picture
 
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 _PR_SET_PDEATHSIG = 1
 
 
-class ImageFiles(Dataset[tuple[torch.Tensor, int]]):
-    """Decodes and augments one file a sample: float tensors of shape (3, pixels, pixels)."""
+class Images(Dataset[tuple[torch.Tensor, int]]):
+    """Reads, decodes and augments a stored sample: float tensors of (3, pixels, pixels).
 
-    def __init__(self, paths: Sequence[Path], pixels: int) -> None:
+    Pillow's images are cropped and resized by Pillow, as most pipelines do; other decoders'
+    and stored pixels by torch, without a copy.
+    """
+
+    def __init__(self, source: SampleSource, pixels: int, decoder_name: str = PILLOW) -> None:
         import_torchvision()
         from torchvision.transforms import v2
 
-        self._paths = [str(path) for path in paths]
+        self._source = source
+        self._decode = None if decoder_name == PILLOW else decoder(decoder_name)
         self._transform = v2.Compose(
             [
                 v2.RandomResizedCrop(pixels),
@@ -41,12 +48,21 @@ class ImageFiles(Dataset[tuple[torch.Tensor, int]]):
         )
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return len(self._source)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        with Image.open(self._paths[index]) as image:
-            sample: torch.Tensor = self._transform(image.convert("RGB"))
+        sample: torch.Tensor = self._transform(self._image(index, self._source.read(index)))
         return sample, index % 1000
+
+    def _image(self, index: int, sample: Sample) -> Any:
+        if sample.kind is Kind.PIXELS:
+            return torch.from_numpy(pixels_of(sample))
+        if self._decode is None:
+            return picture(self._source, index, sample)
+        try:
+            return torch.from_numpy(self._decode(sample.content)).permute(2, 0, 1)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self._source.name(index)} cannot be decoded ({error})") from error
 
 
 class EndlessShuffle(Sampler[int]):
@@ -65,19 +81,20 @@ class EndlessShuffle(Sampler[int]):
 
 
 def make_loader(
-    paths: Sequence[Path],
+    source: SampleSource,
     *,
     pixels: int,
     batch_size: int,
     workers: int,
     prefetch_factor: int,
     pin_memory: bool,
+    decoder_name: str = PILLOW,
 ) -> DataLoader[Any]:
     """Batches of float32 images (batch, 3, pixels, pixels) and int64 labels, for ever."""
     return DataLoader(
-        ImageFiles(paths, pixels),
+        Images(source, pixels, decoder_name),
         batch_size=batch_size,
-        sampler=EndlessShuffle(len(paths)),
+        sampler=EndlessShuffle(len(source)),
         num_workers=workers,
         prefetch_factor=prefetch_factor,
         pin_memory=pin_memory,

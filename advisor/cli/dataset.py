@@ -1,0 +1,136 @@
+"""`advisor dataset`: make, convert, show."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor.cli.parameters import Name
+from advisor.domain import DatasetProfile
+from advisor.units import format_mib, format_rate
+
+_TARGETS = ("tar", "lmdb", "recordio", "files")
+_output_option = click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+_out_option = click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="A new folder."
+)
+
+
+@click.group()
+def dataset() -> None:
+    """Make, convert and look at data sets; `sweep --data` and `recommend --dataset` take them.
+
+    \b
+    advisor dataset make photographs --samples 2000 --out photos
+    advisor dataset convert photos --to lmdb --out photos-lmdb
+    advisor dataset show photos-lmdb
+    """
+
+
+@dataset.command()
+@click.argument("kind", type=Name("kind of data set", ("photographs", "text")))
+@click.option("--samples", type=click.IntRange(1), default=10_000, show_default=True,
+              help="Of photographs; a text has as many tokens as the Penn Treebank.")  # fmt: skip
+@_out_option
+@_output_option
+def make(kind: str, samples: int, out: Path, output: str) -> None:
+    """Make KIND: `photographs` (JPEG files like ImageNet's) or `text` (like the Penn Treebank)."""
+    from advisor.cli.sweep_progress import dataset_progress
+    from advisor.operations.datasets import make_photographs, make_words
+
+    if kind == "text":
+        profile = make_words(out)
+    else:
+        with dataset_progress() as progress:
+            profile = make_photographs(out, samples, progress)
+    _answer(output, "advisor.dataset-made/1", out, profile)
+
+
+@dataset.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option("--to", "target", required=True, type=Name("format", _TARGETS),
+              help="Of tar, lmdb, recordio, files.")  # fmt: skip
+@_out_option
+@click.option("--resize", type=click.IntRange(8, 10_000), metavar="PIXELS",
+              help="At most so many on the shorter edge; not for lmdb.")  # fmt: skip
+@click.option("--quality", type=click.IntRange(1, 100), help="Of resized JPEGs. [default: 95]")
+@click.option("--processes", type=click.IntRange(1), help="That decode. [default: one a CPU]")
+@_output_option
+def convert(
+    source: Path, target: str, out: Path, resize: int | None, quality: int | None,
+    processes: int | None, output: str,
+) -> None:  # fmt: skip
+    """Convert the images of SOURCE, in any format, and tell at what rate.
+
+    JPEG bytes are copied as they are unless --resize is given; an LMDB holds them decoded, 256 x
+    256, as Caffe stores ImageNet. Stopped or failed, it leaves nothing behind.
+    """
+    from advisor.cli.sweep_progress import dataset_progress
+    from advisor.operations.datasets import convert_dataset
+
+    with dataset_progress() as progress:
+        done = convert_dataset(
+            source, target, out, shorter_edge=resize, quality=quality, processes=processes,
+            progress=progress,
+        )  # fmt: skip
+    facts = {
+        "seconds": done.seconds,
+        "processes": done.processes,
+        "samples_per_second": done.samples_per_second,
+    }
+    _answer(output, "advisor.dataset-converted/1", out, done.profile, conversion=facts)
+    if output == "table":
+        many = "1 process" if done.processes == 1 else f"{done.processes} processes"
+        rate = format_rate(done.samples_per_second)
+        click.echo(f"converted in {done.seconds:.1f} s by {many}: {rate} samples/s")
+
+
+@dataset.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@_output_option
+def show(path: Path, output: str) -> None:
+    """Tell the format of PATH, its samples, their size, and what decoding one costs here."""
+    from advisor.operations.datasets import show_dataset
+
+    shown = show_dataset(path)
+    facts = {
+        "decode_seconds_per_sample": shown.decode_seconds,
+        "different_words": shown.vocabulary,
+    }
+    _answer(output, "advisor.dataset/1", path, shown.profile, **facts)
+    if output == "table":
+        for decoder, seconds in shown.decode_seconds.items():
+            rate = format_rate(1 / seconds)
+            click.echo(f"decoding ({decoder}): {seconds * 1e3:.3g} ms, {rate} samples/s a thread")
+        if shown.vocabulary is not None:
+            click.echo(f"different words: {shown.vocabulary:,}")
+
+
+def _answer(output: str, schema: str, path: Path, profile: DatasetProfile, **facts: Any) -> None:
+    if output == "json":
+        document = {"schema": schema, "path": str(path), "profile": asdict(profile), **facts}
+        click.echo(json.dumps(document, indent=1))
+        return
+    click.echo("\n".join(_lines(path, profile)))
+
+
+def _lines(path: Path, profile: DatasetProfile) -> list[str]:
+    is_text = profile.storage_format == "text"
+    kind = "tokens" if is_text else "images"
+    size = f"{profile.bytes_per_sample:,.4g}" if is_text else f"{profile.bytes_per_sample:,.0f}"
+    lines = [
+        f"{path}: {profile.storage_format}, {profile.samples:,} {kind}, "
+        f"{format_mib(profile.total_mib)}",
+        f"stored: {size} bytes a sample",
+    ]
+    if not is_text:
+        decoded = 3 * profile.pixels
+        lines.append(f"decoded: {profile.width} x {profile.height}, {decoded:,} bytes a sample")
+    return lines

@@ -1,0 +1,79 @@
+"""Data sets for trials: made, converted, shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.domain import DatasetProfile
+from advisor.errors import UsageError
+from sweeps.datasets.converting import Conversion, convert
+from sweeps.datasets.decoding import decode_costs
+from sweeps.datasets.folder import profile_folder, read_profile
+from sweeps.datasets.making import ensure_dataset
+from sweeps.datasets.opening import open_dataset, recognise
+from sweeps.datasets.places import check_free
+from sweeps.datasets.text import TEXT, read_corpus
+from sweeps.datasets.text_making import make_text
+from sweeps.datasets.transforming import Change
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownDataset:
+    """A data set as the input pipeline will see it.
+
+    `decode_seconds` is one thread's time for one sample, by decoder; empty for text.
+    `vocabulary` counts the different words of a text (None for images).
+    """
+
+    path: Path
+    profile: DatasetProfile
+    decode_seconds: dict[str, float]
+    vocabulary: int | None
+
+
+def make_photographs(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
+    """Make `samples` JPEG files like ImageNet's; an equal set that is there stays as it is."""
+    if not read_profile(folder, samples):
+        check_free(folder)
+    return ensure_dataset(samples, folder, progress)[1]
+
+
+def make_words(folder: Path) -> DatasetProfile:
+    """Make a text of the Penn Treebank's size; returns the profile of its training part."""
+    check_free(folder)
+    return make_text(folder)
+
+
+def convert_dataset(
+    path: Path,
+    target: str,
+    folder: Path,
+    *,
+    shorter_edge: int | None,
+    quality: int | None,
+    processes: int | None,
+    progress: Progress,
+) -> Conversion:
+    """Convert a data set of images. Quality (95 unless told) goes with a resize only."""
+    if quality is not None and shorter_edge is None:
+        raise UsageError("--quality goes with --resize: without it images stay as they are")
+    if path.resolve() == folder.resolve():
+        raise UsageError("--out is the data set itself; name a new folder")
+    change = Change(shorter_edge=shorter_edge, quality=quality or 95)
+    count = processes or len(os.sched_getaffinity(0))
+    return convert(path, target, folder, change=change, processes=count, progress=progress)
+
+
+def show_dataset(path: Path) -> ShownDataset:
+    """Its profile, and what decoding a sample costs by each decoder at hand (a second or two)."""
+    profile = profile_folder(path)
+    if recognise(path) == TEXT:
+        words = len(read_corpus(path, vocabulary=profile.samples).words)
+        return ShownDataset(path=path, profile=profile, decode_seconds={}, vocabulary=words)
+    costs = decode_costs(open_dataset(path))
+    return ShownDataset(path=path, profile=profile, decode_seconds=costs, vocabulary=None)

@@ -1,0 +1,48 @@
+"""Work spread over processes, its results in order, never many of them waiting."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from advisor.errors import DataError
+
+_PR_SET_PDEATHSIG = 1
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+
+
+def in_order(
+    do: Callable[[Work], Result], work: Iterable[Work], processes: int
+) -> Iterator[Result]:
+    """`do` of each piece of work, in order. At most two pieces a process are under way, so that
+    a slow reader of the results bounds the memory. No process is left when it ends, however."""
+    waiting: deque[Future[Result]] = deque()
+    # Not forked: the parent may run threads by now (a progress bar).
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, initializer=_end_with_parent)
+    try:
+        for piece in work:
+            waiting.append(pool.submit(do, piece))
+            if len(waiting) >= 2 * processes:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise DataError("a converting process was killed; is there enough memory?") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Ctrl-C is the parent's to handle; its sudden end ends this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,0 +1,92 @@
+"""What the input pipeline reads from, whatever format the samples are stored in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+Handle = TypeVar("Handle")
+
+
+class Kind(StrEnum):
+    """What a stored sample's bytes are.
+
+    `pixels` are decoded: uint8 planes blue, green, red of height x width each, as Caffe has them.
+    """
+
+    JPEG = "jpeg"
+    PIXELS = "pixels"
+
+
+class Sample(NamedTuple):
+    """One stored sample. `height` and `width` are known for pixels only, else 0."""
+
+    kind: Kind
+    content: bytes
+    label: int = 0
+    height: int = 0
+    width: int = 0
+
+
+class SampleSource(Protocol):
+    """Stored samples by number, in any order.
+
+    Cheap to hand to loader processes: an index and paths, files opened by the process that
+    reads. `files` are all files that hold samples, for the page cache.
+    """
+
+    storage_format: str
+    files: Sequence[Path]
+
+    def __len__(self) -> int:
+        """How many samples there are."""
+
+    def read(self, index: int) -> Sample:
+        """The sample as stored. Raises `DataError`, naming it, where it cannot be read."""
+
+    def name(self, index: int) -> str:
+        """What a message calls the sample: its file, and the place inside it."""
+
+
+class PerProcess(Generic[Handle]):
+    """A handle that is opened when a process first needs it, never shared with its children.
+
+    LMDB forbids an environment in a forked child; and no open file travels through pickle.
+    """
+
+    def __init__(self, opened: Callable[[], Handle]) -> None:
+        self._opened = opened
+        self._mine: tuple[int, Handle] | None = None
+
+    def get(self) -> Handle:
+        """This process's own handle."""
+        if self._mine is None or self._mine[0] != os.getpid():
+            self._mine = (os.getpid(), self._opened())
+        return self._mine[1]
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"_opened": self._opened, "_mine": None}
+
+
+class OpenFiles:
+    """Reads spans of a few large files, each opened once a process; `pread` shares no position."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._descriptors = PerProcess[dict[Path, int]](dict)
+        self.paths = tuple(paths)
+
+    def read(self, file: int, offset: int, size: int) -> bytes:
+        """Up to `size` bytes of the file numbered `file`; fewer where it ends early."""
+        path, opened = self.paths[file], self._descriptors.get()
+        if path not in opened:
+            opened[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(opened[path], size, offset)
+
+    def __del__(self) -> None:
+        descriptors: PerProcess[dict[Path, int]] = self._descriptors
+        if descriptors._mine and descriptors._mine[0] == os.getpid():
+            for descriptor in descriptors._mine[1].values():
+                os.close(descriptor)

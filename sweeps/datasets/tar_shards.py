@@ -1,0 +1,142 @@
+"""Tar shards in WebDataset's layout: members `KEY.jpg` and `KEY.cls` side by side.
+
+The standard library writes and reads them. What `webdataset` adds is a stream of samples; a
+trial reads in random order instead, as from every other format, by an index of offsets.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from advisor.errors import DataError, UsageError
+from sweeps.datasets.jpeg_files import IMAGE_SUFFIXES
+from sweeps.datasets.source import Kind, OpenFiles, Sample
+
+TAR = "tar"
+SAMPLES_A_SHARD = 10_000
+SHARD_BYTES = 1 << 30
+_INDEX_SUFFIX = ".index.npy"
+_MOST_LABEL_BYTES = 20
+Row = tuple[int, int, int]
+
+
+class TarShards:
+    """A `SampleSource` over tar files; each sample is the span of its JPEG member."""
+
+    storage_format = TAR
+
+    def __init__(self, shards: Sequence[Path]) -> None:
+        self.files: Sequence[Path] = tuple(shards)
+        parts = [_index_of(shard) for shard in shards]
+        numbers = [np.full(len(part), number) for number, part in enumerate(parts)]
+        self._shards = np.concatenate(numbers)
+        self._rows = np.concatenate(parts)
+        if not len(self._rows):
+            raise UsageError(f"no JPEG members in '{shards[0]}'; an image set needs at least one")
+        self._opened = OpenFiles(self.files)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def read(self, index: int) -> Sample:
+        """See `SampleSource`."""
+        offset, size, label = map(int, self._rows[index])
+        try:
+            content = self._opened.read(int(self._shards[index]), offset, size)
+        except OSError as error:
+            raise DataError(f"cannot read {self.name(index)}: {error.strerror}") from error
+        if len(content) < size:
+            raise DataError(f"{self.name(index)} is cut off; copy the shard again")
+        return Sample(Kind.JPEG, content, label)
+
+    def name(self, index: int) -> str:
+        """See `SampleSource`."""
+        shard = self.files[int(self._shards[index])]
+        return f"'{shard}' (member at byte {int(self._rows[index][0])})"
+
+
+def write_shards(folder: Path, samples: Iterable[Sample]) -> int:
+    """`shard-000000.tar` and so on, each with its index beside it; returns how many samples.
+
+    A shard ends at 10,000 samples or 1 GiB. The format is ustar, and times are zero, so that
+    the same samples give the same bytes.
+    """
+    count, shard_number, pending = 0, 0, iter(samples)
+    while rows := _write_shard(folder / f"shard-{shard_number:06d}.tar", pending, count):
+        count += rows
+        shard_number += 1
+    return count
+
+
+def _write_shard(path: Path, samples: Iterator[Sample], first: int) -> int:
+    """The samples that fit into one shard; no file when there are none left."""
+    sample = next(samples, None)
+    if sample is None:
+        return 0
+    rows: list[Row] = []
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        while sample is not None:
+            key = f"{first + len(rows):08d}"
+            archive.addfile(*_member(f"{key}.cls", str(sample.label).encode()))
+            offset = archive.offset + tarfile.BLOCKSIZE
+            archive.addfile(*_member(f"{key}.jpg", sample.content))
+            rows.append((offset, len(sample.content), sample.label))
+            full = len(rows) >= SAMPLES_A_SHARD or archive.offset >= SHARD_BYTES
+            sample = None if full else next(samples, None)
+    _save_index(path, rows)
+    return len(rows)
+
+
+def _member(name: str, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO]:
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    return info, io.BytesIO(content)
+
+
+def _save_index(shard: Path, rows: list[Row]) -> None:
+    """The first row is the shard's own size, by which a later change is noticed."""
+    table = np.array([(shard.stat().st_size, 0, 0), *rows], dtype=np.int64)
+    np.save(shard.with_name(shard.name + _INDEX_SUFFIX), table)
+
+
+def _index_of(shard: Path) -> np.ndarray:
+    """Rows of (offset, bytes, label): from the file beside the shard, else by its headers."""
+    index = shard.with_name(shard.name + _INDEX_SUFFIX)
+    try:
+        table: np.ndarray = np.load(index)
+        if table.ndim == 2 and table.shape[1] == 3 and table[0, 0] == shard.stat().st_size:
+            return table[1:]
+    except (OSError, ValueError, EOFError, IndexError):
+        pass  # none, or not ours: the headers tell the same, only slower
+    return np.array(_scan(shard), dtype=np.int64).reshape(-1, 3)
+
+
+def _scan(shard: Path) -> list[Row]:
+    """Walk the headers. Raises `DataError` for what is no tar file, or is cut off."""
+    images: dict[str, tuple[int, int]] = {}
+    labels: dict[str, int] = {}
+    try:
+        size = shard.stat().st_size
+        with tarfile.open(shard, "r:") as archive:
+            for member in archive:
+                if member.offset_data + member.size > size:
+                    raise DataError(f"'{shard}' ends inside {member.name}; copy it again")
+                key, dot, suffix = member.name.rpartition(".")
+                if dot + suffix.lower() in IMAGE_SUFFIXES:
+                    images[key] = (member.offset_data, member.size)
+                elif suffix == "cls" and member.size <= _MOST_LABEL_BYTES:
+                    labels[key] = _label(archive, member)
+    except (tarfile.TarError, OSError) as error:
+        raise DataError(f"cannot read '{shard}' as a tar file ({error}); copy it again") from error
+    return [(offset, length, labels.get(key, 0)) for key, (offset, length) in images.items()]
+
+
+def _label(archive: tarfile.TarFile, member: tarfile.TarInfo) -> int:
+    content = archive.extractfile(member)
+    text = content.read().strip() if content else b""
+    return int(text) if text.isdigit() else 0
