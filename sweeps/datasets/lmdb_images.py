@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -27,22 +28,22 @@ SIDE = 256
 BYTES_A_RECORD = 50 * 4096
 _RECORDS_A_TRANSACTION = 500
 _ROOM_BYTES = 64 << 20
+# LMDB allows one environment of a file in a process, and none to outlive a fork.
+_OPEN: WeakValueDictionary[Path, Any] = WeakValueDictionary()
 
 
 class LmdbImages:
-    """A `SampleSource` over an LMDB folder, opened by each process when it first reads."""
+    """A `SampleSource` over an LMDB file, opened by each process when it first reads."""
 
     storage_format = LMDB
 
-    def __init__(self, folder: Path) -> None:
-        self.files: Sequence[Path] = (folder / DATA_FILE,)
-        self._folder = folder
-        # Closed again before the page cache is emptied: mapped pages would stay in it.
-        with _environment(folder) as environment:
-            self._keys = _Keys(environment)
+    def __init__(self, file: Path) -> None:
+        self.files: Sequence[Path] = (file,)
+        # Not kept open: mapped pages would stay when the page cache is emptied.
+        self._keys = _Keys(_environment(file))
         if not len(self._keys):
-            raise UsageError(f"no records in '{folder}'; an image set needs at least one")
-        self._environment = PerProcess[Any](self._opened)
+            raise UsageError(f"no records in '{file}'; an image set needs at least one")
+        self._environment = PerProcess[Any](partial(_environment, file))
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -62,9 +63,6 @@ class LmdbImages:
     def name(self, index: int) -> str:
         """See `SampleSource`."""
         return f"'{self.files[0]}' (record {index})"
-
-    def _opened(self) -> lmdb.Environment:
-        return _open(self._folder)
 
 
 class _Keys:
@@ -116,24 +114,41 @@ def write_lmdb(folder: Path, samples: Iterable[Sample], most: int) -> int:
     return count
 
 
-@contextmanager
-def _environment(folder: Path) -> Iterator[lmdb.Environment]:
-    environment = _open(folder)
-    try:
-        yield environment
-    finally:
+def _environment(file: Path) -> lmdb.Environment:
+    """This process's environment of the file; closed when nobody holds it any more."""
+    place = file.resolve()
+    environment = _OPEN.get(place)
+    if environment is None:
+        environment = _OPEN[place] = _open(file)
+    return environment
+
+
+def _close_inherited() -> None:
+    """In a forked child: the package refuses to open a file that its parent had open."""
+    for environment in list(_OPEN.values()):
         environment.close()
+    _OPEN.clear()
 
 
-def _open(folder: Path) -> lmdb.Environment:
+os.register_at_fork(after_in_child=_close_inherited)
+
+
+def _open(file: Path) -> lmdb.Environment:
     """Read-only and without a lock file, with the kernel's readahead, as Caffe opens it."""
     library = _library()
+    if file.is_file() and not file.stat().st_size:
+        raise UsageError(f"no records in '{file}'; it is empty")
     try:
         environment: lmdb.Environment = library.open(
-            str(folder), readonly=True, lock=False, create=False
+            str(file), subdir=False, readonly=True, lock=False, create=False
         )
     except library.Error as error:
-        raise DataError(f"cannot open '{folder}' as an LMDB ({error}); convert it again") from error
+        raise DataError(f"cannot open '{file}' as an LMDB ({error}); convert it again") from error
+    # A page behind the end of a mapped file ends the process that reads it (SIGBUS).
+    pages = environment.info()["last_pgno"] + 1
+    if file.stat().st_size < pages * environment.stat()["psize"]:
+        environment.close()
+        raise DataError(f"'{file}' is cut off; convert or copy it again")
     return environment
 
 

@@ -45,7 +45,7 @@ def open_dataset(path: Path) -> SampleSource:
     if kind == RECORDIO:
         return RecordIoImages(_containers(path, ".rec"))
     if kind == LMDB:
-        return LmdbImages(path if path.is_dir() else path.parent)
+        return LmdbImages(path / DATA_FILE if path.is_dir() else path)
     raise UsageError(f"'{path}' is text, and this needs images: {_FORMATS.partition(' or ')[0]}")
 
 
