@@ -11,6 +11,7 @@ from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
+from advisor.units import format_mib
 from sweeps.datasets.folder import profile_folder
 from sweeps.datasets.jpeg_files import write_files
 from sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
@@ -129,8 +130,8 @@ def _check_room(source: SampleSource, folder: Path, target: str) -> None:
     free = shutil.disk_usage(place).free
     if needed > free:
         raise DataError(
-            f"'{place}' has {free / 2**30:.1f} GiB free, and about {needed / 2**30:.1f} GiB are "
-            "needed; free some, or name another place"
+            f"'{place}' has {format_mib(free / 2**20)} free, and the data set needs about "
+            f"{format_mib(needed / 2**20)}; free some, or name another place"
         )
 
 

@@ -48,10 +48,10 @@ def decode_costs(source: SampleSource) -> dict[str, float]:
     memory, the decoders in turn; reading is not part of it.
     """
     numbers = random.Random(0).sample(range(len(source)), min(_MEASURED_SAMPLES, len(source)))
-    samples = [source.read(number) for number in numbers]
+    samples = {source.name(number): source.read(number) for number in numbers}
     names = [name for name, package in ((PILLOW, "PIL"), (SIMPLEJPEG, SIMPLEJPEG))
              if _installed(package)]  # fmt: skip
-    if samples[0].kind is Kind.PIXELS:
+    if next(iter(samples.values())).kind is Kind.PIXELS:
         ways: dict[str, Callable[[Sample], object]] = {STORED: pixels_of}
     else:
         ways = {name: _of_content(decoder(name)) for name in names}
@@ -66,13 +66,13 @@ def _of_content(decode: Decode) -> Callable[[Sample], object]:
     return lambda sample: decode(sample.content)
 
 
-def _seconds_a_sample(way: Callable[[Sample], object], samples: list[Sample]) -> float:
+def _seconds_a_sample(way: Callable[[Sample], object], samples: dict[str, Sample]) -> float:
     start = time.perf_counter()
-    for sample in samples:
+    for name, sample in samples.items():
         try:
             way(sample)
         except (OSError, SyntaxError, ValueError) as error:
-            raise DataError(f"an image cannot be decoded ({error}); repair the data set") from error
+            raise DataError(f"{name} cannot be decoded ({error}); repair or remove it") from error
     return (time.perf_counter() - start) / len(samples)
 
 

@@ -18,6 +18,11 @@ def test_filling_stops_at_the_limit(files):
     assert fill(files, limit_bytes=100_000) == 2 << 16
 
 
+def test_filling_stops_inside_a_file_that_is_the_whole_data_set(tmp_path):
+    (tmp_path / "large").write_bytes(bytes(4 << 20))
+    assert fill([tmp_path / "large"], limit_bytes=1.5 * 2**20) == 2 << 20
+
+
 def test_evicted_files_are_gone_and_read_files_are_there(files):
     evict(files)
     if cached_share(files) is None:
