@@ -25,7 +25,7 @@ def recognise(path: Path) -> str:
     if path.is_dir():
         return _recognise_folder(path)
     if not path.exists():
-        raise UsageError(f"no folder or file '{path}'; --data takes {_FORMATS}")
+        raise UsageError(f"no folder or file '{path}'; needed: {_FORMATS}")
     suffix = path.suffix.lower()
     if suffix in IMAGE_SUFFIXES:
         raise UsageError(f"'{path}' is one image; name the folder of images")
@@ -57,7 +57,7 @@ def _recognise_folder(folder: Path) -> str:
     for suffix in (".rec", ".tar", ".txt"):
         if _containers(folder, suffix):
             return _SUFFIXES[suffix]
-    raise UsageError(f"no images or text in '{folder}'; --data takes {_FORMATS}")
+    raise UsageError(f"no images or text in '{folder}'; needed: {_FORMATS}")
 
 
 def _containers(path: Path, suffix: str) -> list[Path]:

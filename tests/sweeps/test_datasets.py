@@ -66,11 +66,7 @@ def test_a_profile_that_no_longer_fits_the_folder_is_not_believed(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [
-        (b"", "cannot be read as an image"),
-        (b"no picture", "repair or remove"),
-        (None, "no JPEG files"),
-    ],
+    [(b"", "cannot be read as an image"), (b"no picture", "repair or remove"), (None, "needed")],
 )
 def test_broken_or_missing_images_are_named(tmp_path, content, words):
     if content is not None:
