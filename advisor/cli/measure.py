@@ -65,7 +65,7 @@ def measure(
     else:
         _refuse_options_of_networks(task, data)
         document = _script(command, minutes)
-    from sweeps.exporting import write_whole
+    from advisor.files import write_whole
 
     write_whole(place, json.dumps(document, indent=1) + "\n")
     click.echo(f"written to {place}", err=True)

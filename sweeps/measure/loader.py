@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.domain import Task
 from advisor.domain.results import typical_step_seconds
 from advisor.errors import UsageError
-from sweeps.datasets.folder import image_files
+from sweeps.datasets.opening import open_dataset
 from sweeps.measure.words import LOADER
 from sweeps.pipeline.policy import PREFETCH_FACTOR, loader_workers
 from sweeps.probe.extras import missing
@@ -71,15 +71,15 @@ def _batches(
     except ModuleNotFoundError as error:
         raise missing(error.name or "Pillow") from error
     assert session.data is not None
-    files = image_files(session.data)
-    if len(files) < batch_size:
+    source = open_dataset(session.data)
+    if len(source) < batch_size:
         raise UsageError(
-            f"'{session.data}' has {len(files)} JPEG files, a batch takes {batch_size}; name a "
-            "folder with more of them with --data"
+            f"'{session.data}' has {len(source)} images, a batch takes {batch_size}; name a data "
+            "set with more of them with --data"
         )
     batches = iter(
         make_loader(
-            files, pixels=session.network.info.input_pixels, batch_size=batch_size,
+            source, pixels=session.network.info.input_pixels, batch_size=batch_size,
             workers=workers, prefetch_factor=PREFETCH_FACTOR, pin_memory=pinned,
         )
     )  # fmt: skip
