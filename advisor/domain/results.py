@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import Resources
+from advisor.domain.steps import typical_step_seconds
 from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status
 from advisor.domain.workload import Workload
 
@@ -65,6 +65,11 @@ class Trial:
             )
 
     @property
+    def samples_per_step(self) -> int:
+        """A row of words holds several samples (tokens); of other networks it is one."""
+        return self.workload.batch_size * int(self.plan.get("samples_per_row", 1))
+
+    @property
     def trial_id(self) -> str:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
         content = asdict(self)
@@ -80,6 +85,7 @@ class Measurement:
     `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state.
     `stage_rates` holds what the stage runs gave, samples per second; `environment` says what
     machine, versions and neighbours this was; `reason` says why a trial did not end well.
+    `attempts` were spoiled and count for nothing; `repeats` are further good measurements.
     """
 
     trial: Trial
@@ -96,24 +102,14 @@ class Measurement:
     started_at: str = ""
     reason: str = ""
     attempts: tuple[Mapping[str, Any], ...] = ()
+    repeats: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def throughput_samples_per_second(self) -> float | None:
-        """Batch size over the typical step; None when no step was measured."""
+        """Samples over the typical step (the median one of the repeats); None without steps."""
         if not self.step_seconds:
             return None
-        return self.trial.workload.batch_size / typical_step_seconds(self.step_seconds)
-
-
-def typical_step_seconds(step_seconds: Sequence[float]) -> float:
-    """The median of the means of blocks of consecutive steps.
-
-    Loader processes deliver in bunches: two of them give a long step and a short one in turn,
-    and the median single step would be either. Blocks are multiples of four steps, up to
-    eight blocks or so; what remains joins the last. An odd stall moves one block only.
-    """
-    length = 4 * math.ceil(len(step_seconds) / 32)
-    starts = range(0, max(1, len(step_seconds) - length + 1), length)
-    ends = [*starts[1:], len(step_seconds)]
-    blocks = [step_seconds[start:end] for start, end in zip(starts, ends, strict=True)]
-    return statistics.median(map(statistics.fmean, blocks))
+        period = int(self.trial.plan.get("loader_workers", 1))
+        repeated = (repeat["step_seconds"] for repeat in self.repeats)
+        seconds = [typical_step_seconds(one, period) for one in (self.step_seconds, *repeated)]
+        return self.trial.samples_per_step / statistics.median(seconds)
