@@ -70,6 +70,11 @@ class Trial:
         return self.workload.batch_size * int(self.plan.get("samples_per_row", 1))
 
     @property
+    def loader_period(self) -> int:
+        """Steps in which every loader process delivers once; 1 where batches are made in place."""
+        return max(1, int(self.plan.get("loader_workers", 1)))
+
+    @property
     def trial_id(self) -> str:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
         content = asdict(self)
@@ -109,7 +114,7 @@ class Measurement:
         """Samples over the typical step (the median one of the repeats); None without steps."""
         if not self.step_seconds:
             return None
-        period = int(self.trial.plan.get("loader_workers", 1))
+        period = self.trial.loader_period
         repeated = (repeat["step_seconds"] for repeat in self.repeats)
         seconds = [typical_step_seconds(one, period) for one in (self.step_seconds, *repeated)]
         return self.trial.samples_per_step / statistics.median(seconds)

@@ -12,6 +12,8 @@ from advisor.errors import DataError
 
 # Below this a K-fold over trials says nothing.
 FEWEST_TRIALS = 12
+# What a batch is called that is made in memory.
+_NO_INPUT = "synthetic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ def why_not(measurement: Measurement) -> str:
         return f"status {measurement.status}"
     if measurement.limited_by is LimitedBy.NONE:
         return "its limits were not enforced"
+    if measurement.trial.workload.dataset.storage_format == _NO_INPUT:
+        return "the network alone on a synthetic batch: no input pipeline"
     rate = measurement.throughput_samples_per_second
     if rate is None or not (math.isfinite(rate) and rate > 0):
         return "no finite rate"
