@@ -11,7 +11,6 @@ AdvisorError                exit 1: told in one line, never as a traceback
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -55,6 +54,8 @@ class MeasuringError(AdvisorError):
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """A `UsageError` that offers the nearest known names, or a few of them."""
+    import difflib  # only the mistyped wait for it
+
     names = {one.casefold(): one for one in sorted(known)}
     close = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
     near = [names[one] for one in close]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import os
 import signal
@@ -84,6 +85,7 @@ def cli(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave with its exit code; errors are one line on stderr."""
+    gc.set_threshold(100_000)  # an answer makes thousands of small records and no garbage
     sys.exit(run(arguments))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -112,6 +111,8 @@ def typical_step_seconds(step_seconds: Sequence[float]) -> float:
     and the median single step would be either. Blocks are multiples of four steps, up to
     eight blocks or so; what remains joins the last. An odd stall moves one block only.
     """
+    import statistics  # answering a question needs no statistics of steps, and starts without
+
     length = 4 * math.ceil(len(step_seconds) / 32)
     starts = range(0, max(1, len(step_seconds) - length + 1), length)
     ends = [*starts[1:], len(step_seconds)]

@@ -25,6 +25,7 @@ from advisor.units import format_mib
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+SMALLEST_OF_MANY = 8
 # Preprocessing has no accelerator to fill: the batch is only the size of a work package.
 PREPROCESSING_BATCHES = (32,)
 
@@ -85,30 +86,17 @@ def predicted(
     catalog: Catalog, model: PerformanceModel, options: Sequence[Runnable], confidence: float
 ) -> Iterator[Candidate]:
     """Every spec and batch size of the options with its prediction, in one call of the model."""
-    pairs = [
-        (option, disk, workload)
+    specs = [
+        (option, Spec(offer=option.offer, disk=disk), resources_of(catalog, option.offer, disk))
         for option in options
         for disk in option.disks
-        for workload in option.workloads
     ]
-    resources = {
-        (option.offer.instance.name, disk): resources_of(catalog, option.offer.instance, disk)
-        for option, disk, _ in pairs
-    }
+    pairs = [(option, spec, w, has) for option, spec, has in specs for w in option.workloads]
     predictions = model.predict(
-        [
-            (workload, resources[option.offer.instance.name, disk])
-            for option, disk, workload in pairs
-        ],
-        confidence=confidence,
+        [(workload, resources) for _, _, workload, resources in pairs], confidence=confidence
     )
-    for (option, disk, workload), prediction in zip(pairs, predictions, strict=True):
-        yield Candidate(
-            spec=Spec(offer=option.offer, disk=disk),
-            workload=workload,
-            prediction=prediction,
-            note=option.note,
-        )
+    for (option, spec, workload, _), prediction in zip(pairs, predictions, strict=True):
+        yield Candidate(spec=spec, workload=workload, prediction=prediction, note=option.note)
 
 
 def disks_for(request: Request, catalog: Catalog, instance: InstanceType) -> tuple[Disk, ...]:
@@ -173,7 +161,13 @@ def _judge(
         needed = format_mib(model.host_memory_mib(fitting[0], resources))
         have = format_mib(instance.memory_mib)
         return _rejected(offer, "memory", f"needs {needed} of RAM, has {have}")
-    return Runnable(offer, attached, tuple(hosted), verdict.note)
+    return Runnable(offer, attached, _worth_predicting(hosted), verdict.note)
+
+
+def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
+    """Batches of 8 and more where any fits: smaller ones are never faster, and cost time here."""
+    large = tuple(one for one in workloads if one.batch_size >= SMALLEST_OF_MANY)
+    return large or tuple(workloads)
 
 
 def _rejected(offer: Offer, reason: str, detail: str) -> Rejected:
