@@ -128,13 +128,12 @@ class Catalog:
         """Types that match and are offered in the region, and whose price is not known."""
         if query.region is None:
             return []
-        priced = {
-            offer.instance.name for offer in self.offers(replace(query, max_usd_per_hour=None))
-        }
+        asked = self._asked(query)
+        priced = {name for cloud in asked for name in _priced_names(cloud, query)}
         detail = f"no {query.market or 'instance'} price in {query.region} is known"
         return [
             Rejected(instance_type=name, reason="no_price", detail=detail)
-            for cloud in self._asked(query)
+            for cloud in asked
             for name in _candidates(cloud, query) or cloud.instances.names
             if name not in priced
             and query.region in cloud.instances.regions_of(name)
@@ -192,6 +191,13 @@ def _candidates(cloud: _Cloud, query: OfferQuery) -> Collection[str] | None:
     if query.accelerated or query.gpus or query.min_gpu_memory_mib is not None:
         return cloud.instances.accelerated
     return None
+
+
+def _priced_names(cloud: _Cloud, query: OfferQuery) -> Iterator[str]:
+    """Types with a price in the asked region and market; no records are built for it."""
+    if query.region is None or query.region in cloud.prices.regions:
+        rows = cloud.prices.scan(_candidates(cloud, query), query.region, query.market)
+        yield from (one.instance_type for one in rows)
 
 
 def _require_region(region: str, clouds: Collection[_Cloud]) -> None:

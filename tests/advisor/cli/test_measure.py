@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from advisor.domain import Precision, Task
 from advisor.errors import MeasuringError, UsageError
 from advisor.operations.measuring import measure_reference
 from advisor.operations.measuring_script import measure_script
+from tests.processes import gone
 from tests.sweeps.test_measure import validate
 
 LOOP = """
@@ -120,18 +120,6 @@ def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
     assert process.returncode == 130
     assert gone(int(Path("pid").read_text()))
     assert not list(tmp_path.glob("anchor*"))
-
-
-def gone(pid):
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def child(script, **options):

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from advisor.errors import MeasuringError, UsageError
 from advisor.operations import probing
 from advisor.operations.probing import parse_parts, probe_machine
 from sweeps.probe.words import PARTS, skipped
+from tests.processes import gone
 from tests.sweeps.probe.samples import document, gpu_part, operations_part
 from tests.sweeps.probe.test_showing import validate
 
@@ -155,7 +155,7 @@ def test_the_process_and_its_children_are_gone_however_it_is_left(tmp_path):
         probe_machine(
             ("cpu",), quick=True, disk=tmp_path, on_progress=interrupt, command=_says(script)
         )
-    assert _gone(int((tmp_path / "pid").read_text()))
+    assert gone(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.slow
@@ -202,16 +202,3 @@ def _command_lines():
             yield place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-
-
-def _gone(pid):
-    """Killed processes may take a moment; a zombie is gone."""
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.05)
-    return False

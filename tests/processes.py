@@ -1,0 +1,17 @@
+"""Looking after processes that a test has started."""
+
+import time
+from pathlib import Path
+
+
+def gone(pid):
+    """Whether a process ends within five seconds; a zombie is gone."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
