@@ -121,6 +121,7 @@ def _measurement(document: Mapping[str, Any]) -> Measurement:
         started_at=document.get("started_at", ""),
         reason=document.get("reason", ""),
         attempts=tuple(document.get("attempts", ())),
+        repeats=tuple(document.get("repeats", ())),
     )
 
 

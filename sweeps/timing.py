@@ -1,53 +1,103 @@
-"""Steady state: which steps count. Pure functions on raw step times."""
+"""Steady state: which steps count. Pure functions on raw step times.
+
+A change-point test on the logarithms of step times: the series is cut where the levels before
+and after differ most, measured in standard errors (the maximally selected two-sample statistic;
+Hawkins 1977, JASA 72:180-186). Values are first drawn in to three deviations of the later half
+(Huber's winsorising), so that stalls of any length weigh like slightly long steps.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
 
-_CANDIDATE_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+from advisor.domain.steps import are_even, stall_indices
+
+# About the 1 % point of the maximum over 20 to 200 places, for independent normal values.
+_CRITICAL = 3.4
+_TOLERATED_WARMUP = 0.01
 _TOLERATED_DRIFT = 0.05
-_STANDARD_ERRORS = 2.0
+_SMALLEST_DEVIATION = 0.002  # a timer's and scheduler's own noise, of a log
+_DRAWN_IN_TO = 3.0
+_SIGMA_OF_MAD = 1.4826
 
 
-def is_steady(step_seconds: Sequence[float]) -> bool:
-    """Whether the two halves agree: their mean log times differ by less than 5 %, or by less
-    than two standard errors, judged by the later half (the noise of slow first steps must not
-    excuse them). Fewer than four steps never agree."""
+def is_steady(step_seconds: Sequence[float], period: int = 1) -> bool:
+    """Whether the level does not change anywhere by more than 5 % and more than chance.
+
+    Fewer than four steps are never steady.
+    """
     if len(step_seconds) < 4:
         return False
-    logs = [math.log(max(seconds, 1e-9)) for seconds in _paired(step_seconds)]
-    middle = len(logs) // 2
-    first, second = logs[:middle], logs[middle:]
-    difference = abs(statistics.fmean(first) - statistics.fmean(second))
-    error = math.sqrt(2 * _variance_of_mean(second))
-    return difference <= max(_TOLERATED_DRIFT, _STANDARD_ERRORS * error)
+    values = _levels(step_seconds, _group(step_seconds, period))
+    return _change(values, len(values) - 1, _TOLERATED_DRIFT) is None
 
 
-def count_warmup_steps(step_seconds: Sequence[float]) -> int:
+def count_warmup_steps(step_seconds: Sequence[float], period: int = 1) -> int:
     """How many leading steps come before steady state; at most half of them.
 
-    The shortest prefix is dropped that leaves a steady rest. Where no prefix does, half is
-    dropped: what is later is closer to the steady state than what is earlier.
+    The series is cut at its first level change, and what remains again, until there is none in
+    its first half. Changes of less than 1 % are left: they bias nothing by more than that.
     """
-    for share in _CANDIDATE_SHARES:
-        warmup = int(len(step_seconds) * share)
-        if is_steady(step_seconds[warmup:]):
-            return warmup
-    return len(step_seconds) // 2
+    size = _group(step_seconds, period)
+    values = _levels(step_seconds, size)
+    most = len(values) // 2
+    dropped = 0
+    while (cut := _change(values[dropped:], most - dropped, _TOLERATED_WARMUP)) is not None:
+        dropped += cut
+    return min(dropped * size, len(step_seconds) // 2)
 
 
-def _paired(step_seconds: Sequence[float]) -> list[float]:
-    """Means of neighbours: loader workers deliver in bunches, and a long step followed by a
-    short one is not a drift."""
-    if len(step_seconds) < 8:
-        return list(step_seconds)
-    return [
-        (step_seconds[index] + step_seconds[index + 1]) / 2
-        for index in range(0, len(step_seconds) - 1, 2)
-    ]
+def _change(values: Sequence[float], furthest: int, tolerated: float) -> int | None:
+    """The place up to `furthest` where the level changes most; None where it is chance."""
+    count = len(values)
+    if count < 3 or furthest < 1:
+        return None
+    deviation = _deviation(values)
+    total, before = sum(values), 0.0
+    best, place, difference = 0.0, 0, 0.0
+    for cut in range(1, min(furthest, count - 1) + 1):
+        before += values[cut - 1]
+        gap = abs(before / cut - (total - before) / (count - cut))
+        errors = gap / (deviation * math.sqrt(1 / cut + 1 / (count - cut)))
+        if errors > best:
+            best, place, difference = errors, cut, gap
+    return place if best > _CRITICAL and difference > tolerated else None
 
 
-def _variance_of_mean(values: Sequence[float]) -> float:
-    return statistics.variance(values) / len(values) if len(values) > 1 else 0.0
+def _deviation(values: Sequence[float]) -> float:
+    """Spread of the later half, of neighbours' differences where those say less: a level that
+    moves must not excuse itself."""
+    later = values[len(values) // 2 :]
+    middle = statistics.median(later)
+    around = _SIGMA_OF_MAD * statistics.median(abs(value - middle) for value in later)
+    if len(later) > 2:
+        steps = [abs(b - a) for a, b in itertools.pairwise(later)]
+        around = min(around, _SIGMA_OF_MAD * statistics.median(steps) / math.sqrt(2))
+    return max(around, _SMALLEST_DEVIATION)
+
+
+def _levels(step_seconds: Sequence[float], size: int) -> list[float]:
+    """Logs of the means of groups of steps, drawn in to three deviations of the later half."""
+    whole = len(step_seconds) - len(step_seconds) % size
+    groups = [step_seconds[index : index + size] for index in range(0, whole, size)]
+    logs = [math.log(max(statistics.fmean(group), 1e-9)) for group in groups]
+    if len(logs) < 3:
+        return logs
+    later = logs[len(logs) // 2 :]
+    middle = statistics.median(later)
+    deviation = _SIGMA_OF_MAD * statistics.median(abs(value - middle) for value in later)
+    reach = _DRAWN_IN_TO * max(deviation, 5 * _SMALLEST_DEVIATION)
+    return [min(max(value, middle - reach), middle + reach) for value in logs]
+
+
+def _group(step_seconds: Sequence[float], period: int) -> int:
+    """Steps that are looked at together: single ones where they are even, else whole rounds of
+    the loader, since a long step followed by a short one is no change."""
+    later = list(step_seconds[len(step_seconds) // 2 :])
+    stalls = set(stall_indices(later, period))
+    if len(step_seconds) < 8 or are_even([s for i, s in enumerate(later) if i not in stalls]):
+        return 1
+    return max(1, min(max(2, period), len(step_seconds) // 6))

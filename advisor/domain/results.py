@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -64,6 +64,11 @@ class Trial:
             )
 
     @property
+    def samples_per_step(self) -> int:
+        """A row of words holds several samples (tokens); of other networks it is one."""
+        return self.workload.batch_size * int(self.plan.get("samples_per_row", 1))
+
+    @property
     def trial_id(self) -> str:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
         content = asdict(self)
@@ -79,6 +84,7 @@ class Measurement:
     `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state.
     `stage_rates` holds what the stage runs gave, samples per second; `environment` says what
     machine, versions and neighbours this was; `reason` says why a trial did not end well.
+    `attempts` were spoiled and count for nothing; `repeats` are further good measurements.
     """
 
     trial: Trial
@@ -95,26 +101,21 @@ class Measurement:
     started_at: str = ""
     reason: str = ""
     attempts: tuple[Mapping[str, Any], ...] = ()
+    repeats: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def throughput_samples_per_second(self) -> float | None:
-        """Batch size over the typical step; None when no step was measured, or not rightly."""
-        if not self.step_seconds or not all(0 < s < math.inf for s in self.step_seconds):
+        """Samples over the typical step (the median one of the repeats); None where no step
+        was measured, or not rightly.
+        """
+        # Answering a question needs no statistics of steps, and starts without them.
+        import statistics
+
+        from advisor.domain.steps import typical_step_seconds
+
+        runs = [self.step_seconds, *(repeat["step_seconds"] for repeat in self.repeats)]
+        if not all(run and all(0 < s < math.inf for s in run) for run in runs):
             return None
-        return self.trial.workload.batch_size / typical_step_seconds(self.step_seconds)
-
-
-def typical_step_seconds(step_seconds: Sequence[float]) -> float:
-    """The median of the means of blocks of consecutive steps.
-
-    Loader processes deliver in bunches: two of them give a long step and a short one in turn,
-    and the median single step would be either. Blocks are multiples of four steps, up to
-    eight blocks or so; what remains joins the last. An odd stall moves one block only.
-    """
-    import statistics  # answering a question needs no statistics of steps, and starts without
-
-    length = 4 * math.ceil(len(step_seconds) / 32)
-    starts = range(0, max(1, len(step_seconds) - length + 1), length)
-    ends = [*starts[1:], len(step_seconds)]
-    blocks = [step_seconds[start:end] for start, end in zip(starts, ends, strict=True)]
-    return statistics.median(map(statistics.fmean, blocks))
+        period = int(self.trial.plan.get("loader_workers", 1))
+        seconds = [typical_step_seconds(run, period) for run in runs]
+        return self.trial.samples_per_step / statistics.median(seconds)

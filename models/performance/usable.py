@@ -89,7 +89,7 @@ def known_accelerator_rate(measurement: Measurement) -> float | None:
     if trial.workload.task is Task.PREPROCESSING:
         return math.inf
     if trial.emulated_step_seconds is not None:
-        return trial.workload.batch_size / trial.emulated_step_seconds
+        return trial.samples_per_step / trial.emulated_step_seconds
     return None if trial.accelerator == "cpu" else _accelerator_rate(measurement)
 
 
