@@ -10,17 +10,20 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from advisor.domain import Precision, Task
+
+if TYPE_CHECKING:
+    from models.zoo import Runnable
 
 EMULATED_QUEUE_DEPTH = 2
 
 
 class Accelerator(Protocol):
-    """Takes batches (images, labels) and computes one step on each, in order."""
+    """Takes batches (inputs, targets) and computes one step on each, in order."""
 
-    def submit(self, images: Any, labels: Any) -> None:
+    def submit(self, inputs: Any, targets: Any) -> None:
         """Hand over one batch; returns when the next one may come."""
 
     def drain(self) -> None:
@@ -50,7 +53,7 @@ class EmulatedAccelerator:
         self._ends: deque[float] = deque()
         self._last_end = 0.0
 
-    def submit(self, images: Any, labels: Any) -> None:  # noqa: ARG002
+    def submit(self, inputs: Any, targets: Any) -> None:  # noqa: ARG002
         """Queue one step; waits only while `depth` steps are already in flight."""
         if len(self._ends) == self._depth:
             self._wait_until(self._ends.popleft())
@@ -71,7 +74,7 @@ class EmulatedAccelerator:
 class NoAccelerator:
     """For preprocessing: the batch is what was asked for, nothing computes on it."""
 
-    def submit(self, images: Any, labels: Any) -> None:
+    def submit(self, inputs: Any, targets: Any) -> None:
         """Take the batch; it is done."""
 
     def drain(self) -> None:
@@ -81,34 +84,38 @@ class NoAccelerator:
 class TorchAccelerator:
     """Runs the network on `cpu` or `cuda`, and waits for each step to end.
 
-    Training is forward, loss, backward and an SGD step with momentum; inference is forward
-    in eval mode without gradients. `amp` computes in fp16 where autocast allows, `bf16` in bf16.
+    Training is forward, the network's own loss, backward and an SGD step with momentum;
+    inference is forward in eval mode without gradients. `amp` computes in fp16 where autocast
+    allows, `bf16` in bf16.
     """
 
-    def __init__(self, network: Any, *, device: str, task: Task, precision: Precision) -> None:
+    def __init__(self, opened: Runnable, *, device: str, task: Task, precision: Precision) -> None:
         import torch
 
         self._torch = torch
+        self._opened = opened
         self._device = torch.device(device)
         self._training = task is Task.TRAINING
         self._precision = precision
-        self._network = network.to(self._device).train(self._training)
+        self._network = opened.build().to(self._device).train(self._training)
         self._optimizer: Any = None
         self._scaler: Any = None
         if self._training:
-            self._optimizer = torch.optim.SGD(self._network.parameters(), lr=1e-3, momentum=0.9)
+            learned = [one for one in self._network.parameters() if one.requires_grad]
+            self._optimizer = torch.optim.SGD(learned, lr=1e-3, momentum=0.9)
             scales = precision is Precision.AMP and device == "cuda"
             self._scaler = torch.amp.GradScaler(device, enabled=scales)
 
-    def submit(self, images: Any, labels: Any) -> None:
-        """Compute one step on the batch and wait for it."""
-        images = images.to(self._device, non_blocking=True)
-        labels = labels.to(self._device, non_blocking=True)
+    def submit(self, inputs: Any, targets: Any) -> None:
+        """Compute one step on the batch and wait for it; inference needs no targets."""
+        from models.zoo import to_device
+
+        inputs = to_device(inputs, self._device)
         if self._training:
-            self._train(images, labels)
+            self._train(inputs, to_device(targets, self._device))
         else:
             with self._torch.no_grad(), self._autocast():
-                self._network(images)
+                self._opened.forward(self._network, inputs)
         self.drain()
 
     def drain(self) -> None:
@@ -116,10 +123,10 @@ class TorchAccelerator:
         if self._device.type == "cuda":
             self._torch.cuda.synchronize(self._device)
 
-    def _train(self, images: Any, labels: Any) -> None:
+    def _train(self, inputs: Any, targets: Any) -> None:
         self._optimizer.zero_grad(set_to_none=True)
         with self._autocast():
-            loss = self._torch.nn.functional.cross_entropy(self._network(images), labels)
+            loss = self._opened.training_loss(self._network, inputs, targets)
         self._scaler.scale(loss).backward()
         self._scaler.step(self._optimizer)
         self._scaler.update()

@@ -92,7 +92,7 @@ def started_worker(command: Sequence[str] = WORKER_COMMAND) -> Iterator[Worker]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=_environment() | {"TMPDIR": scratch},
+            env=worker_environment() | {"TMPDIR": scratch},
             start_new_session=True,
         )
         try:
@@ -116,7 +116,7 @@ def _scratch_folder() -> Iterator[str]:
         yield folder
 
 
-def _environment() -> dict[str, str]:
+def worker_environment() -> dict[str, str]:
     """Ours, with this source tree importable and no thread count left over (Ray sets some)."""
     environment = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS",)}
     root = str(Path(__file__).resolve().parents[1])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from advisor.domain import (
     CacheState,
@@ -18,12 +19,14 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
+from sweeps.networks import PlannedNetwork, network_of_zoo
 from sweeps.pipeline.policy import PREFETCH_FACTOR, loader_workers
 
 MAX_TRIALS = 10_000
 EMULATED = "emulated:"
 # Seconds that one step of a workload takes on an emulated GPU.
 StepSeconds = Callable[[Workload, str], float]
+MAX_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,12 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepRequest:
-    """A grid of trials. `measure_seconds` is the time box of the counted steps of each."""
+    """A grid of trials.
+
+    Each is measured until the interval of its rate is within `rel_error`, for `measure_seconds`
+    at least and `max_seconds` at most; or for exactly `iterations` steps. `repeats` counts the
+    measurements of each. `disk_paths` says where a disk of a type is mounted.
+    """
 
     networks: tuple[str, ...]
     tasks: tuple[Task, ...]
@@ -51,12 +59,20 @@ class SweepRequest:
     batch_sizes: tuple[int, ...] = (32,)
     caches: tuple[CacheState, ...] = (CacheState.WARM,)
     precision: Precision = Precision.FP32
-    measure_seconds: float = 6.0
+    measure_seconds: float = 2.0
+    max_seconds: float = MAX_SECONDS
     min_steps: int = 6
+    rel_error: float = 0.02
+    iterations: int | None = None
+    repeats: int = 1
+    disk_paths: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_trials(
-    requests: Iterable[SweepRequest], machine: Machine, step_seconds: StepSeconds
+    requests: Iterable[SweepRequest],
+    machine: Machine,
+    step_seconds: StepSeconds,
+    describe: Callable[[str], PlannedNetwork] = network_of_zoo,
 ) -> list[Trial]:
     """Exactly one trial for each cell of each grid, cells that occur twice once.
 
@@ -68,21 +84,28 @@ def plan_trials(
     for request in requests:
         _refuse_silly_size(request)
         _refuse_impossible(request, machine)
-        for trial in _grid(request, machine, step_seconds):
+        for trial in _grid(request, machine, step_seconds, describe):
             trials.setdefault(trial.trial_id, trial)
     return [trials[trial_id] for trial_id in sorted(trials)]
 
 
-def _grid(request: SweepRequest, machine: Machine, step_seconds: StepSeconds) -> Iterable[Trial]:
-    for network, task, batch_size in itertools.product(
+def _grid(
+    request: SweepRequest,
+    machine: Machine,
+    step_seconds: StepSeconds,
+    describe: Callable[[str], PlannedNetwork],
+) -> Iterable[Trial]:
+    for name, task, batch_size in itertools.product(
         request.networks, request.tasks, request.batch_sizes
     ):
+        network = describe(name)
+        network.refuse_impossible(task, batch_size)
         workload = Workload(
-            network=network,
+            network=name,
             task=task,
             batch_size=batch_size,
             precision=request.precision,
-            dataset=request.dataset,
+            dataset=request.dataset if network.photographs else network.made_data,
         )
         # Preprocessing ends where an accelerator would begin: none is asked, none emulated.
         accelerator = "cpu" if task is Task.PREPROCESSING else request.accelerator
@@ -98,8 +121,8 @@ def _grid(request: SweepRequest, machine: Machine, step_seconds: StepSeconds) ->
                 accelerator=accelerator,
                 emulated_step_seconds=seconds,
                 cache=cache,
-                dataset_path=request.dataset_path,
-                plan=_time_box(request, vcpus),
+                dataset_path=request.disk_paths.get(disk.type, request.dataset_path),
+                plan=_plan(request, network, vcpus, disk),
             )
 
 
@@ -115,13 +138,25 @@ def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine
     )
 
 
-def _time_box(request: SweepRequest, vcpus: float) -> dict[str, float]:
+def _plan(
+    request: SweepRequest, network: PlannedNetwork, vcpus: float, disk: DiskRate
+) -> dict[str, Any]:
+    """How it is measured. What has its usual value is left out: it would change trial ids."""
+    unusual = {
+        "iterations": (request.iterations, None),
+        "repeats": (request.repeats, 1),
+        "samples_per_row": (network.samples_per_row, 1),
+        "network_fingerprint": (network.fingerprint, ""),
+        "disk_source": ("mounted" if disk.type in request.disk_paths else "", ""),
+    }
     return {
         "measure_seconds": request.measure_seconds,
         "min_steps": request.min_steps,
-        "max_seconds": 4 * request.measure_seconds,
-        "loader_workers": loader_workers(vcpus),
+        "max_seconds": request.max_seconds,
+        "rel_error": request.rel_error,
+        "loader_workers": loader_workers(vcpus) if network.photographs else 0,
         "prefetch_factor": PREFETCH_FACTOR,
+        **{name: value for name, (value, usual) in unusual.items() if value != usual},
     }
 
 

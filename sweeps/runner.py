@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from advisor.domain import Measurement, Status, Trial
 from sweeps.executors import Executor
+from sweeps.repeating import in_order, merged, rounds
 from sweeps.store import MeasurementStore
 
 RETRIED = frozenset({Status.CONTAMINATED, Status.FAILED, Status.TIMED_OUT})
@@ -41,22 +42,25 @@ def run_sweep(
     again: frozenset[Status] = frozenset(),
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Measurement]:
-    """Measure the trials that have no row yet, and those whose row has a status in `again`.
+    """Measure the trials that have no row yet, those whose row has a status in `again`, and those
+    with fewer repeats than planned; repeats in random order, each into its trial's row.
 
     Each measurement is durable before the next trial's result is taken, so that a kill loses
     only what was in flight. Returns the new measurements. The executor is closed by its owner.
     """
-    statuses = store.statuses()
-    todo = [trial for trial in trials if statuses.get(trial.trial_id) in {None, *again}]
+    rows = known_rows(trials, store, again)
+    todo = list(in_order(rounds(trials, rows)))
+    skipped = len(trials) - len({trial.trial_id for trial in todo})
     begun = clock()
     fresh: list[Measurement] = []
+    passed_over: list[Trial] = []
 
     def tell(*, started: Trial | None = None, measurement: Measurement | None = None) -> None:
         on_progress(
             Progress(
-                done=len(fresh),
+                done=len(fresh) + len(passed_over),
                 total=len(todo),
-                skipped=len(trials) - len(todo),
+                skipped=skipped,
                 elapsed_seconds=clock() - begun,
                 started=started,
                 measurement=measurement,
@@ -65,11 +69,29 @@ def run_sweep(
 
     def announced() -> Iterator[Trial]:
         for trial in todo:
+            row = rows.get(trial.trial_id)
+            if row and row.status is not Status.OK:
+                passed_over.append(trial)  # its repeats would end as its first run did
+                continue
             tell(started=trial)
             yield trial
 
     for measurement in executor.execute(announced()):
-        store.append(measurement, replace=True)
+        trial_id = measurement.trial.trial_id
+        rows[trial_id] = merged(rows.get(trial_id), measurement)
+        store.append(rows[trial_id], replace=True)
         fresh.append(measurement)
         tell(measurement=measurement)
     return fresh
+
+
+def known_rows(
+    trials: Sequence[Trial], store: MeasurementStore, again: frozenset[Status] = frozenset()
+) -> dict[str, Measurement]:
+    """The rows of the trials by id, but for those that are to be measured again."""
+    wanted = {trial.trial_id for trial in trials}
+    return {
+        row.trial.trial_id: row
+        for row in store.all()
+        if row.trial.trial_id in wanted and row.status not in again
+    }

@@ -20,14 +20,14 @@ from sweeps.limits.choosing import (
     read_cores,
 )
 from sweeps.limits.words import Hold, Limiter, LimitRequest, request_for
-from sweeps.serialization import measurement_from_dict, measurement_to_dict, trial_to_dict
+from sweeps.repeating import run_facts
+from sweeps.serialization import measurement_from_dict, trial_to_dict
 
 TIMEOUT_SECONDS = 900.0
+# Ten thousand steps of a slow trial take hours.
+TIMEOUT_SECONDS_OF_ITERATIONS = 6 * 3600.0
 REPEATS_WHEN_SPOILED = 2
-_ATTEMPT_FACTS = (
-    "status", "step_seconds", "warmup_step_seconds", "cpu_seconds", "wall_seconds",
-    "started_at", "environment",
-)  # fmt: skip
+MOUNTED = "mounted"
 
 
 def measure_trial(
@@ -45,8 +45,7 @@ def measure_trial(
     measurement = attempt(trial)
     spoiled: list[dict[str, Any]] = []
     while measurement.status is Status.CONTAMINATED and len(spoiled) < repeats:
-        document = measurement_to_dict(measurement)
-        spoiled.append({name: document[name] for name in _ATTEMPT_FACTS})
+        spoiled.append(run_facts(measurement))
         measurement = attempt(trial)
     if measurement.status is Status.CONTAMINATED:
         reason = (
@@ -62,10 +61,13 @@ def run_attempt(
     *,
     limiter: Limiter | None = None,
     command: Sequence[str] = WORKER_COMMAND,
-    timeout_seconds: float = TIMEOUT_SECONDS,
+    timeout_seconds: float | None = None,
 ) -> Measurement:
     """Measure once in a fresh worker under the trial's limits."""
     started_at = datetime.now(UTC).isoformat()
+    if timeout_seconds is None:
+        counted = trial.plan.get("iterations")
+        timeout_seconds = TIMEOUT_SECONDS_OF_ITERATIONS if counted else TIMEOUT_SECONDS
     try:
         request = _request(trial)
         limiter = limiter or choose_limiter(request)
@@ -79,7 +81,11 @@ def run_attempt(
 
 def _request(trial: Trial) -> LimitRequest:
     cpus = choose_cpus(trial.resources.vcpus, read_cores(allowed_cpus()))
-    return request_for(trial.resources, cpus, block_device(Path(trial.dataset_path)))
+    request = request_for(trial.resources, cpus, block_device(Path(trial.dataset_path)))
+    if trial.plan.get("disk_source") == MOUNTED:
+        # The volume itself is the limit.
+        return replace(request, read_mib_per_second=None, read_iops=None)
+    return request
 
 
 def _converse(
@@ -107,8 +113,21 @@ def _converse(
     except WorkerEnded:
         return _failure(trial, Status.FAILED, hold.limited_by, worker.last_words())
     measurement = measurement_from_dict(answer)
-    facts = {**measurement.environment, "cpus_used": list(request.cpus), "disk": request.device}
+    facts = {
+        **measurement.environment,
+        "cpus_used": list(request.cpus),
+        "disk": request.device,
+        "disk_source": _disk_source(trial, request),
+    }
     return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
+
+
+def _disk_source(trial: Trial, request: LimitRequest) -> str:
+    """`mounted`: a volume of that type; `throttled`: this machine's, held to rate and IOPS (its
+    latency stays its own); `host`: this machine's as it is."""
+    if trial.plan.get("disk_source") == MOUNTED:
+        return MOUNTED
+    return "throttled" if request.limits_disk else "host"
 
 
 def _with_memory_verdict(measurement: Measurement, hold: Hold) -> Measurement:

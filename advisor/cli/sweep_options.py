@@ -12,13 +12,16 @@ from advisor.domain import CacheState, Precision, Task
 from advisor.errors import UsageError, unknown_name
 from advisor.operations.sweeping import SweepOptions
 from advisor.units import parse_memory_mib, parse_positive
+from models.zoo.own import is_own
 from sweeps.disks import split_disks
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--preset", metavar="NAME", help="A sweep by name: small (fits in 10 minutes)."),
-    click.option("--networks", metavar="NAMES", help="As alexnet,googlenet."),
+    click.option(
+        "--networks", metavar="NAMES", help="As alexnet,googlenet or your own: net.py:build."
+    ),
     click.option("--tasks", metavar="TASKS", help="Of training,inference,preprocessing."),
     click.option("--vcpus", metavar="NUMBERS", help="As 0.5,1,2."),
     click.option("--memory", metavar="SIZES", help="As 2GiB,4GiB; page cache counts."),
@@ -30,8 +33,23 @@ _OPTIONS = (
     click.option("--cache", metavar="STATES", help="warm (default), cold or cold,warm."),
     click.option("--precision", metavar="FORMAT", help="fp32 (default), amp or bf16."),
     click.option("--data", type=click.Path(path_type=Path), help="Your own folder of JPEG files."),
+    click.option(
+        "--rel-error", metavar="PERCENT", default="2%", show_default=True,
+        help="A trial stops once its rate is known this well.",
+    ),
+    click.option(
+        "--repeats", metavar="NUMBER", default="1", show_default=True,
+        help="Measure each trial so often, in random order, in one row.",
+    ),
+    click.option(
+        "--iterations", metavar="NUMBER", help="Exactly so many steps instead, as 1000 or 10000."
+    ),
+    click.option(
+        "--disk-path", "disk_paths", metavar="TYPE=PATH", multiple=True,
+        help="A mounted disk of that type, as gp3=/mnt/gp3: measured itself, not throttled.",
+    ),
     click.option("--ray-address", metavar="ADDRESS", help="A Ray cluster to measure on."),
-)
+)  # fmt: skip
 _NEEDED = ("networks", "tasks", "vcpus", "memory", "disks")
 _NOT_WITH_PRESET = (*_NEEDED, "accelerator", "batch_sizes", "cache", "precision")
 
@@ -50,7 +68,14 @@ def asked_for_nothing(answers: dict[str, Any]) -> bool:
 
 def options_from(answers: dict[str, Any]) -> SweepOptions:
     """The checked options; `UsageError` names the flag that is missing or wrong."""
-    common = {"data": answers["data"], "ray_address": answers["ray_address"]}
+    common = {
+        "data": answers["data"],
+        "ray_address": answers["ray_address"],
+        "rel_error": _share(answers["rel_error"]),
+        "repeats": _whole(answers["repeats"], "--repeats"),
+        "iterations": answers["iterations"] and _whole(answers["iterations"], "--iterations"),
+        "disk_paths": dict(map(_disk_path, answers["disk_paths"])),
+    }
     if answers["preset"]:
         _refuse_beside_preset(answers)
         return SweepOptions(preset=answers["preset"].lower(), **common)
@@ -58,13 +83,15 @@ def options_from(answers: dict[str, Any]) -> SweepOptions:
     if missing:
         raise UsageError(f"a sweep needs {', '.join(missing)}; or take --preset small")
     return SweepOptions(
-        networks=_words(answers["networks"]),
+        networks=_network_names(answers["networks"]),
         tasks=tuple(_word(Task, "task", text) for text in _words(answers["tasks"])),
         vcpus=tuple(parse_positive(text, "--vcpus") for text in _words(answers["vcpus"])),
         memory_mib=tuple(parse_memory_mib(text) for text in _words(answers["memory"])),
         disks=tuple(split_disks(answers["disks"])),
         accelerator=answers["accelerator"],
-        batch_sizes=tuple(map(_batch_size, _words(answers["batch_sizes"] or "32"))),
+        batch_sizes=tuple(
+            _whole(text, "--batch-sizes") for text in _words(answers["batch_sizes"] or "32")
+        ),
         caches=tuple(
             _word(CacheState, "cache state", text) for text in _words(answers["cache"] or "warm")
         ),
@@ -92,8 +119,38 @@ def _word(kind: Any, what: str, text: str) -> Any:
         raise unknown_name(what, text, [member.value for member in kind]) from error
 
 
-def _batch_size(text: str) -> int:
-    number = parse_positive(text, "--batch-sizes")
+def _network_names(text: str) -> tuple[str, ...]:
+    """Names in lower case; files as they are written, from the folder one stands in."""
+    names = (name.strip() for name in text.split(",") if name.strip())
+    return tuple(
+        dict.fromkeys(
+            str(Path(name).absolute()) if is_own(name) else name.lower() for name in names
+        )
+    )
+
+
+def _whole(text: str, what: str) -> int:
+    number = parse_positive(text, what)
     if number != int(number):
-        raise UsageError(f"--batch-sizes takes whole numbers, not '{text}'")
+        raise UsageError(f"{what} takes whole numbers, not '{text}'")
     return int(number)
+
+
+def _share(text: str) -> float:
+    """'2%' -> 0.02; a bare number is a share: 0.02."""
+    percent = text.strip().endswith("%")
+    number = parse_positive(text.strip().rstrip("%"), "--rel-error")
+    share = number / 100 if percent else number
+    if share >= 1:
+        raise UsageError(f"--rel-error is a part of the rate, as 2% or 0.02, not '{text}'")
+    return share
+
+
+def _disk_path(text: str) -> tuple[str, Path]:
+    disk_type, equals, path = text.partition("=")
+    if not (equals and disk_type.strip() and path.strip()):
+        raise UsageError(f"'{text}' names no mounted disk; write it like gp3=/mnt/gp3")
+    folder = Path(path.strip())
+    if not folder.is_dir():
+        raise UsageError(f"--disk-path {text}: there is no folder {folder}; mount the disk first")
+    return disk_type.strip().lower(), folder.absolute()

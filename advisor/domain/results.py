@@ -69,6 +69,11 @@ class Trial:
         return self.workload.batch_size * int(self.plan.get("samples_per_row", 1))
 
     @property
+    def loader_period(self) -> int:
+        """Steps in which every loader process delivers once; 1 where batches are made in place."""
+        return max(1, int(self.plan.get("loader_workers", 1)))
+
+    @property
     def trial_id(self) -> str:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
         content = asdict(self)
@@ -116,6 +121,6 @@ class Measurement:
         runs = [self.step_seconds, *(repeat["step_seconds"] for repeat in self.repeats)]
         if not all(run and all(0 < s < math.inf for s in run) for run in runs):
             return None
-        period = int(self.trial.plan.get("loader_workers", 1))
+        period = self.trial.loader_period
         seconds = [typical_step_seconds(run, period) for run in runs]
         return self.trial.samples_per_step / statistics.median(seconds)

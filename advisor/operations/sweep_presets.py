@@ -15,7 +15,7 @@ _MEMORY_MIB = (800.0, 3072.0)
 # st1: at 20 IOPS for half a TiB, as that one has, a handful of steps would take minutes.
 _DISKS = ("slow=12MiB/s", "gp3")
 _TOO_LITTLE_MEMORY_MIB = 160.0
-_MEASURE_SECONDS = 5.0
+_MAX_SECONDS = 10.0
 
 
 def requests_of_preset(
@@ -49,7 +49,7 @@ def requests_of_preset(
             dataset=dataset,
             dataset_path=folder,
             batch_sizes=(batch_size,),
-            measure_seconds=_MEASURE_SECONDS,
+            max_seconds=_MAX_SECONDS,
         )
 
     inference, training = Task.INFERENCE, Task.TRAINING

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +24,12 @@ from advisor.domain import (
 )
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.operations.sweep_presets import PRESETS, requests_of_preset
-from models.zoo.networks import network_info
 from sweeps.datasets.folder import profile_folder, read_profile
 from sweeps.datasets.making import default_place, ensure_dataset
+from sweeps.datasets.mounting import copy_to_mount, dataset_on_mount
 from sweeps.disks import parse_named_rate
 from sweeps.environment import local_cpu, physical_cores, total_memory_mib
+from sweeps.networks import planned_network
 from sweeps.plan import EMULATED, Machine, SweepRequest, plan_trials
 
 if TYPE_CHECKING:
@@ -66,11 +67,16 @@ class SweepOptions:
     samples: int = DEFAULT_SAMPLES
     preset: str | None = None
     ray_address: str | None = None
+    rel_error: float = 0.02
+    repeats: int = 1
+    iterations: int | None = None
+    disk_paths: Mapping[str, Path] = field(default_factory=dict)
 
 
 def plan_sweep(options: SweepOptions, dataset: tuple[Path, DatasetProfile]) -> list[Trial]:
     """The trials that the options describe over a data set, in the order of execution."""
     folder, profile = dataset
+    _refuse_unused_mounts(options)
     if options.preset:
         if options.preset not in PRESETS:
             raise unknown_name("preset", options.preset, PRESETS)
@@ -78,7 +84,24 @@ def plan_sweep(options: SweepOptions, dataset: tuple[Path, DatasetProfile]) -> l
     else:
         requests = [_request(options, profile, str(folder))]
     machine = _ANY_MACHINE if options.ray_address else local_machine()
-    return plan_trials(requests, machine, step_seconds)
+    asked = [_with_statistics(request, options, folder) for request in requests]
+    return plan_trials(asked, machine, step_seconds, planned_network)
+
+
+def _with_statistics(request: SweepRequest, options: SweepOptions, folder: Path) -> SweepRequest:
+    """How well, how often and on which mounts it is measured: for presets too."""
+    types = {disk.type for disk in request.disks}
+    return replace(
+        request,
+        rel_error=options.rel_error,
+        repeats=options.repeats,
+        iterations=options.iterations,
+        disk_paths={
+            disk_type: str(dataset_on_mount(mount, folder))
+            for disk_type, mount in options.disk_paths.items()
+            if disk_type in types
+        },
+    )
 
 
 def planned_dataset(options: SweepOptions) -> tuple[Path, DatasetProfile]:
@@ -103,9 +126,14 @@ def prepared_dataset(
     options: SweepOptions, on_progress: Callable[[int, int], None]
 ) -> tuple[Path, DatasetProfile]:
     """The data set, made if it has to be; `on_progress` is told (made, all)."""
-    if options.data:
-        return planned_dataset(options)
-    return ensure_dataset(options.samples, progress=on_progress)
+    prepared = (
+        planned_dataset(options)
+        if options.data
+        else ensure_dataset(options.samples, progress=on_progress)
+    )
+    for mount in options.disk_paths.values():
+        copy_to_mount(prepared[0], mount, prepared[1].samples)
+    return prepared
 
 
 def execute_sweep(
@@ -121,11 +149,11 @@ def execute_sweep(
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
-    from sweeps.runner import RETRIED, run_sweep
+    from sweeps.repeating import rounds
+    from sweeps.runner import RETRIED, known_rows, run_sweep
 
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
-    statuses = store.statuses()
-    if all(statuses.get(trial.trial_id) not in {None, *again} for trial in trials):
+    if not rounds(trials, known_rows(trials, store, again)):
         return []
     with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
         return run_sweep(trials, chosen, store, on_progress=on_progress, again=again)
@@ -172,9 +200,16 @@ def has_cuda() -> bool:
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
+def _refuse_unused_mounts(options: SweepOptions) -> None:
+    asked = {disk_rate(text).type for text in options.disks}
+    for disk_type in options.disk_paths:
+        if not options.preset and disk_type not in asked:
+            raise UsageError(f"--disk-path {disk_type}=.. is given, but no --disks {disk_type}")
+
+
 def _request(options: SweepOptions, profile: DatasetProfile, folder: str) -> SweepRequest:
     return SweepRequest(
-        networks=tuple(network_info(name).name for name in options.networks),
+        networks=tuple(planned_network(name).info.name for name in options.networks),
         tasks=options.tasks,
         vcpus=options.vcpus,
         memory_mib=options.memory_mib,

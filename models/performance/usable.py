@@ -12,7 +12,7 @@ from advisor.errors import DataError
 
 # Below this a K-fold over trials says nothing.
 FEWEST_TRIALS = 12
-# What a campaign calls a batch that is made on the device.
+# What a batch is called that is made in memory or on the device.
 _NO_INPUT = "synthetic"
 
 

@@ -171,3 +171,8 @@ def network_info(name: str) -> NetworkInfo:
     if name not in NETWORKS:
         raise unknown_name("network", name, NETWORKS)
     return NETWORKS[name]
+
+
+def is_read_as_photographs(info: NetworkInfo) -> bool:
+    """Whether its input is stored as photographs: where there is something to preprocess."""
+    return info.takes_images and Task.PREPROCESSING in info.tasks

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from models.zoo import batches, building, steps
-from models.zoo.networks import NetworkInfo, network_info
+from models.zoo.networks import NetworkInfo, is_read_as_photographs, network_info
 from models.zoo.own import is_own, load_own
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ class Runnable(Protocol):
     @property
     def fingerprint(self) -> str:
         """12 hex digits of an own network's file; empty for one of the zoo."""
+
+    @property
+    def makes_batches(self) -> bool:
+        """Whether its batches are made in memory, and not read as photographs."""
 
     def build(self) -> torch.nn.Module:
         """A new network on the CPU."""
@@ -48,6 +52,11 @@ class BuiltIn:
 
     info: NetworkInfo
     fingerprint: str = ""
+
+    @property
+    def makes_batches(self) -> bool:
+        """Words and decoded thumbnails cost nothing to load: no photographs stand for them."""
+        return not is_read_as_photographs(self.info)
 
     def build(self) -> torch.nn.Module:
         """See `models.zoo.build`."""

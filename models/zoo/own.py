@@ -46,6 +46,11 @@ class OwnNetwork:
     _function: Callable[[], Any]
     _imports: TheirImports
 
+    @property
+    def makes_batches(self) -> bool:
+        """Whether the file has an example_batch: then photographs may not be what it takes."""
+        return hasattr(self._module, "example_batch")
+
     def build(self) -> torch.nn.Module:
         """A new network on the CPU; a `UsageError` when the user's function makes none."""
         import torch

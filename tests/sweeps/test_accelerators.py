@@ -62,8 +62,19 @@ def test_training_changes_the_weights_and_inference_does_not(task, precision):
     import torch
 
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4))
+
+    class Opened:
+        def build(self):
+            return network
+
+        def forward(self, built, inputs):
+            return built(inputs)
+
+        def training_loss(self, built, inputs, targets):
+            return torch.nn.functional.cross_entropy(built(inputs), targets)
+
     before = network[1].weight.detach().clone()
-    accelerator = TorchAccelerator(network, device="cpu", task=task, precision=precision)
+    accelerator = TorchAccelerator(Opened(), device="cpu", task=task, precision=precision)
     accelerator.submit(torch.rand(3, 3, 2, 2), torch.tensor([0, 1, 2]))
     changed = not torch.equal(before, network[1].weight)
     assert changed == (task is Task.TRAINING)

@@ -1,0 +1,76 @@
+"""Repeats of a trial: their order, and how they come together in the trial's one row."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from advisor.domain import Measurement, Status, Trial
+from sweeps.serialization import measurement_to_dict
+
+RUN_FACTS = (
+    "status", "step_seconds", "warmup_step_seconds", "cpu_seconds", "wall_seconds",
+    "started_at", "environment",
+)  # fmt: skip
+
+
+def run_facts(measurement: Measurement) -> dict[str, Any]:
+    """What is kept of a run inside another's row: everything raw."""
+    document = measurement_to_dict(measurement)
+    return {name: document[name] for name in RUN_FACTS}
+
+
+def rounds(trials: Sequence[Trial], rows: Mapping[str, Measurement]) -> list[list[Trial]]:
+    """What is left to measure, in rounds: each trial at most once in each.
+
+    Between two runs of a trial lie all the others, in another random order every round (always
+    the same ones), so that a slow drift of the machine shows as a spread of repeats.
+    """
+    left = {
+        trial.trial_id: wanted_runs(trial) - _runs(rows.get(trial.trial_id)) for trial in trials
+    }
+    number, all_rounds = 0, []
+    while any(left.values()):
+        chosen = [trial for trial in trials if left[trial.trial_id] > 0]
+        for trial in chosen:
+            left[trial.trial_id] -= 1
+        if number:
+            random.Random(number).shuffle(chosen)
+        all_rounds.append(chosen)
+        number += 1
+    return all_rounds
+
+
+def wanted_runs(trial: Trial) -> int:
+    """How often the trial is to be measured."""
+    return int(trial.plan.get("repeats", 1))
+
+
+def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
+    """The trial's row after a further run: good runs count, others are kept as attempts."""
+    if row is None:
+        return fresh
+    if fresh.status is not Status.OK:
+        return replace(row, attempts=(*row.attempts, *fresh.attempts, run_facts(fresh)))
+    if row.status is not Status.OK:
+        return replace(fresh, attempts=(*row.attempts, run_facts(row), *fresh.attempts))
+    return replace(
+        row,
+        repeats=(*row.repeats, run_facts(fresh)),
+        attempts=(*row.attempts, *fresh.attempts),
+    )
+
+
+def _runs(row: Measurement | None) -> int:
+    """Runs that need no other: all of a trial that failed, since it would fail again."""
+    if row is None:
+        return 0
+    return 1 + len(row.repeats) if row.status is Status.OK else wanted_runs(row.trial)
+
+
+def in_order(all_rounds: Sequence[Sequence[Trial]]) -> Iterator[Trial]:
+    """The trials of all rounds, one after the other."""
+    for one in all_rounds:
+        yield from one
