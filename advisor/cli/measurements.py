@@ -1,4 +1,4 @@
-"""`advisor measurements`: list, export and import what was measured."""
+"""`advisor measurements`: list, check, export and import what was measured."""
 
 from __future__ import annotations
 
@@ -87,6 +87,42 @@ def import_(file: Path) -> None:
     )
     if found.refused:
         raise DataError(f"{len(found.refused)} lines of '{file}' were refused (told above)")
+
+
+@measurements.command()
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+def check(output: str) -> None:
+    """Which numbers are weak (wide interval, few steps, drift, outliers, not limited ..), and
+    what to do about each."""
+    from sweeps.checking import as_document
+    from sweeps.checking import check as checked_row
+
+    rows = [checked_row(row) for row in _stored()]
+    weak = [row for row in rows if row.weaknesses]
+    if output == "json":
+        document = {
+            "schema": "advisor.measurements-check/1",
+            "measurements": len(rows),
+            "weak": len(weak),
+            "checked": list(map(as_document, rows)),
+        }
+        click.echo(json.dumps(document, indent=1))
+        return
+    cells = [
+        (row.measurement.trial.trial_id[:8], trial_name(row.measurement.trial), one.kind,
+         one.detail, one.advice)
+        for row in weak
+        for one in row.weaknesses
+    ]  # fmt: skip
+    if cells:
+        click.echo("\n".join(table(("trial", "what", "weak", "how", "what to do"), cells)))
+        click.echo()
+    click.echo(
+        f"{len(weak)} of {len(rows)} measurements are weak." if rows else "Nothing measured."
+    )
 
 
 def _stored() -> Sequence[Measurement]:

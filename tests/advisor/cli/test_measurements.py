@@ -43,6 +43,13 @@ def test_the_list_has_failed_trials_too(rows):
     assert "out of memory" in ask("list")
 
 
+def test_the_check_names_what_is_weak_and_what_to_do(rows):
+    document = json.loads(ask("check", "-o", "json"))
+    assert (document["measurements"], document["weak"]) == (2, 1)
+    assert [one["kind"] for one in document["checked"][0]["weak"]] == ["few steps"]
+    assert "--iterations" in ask("check")
+
+
 def test_an_export_reads_back_as_what_was_measured(rows, tmp_path):
     ask("export", "--out", tmp_path / "all.jsonl")
     lines = (tmp_path / "all.jsonl").read_text().splitlines()

@@ -87,6 +87,21 @@ def test_the_small_preset_covers_what_a_model_needs():
     assert {one["workload"]["task"] for one in trials} == {"training", "inference", "preprocessing"}
 
 
+def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(tmp_path):
+    asked = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
+    command = ("plan", *GRID, "--disk-path", f"unlimited={tmp_path}", "-o", "json", *asked)
+    plain, special = (
+        json.loads(ask(*c))["trials"] for c in (("plan", *GRID, "-o", "json"), command)
+    )
+    plan = special[0]["trial"]["plan"]
+    assert (plan["rel_error"], plan["repeats"], plan["iterations"]) == (0.01, 3, 1000)
+    assert plan["disk_source"] == "mounted"
+    assert special[0]["trial"]["dataset_path"].startswith(str(tmp_path))
+    assert plain[0]["trial"]["plan"]["rel_error"] == 0.02
+    assert "repeats" not in plain[0]["trial"]["plan"]
+    assert {one["trial_id"] for one in plain}.isdisjoint(one["trial_id"] for one in special)
+
+
 def test_a_run_measures_once_and_the_same_command_measures_nothing_twice(images, measured):
     command = ("run", *GRID, "--data", images, "--executor", "process", "-o", "json")
     assert json.loads(ask(*command))["measured_now"] == 2
@@ -136,6 +151,14 @@ def test_failed_trials_are_stored_told_and_measured_again_when_asked(images, mea
         (("plan", *GRID, "--batch-sizes", "1.5"), "whole numbers"),
         (("plan", *GRID, "--cache", "hot"), "cache state"),
         (("plan", *GRID, "--data", "/no/such/folder"), "no folder"),
+        (("plan", *GRID, "--rel-error", "200%"), "as 2% or 0.02"),
+        (("plan", *GRID, "--rel-error", "narrow"), "--rel-error must be a number above 0"),
+        (("plan", *GRID, "--repeats", "0"), "--repeats must be a number above 0"),
+        (("plan", *GRID, "--iterations", "1.5"), "--iterations takes whole numbers"),
+        (("plan", *GRID, "--disk-path", "gp3"), "write it like gp3=/mnt/gp3"),
+        (("plan", *GRID, "--disk-path", "gp3=/no/such"), "mount the disk first"),
+        (("plan", *GRID, "--disk-path", "gp3=/"), "no --disks gp3"),
+        (("plan", *GRID, "--networks", "bert_base"), "has no preprocessing"),
     ],
 )
 def test_a_wrong_question_is_one_line_that_names_the_way_out(arguments, words):

@@ -1,0 +1,66 @@
+import itertools
+
+import pytest
+
+from sweeps.stages import stage_rates
+from sweeps.window import timed_steps
+from tests.sweeps.builders import TIME_BOX, trial
+
+
+class Taker:
+    """Takes batches at the pace of a clock that the test owns."""
+
+    def __init__(self, monkeypatch, seconds):
+        self.now, self.seconds, self.taken = 0.0, itertools.cycle(seconds), 0
+        monkeypatch.setattr("time.perf_counter", lambda: self.now)
+
+    def submit(self, _inputs, _targets):
+        self.now += next(self.seconds)
+        self.taken += 1
+
+    def drain(self):
+        pass
+
+
+def steps_of(monkeypatch, seconds, most=float("inf"), **plan):
+    one = trial(plan={**TIME_BOX, "measure_seconds": 2.0, "max_seconds": 20.0, **plan})
+    return timed_steps(itertools.repeat((None, None)), Taker(monkeypatch, seconds), one, most)
+
+
+def test_even_steps_end_after_the_least_time(monkeypatch):
+    assert sum(steps_of(monkeypatch, [0.1])) == pytest.approx(2.0, abs=0.3)
+
+
+def test_steps_that_are_never_known_well_end_at_the_most_time(monkeypatch):
+    assert sum(steps_of(monkeypatch, [0.1, 0.9, 0.2, 1.9, 0.3])) == pytest.approx(20, abs=2)
+
+
+def test_asking_for_less_ends_earlier(monkeypatch):
+    uneven = [0.1, 0.16, 0.12, 0.2, 0.09, 0.13, 0.21]
+    rough, fine = (len(steps_of(monkeypatch, uneven, rel_error=error)) for error in (0.2, 0.005))
+    assert rough < fine
+
+
+def test_iterations_are_exactly_so_many_however_long_they_last(monkeypatch):
+    assert len(steps_of(monkeypatch, [1.0], iterations=1000)) == 1000
+    assert len(steps_of(monkeypatch, [0.001], iterations=3)) == 3
+
+
+def test_a_cold_epoch_ends_a_trial_before_its_iterations(monkeypatch):
+    assert len(steps_of(monkeypatch, [0.5], most=7, iterations=1000)) == 7
+
+
+@pytest.mark.slow
+def test_each_stage_has_a_rate_of_its_own(tmp_path):
+    """Training of Mask R-CNN-like targets aside, a small network: three stages, all finite."""
+    from models.zoo import open_network
+    from sweeps.accelerators import EmulatedAccelerator
+    from sweeps.datasets.photographs import write_samples
+
+    write_samples(tmp_path, range(12), seed=0)
+    files = sorted(tmp_path.glob("*.jpg"))
+    one = trial(accelerator="emulated:T4", emulated_step_seconds=0.04, dataset_path=str(tmp_path))
+    rates = stage_rates(one, open_network("googlenet"), EmulatedAccelerator(0.04), files)
+    assert rates["accelerator"] == 8 / 0.04
+    assert rates["host"] > 0
+    assert rates.get("storage", 1) > 0
