@@ -1,0 +1,112 @@
+"""What the harness costs: `python benchmarks/harness.py --json [FOLDER]`.
+
+The same network, the same DataLoader, one process: a plain PyTorch loop against the worker's own
+step loop (accelerator object, timing, looking whether enough is known), in turns of many short
+windows, so that a drift of the machine hits both alike. One JSON document on stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from advisor.domain import DatasetProfile, DiskRate, Resources, Task, Trial, Workload
+from models.zoo import open_network
+from sweeps.accelerators import TorchAccelerator
+from sweeps.datasets.photographs import write_samples
+from sweeps.inputs import PhotographBatches
+from sweeps.window import timed_steps
+
+_NETWORKS = (("alexnet", Task.INFERENCE, 8), ("googlenet", Task.INFERENCE, 4))
+_ROUNDS = 8
+_STEPS = 8
+_SAMPLES = 256
+
+
+def plain_loop(network: Any, batches: Any, steps: int) -> None:
+    """What a user writes."""
+    with torch.no_grad():
+        for _ in range(steps):
+            images, _labels = next(batches)
+            network(images)
+
+
+def trial_of(name: str, task: Task, batch_size: int, folder: Path) -> Trial:
+    """A trial on the whole machine that looks for narrow intervals all the time."""
+    profile = DatasetProfile(
+        name="photographs", samples=_SAMPLES, bytes_per_sample=1e5, storage_format="jpeg-files",
+        width=500, height=375,
+    )  # fmt: skip
+    return Trial(
+        workload=Workload(network=name, task=task, batch_size=batch_size, dataset=profile),
+        resources=Resources(
+            vcpus=2, physical_cores=2, memory_mib=4096, disk=DiskRate(type="unlimited")
+        ),
+        accelerator="cpu",
+        dataset_path=str(folder),
+        plan={
+            "measure_seconds": 0.0, "min_steps": 1, "max_seconds": 600.0, "rel_error": 1e-9,
+            "loader_workers": 1, "prefetch_factor": 2,
+        },
+    )  # fmt: skip
+
+
+def compare(name: str, task: Task, batch_size: int, folder: Path) -> dict[str, Any]:
+    """Rates of both loops over interleaved windows, and their ratio."""
+    opened = open_network(name)
+    trial = trial_of(name, task, batch_size, folder)
+    accelerator = TorchAccelerator(
+        opened, device="cpu", task=task, precision=trial.workload.precision
+    )
+    network = opened.build().eval()
+    batches = PhotographBatches(trial, opened, sorted(folder.glob("*.jpg")))
+    loops: dict[str, Callable[[], Any]] = {
+        "plain": lambda: plain_loop(network, batches, _STEPS),
+        "worker": lambda: timed_steps(batches, accelerator, trial, _STEPS),
+    }
+    seconds: dict[str, list[float]] = {"plain": [], "worker": []}
+    for loop in loops.values():
+        loop()
+    for number in range(_ROUNDS):
+        for kind in random.Random(number).sample(sorted(loops), len(loops)):
+            start = time.perf_counter()
+            loops[kind]()
+            seconds[kind].append(time.perf_counter() - start)
+    batches.close()
+    rates = {k: batch_size * _STEPS / statistics.median(v) for k, v in seconds.items()}
+    pairs = [
+        plain / worker for plain, worker in zip(seconds["plain"], seconds["worker"], strict=True)
+    ]
+    return {
+        "network": name,
+        "batch_size": batch_size,
+        "samples_per_second": {kind: round(rate, 1) for kind, rate in rates.items()},
+        "ratio_of_medians": round(rates["worker"] / rates["plain"], 4),
+        "median_ratio_of_pairs": round(statistics.median(pairs), 4),
+    }
+
+
+def main() -> None:
+    """Measure on a folder of JPEG files, or on some made now."""
+    folders = [Path(one) for one in sys.argv[1:] if not one.startswith("-")]
+    with tempfile.TemporaryDirectory() as made:
+        folder = folders[0] if folders else Path(made)
+        if not folders:
+            sys.stderr.write("making photographs ...\n")
+            write_samples(folder, range(_SAMPLES), seed=0)
+        torch.set_num_threads(1)
+        results = [compare(*one, folder) for one in _NETWORKS]
+    print(json.dumps({"schema": "advisor.harness/1", "results": results}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
