@@ -27,8 +27,8 @@ from sweeps.inputs import PhotographBatches
 from sweeps.window import timed_steps
 
 _NETWORKS = (("alexnet", Task.INFERENCE, 8), ("googlenet", Task.INFERENCE, 4))
-_ROUNDS = 8
-_STEPS = 8
+_ROUNDS = 6
+_STEPS = 6
 _SAMPLES = 256
 
 
