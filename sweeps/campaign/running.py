@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from advisor.domain import LimitedBy, Measurement, Stage, Status, Trial
-from advisor.domain.results import typical_step_seconds
+from advisor.domain.steps import typical_step_seconds
 from advisor.errors import AdvisorError, MeasuringError
 from models.zoo import Runnable
 from sweeps.campaign.cells import Effort, Ladder, Machine, next_batch, synthetic_trial

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import Task
-from advisor.domain.results import typical_step_seconds
+from advisor.domain.steps import typical_step_seconds
 from advisor.errors import UsageError
 from sweeps.datasets.opening import open_dataset
 from sweeps.measure.words import LOADER

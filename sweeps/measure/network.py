@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from advisor.domain import Precision, Status, Task
-from advisor.domain.results import typical_step_seconds
+from advisor.domain.steps import typical_step_seconds
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from models.zoo import Runnable, open_network
 from sweeps.measure.operations import captured_operations, profiled_operators

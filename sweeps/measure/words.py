@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from advisor.domain import Task
-from advisor.domain.results import typical_step_seconds
+from advisor.domain.steps import typical_step_seconds
 from sweeps.environment import describe_machine, describe_versions
 
 SCHEMA = "advisor.anchor/1"
