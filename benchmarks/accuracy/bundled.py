@@ -1,13 +1,9 @@
-"""How well the performance model predicts what it was not fitted on.
-
-`python benchmarks/accuracy.py --json`: GPUs, architectures and families of networks left out of
-the published rows (about two minutes), and five-fold held-out trials of the bundled sweep.
-One JSON document on stdout, progress on stderr.
+"""The bundled rows: GPUs, architectures and families of networks left out of the published
+rows (about two minutes), and five-fold held-out trials of the bundled sweep.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import Any
@@ -18,6 +14,7 @@ from advisor.operations.fitting import (
     fit_user_model,
     measurements_from,
 )
+from benchmarks.accuracy.figures import SCHEMA
 from models.performance.calibration import held_out
 from models.performance.evaluation import mean_percent, median_percent, p90_percent, summary
 from models.performance.networks import bundled_networks
@@ -52,16 +49,12 @@ def sweep_errors() -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Print the figures; they take minutes, so say what is going on."""
+def bundled_errors() -> dict[str, Any]:
+    """Both, as one document."""
     start = time.perf_counter()
     sys.stderr.write("leaving out GPUs, architectures and families of networks ...\n")
-    document: dict[str, Any] = {"schema": "advisor.accuracy/1", "accelerator": gpu_errors()}
+    document: dict[str, Any] = {"schema": SCHEMA, "accelerator": gpu_errors()}
     sys.stderr.write("five folds of the bundled sweep ...\n")
     document["sweep"] = sweep_errors()
     document["seconds"] = round(time.perf_counter() - start, 1)
-    print(json.dumps(document, indent=2))
-
-
-if __name__ == "__main__":
-    main()
+    return document

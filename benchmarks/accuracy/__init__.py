@@ -1,0 +1,1 @@
+"""How well the performance model predicts what it was not fitted on: one module a suite."""

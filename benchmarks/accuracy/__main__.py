@@ -1,0 +1,69 @@
+"""`python -m benchmarks.accuracy --train DIR --score DIR [--suite NAME] --json`.
+
+Both directories have the layout of the public data sets (articles/, catalog/, perfmodel/). Models
+are fitted on rows under --train only, and predict rows under --score; where both are the same,
+one network, GPU or workload is left out at a time. Without directories: the bundled rows.
+One JSON document on stdout, progress on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.figures import SCHEMA, NothingToScore
+
+SUITES = (
+    "cross_gpu", "profet_new_gpu", "new_gpu", "network_transfer", "batch_curve", "data_stall",
+    "vcpu_curve", "intervals", "cheapest", "gpu_memory",
+)  # fmt: skip
+
+
+def run_suites(train: Path, score: Path, names: tuple[str, ...]) -> dict[str, Any]:
+    """The entries of the named suites, and those that could not be scored."""
+    suites, skipped = [], []
+    for name in names:
+        start = time.perf_counter()
+        sys.stderr.write(f"{name} ...\n")
+        module = importlib.import_module(f"benchmarks.accuracy.{name}")
+        try:
+            entry = module.run(train, score).as_document()
+            suites.append({**entry, "seconds": round(time.perf_counter() - start, 1)})
+        except NothingToScore as reason:
+            skipped.append({"suite": name, "reason": str(reason)})
+            sys.stderr.write(f"{name}: skipped, {reason}\n")
+    return {"schema": SCHEMA, "suites": suites, "skipped_suites": skipped}
+
+
+def main() -> None:
+    """Print the figures; they take minutes, so say what is going on."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--train", type=Path, help="folder whose rows are fitted")
+    parser.add_argument(
+        "--score", type=Path, help="folder whose rows are predicted (default: --train)"
+    )
+    parser.add_argument("--suite", choices=SUITES, action="append", help="repeatable; default: all")
+    parser.add_argument(
+        "--json", action="store_true", help="JSON is all it prints, with or without"
+    )
+    asked = parser.parse_args()
+    if asked.train is None:
+        from benchmarks.accuracy.bundled import bundled_errors
+
+        document = bundled_errors()
+    else:
+        score = asked.score or asked.train
+        for folder in (asked.train, score):
+            if not folder.is_dir():
+                parser.error(f"no folder '{folder}'")
+        document = run_suites(asked.train, score, tuple(asked.suite or SUITES))
+    print(json.dumps(document, indent=2))
+
+
+if __name__ == "__main__":
+    main()
