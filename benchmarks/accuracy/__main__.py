@@ -44,13 +44,9 @@ def main() -> None:
     """Print the figures; they take minutes, so say what is going on."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--train", type=Path, help="folder whose rows are fitted")
-    parser.add_argument(
-        "--score", type=Path, help="folder whose rows are predicted (default: --train)"
-    )
+    parser.add_argument("--score", type=Path, help="folder of the predicted rows (--train)")
     parser.add_argument("--suite", choices=SUITES, action="append", help="repeatable; default: all")
-    parser.add_argument(
-        "--json", action="store_true", help="JSON is all it prints, with or without"
-    )
+    parser.add_argument("--json", action="store_true", help="there is no other form")
     asked = parser.parse_args()
     if asked.train is None:
         from benchmarks.accuracy.bundled import bundled_errors

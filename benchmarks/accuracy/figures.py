@@ -1,4 +1,4 @@
-"""What a suite of the accuracy benchmark returns, and its figures from predicted and true values."""
+"""What a suite of the accuracy benchmark returns, and errors in percent."""
 
 from __future__ import annotations
 
