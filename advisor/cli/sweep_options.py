@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 
 import click
 
+from advisor.cli.parameters import Name
 from advisor.domain import CacheState, Precision, Task
 from advisor.errors import UsageError, unknown_name
 from advisor.operations.sweeping import SweepOptions
 from advisor.units import parse_memory_mib, parse_positive
 from models.zoo.own import is_own
+from sweeps.datasets.decoding import DECODERS, PILLOW, decoder
 from sweeps.disks import split_disks
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,7 +34,14 @@ _OPTIONS = (
     click.option("--batch-sizes", metavar="NUMBERS", help="As 16,32; default 32."),
     click.option("--cache", metavar="STATES", help="warm (default), cold or cold,warm."),
     click.option("--precision", metavar="FORMAT", help="fp32 (default), amp or bf16."),
-    click.option("--data", type=click.Path(path_type=Path), help="Your own folder of JPEG files."),
+    click.option(
+        "--data", type=click.Path(path_type=Path),
+        help="Your own images (JPEG files, .tar, .rec, LMDB) or text (.txt).",
+    ),
+    click.option(
+        "--decoder", type=Name("decoder", DECODERS), default=PILLOW, show_default=True,
+        help="What turns JPEG files into pixels.",
+    ),
     click.option(
         "--rel-error", metavar="PERCENT", default="2%", show_default=True,
         help="A trial stops once its rate is known this well.",
@@ -73,6 +82,7 @@ def options_from(answers: dict[str, Any]) -> SweepOptions:
         "ray_address": answers["ray_address"],
         "rel_error": _share(answers["rel_error"]),
         "repeats": _whole(answers["repeats"], "--repeats"),
+        "decoder": _installed_decoder(answers["decoder"]),
         "iterations": answers["iterations"] and _whole(answers["iterations"], "--iterations"),
         "disk_paths": dict(map(_disk_path, answers["disk_paths"])),
     }
@@ -144,6 +154,11 @@ def _share(text: str) -> float:
     if share >= 1:
         raise UsageError(f"--rel-error is a part of the rate, as 2% or 0.02, not '{text}'")
     return share
+
+
+def _installed_decoder(name: str) -> str:
+    decoder(name)  # refuses one that is not installed, before anything is measured
+    return name
 
 
 def _disk_path(text: str) -> tuple[str, Path]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from advisor.domain import DatasetProfile, DiskRate, Task
+from advisor.domain import DiskRate, Task
 from sweeps.plan import SweepRequest
+from sweeps.sweep_data import SweepData
 
 PRESETS = ("small",)
 _VCPUS = (0.5, 1.0, 2.0)
@@ -19,7 +20,7 @@ _MAX_SECONDS = 10.0
 
 
 def requests_of_preset(
-    _name: str, dataset: DatasetProfile, folder: str, disk_rate: Callable[[str], DiskRate]
+    _name: str, data: SweepData, disk_rate: Callable[[str], DiskRate]
 ) -> list[SweepRequest]:
     """`small`: what a performance model can be fitted to, in less than ten minutes on 2 cores.
 
@@ -46,8 +47,7 @@ def requests_of_preset(
             memory_mib=memory_mib,
             disks=disks,
             accelerator=accelerator,
-            dataset=dataset,
-            dataset_path=folder,
+            data=data,
             batch_sizes=(batch_size,),
             max_seconds=_MAX_SECONDS,
         )

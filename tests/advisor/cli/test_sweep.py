@@ -32,6 +32,12 @@ def ask(*arguments):
     return result.stdout
 
 
+@pytest.fixture(autouse=True)
+def _own_lock(monkeypatch, tmp_path):
+    """A sweep that somebody runs on this machine is none of the tests' business."""
+    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
+
+
 @pytest.fixture
 def images(tmp_path):
     folder = tmp_path / "images"
@@ -168,9 +174,8 @@ def test_a_wrong_question_is_one_line_that_names_the_way_out(arguments, words):
 
 
 def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch):
-    monkeypatch.setattr(sweeping, "_LOCK", "\0instance-sizing-advisor/test")
     with socket.socket(socket.AF_UNIX) as other:
-        other.bind("\0instance-sizing-advisor/test")
+        other.bind(sweeping._LOCK)
         with pytest.raises(AdvisorError, match="another sweep"):
             ask("run", *GRID, "--data", images, "--executor", "process")
 
