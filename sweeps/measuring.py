@@ -21,6 +21,8 @@ from models.zoo.torchvision_operators import substituted_operators
 from sweeps.accelerators import Accelerator, EmulatedAccelerator, NoAccelerator, TorchAccelerator
 from sweeps.contention import judge
 from sweeps.datasets.opening import open_dataset
+from sweeps.datasets.slowed import Slowed
+from sweeps.datasets.source import SampleSource
 from sweeps.environment import describe_machine, describe_versions
 from sweeps.inputs import open_batches
 from sweeps.page_cache import cached_share, evict, fill
@@ -41,7 +43,7 @@ def measure(
     torch.manual_seed(0)
     opened = _opened(trial)
     accelerator = _accelerator(trial, opened)
-    source = None if opened.makes_batches else open_dataset(Path(trial.dataset_path))
+    source = None if opened.makes_batches else _source(trial)
     files = list(source.files) if source else []
     shares = {"cached_share_before": _prepare_cache(trial, files)}
     if get_set:
@@ -113,6 +115,15 @@ def _accelerator(trial: Trial, opened: Runnable) -> Accelerator:
         task=trial.workload.task,
         precision=trial.workload.precision,
     )
+
+
+def _source(trial: Trial) -> SampleSource:
+    """The stored images; a mounted disk has its own latency, another one that of its type."""
+    source = open_dataset(Path(trial.dataset_path))
+    latency = trial.resources.disk.read_latency_seconds
+    if latency is None or trial.on_mounted_disk:
+        return source
+    return Slowed(source, latency)
 
 
 def _prepare_cache(trial: Trial, files: list[Path]) -> float | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import (
+    MOUNTED,
     CacheState,
     Cpu,
     DiskRate,
@@ -160,7 +161,7 @@ def _plan(
         "samples_per_row": (network.samples_per_row, 1),
         "network_fingerprint": (network.fingerprint, ""),
         "decoder": (request.decoder if network.photographs else PILLOW, PILLOW),
-        "disk_source": ("mounted" if disk.type in request.disk_paths else "", ""),
+        "disk_source": (MOUNTED if disk.type in request.disk_paths else "", ""),
     }
     return {
         "measure_seconds": request.measure_seconds,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import LimitedBy, Measurement, Status, Trial
+from advisor.domain import MOUNTED, LimitedBy, Measurement, Status, Trial
 from advisor.errors import AdvisorError
 from sweeps.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
 from sweeps.limits.choosing import (
@@ -27,7 +27,6 @@ TIMEOUT_SECONDS = 900.0
 # Ten thousand steps of a slow trial take hours.
 TIMEOUT_SECONDS_OF_ITERATIONS = 6 * 3600.0
 REPEATS_WHEN_SPOILED = 2
-MOUNTED = "mounted"
 
 
 def measure_trial(
@@ -82,7 +81,7 @@ def run_attempt(
 def _request(trial: Trial) -> LimitRequest:
     cpus = choose_cpus(trial.resources.vcpus, read_cores(allowed_cpus()))
     request = request_for(trial.resources, cpus, block_device(Path(trial.dataset_path)))
-    if trial.plan.get("disk_source") == MOUNTED:
+    if trial.on_mounted_disk:
         # The volume itself is the limit.
         return replace(request, read_mib_per_second=None, read_iops=None)
     return request
@@ -123,9 +122,9 @@ def _converse(
 
 
 def _disk_source(trial: Trial, request: LimitRequest) -> str:
-    """`mounted`: a volume of that type; `throttled`: this machine's, held to rate and IOPS (its
-    latency stays its own); `host`: this machine's as it is."""
-    if trial.plan.get("disk_source") == MOUNTED:
+    """`mounted`: a volume of that type; `throttled`: this machine's, held to rate and IOPS (the
+    worker holds up reads to its latency); `host`: this machine's as it is."""
+    if trial.on_mounted_disk:
         return MOUNTED
     return "throttled" if request.limits_disk else "host"
 

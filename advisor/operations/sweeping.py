@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.domain import (
     CacheState,
@@ -22,6 +22,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.operations.probing import kept_fingerprint
 from advisor.operations.sweep_presets import PRESETS, requests_of_preset
 from sweeps.datasets.decoding import PILLOW
 from sweeps.disks import parse_named_rate
@@ -122,7 +123,15 @@ def execute_sweep(
     if not rounds(trials, known_rows(trials, store, again)):
         return []
     with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
-        return run_sweep(trials, chosen, store, on_progress=on_progress, again=again)
+        return run_sweep(
+            trials, chosen, store, on_progress=on_progress, again=again,
+            machine={} if ray_address else _probed_machine(),
+        )  # fmt: skip
+
+
+def _probed_machine() -> dict[str, Any]:
+    kept = kept_fingerprint()
+    return {"fingerprint": kept} if kept else {}
 
 
 def step_seconds(workload: Workload, gpu: str) -> float:
