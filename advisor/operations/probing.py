@@ -74,7 +74,9 @@ def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
     """Keep a whole probe for the trials that will be measured here; whether it was one."""
     if set(parts) != set(PARTS):
         return False
-    write_whole(own_fingerprint_path(), json.dumps(fingerprint(document)) + "\n")
+    place = own_fingerprint_path()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(place, json.dumps(fingerprint(document)) + "\n")
     return True
 
 
