@@ -49,7 +49,7 @@ def measure(
     if get_set:
         get_set()
     batches = open_batches(trial, opened, source)
-    window = run_window(trial, job, accelerator, batches)
+    window = run_window(trial, job, accelerator, batches, _gpu_uuid(trial))
     batches.close()
     shares["cached_share_after"] = _cached_share(files)
     contention = judge(
@@ -75,6 +75,7 @@ def measure(
             "own_cores": contention.own_cores,
             "other_cores": contention.other_cores,
             **shares,
+            **window.machine,
         },
         started_at=started_at,
     )
@@ -124,6 +125,14 @@ def _source(trial: Trial) -> SampleSource:
     if latency is None or trial.on_mounted_disk:
         return source
     return Slowed(source, latency)
+
+
+def _gpu_uuid(trial: Trial) -> str | None:
+    """Which GPU nvidia-smi is to be asked about; None where none is measured."""
+    if trial.accelerator != "cuda" or trial.workload.task is Task.PREPROCESSING:
+        return None
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return str(getattr(properties, "uuid", "")) or "not told"
 
 
 def _prepare_cache(trial: Trial, files: list[Path]) -> float | None:

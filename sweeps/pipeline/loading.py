@@ -22,6 +22,8 @@ from sweeps.datasets.transforming import picture
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 _PR_SET_PDEATHSIG = 1
+# Far beyond the slowest batch that is of use: its disk no longer answers.
+_LONGEST_BATCH_SECONDS = 300
 
 
 class Images(Dataset[tuple[torch.Tensor, int]]):
@@ -100,6 +102,7 @@ def make_loader(
         pin_memory=pin_memory,
         worker_init_fn=_die_with_parent,
         drop_last=True,
+        timeout=_LONGEST_BATCH_SECONDS if workers else 0,
     )
 
 
