@@ -91,12 +91,13 @@ def test_each_stage_has_a_rate_of_its_own(tmp_path):
     """Training of Mask R-CNN-like targets aside, a small network: three stages, all finite."""
     from models.zoo import open_network
     from sweeps.accelerators import EmulatedAccelerator
+    from sweeps.datasets.jpeg_files import JpegFiles
     from sweeps.datasets.photographs import write_samples
 
     write_samples(tmp_path, range(12), seed=0)
-    files = sorted(tmp_path.glob("*.jpg"))
+    source = JpegFiles(tmp_path)
     one = trial(accelerator="emulated:T4", emulated_step_seconds=0.04, dataset_path=str(tmp_path))
-    rates = stage_rates(one, open_network("googlenet"), EmulatedAccelerator(0.04), files)
+    rates = stage_rates(one, open_network("googlenet"), EmulatedAccelerator(0.04), source)
     assert rates["accelerator"] == 8 / 0.04
     assert rates["host"] > 0
     assert rates.get("storage", 1) > 0
