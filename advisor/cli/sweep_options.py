@@ -156,6 +156,10 @@ def _share(text: str) -> float:
     return share
 
 
+def _is_on_root_disk(folder: Path) -> bool:
+    return folder.stat().st_dev == Path("/").stat().st_dev
+
+
 def _installed_decoder(name: str) -> str:
     decoder(name)  # refuses one that is not installed, before anything is measured
     return name
@@ -168,4 +172,9 @@ def _disk_path(text: str) -> tuple[str, Path]:
     folder = Path(path.strip())
     if not folder.is_dir():
         raise UsageError(f"--disk-path {text}: there is no folder {folder}; mount the disk first")
+    if folder.absolute() != Path("/") and _is_on_root_disk(folder):
+        raise UsageError(
+            f"--disk-path {text}: {folder} lies on the disk of /, so nothing is mounted there; mount "
+            f"the disk first, or write {disk_type}=/ where that is the disk you mean"
+        )
     return disk_type.strip().lower(), folder.absolute()
