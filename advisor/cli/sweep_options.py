@@ -174,7 +174,7 @@ def _disk_path(text: str) -> tuple[str, Path]:
         raise UsageError(f"--disk-path {text}: there is no folder {folder}; mount the disk first")
     if folder.absolute() != Path("/") and _is_on_root_disk(folder):
         raise UsageError(
-            f"--disk-path {text}: {folder} lies on the disk of /, so nothing is mounted there; mount "
-            f"the disk first, or write {disk_type}=/ where that is the disk you mean"
+            f"--disk-path {text}: {folder} lies on the disk of /, so nothing is mounted there; "
+            f"mount the disk first, or write {disk_type}=/ where that is the disk you mean"
         )
     return disk_type.strip().lower(), folder.absolute()
