@@ -1,0 +1,94 @@
+"""Prints all claims of the source articles beside what is found here, as one JSON document.
+
+python -m benchmarks.claims --json [--only A01,A11] [--quick] [--work DIR] [--markdown FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import AdvisorError
+from advisor.files import write_whole
+from benchmarks.claims.answers import answer, document
+from benchmarks.claims.evidence import Evidence, MissingTrialsError
+from benchmarks.claims.rows_disks import formats_document
+from benchmarks.claims.tables import markdown
+from benchmarks.claims.trials import FULL, QUICK
+from benchmarks.claims.words import read_claims
+from benchmarks.claims.work import Work
+from sweeps.environment import describe_machine
+
+_ROWS_OF_FORMATS = ("A01", "A02", "A16")
+
+
+def main() -> None:
+    """Measure what is not measured yet, and tell all claims beside what is found."""
+    asked = _arguments()
+    size = QUICK if asked.quick else FULL
+    work = Work(asked.work / size.name, size, retry_failed=asked.retry_failed)
+    evidence = Evidence(work, measure=not asked.no_measuring)
+    try:
+        told = _document(evidence, work, asked.only)
+    except AdvisorError as error:
+        sys.exit(f"claims: {error}")
+    text = json.dumps(told, indent=1)
+    if asked.out:
+        write_whole(asked.out, text + "\n")
+    if asked.markdown:
+        write_whole(asked.markdown, markdown(told))
+    print(text)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.claims", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document (always so)")
+    parser.add_argument("--only", nargs="+", default=[], help="claims, as A01 A11 or A01,A11")
+    parser.add_argument("--quick", action="store_true", help="a smoke run; its figures say nothing")
+    parser.add_argument(
+        "--work", type=Path, default=Path(".claims"), help="where data and trials are kept"
+    )
+    parser.add_argument("--out", type=Path, help="write the JSON to a file, too")
+    parser.add_argument("--markdown", type=Path, help="write docs/claims.md")
+    parser.add_argument("--retry-failed", action="store_true", help="measure failed trials again")
+    parser.add_argument(
+        "--no-measuring", action="store_true", help="tell what is stored, measure nothing"
+    )
+    asked = parser.parse_args()
+    asked.only = [one.upper() for part in asked.only for one in part.split(",") if one]
+    unknown = sorted(set(asked.only) - set(read_claims()))
+    if unknown:
+        parser.error(f"no claim {', '.join(unknown)}; known: A01 to A17, B01 .. E08")
+    return asked
+
+
+def _document(evidence: Evidence, work: Work, only: list[str]) -> dict[str, Any]:
+    findings = answer(evidence, only)
+    formats = []
+    if not only or set(only) & set(_ROWS_OF_FORMATS):
+        try:
+            formats = formats_document(evidence)
+        except MissingTrialsError as error:
+            work.tell(f"formats are not told: {error}")
+    machine = describe_machine()
+    return {
+        "schema": "advisor.claims/1",
+        "date": datetime.now(UTC).date().isoformat(),
+        "size": work.size.name,
+        "machine": {"cpu": machine.get("cpu_model"), "cpus": len(os.sched_getaffinity(0))},
+        "trials": len(work.rows()),
+        "conversions": sum(key.startswith("conversion") for key in work.results()),
+        "claims": document(findings),
+        "formats": formats,
+    }
+
+
+if __name__ == "__main__":
+    main()
