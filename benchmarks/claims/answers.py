@@ -18,7 +18,7 @@ from benchmarks.claims import (
     rows_vcpus,
 )
 from benchmarks.claims.evidence import Evidence, MissingTrialsError
-from benchmarks.claims.words import Finding, Kind, Verdict, not_measured, read_claims
+from benchmarks.claims.words import Finding, Kind, not_measured, read_claims
 
 Row = Callable[[Evidence], Finding]
 _MEASURED = (rows_vcpus, rows_text, rows_memory, rows_disks)
@@ -73,9 +73,7 @@ def _found(row: Row, evidence: Evidence) -> Finding:
     except MissingTrialsError as error:
         return not_measured(str(error))
     except AdvisorError as error:
-        return Finding(
-            kind=Kind.OUT_OF_SCOPE, verdict=Verdict.UNKNOWN, ours="-", why=f"failed: {error}"
-        )
+        return not_measured(f"failed: {error}")
 
 
 def _without_evidence(row: Callable[[], Finding]) -> Row:

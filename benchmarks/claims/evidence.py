@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from advisor.domain import CacheState, Measurement, Status, Task, Trial
@@ -18,6 +18,7 @@ from benchmarks.claims.trials import (
     KNEE_FORMATS,
     MIDDLE,
     TRAINING,
+    Datasets,
     Plan,
 )
 from benchmarks.claims.work import Work
@@ -49,12 +50,18 @@ class Evidence:
     @cached_property
     def plan(self) -> Plan:
         """Trials over the data sets of the folder."""
-        return Plan(self._work.size, self._work.datasets())
+        return Plan(self._work.size, self._datasets)
 
     @property
     def profiles(self) -> dict[str, Any]:
         """Profile of the photographs in each format."""
-        return {name: profile for name, (_, profile) in self._work.datasets().items()}
+        return {name: profile for name, (_, profile) in self._datasets.items()}
+
+    @cached_property
+    def _datasets(self) -> Datasets:
+        if not (self._measure or self._work.has_datasets()):
+            raise MissingTrialsError("no data set is there yet")
+        return self._work.datasets()
 
     def curve(self, network: str, task: Task, storage: str) -> dict[float, Measurement]:
         """Cached rows by vCPUs of the trial; between the ends only where those differ."""
@@ -122,9 +129,8 @@ class Evidence:
         for run in range(self._work.size.conversions):
             for disk in cloud_disks().values():
                 job = ConversionJob(disk=disk, vcpus=vcpus, processes=processes, run=run)
-                runs[disk.name].append(
-                    self._once(f"conversion {job.key}", lambda job=job: self._convert(job))
-                )
+                convert = partial(self._convert, job)
+                runs[disk.name].append(self._once(f"conversion {job.key}", convert))
         return runs
 
     def framework(self) -> dict[str, Any]:
@@ -136,9 +142,7 @@ class Evidence:
         return self._once("text pipeline", lambda: text_pipeline(self._work.make_corpus()))
 
     def _convert(self, job: ConversionJob) -> dict[str, Any]:
-        source = self._work.converted_photographs
-        self._work.make_photographs(source, self._work.size.converted)
-        return run_conversion(job, source, self._work.scratch)
+        return run_conversion(job, self._work.some_photographs(), self._work.scratch)
 
     def _by_vcpus(
         self, network: str, task: Task, storage: str, vcpus: tuple[float, ...]
@@ -189,4 +193,4 @@ def host_rate_per_vcpu(row: Measurement) -> float:
 
 def median_seconds(runs: list[dict[str, Any]]) -> float:
     """Median seconds of conversions."""
-    return statistics.median(run["seconds"] for run in runs)
+    return float(statistics.median(run["seconds"] for run in runs))

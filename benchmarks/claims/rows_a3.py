@@ -39,8 +39,7 @@ def e02() -> Finding:
         verdict=Verdict.PARTLY,
         ours=f"`--precision` takes {formats}; mixed precision trains ResNet-50 {gain:.1f} times as "
         "fast on a V100",
-        why="int8 and fp64 are left out: PyTorch's eager mode computes neither on tensor cores for "
-        "these networks.",
+        why="int8 and fp64 are left out: no rates of PyTorch's eager mode are at hand for them.",
         numbers={"amp_over_fp32_v100": round(gain, 2)},
     )
 

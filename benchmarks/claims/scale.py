@@ -34,6 +34,7 @@ class CloudDisk:
     article_name: str
     read_mb_per_second: float | None
     read_iops: float | None
+    latency_ms: float
 
     def rate(self, scale: int) -> DiskRate:
         """Its limits over `scale`."""
@@ -81,4 +82,5 @@ def _cloud_disk(row: dict[str, str]) -> CloudDisk:
         article_name=row["article_name"],
         read_mb_per_second=float(rate) if rate else None,
         read_iops=float(iops) if iops else None,
+        latency_ms=float(row["latency_ms"]),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,13 @@ def markdown(document: Mapping[str, Any]) -> str:
     parts = [_head(document), _summary(claims)]
     parts += [_article(title, claims, name) for name, title in _ARTICLES.items()]
     parts.append(_differences(claims))
+    parts += [_curves(claim) for claim in claims if claim["id"] in ("A01", "A02")]
     if document.get("formats"):
         parts.append(_formats(document["formats"]))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table; bars inside cells are escaped."""
     lines = [header, ("---",) * len(header), *rows]
     return "\n".join("| " + " | ".join(_cell(one) for one in line) + " |" for line in lines)
@@ -95,6 +96,31 @@ def _differences(claims: list[dict[str, Any]]) -> str:
         if claim["why"]
     ]
     return "## Where we differ, and why; and what limits an answer\n\n" + "\n".join(lines)
+
+
+def _curves(claim: dict[str, Any]) -> str:
+    """Rates by vCPUs of a task, all networks and formats."""
+    curves = claim["numbers"]
+    if not curves:
+        return ""
+    vcpus = sorted({one for c in curves.values() for one in _by_vcpus(c)}, key=float)
+    header = ("network/format", *(f"{one} vCPUs" for one in vcpus), "P100 alone", "knee (3 %)",
+              "vCPUs needed, modelled from the host's rate")  # fmt: skip
+    rows = [
+        (
+            name, *(f"{_by_vcpus(c)[one]:.0f}" if one in _by_vcpus(c) else "" for one in vcpus),
+            f"{c['accelerator_samples_per_second']:.0f}", c["knee_3_percent"],
+            f"{c['vcpus_needed_modelled']:.1f}",
+        )
+        for name, c in curves.items()
+    ]  # fmt: skip
+    task = "Training" if claim["id"] == "A01" else "Inference"
+    return f"## {task}, images/s over vCPUs ({claim['how']})\n\n{table(header, rows)}"
+
+
+def _by_vcpus(curve: dict[str, Any]) -> dict[str, float]:
+    rates: dict[str, float] = curve["samples_per_second_by_vcpus"]
+    return rates
 
 
 def _formats(rows: list[dict[str, Any]]) -> str:

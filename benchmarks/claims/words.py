@@ -19,6 +19,7 @@ class Kind(StrEnum):
     PUBLISHED = "published"
     MODELLED = "modelled"
     OUT_OF_SCOPE = "out of scope"
+    NOT_MEASURED = "not measured"
 
 
 class Verdict(StrEnum):
@@ -62,7 +63,7 @@ def out_of_scope(reason: str) -> Finding:
 
 
 def not_measured(reason: str) -> Finding:
-    """A claim whose trials are not there or did not end well."""
+    """A claim whose trials are not there or did not end well; `reason` says which."""
     return Finding(kind=Kind.MEASURED, verdict=Verdict.UNKNOWN, ours="not measured yet", why=reason)
 
 

@@ -17,7 +17,8 @@ from advisor.domain import Measurement, Status, Trial
 from advisor.operations.datasets import convert_dataset, make_photographs, make_words
 from advisor.operations.sweeping import execute_sweep
 from benchmarks.claims.trials import FORMATS, Datasets, Size
-from sweeps.datasets.folder import profile_folder
+from sweeps.datasets.folder import image_files, profile_folder
+from sweeps.datasets.places import made_whole
 from sweeps.runner import Progress
 from sweeps.store import open_store
 
@@ -36,13 +37,13 @@ class Work:
         self._lines = folder / _LINES
         self.corpus = folder / "ptb"
         self.photographs = folder / "files"
-        self.converted_photographs = folder / "to-convert"
+        self._some = folder / "to-convert"
         self.scratch = folder / "converted"
         self._begun = time.monotonic()
 
     def datasets(self, formats: Sequence[str] = FORMATS) -> Datasets:
         """The photographs in each format, made and converted where they are not there yet."""
-        self.make_photographs(self.photographs, self.size.samples)
+        self.make_photographs()
         for name in formats:
             folder = self._folder / name
             if name != "files" and not folder.exists():
@@ -54,11 +55,24 @@ class Work:
         places = {name: self._folder / name for name in {"files", *formats}}
         return {name: (place, profile_folder(place)) for name, place in places.items()}
 
-    def make_photographs(self, folder: Path, samples: int) -> None:
+    def has_datasets(self) -> bool:
+        """Whether the photographs are there in each format."""
+        return all((self._folder / name).exists() for name in FORMATS)
+
+    def make_photographs(self) -> None:
         """JPEG files like ImageNet's."""
-        if not folder.exists():
-            self.tell(f"making {samples} photographs")
-            make_photographs(folder, samples, lambda _made, _all: None)
+        if not self.photographs.exists():
+            self.tell(f"making {self.size.samples} photographs")
+            make_photographs(self.photographs, self.size.samples, lambda _made, _all: None)
+
+    def some_photographs(self) -> Path:
+        """A folder of as many of them as a conversion takes: hard links."""
+        self.make_photographs()
+        if not self._some.exists():
+            with made_whole(self._some) as folder:
+                for file in image_files(self.photographs)[: self.size.converted]:
+                    (folder / file.name).hardlink_to(file)
+        return self._some
 
     def make_corpus(self) -> Path:
         """A text of the Penn Treebank's size."""
@@ -96,7 +110,8 @@ class Work:
         self.tell(key)
         content = make()
         with self._lines.open("a") as file:
-            file.write(json.dumps({"key": key, "content": content}) + "\n")
+            # On a line of its own, whatever a kill left of the one before.
+            file.write("\n" + json.dumps({"key": key, "content": content}) + "\n")
             file.flush()
             os.fsync(file.fileno())
         return content
