@@ -13,7 +13,6 @@ from benchmarks.claims.processes import framework_floor, text_pipeline
 from benchmarks.claims.scale import SCALE, cloud_disks
 from benchmarks.claims.trials import (
     ENDS,
-    FORMATS,
     INFERENCE,
     KNEE_FORMATS,
     MIDDLE,
@@ -93,7 +92,7 @@ class Evidence:
 
     def formats(self) -> dict[tuple[str, float, CacheState], Measurement]:
         """GoogLeNet's inference by format, vCPUs of the trial and cache."""
-        trials = [trial for name in FORMATS for trial in self.plan.formats(name)]
+        trials = [trial for name in self._work.size.formats for trial in self.plan.formats(name)]
         names = {profile.storage_format: name for name, profile in self.profiles.items()}
         return {
             (names[row.trial.workload.dataset.storage_format],

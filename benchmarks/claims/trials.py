@@ -20,8 +20,6 @@ KNEE_FORMATS = ("lmdb", "files")
 VCPUS = (0.25, 0.5, 1.0, 2.0)
 ENDS, MIDDLE = (VCPUS[0], VCPUS[-1]), VCPUS[1:-1]
 AMPLE_MIB = 4096.0
-# What of the LMDB the memory holds beside the processes, in the memory sweep.
-CACHED_SHARES = (0.0, 0.25, 0.5, 0.75, 1.1)
 PROCESSES_MIB = 600.0
 BATCH = 32
 TRAINING, INFERENCE = Task.TRAINING, Task.INFERENCE
@@ -40,6 +38,10 @@ class Size:
     max_seconds: float
     iterations: int
     middles: bool
+    formats: tuple[str, ...] = FORMATS
+    # What of the LMDB the memory holds beside the processes, in the memory sweep.
+    cached_shares: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.1)
+    text_vcpus: tuple[float, ...] = VCPUS[1:]
 
     @property
     def few_and_many(self) -> tuple[int, int]:
@@ -52,8 +54,9 @@ FULL = Size(
     iterations=1000, middles=True,
 )  # fmt: skip
 QUICK = Size(
-    name="quick", samples=400, converted=100, conversions=1, networks=("googlenet", "alexnet"),
-    max_seconds=2.0, iterations=20, middles=False,
+    name="quick", samples=400, converted=100, conversions=1, networks=("googlenet",),
+    max_seconds=2.0, iterations=20, middles=False, formats=KNEE_FORMATS, cached_shares=(0.0, 1.1),
+    text_vcpus=(0.5, 2.0),
 )  # fmt: skip
 
 
@@ -85,7 +88,7 @@ class Plan:
     def memory(self) -> list[Trial]:
         """GoogLeNet's inference on the LMDB from the efficient disk, after a first epoch."""
         total = self._datasets["lmdb"][1].total_mib
-        memory = tuple(round(PROCESSES_MIB + share * total) for share in CACHED_SHARES)
+        memory = tuple(round(PROCESSES_MIB + share * total) for share in self.size.cached_shares)
         one = self._request(
             "googlenet", INFERENCE, "lmdb", vcpus=(2.0,), memory_mib=memory,
             disks=(cloud_disks()["efficient"].rate(SCALE),),
@@ -95,8 +98,8 @@ class Plan:
     def text(self) -> list[Trial]:
         """The LSTM at full speed, over vCPUs and over memory; batches are made in memory."""
         one = self._request(
-            LSTM, TRAINING, "files", vcpus=VCPUS[1:], memory_mib=(1024.0,), batch_size=LSTM_BATCH,
-            scale=1,
+            LSTM, TRAINING, "files", vcpus=self.size.text_vcpus, memory_mib=(1024.0,),
+            batch_size=LSTM_BATCH, scale=1,
         )  # fmt: skip
         memory = replace(one, vcpus=(2.0,), memory_mib=(512.0, 4096.0))
         inference = replace(one, tasks=(INFERENCE,), vcpus=(0.5, 2.0))
