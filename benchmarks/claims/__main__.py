@@ -37,6 +37,8 @@ def main() -> None:
         told = _document(evidence, work, asked.only)
     except AdvisorError as error:
         sys.exit(f"claims: {error}")
+    except KeyboardInterrupt:
+        sys.exit("claims: interrupted; the same command goes on where this one stopped")
     text = json.dumps(told, indent=1)
     if asked.out:
         write_whole(asked.out, text + "\n")

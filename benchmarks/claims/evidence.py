@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from advisor.domain import CacheState, Measurement, Status, Task, Trial
+from advisor.domain import CacheState, LimitedBy, Measurement, Status, Task, Trial
 from benchmarks.claims.conversions import ConversionJob, run_conversion
 from benchmarks.claims.processes import framework_floor, text_pipeline
 from benchmarks.claims.scale import SCALE, cloud_disks
@@ -167,15 +167,22 @@ class Evidence:
 
 
 def rate_of(row: Measurement) -> float:
-    """Its rate; `MissingTrialsError` names a trial that did not end well."""
+    """Its rate; `MissingTrialsError` names a trial that did not end well, or was not held to its
+    limits."""
     rate = row.throughput_samples_per_second
     if row.status is not Status.OK or rate is None:
-        trial = row.trial
-        raise MissingTrialsError(
-            f"{trial.workload.network} {trial.workload.task} with {trial.resources.vcpus:g} vCPUs "
-            f"and {trial.resources.memory_mib:.0f} MiB ended as {row.status}: {row.reason}"
-        )
+        raise MissingTrialsError(f"{_told(row.trial)} ended as {row.status}: {row.reason}")
+    if row.limited_by is LimitedBy.NONE:
+        raise MissingTrialsError(f"{_told(row.trial)} was not held to its limits on this machine")
     return rate
+
+
+def _told(trial: Trial) -> str:
+    workload, resources = trial.workload, trial.resources
+    return (
+        f"{workload.network} {workload.task} with {resources.vcpus:g} vCPUs and "
+        f"{resources.memory_mib:.0f} MiB"
+    )
 
 
 def full_speed(row: Measurement) -> float:
@@ -191,5 +198,11 @@ def host_rate_per_vcpu(row: Measurement) -> float:
 
 
 def median_seconds(runs: list[dict[str, Any]]) -> float:
-    """Median seconds of conversions."""
-    return float(statistics.median(run["seconds"] for run in runs))
+    """Median seconds of conversions that nobody spoiled."""
+    good = [run["seconds"] for run in runs if not run["spoiled"]]
+    if not good:
+        raise MissingTrialsError(
+            f"conversions from {runs[0]['disk']} were spoiled by other processes; run "
+            "again with --retry-failed on a quiet machine"
+        )
+    return float(statistics.median(good))

@@ -64,7 +64,7 @@ def out_of_scope(reason: str) -> Finding:
 
 def not_measured(reason: str) -> Finding:
     """A claim whose trials are not there or did not end well; `reason` says which."""
-    return Finding(kind=Kind.MEASURED, verdict=Verdict.UNKNOWN, ours="not measured yet", why=reason)
+    return Finding(kind=Kind.NOT_MEASURED, verdict=Verdict.UNKNOWN, ours="-", why=reason)
 
 
 def agrees_if(true: bool) -> Verdict:

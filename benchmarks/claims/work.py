@@ -105,7 +105,7 @@ class Work:
     def once(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """A result that is no trial, by key; made and stored when it is not there."""
         known = self.results().get(key)
-        if known is not None:
+        if known is not None and not (self._retry_failed and known.get("spoiled")):
             return known
         self.tell(key)
         content = make()

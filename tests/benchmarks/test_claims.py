@@ -96,6 +96,11 @@ def test_a_trial_that_ended_badly_is_no_rate() -> None:
         rate_of(_row(50, status=Status.CONTAMINATED))
 
 
+def test_a_trial_without_limits_is_no_rate() -> None:
+    with pytest.raises(MissingTrialsError, match="not held to its limits"):
+        rate_of(replace(_row(50), limited_by=LimitedBy.NONE))
+
+
 def test_only_slowed_accelerators_are_scaled_back() -> None:
     row = _row(50)
     assert full_speed(row) == pytest.approx(50 * SCALE)
