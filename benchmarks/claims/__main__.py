@@ -17,14 +17,14 @@ from advisor.errors import AdvisorError
 from advisor.files import write_whole
 from benchmarks.claims.answers import answer, document
 from benchmarks.claims.evidence import Evidence, MissingTrialsError
-from benchmarks.claims.rows_disks import formats_document
+from benchmarks.claims.formats import formats_document, vcpus_needed
 from benchmarks.claims.tables import markdown
 from benchmarks.claims.trials import FULL, QUICK
 from benchmarks.claims.words import read_claims
 from benchmarks.claims.work import Work
 from sweeps.environment import describe_machine
 
-_ROWS_OF_FORMATS = ("A01", "A02", "A16")
+_ROWS_OF_FORMATS = ("A01", "A02")
 
 
 def main() -> None:
@@ -73,12 +73,6 @@ def _arguments() -> argparse.Namespace:
 
 def _document(evidence: Evidence, work: Work, only: list[str]) -> dict[str, Any]:
     findings = answer(evidence, only)
-    formats = []
-    if not only or set(only) & set(_ROWS_OF_FORMATS):
-        try:
-            formats = formats_document(evidence)
-        except MissingTrialsError as error:
-            work.tell(f"formats are not told: {error}")
     machine = describe_machine()
     return {
         "schema": "advisor.claims/1",
@@ -88,8 +82,19 @@ def _document(evidence: Evidence, work: Work, only: list[str]) -> dict[str, Any]
         "trials": len(work.rows()),
         "conversions": sum(key.startswith("conversion") for key in work.results()),
         "claims": document(findings),
-        "formats": formats,
+        **_formats(evidence, work, only),
     }
+
+
+def _formats(evidence: Evidence, work: Work, only: list[str]) -> dict[str, Any]:
+    """Cached against cold, and vCPUs by format; empty where no row asked needs them."""
+    if only and not set(only) & set(_ROWS_OF_FORMATS):
+        return {"formats": [], "vcpus_needed": []}
+    try:
+        return {"formats": formats_document(evidence), "vcpus_needed": vcpus_needed(evidence)}
+    except MissingTrialsError as error:
+        work.tell(f"formats are not told: {error}")
+        return {"formats": [], "vcpus_needed": []}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping
 
-from advisor.domain import CacheState, Measurement, Task
+from advisor.domain import Task
 from benchmarks.claims.evidence import Evidence, full_speed, median_seconds
 from benchmarks.claims.scale import SCALE, cloud_disks
 from benchmarks.claims.trials import INFERENCE, TRAINING
@@ -195,29 +195,3 @@ def _waiting_seconds(evidence: Evidence, disk: str) -> float:
     runs = evidence.conversions(1.0, 1)["nvme"]
     computing = float(statistics.median(run["cpu_seconds"] / run["samples"] for run in runs))
     return computing + _READS_A_FILE * cloud_disks()[disk].latency_ms / 1e3
-
-
-def formats_document(evidence: Evidence) -> list[dict[str, object]]:
-    """GoogLeNet's inference by format: cached, cold, and the host's rate of a vCPU."""
-    return [_format_row(name, vcpus, cache, row)
-            for (name, vcpus, cache), row in evidence.formats().items()]  # fmt: skip
-
-
-def _format_row(name: str, vcpus: float, cache: CacheState, row: Measurement) -> dict[str, object]:
-    return {
-        "format": name,
-        "vcpus": vcpus * SCALE,
-        "cache": cache.value,
-        "samples_per_second": round(full_speed(row), 1),
-        "host_samples_per_second_and_vcpu": round(
-            row.stage_rates.get("host", 0.0) / row.trial.resources.vcpus, 1
-        ),
-        "read_bytes_per_sample": _read_bytes(row),
-    }
-
-
-def _read_bytes(row: Measurement) -> float | None:
-    steps = len(row.step_seconds) + len(row.warmup_step_seconds)
-    if row.read_bytes is None or not steps:
-        return None
-    return round(row.read_bytes / (steps * row.trial.samples_per_step))

@@ -27,7 +27,7 @@ def markdown(document: Mapping[str, Any]) -> str:
     parts.append(_differences(claims))
     parts += [_curves(claim) for claim in claims if claim["id"] in ("A01", "A02")]
     if document.get("formats"):
-        parts.append(_formats(document["formats"]))
+        parts += [_needed(document["vcpus_needed"]), _formats(document["formats"])]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -121,6 +121,20 @@ def _curves(claim: dict[str, Any]) -> str:
 def _by_vcpus(curve: dict[str, Any]) -> dict[str, float]:
     rates: dict[str, float] = curve["samples_per_second_by_vcpus"]
     return rates
+
+
+def _needed(rows: list[dict[str, Any]]) -> str:
+    names = sorted({name for row in rows for name in row["vcpus"]})
+    cells = [
+        (row["network"], row["task"], *(f"{row['vcpus'][name]:.1f}" for name in names))
+        for row in rows
+    ]
+    return (
+        "## vCPUs that a P100 asks for, by format (modelled from measured host rates)\n\n"
+        "The published rate over the host's cached rate of a vCPU, a core each. JPEG files and "
+        "LMDB by each network's own host rate; tar and RecordIO by their ratio to files in "
+        f"GoogLeNet's trials.\n\n{table(('network', 'task', *names), cells)}"
+    )
 
 
 def _formats(rows: list[dict[str, Any]]) -> str:

@@ -31,6 +31,10 @@ from benchmarks.claims.trials import FULL, Plan
 from benchmarks.claims.words import Finding, Kind, Verdict, read_claims
 from benchmarks.claims.work import Work
 
+_FORMAT = {
+    "format": "tar", "vcpus": 8.0, "cache": "cold", "samples_per_second": 400.0,
+    "host_samples_per_second_and_vcpu": 100.0, "read_bytes_per_sample": None,
+}  # fmt: skip
 _ALL = {"A": 17, "B": 7, "C": 8, "D": 5, "E": 8}
 
 
@@ -164,13 +168,15 @@ def test_the_page_names_how_each_figure_came_about() -> None:
         "B01": Finding(kind=Kind.OUT_OF_SCOPE, verdict=Verdict.UNKNOWN, ours="-", why="prices"),
     }
     told = {
-        "date": "2026-11-21", "size": "full", "trials": 3, "conversions": 0, "formats": [],
+        "date": "2026-11-21", "size": "full", "trials": 3, "conversions": 0, "formats": [_FORMAT],
+        "vcpus_needed": [{"network": "vgg16", "task": "training", "vcpus": {"tar": 0.25}}],
         "machine": {"cpu": "a CPU", "cpus": 2}, "claims": document(findings),
     }  # fmt: skip
     page = markdown(json.loads(json.dumps(told)))
     assert f"measured at 1/{SCALE} scale" in page
     assert "out of scope" in page
     assert "**A11** (differs): cold" in page
+    assert "modelled from measured host rates" in page
 
 
 def test_cells_keep_a_table_whole() -> None:
