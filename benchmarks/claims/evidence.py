@@ -197,6 +197,15 @@ def host_rate_per_vcpu(row: Measurement) -> float:
     return float(row.stage_rates["host"]) / row.trial.resources.vcpus
 
 
+def read_bytes_per_sample(row: Measurement) -> float | None:
+    """What the disk gave while steps were timed, over their samples; None where nothing counts
+    it. Batches that are prepared ahead blur it in short runs."""
+    steps = len(row.step_seconds) + len(row.warmup_step_seconds)
+    if row.read_bytes is None or not steps:
+        return None
+    return round(row.read_bytes / (steps * row.trial.samples_per_step))
+
+
 def median_seconds(runs: list[dict[str, Any]]) -> float:
     """Median seconds of conversions that nobody spoiled."""
     good = [run["seconds"] for run in runs if not run["spoiled"]]

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from advisor.domain import CacheState, Measurement
-from benchmarks.claims.evidence import Evidence, full_speed, host_rate_per_vcpu
+from benchmarks.claims.evidence import (
+    Evidence,
+    full_speed,
+    host_rate_per_vcpu,
+    read_bytes_per_sample,
+)
 from benchmarks.claims.knees import knee_of
 from benchmarks.claims.scale import SCALE
 from benchmarks.claims.trials import KNEE_FORMATS
@@ -26,15 +31,8 @@ def _format_row(name: str, vcpus: float, cache: CacheState, row: Measurement) ->
         "host_samples_per_second_and_vcpu": round(
             row.stage_rates.get("host", 0.0) / row.trial.resources.vcpus, 1
         ),
-        "read_bytes_per_sample": _read_bytes(row),
+        "read_bytes_per_sample": read_bytes_per_sample(row),
     }
-
-
-def _read_bytes(row: Measurement) -> float | None:
-    steps = len(row.step_seconds) + len(row.warmup_step_seconds)
-    if row.read_bytes is None or not steps:
-        return None
-    return round(row.read_bytes / (steps * row.trial.samples_per_step))
 
 
 def vcpus_needed(evidence: Evidence) -> list[dict[str, object]]:

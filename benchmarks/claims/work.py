@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Work:
     def __init__(self, folder: Path, size: Size, *, retry_failed: bool = False) -> None:
         self.size = size
         self._retry_failed = retry_failed
+        self._tried: set[str] = set()
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._store = open_store(f"sqlite:///{(folder / _STORE).absolute()}")
@@ -85,10 +86,9 @@ class Work:
         """The rows of the trials by id, measured now where they are missing."""
         known = self.rows()
         missing = [trial for trial in trials if trial.trial_id not in known]
-        failed = [
-            one for one in trials if one.trial_id in known and not _is_good(known[one.trial_id])
-        ]
+        failed = {trial.trial_id for trial in trials} - self._tried - _good(known)
         if missing or (failed and self._retry_failed):
+            self._tried |= failed
             self.tell(f"{what}: {len(missing)} of {len(trials)} trials")
             execute_sweep(
                 trials, self._store, executor="process", ray_address=None,
@@ -148,5 +148,5 @@ class Work:
         )
 
 
-def _is_good(row: Measurement) -> bool:
-    return row.status is Status.OK
+def _good(rows: Mapping[str, Measurement]) -> set[str]:
+    return {trial_id for trial_id, row in rows.items() if row.status is Status.OK}
