@@ -18,12 +18,14 @@ from advisor.files import write_whole
 from benchmarks.claims.answers import answer, document
 from benchmarks.claims.evidence import Evidence, MissingTrialsError
 from benchmarks.claims.formats import formats_document, vcpus_needed
+from benchmarks.claims.read_ahead import read_ahead, require_same
 from benchmarks.claims.tables import markdown
 from benchmarks.claims.trials import FULL, QUICK
 from benchmarks.claims.words import read_claims
 from benchmarks.claims.work import Work
 from sweeps.environment import describe_machine
 
+READ_AHEAD = "read-ahead"
 _ROWS_OF_FORMATS = ("A01", "A02")
 
 
@@ -34,7 +36,7 @@ def main() -> None:
     work = Work(asked.work / size.name, size, retry_failed=asked.retry_failed)
     evidence = Evidence(work, measure=not asked.no_measuring)
     try:
-        told = _document(evidence, work, asked.only)
+        told = _told(evidence, work, asked)
     except AdvisorError as error:
         sys.exit(f"claims: {error}")
     except KeyboardInterrupt:
@@ -59,6 +61,10 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, help="write the JSON to a file, too")
     parser.add_argument("--markdown", type=Path, help="write docs/claims.md")
+    parser.add_argument(
+        "--read-ahead", type=int, metavar="KIB",
+        help="set the disk's read-ahead meanwhile (root): 128 is Linux's default",
+    )  # fmt: skip
     parser.add_argument("--retry-failed", action="store_true", help="measure failed trials again")
     parser.add_argument(
         "--no-measuring", action="store_true", help="tell what is stored, measure nothing"
@@ -71,6 +77,15 @@ def _arguments() -> argparse.Namespace:
     return asked
 
 
+def _told(evidence: Evidence, work: Work, asked: argparse.Namespace) -> dict[str, Any]:
+    """The document; while it measures, the disk's read-ahead is as asked."""
+    if asked.no_measuring:
+        return _document(evidence, work, asked.only)
+    with read_ahead(work.folder, asked.read_ahead) as kib:
+        require_same(work.once(READ_AHEAD, lambda: {"kib": kib})["kib"], kib)
+        return _document(evidence, work, asked.only)
+
+
 def _document(evidence: Evidence, work: Work, only: list[str]) -> dict[str, Any]:
     findings = answer(evidence, only)
     machine = describe_machine()
@@ -79,6 +94,7 @@ def _document(evidence: Evidence, work: Work, only: list[str]) -> dict[str, Any]
         "date": datetime.now(UTC).date().isoformat(),
         "size": work.size.name,
         "machine": {"cpu": machine.get("cpu_model"), "cpus": len(os.sched_getaffinity(0))},
+        "read_ahead_kib": work.results().get(READ_AHEAD, {}).get("kib"),
         "trials": len(work.rows()),
         "conversions": sum(key.startswith("conversion") for key in work.results()),
         "claims": document(findings),

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.claims.scale import LSTM, SCALE, cloud_disks, lstm_step_seconds
 from benchmarks.claims.trials import INFERENCE, TRAINING
 
+_FACTS = ("date", "size", "trials", "conversions", "read_ahead_kib")
 _ARTICLES = {
     "A1": "A1: performance model of deep learning on GPU servers with a P100 (Alibaba Cloud)",
     "A5": "A5: Lambda's comparison of GPUs, 2020",
@@ -46,7 +47,7 @@ def _head(document: Mapping[str, Any]) -> str:
     ssd, efficient = (cloud_disks()[name] for name in ("ssd", "efficient"))
     facts = {
         **document["machine"],
-        **{name: document[name] for name in ("date", "size", "trials", "conversions")},
+        **{name: document[name] for name in _FACTS},
         "scale": SCALE,
         "lstm": LSTM,
         "training_ms": f"{1e3 * lstm_step_seconds(TRAINING):.2f}",

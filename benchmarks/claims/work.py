@@ -32,7 +32,7 @@ class Work:
         self.size = size
         self._retry_failed = retry_failed
         self._tried: set[str] = set()
-        self._folder = folder
+        self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._store = open_store(f"sqlite:///{(folder / _STORE).absolute()}")
         self._lines = folder / _LINES
@@ -46,19 +46,19 @@ class Work:
         """The photographs in each format, made and converted where they are not there yet."""
         self.make_photographs()
         for name in formats:
-            folder = self._folder / name
+            folder = self.folder / name
             if name != "files" and not folder.exists():
                 self.tell(f"converting photographs to {name}")
                 convert_dataset(
                     self.photographs, name, folder, shorter_edge=None, quality=None,
                     processes=None, progress=lambda _made, _all: None,
                 )  # fmt: skip
-        places = {name: self._folder / name for name in {"files", *formats}}
+        places = {name: self.folder / name for name in {"files", *formats}}
         return {name: (place, profile_folder(place)) for name, place in places.items()}
 
     def has_datasets(self) -> bool:
         """Whether the photographs are there in each format."""
-        return all((self._folder / name).exists() for name in FORMATS)
+        return all((self.folder / name).exists() for name in FORMATS)
 
     def make_photographs(self) -> None:
         """JPEG files like ImageNet's."""

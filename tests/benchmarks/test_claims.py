@@ -21,15 +21,18 @@ from advisor.domain import (
     Trial,
     Workload,
 )
+from advisor.errors import UsageError
 from benchmarks.claims.answers import answer, document, finders
 from benchmarks.claims.evidence import Evidence, MissingTrialsError, full_speed, rate_of
 from benchmarks.claims.knees import Knee, knee_of
+from benchmarks.claims.read_ahead import read_ahead, require_same
 from benchmarks.claims.rows_a5 import spearman
 from benchmarks.claims.scale import SCALE, accelerator, cloud_disks, paced
 from benchmarks.claims.tables import markdown, table
 from benchmarks.claims.trials import FULL, Plan
 from benchmarks.claims.words import Finding, Kind, Verdict, read_claims
 from benchmarks.claims.work import Work
+from sweeps.limits.choosing import block_device
 
 _FORMAT = {
     "format": "tar", "vcpus": 8.0, "cache": "cold", "samples_per_second": 400.0,
@@ -168,7 +171,8 @@ def test_the_page_names_how_each_figure_came_about() -> None:
         "B01": Finding(kind=Kind.OUT_OF_SCOPE, verdict=Verdict.UNKNOWN, ours="-", why="prices"),
     }
     told = {
-        "date": "2026-11-21", "size": "full", "trials": 3, "conversions": 0, "formats": [_FORMAT],
+        "date": "2026-11-21", "size": "full", "trials": 3, "conversions": 0,
+        "read_ahead_kib": 128, "formats": [_FORMAT],
         "vcpus_needed": [{"network": "vgg16", "task": "training", "vcpus": {"tar": 0.25}}],
         "machine": {"cpu": "a CPU", "cpus": 2}, "claims": document(findings),
     }  # fmt: skip
@@ -177,6 +181,19 @@ def test_the_page_names_how_each_figure_came_about() -> None:
     assert "out of scope" in page
     assert "**A11** (differs): cold" in page
     assert "modelled from measured host rates" in page
+
+
+def test_the_read_ahead_is_set_for_a_while_and_never_mixed(tmp_path: Path) -> None:
+    device = block_device(tmp_path)
+    file = tmp_path / (device or "none") / "queue" / "read_ahead_kb"
+    file.parent.mkdir(parents=True)
+    file.write_text("8192\n")
+    with read_ahead(tmp_path, 128, sys_dev=tmp_path) as kib:
+        assert kib == 128
+        assert file.read_text() == "128"
+    assert file.read_text() == "8192"
+    with pytest.raises(UsageError, match="--read-ahead 128"):
+        require_same(128, 8192)
 
 
 def test_cells_keep_a_table_whole() -> None:
