@@ -15,6 +15,7 @@ from sweeps.datasets.decoding import PILLOW
 from sweeps.datasets.source import SampleSource
 from sweeps.datasets.text import TEXT, read_corpus
 from sweeps.pipeline.loading import make_loader
+from sweeps.pipeline.policy import SHUFFLED
 
 Batches = Iterator[tuple[Any, Any]]
 
@@ -41,6 +42,7 @@ class PhotographBatches:
                 prefetch_factor=plan["prefetch_factor"],
                 pin_memory=trial.accelerator == "cuda",
                 decoder_name=plan.get("decoder", PILLOW),
+                order=plan.get("order", SHUFFLED),
             )
         )
         labelled = opened.info.kind is Kind.IMAGE and not opened.fingerprint

@@ -11,6 +11,7 @@ from advisor.operations.sweeping import local_machine
 from benchmarks.claims.scale import LSTM, LSTM_BATCH, SCALE, accelerator, cloud_disks, paced
 from sweeps.disks import UNLIMITED
 from sweeps.networks import planned_network
+from sweeps.pipeline.policy import STORED_ORDER
 from sweeps.plan import SweepRequest, plan_trials
 
 NETWORKS = ("googlenet", "resnet50", "vgg16", "inception_v3", "alexnet")
@@ -83,7 +84,7 @@ class Plan:
         one = self._request(
             "googlenet", task, "lmdb", vcpus=(2.0,), disks=rates, caches=(CacheState.COLD,)
         )
-        return self._trials(one)
+        return [_as_stored(trial) for trial in self._trials(one)]
 
     def memory(self) -> list[Trial]:
         """GoogLeNet's inference on the LMDB from the efficient disk, after a first epoch."""
@@ -119,7 +120,8 @@ class Plan:
             *(replace(cold, iterations=max(5, int(count * 0.3))) for count in (few, many)),
             *(replace(inception, iterations=max(5, count // 25)) for count in (few, many)),
         ]
-        return self._trials(*requests)
+        trials = self._trials(*requests)
+        return [_as_stored(one) if one.cache is CacheState.COLD else one for one in trials]
 
     def _request(
         self,
@@ -144,3 +146,8 @@ class Plan:
 
     def _trials(self, *requests: SweepRequest) -> list[Trial]:
         return plan_trials(requests, local_machine(), paced, planned_network)
+
+
+def _as_stored(trial: Trial) -> Trial:
+    """Reading in the order of the data set, as Caffe reads its LMDB."""
+    return replace(trial, plan={**trial.plan, "order": STORED_ORDER})

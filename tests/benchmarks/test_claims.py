@@ -33,6 +33,7 @@ from benchmarks.claims.trials import FULL, Plan
 from benchmarks.claims.words import Finding, Kind, Verdict, read_claims
 from benchmarks.claims.work import Work
 from sweeps.limits.choosing import block_device
+from sweeps.pipeline.policy import STORED_ORDER
 
 _FORMAT = {
     "format": "tar", "vcpus": 8.0, "cache": "cold", "samples_per_second": 400.0,
@@ -132,6 +133,7 @@ def test_the_plan_fits_a_machine_of_two_cores(task: Task, tmp_path: Path) -> Non
     trials = [*plan.vcpus("vgg16", task, "lmdb", (0.25, 1.0)), *plan.disks(task), *plan.text()]
     assert max(trial.resources.vcpus for trial in trials) <= 2
     assert {trial.cache for trial in plan.disks(task)} == {CacheState.COLD}
+    assert {trial.plan["order"] for trial in plan.disks(task)} == {STORED_ORDER}
 
 
 def test_without_trials_rows_say_so_and_the_others_are_told(tmp_path: Path) -> None:
