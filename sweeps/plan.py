@@ -63,9 +63,9 @@ class SweepRequest:
     batch_sizes: tuple[int, ...] = (32,)
     caches: tuple[CacheState, ...] = (CacheState.WARM,)
     precision: Precision = Precision.FP32
-    measure_seconds: float = 2.0
+    measure_seconds: float = 4.0
     max_seconds: float = MAX_SECONDS
-    min_steps: int = 6
+    min_steps: int = 20
     rel_error: float = 0.02
     iterations: int | None = None
     repeats: int = 1

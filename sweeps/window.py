@@ -22,6 +22,7 @@ from sweeps.timing import count_warmup_steps
 _LOOK_AFTER_MORE_STEPS = 1.1
 _LOOK_EVERY_SECONDS = 0.25
 _DEFAULT_REL_ERROR = 0.02
+_SETTLING_SECONDS = 3.0
 _WARMING_STEPS = 3
 
 
@@ -66,9 +67,10 @@ def run_window(
     _submit(warming, accelerator, batches)
     state = machine_state(job["cpus"], gpu_uuid)
     _submit(drained, accelerator, batches)
+    settling = _settle(trial, accelerator, batches)
     before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
     start = time.perf_counter()
-    most = _most_steps(trial, warming + drained + ahead)
+    most = _most_steps(trial, warming + drained + settling + ahead)
     steps = timed_steps(batches, accelerator, trial, most)
     wall_seconds = time.perf_counter() - start
     after, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"]) - busy
@@ -84,6 +86,18 @@ def run_window(
         busy_seconds=busy,
         machine=machine | _pace(trial, steps),
     )
+
+
+def _settle(trial: Trial, accelerator: Accelerator, batches: Iterator[Any]) -> int:
+    """Where memory cannot hold the data set, loading takes page cache at first, which only then
+    finds its level: some seconds that are not counted. Returns the batches that they took."""
+    if trial.cache is CacheState.COLD or not trial.overflows_memory:
+        return 0
+    count, end = 0, time.perf_counter() + _SETTLING_SECONDS
+    while time.perf_counter() < end:
+        _submit(1, accelerator, batches)
+        count += 1
+    return count
 
 
 def _submit(count: int, accelerator: Accelerator, batches: Iterator[Any]) -> None:

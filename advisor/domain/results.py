@@ -78,6 +78,11 @@ class Trial:
         return max(1, int(self.plan.get("loader_workers", 1)))
 
     @property
+    def overflows_memory(self) -> bool:
+        """Whether the stored data set alone is larger than the memory."""
+        return self.workload.dataset.total_mib > self.resources.memory_mib
+
+    @property
     def on_mounted_disk(self) -> bool:
         """Whether the data lie on a disk of the type, which is therefore not throttled."""
         return self.plan.get("disk_source") == MOUNTED

@@ -21,14 +21,11 @@ _FEWEST_IN_RHYTHM = 3
 def typical_step_seconds(step_seconds: Sequence[float], period: int = 1) -> float:
     """Seconds of a step: the median where steps are even, else the median of block means.
 
-    Stalls are left out (see `stall_indices`), and with each the shorter steps behind it: what was
-    prepared meanwhile goes fast, and would make up for a stall that is not counted. Where the rest
-    lies within 10 % of its median, that is the answer. Else loader processes deliver in bunches
-    (two of them give a long step and a short one in turn), and a single step tells nothing:
-    blocks do.
+    Accidents are left out (`without_accidents`). Where the rest lies within 10 % of its median,
+    that is the answer. Else loader processes deliver in bunches (two of them give a long step
+    and a short one in turn), and a single step tells nothing: blocks do.
     """
-    accidents = _with_what_follows(stall_indices(step_seconds, period), step_seconds)
-    kept = [seconds for index, seconds in enumerate(step_seconds) if index not in accidents]
+    kept = without_accidents(step_seconds, period)
     if are_even(kept):
         return statistics.median(kept)
     length = block_length(len(kept), period)
@@ -69,8 +66,13 @@ def stall_indices(step_seconds: Sequence[float], period: int = 1) -> tuple[int, 
     return () if too_many or too_long or _in_rhythm(long, period) else long
 
 
-def _with_what_follows(stalls: Sequence[int], step_seconds: Sequence[float]) -> set[int]:
-    """The stalls, and the steps right behind each that are shorter than most."""
+def without_accidents(step_seconds: Sequence[float], period: int = 1) -> list[float]:
+    """The steps but for stalls (`stall_indices`) and the shorter ones right behind each.
+
+    What was prepared during a stall goes fast after it, and would make up for a stall that is
+    not counted.
+    """
+    stalls = stall_indices(step_seconds, period)
     shorter = (1 - _EVEN_WITHIN) * statistics.median(step_seconds)
     accidents = set(stalls)
     for index in stalls:
@@ -78,7 +80,7 @@ def _with_what_follows(stalls: Sequence[int], step_seconds: Sequence[float]) -> 
             if step_seconds[later] >= shorter:
                 break
             accidents.add(later)
-    return accidents
+    return [seconds for index, seconds in enumerate(step_seconds) if index not in accidents]
 
 
 def _in_rhythm(indices: Sequence[int], period: int) -> bool:

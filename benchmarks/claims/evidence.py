@@ -49,7 +49,7 @@ class Evidence:
     @cached_property
     def plan(self) -> Plan:
         """Trials over the data sets of the folder."""
-        return Plan(self._work.size, self._datasets)
+        return Plan(self._work.size, self._datasets, self._work.text())
 
     @property
     def profiles(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from sweeps.disks import UNLIMITED
 from sweeps.networks import planned_network
 from sweeps.pipeline.policy import STORED_ORDER
 from sweeps.plan import SweepRequest, plan_trials
+from sweeps.sweep_data import StoredData, SweepData
 
 NETWORKS = ("googlenet", "resnet50", "vgg16", "inception_v3", "alexnet")
 FORMATS = ("files", "tar", "recordio", "lmdb")
@@ -64,9 +65,10 @@ QUICK = Size(
 class Plan:
     """Makes the trials of each group over the data sets of a work folder."""
 
-    def __init__(self, size: Size, datasets: Datasets) -> None:
+    def __init__(self, size: Size, datasets: Datasets, text: StoredData | None = None) -> None:
         self.size = size
         self._datasets = datasets
+        self._text = text
 
     def vcpus(self, network: str, task: Task, storage: str, vcpus: Sequence[float]) -> list[Trial]:
         """Cached, at the scale of 8 vCPUs."""
@@ -137,9 +139,10 @@ class Plan:
         scale: int = SCALE,
     ) -> SweepRequest:
         folder, profile = self._datasets[storage]
+        data = SweepData(images=StoredData(profile, str(folder)), text=self._text)
         return SweepRequest(
             networks=(network,), tasks=(task,), vcpus=vcpus, memory_mib=memory_mib, disks=disks,
-            accelerator=accelerator(scale), dataset=profile, dataset_path=str(folder),
+            accelerator=accelerator(scale), data=data,
             batch_sizes=(batch_size,), caches=caches, max_seconds=self.size.max_seconds,
             measure_seconds=min(2.0, self.size.max_seconds),
         )  # fmt: skip

@@ -21,6 +21,7 @@ from sweeps.datasets.folder import image_files, profile_folder
 from sweeps.datasets.places import made_whole
 from sweeps.runner import Progress
 from sweeps.store import open_store
+from sweeps.sweep_data import StoredData
 
 _STORE, _LINES = "trials.sqlite", "results.jsonl"
 
@@ -56,9 +57,13 @@ class Work:
         places = {name: self.folder / name for name in {"files", *formats}}
         return {name: (place, profile_folder(place)) for name, place in places.items()}
 
+    def text(self) -> StoredData:
+        """The text that language models read."""
+        return StoredData(profile_folder(self.make_corpus()), str(self.corpus))
+
     def has_datasets(self) -> bool:
-        """Whether the photographs are there in each format."""
-        return all((self.folder / name).exists() for name in FORMATS)
+        """Whether the text is there, and the photographs in each format."""
+        return self.corpus.exists() and all((self.folder / name).exists() for name in FORMATS)
 
     def make_photographs(self) -> None:
         """JPEG files like ImageNet's."""

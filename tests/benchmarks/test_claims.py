@@ -34,6 +34,7 @@ from benchmarks.claims.words import Finding, Kind, Verdict, read_claims
 from benchmarks.claims.work import Work
 from sweeps.limits.choosing import block_device
 from sweeps.pipeline.policy import STORED_ORDER
+from sweeps.sweep_data import StoredData
 
 _FORMAT = {
     "format": "tar", "vcpus": 8.0, "cache": "cold", "samples_per_second": 400.0,
@@ -129,7 +130,8 @@ def test_a_slowed_accelerator_and_disk_never_pass_for_real_ones() -> None:
 @pytest.mark.parametrize("task", [Task.TRAINING, Task.INFERENCE])
 def test_the_plan_fits_a_machine_of_two_cores(task: Task, tmp_path: Path) -> None:
     datasets = {name: (tmp_path, _profile(name)) for name in ("files", "tar", "recordio", "lmdb")}
-    plan = Plan(FULL, datasets)
+    text = StoredData(_profile("text"), str(tmp_path))
+    plan = Plan(FULL, datasets, text)
     trials = [*plan.vcpus("vgg16", task, "lmdb", (0.25, 1.0)), *plan.disks(task), *plan.text()]
     assert max(trial.resources.vcpus for trial in trials) <= 2
     assert {trial.cache for trial in plan.disks(task)} == {CacheState.COLD}
