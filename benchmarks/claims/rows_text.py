@@ -12,7 +12,7 @@ from benchmarks.claims.words import Finding, Kind, agrees_if
 _FLAT_PERCENT = 3.0
 _PACE = (
     "The pace is the published step of a GTX 1070 over the ratio of memory bandwidths, the least a "
-    "P100 could take; batches are made in memory, as PTB's numbers lie there."
+    "P100 could take; the words lie in memory as numbers."
 )
 
 
