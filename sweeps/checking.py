@@ -8,8 +8,10 @@ from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status
 from advisor.domain.steps import stall_indices, typical_step_seconds
+from sweeps.machine_doubts import machine_doubts
 from sweeps.statistics import Interval, step_interval
 from sweeps.timing import is_steady
+from sweeps.weakness import Weakness
 
 WIDE = 0.05
 FEW_STEPS = 6
@@ -18,15 +20,6 @@ MANY_OUTLIERS = 0.05
 SLOWED = 0.05
 REPEATS_DIFFER = 0.06
 _AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weakness:
-    """One reason to doubt a measurement, with its number, and the way out."""
-
-    kind: str
-    detail: str
-    advice: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +48,9 @@ def check(measurement: Measurement) -> Checked:
             lambda: _apart(measurement),
         )
         found += [test() for test in tests]
+        kinds = {one.kind for one in found if one}
+        doubts = machine_doubts(measurement.environment)
+        found += [one for one in doubts if one.kind not in kinds]
     return Checked(
         measurement=measurement,
         relative_error=interval.relative_error if interval else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,10 +16,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from sweeps.limits.choosing import scratch_parent
+from sweeps.limits.groups import new_group_name
+
 # -P: a folder `sweeps` where the user stands must not take the place of ours.
 WORKER_COMMAND = (sys.executable, "-P", "-m", "sweeps.worker")
 _STDERR_CHARACTERS = 600
 _LOOK_EVERY_SECONDS = 0.5
+_PATIENCE_SECONDS = 10.0
 
 
 class WorkerEnded(Exception):
@@ -50,19 +55,29 @@ class Worker:
             self._process.stdin.flush()
 
     def receive(self, deadline: float) -> Any:
-        """The next line that is JSON (libraries may print others); `deadline` is a
-        time.monotonic() moment. Raises `WorkerEnded` or `WorkerLate`."""
+        """The next line that is a JSON text or object (libraries may print others, also bare
+        numbers); `deadline` is a time.monotonic() moment. Raises `WorkerEnded` or `WorkerLate`."""
         while True:
             with suppress(ValueError):
-                return json.loads(self._line(deadline))
+                answer = json.loads(self._line(deadline))
+                if isinstance(answer, (str, dict)):
+                    return answer
 
     def last_words(self) -> str:
         """How it ended: signal or exit code, and the end of its stderr on one line."""
-        code = self._process.wait(timeout=10)
         self._errors.seek(0)
         text = " ".join(self._errors.read().decode(errors="replace").split())
-        ending = f"killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return f"the worker was {ending}" if not text else f"{ending}: {text[-_STDERR_CHARACTERS:]}"
+        ending = f"the worker {self._ending()}"
+        return f"{ending}: {text[-_STDERR_CHARACTERS:]}" if text else ending
+
+    def _ending(self) -> str:
+        try:
+            code = self._process.wait(timeout=_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "closed its output and went on without an answer"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        return f"was killed from outside (signal {-code}); the whole machine's memory? (dmesg)"
 
     def _line(self, deadline: float) -> bytes:
         assert self._process.stdout is not None
@@ -98,22 +113,32 @@ def started_worker(command: Sequence[str] = WORKER_COMMAND) -> Iterator[Worker]:
         try:
             yield Worker(process, errors)
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the worker and its children; do not wait for ever where the kernel holds one (it reads
+    from a disk that does not answer): the sweep has to go on."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.communicate(timeout=_PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        for pipe in (process.stdin, process.stdout):
+            if pipe:
+                pipe.close()
 
 
 @contextmanager
 def _scratch_folder() -> Iterator[str]:
-    """Loader processes that are killed leave sockets and folders: they go with this one.
-
-    Close to the root: a socket's path has 107 bytes, and a user's TMPDIR may take most of them.
-    """
-    short = "/tmp" if os.access("/tmp", os.W_OK) else None
-    with tempfile.TemporaryDirectory(
-        prefix="advisor-", dir=short, ignore_cleanup_errors=True
-    ) as folder:
-        yield folder
+    """Loader processes that are killed leave sockets and folders: they go with this one; and
+    when this process is killed, its name says so to the next one (`clean_up`)."""
+    folder = scratch_parent() / new_group_name()
+    folder.mkdir(mode=0o700)
+    try:
+        yield str(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def worker_environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Disk limits as users write them: `slow=20MiB/s`, `slow=20MiB/s,500iops`, `unlimited`."""
+"""Disk limits as users write them: `slow=20MiB/s`, `slow=20MiB/s,500iops,2ms`, `unlimited`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from advisor.units import parse_positive, parse_rate_mib_per_second
 UNLIMITED = DiskRate(type="unlimited")
 _UNLIMITED_NAMES = frozenset({"unlimited", "host"})
 _IOPS = re.compile(r"^\s*([^\s]+?)\s*iops\s*$", re.IGNORECASE)
+_LATENCY = re.compile(r"^\s*([^\s]+?)\s*ms\s*$", re.IGNORECASE)
 
 
 def split_disks(text: str) -> list[str]:
     """'gp3,slow=20MiB/s,500iops' -> ['gp3', 'slow=20MiB/s,500iops']: a comma also stands
-    before the IOPS of a named rate."""
+    before the IOPS and the latency of a named rate."""
     pieces: list[str] = []
     for piece in text.split(","):
-        if pieces and "=" in pieces[-1] and _IOPS.match(piece):
+        if pieces and "=" in pieces[-1] and (_IOPS.match(piece) or _LATENCY.match(piece)):
             pieces[-1] += f",{piece}"
         else:
             pieces.append(piece)
@@ -34,13 +35,16 @@ def parse_named_rate(text: str) -> DiskRate | None:
         return None
     if not name.strip():
         raise UsageError(f"'{text}' names no disk; write it like slow=20MiB/s,500iops")
-    mib_per_second = iops = None
-    for rate in filter(None, map(str.strip, rates.split(","))):
-        match = _IOPS.match(rate)
-        if match:
-            iops = parse_positive(match.group(1), "IOPS")
-        else:
-            mib_per_second = parse_rate_mib_per_second(rate)
-    if mib_per_second is None and iops is None:
+    limits = dict(map(_limit, filter(None, map(str.strip, rates.split(",")))))
+    if not limits:
         raise UsageError(f"'{text}' has no rate; write it like slow=20MiB/s,500iops")
-    return DiskRate(type=name.strip(), read_mib_per_second=mib_per_second, read_iops=iops)
+    return DiskRate(type=name.strip(), **limits)
+
+
+def _limit(text: str) -> tuple[str, float]:
+    """One limit, as the field of a `DiskRate` and its value."""
+    if match := _IOPS.match(text):
+        return "read_iops", parse_positive(match.group(1), "IOPS")
+    if match := _LATENCY.match(text):
+        return "read_latency_seconds", parse_positive(match.group(1), "latency") / 1000
+    return "read_mib_per_second", parse_rate_mib_per_second(text)

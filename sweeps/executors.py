@@ -6,6 +6,7 @@ no process and no cgroup behind, also in the middle of a trial.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.domain import LimitedBy, Measurement, Trial
@@ -58,8 +59,19 @@ class InlineExecutor:
 def _measure_here(trial: Trial) -> Measurement:
     from dataclasses import replace
 
+    from sweeps.faults import ending_of
     from sweeps.limits.usage import PROCESS_TREE
     from sweeps.measuring import measure
 
     job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}
-    return replace(measure(trial, job, None), limited_by=LimitedBy.NONE)
+    try:
+        return replace(measure(trial, job, None), limited_by=LimitedBy.NONE)
+    except Exception as error:
+        ending = ending_of(error, trial.dataset_path)
+        return Measurement(
+            trial=trial,
+            status=ending.status,
+            limited_by=LimitedBy.NONE,
+            started_at=datetime.now(UTC).isoformat(),
+            reason=ending.reason,
+        )

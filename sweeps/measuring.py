@@ -21,6 +21,8 @@ from models.zoo.torchvision_operators import substituted_operators
 from sweeps.accelerators import Accelerator, EmulatedAccelerator, NoAccelerator, TorchAccelerator
 from sweeps.contention import judge
 from sweeps.datasets.opening import open_dataset
+from sweeps.datasets.slowed import Slowed
+from sweeps.datasets.source import SampleSource
 from sweeps.environment import describe_machine, describe_versions
 from sweeps.inputs import open_batches
 from sweeps.page_cache import cached_share, evict, fill
@@ -41,13 +43,13 @@ def measure(
     torch.manual_seed(0)
     opened = _opened(trial)
     accelerator = _accelerator(trial, opened)
-    source = None if opened.makes_batches else open_dataset(Path(trial.dataset_path))
+    source = None if opened.makes_batches else _source(trial)
     files = list(source.files) if source else []
     shares = {"cached_share_before": _prepare_cache(trial, files)}
     if get_set:
         get_set()
     batches = open_batches(trial, opened, source)
-    window = run_window(trial, job, accelerator, batches)
+    window = run_window(trial, job, accelerator, batches, _gpu_uuid(trial))
     batches.close()
     shares["cached_share_after"] = _cached_share(files)
     contention = judge(
@@ -73,6 +75,7 @@ def measure(
             "own_cores": contention.own_cores,
             "other_cores": contention.other_cores,
             **shares,
+            **window.machine,
         },
         started_at=started_at,
     )
@@ -113,6 +116,23 @@ def _accelerator(trial: Trial, opened: Runnable) -> Accelerator:
         task=trial.workload.task,
         precision=trial.workload.precision,
     )
+
+
+def _source(trial: Trial) -> SampleSource:
+    """The stored images; a mounted disk has its own latency, another one that of its type."""
+    source = open_dataset(Path(trial.dataset_path))
+    latency = trial.resources.disk.read_latency_seconds
+    if latency is None or trial.on_mounted_disk:
+        return source
+    return Slowed(source, latency)
+
+
+def _gpu_uuid(trial: Trial) -> str | None:
+    """Which GPU nvidia-smi is to be asked about; None where none is measured."""
+    if trial.accelerator != "cuda" or trial.workload.task is Task.PREPROCESSING:
+        return None
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return str(getattr(properties, "uuid", "")) or "not told"
 
 
 def _prepare_cache(trial: Trial, files: list[Path]) -> float | None:

@@ -11,7 +11,7 @@ from functools import cache
 
 from advisor.domain import DatasetProfile, Task
 from advisor.errors import UsageError
-from models.zoo.networks import NetworkInfo, is_read_as_photographs, network_info
+from models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info
 from models.zoo.own import is_own
 from sweeps.child import worker_environment
 
@@ -35,11 +35,16 @@ print("\\n" + json.dumps(answer))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedNetwork:
-    """`photographs`: its input is read from the data set; else batches are made in memory."""
+    """`photographs` and `text` say what its input is read from; else batches are made in memory."""
 
     info: NetworkInfo
     photographs: bool
     fingerprint: str = ""
+
+    @property
+    def text(self) -> bool:
+        """Whether it reads a text, one word after the other."""
+        return self.info.kind is Kind.TEXT and not self.fingerprint
 
     @property
     def samples_per_row(self) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from advisor.errors import DataError
+
 _SYS_CACHESTAT = 451  # Linux 6.5 and later, the same number on all architectures
 _CHUNK_BYTES = 1 << 20
 
@@ -69,8 +71,12 @@ def _cached_pages(file: int) -> int | None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    file = os.open(path, os.O_RDONLY)
+    """Raises `DataError` that names the file, also where it fails only while it is read."""
     try:
-        yield file
-    finally:
-        os.close(file)
+        file = os.open(path, os.O_RDONLY)
+        try:
+            yield file
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise DataError(f"cannot read '{path}': {error.strerror}") from error

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from advisor.domain import (
+    MOUNTED,
     CacheState,
     Cpu,
-    DatasetProfile,
     DiskRate,
     Precision,
     Resources,
@@ -19,8 +20,11 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
+from sweeps.datasets.decoding import PILLOW
+from sweeps.datasets.mounting import dataset_on_mount
 from sweeps.networks import PlannedNetwork, network_of_zoo
 from sweeps.pipeline.policy import PREFETCH_FACTOR, loader_workers
+from sweeps.sweep_data import StoredData, SweepData
 
 MAX_TRIALS = 10_000
 EMULATED = "emulated:"
@@ -45,7 +49,8 @@ class SweepRequest:
 
     Each is measured until the interval of its rate is within `rel_error`, for `measure_seconds`
     at least and `max_seconds` at most; or for exactly `iterations` steps. `repeats` counts the
-    measurements of each. `disk_paths` says where a disk of a type is mounted.
+    measurements of each. `disk_paths` says where a disk of a type is mounted; data sets were
+    copied there.
     """
 
     networks: tuple[str, ...]
@@ -54,17 +59,17 @@ class SweepRequest:
     memory_mib: tuple[float, ...]
     disks: tuple[DiskRate, ...]
     accelerator: str
-    dataset: DatasetProfile
-    dataset_path: str
+    data: SweepData
     batch_sizes: tuple[int, ...] = (32,)
     caches: tuple[CacheState, ...] = (CacheState.WARM,)
     precision: Precision = Precision.FP32
-    measure_seconds: float = 2.0
+    measure_seconds: float = 4.0
     max_seconds: float = MAX_SECONDS
-    min_steps: int = 6
+    min_steps: int = 20
     rel_error: float = 0.02
     iterations: int | None = None
     repeats: int = 1
+    decoder: str = PILLOW
     disk_paths: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -100,12 +105,13 @@ def _grid(
     ):
         network = describe(name)
         network.refuse_impossible(task, batch_size)
+        stored = request.data.of(network)
         workload = Workload(
             network=name,
             task=task,
             batch_size=batch_size,
             precision=request.precision,
-            dataset=request.dataset if network.photographs else network.made_data,
+            dataset=stored.profile,
         )
         # Preprocessing ends where an accelerator would begin: none is asked, none emulated.
         accelerator = "cpu" if task is Task.PREPROCESSING else request.accelerator
@@ -121,9 +127,16 @@ def _grid(
                 accelerator=accelerator,
                 emulated_step_seconds=seconds,
                 cache=cache,
-                dataset_path=request.disk_paths.get(disk.type, request.dataset_path),
+                dataset_path=_place(request, stored, disk),
                 plan=_plan(request, network, vcpus, disk),
             )
+
+
+def _place(request: SweepRequest, stored: StoredData, disk: DiskRate) -> str:
+    mount = request.disk_paths.get(disk.type)
+    if not (mount and stored.path):
+        return stored.path
+    return str(dataset_on_mount(Path(mount), Path(stored.path)))
 
 
 def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine) -> Resources:
@@ -147,7 +160,8 @@ def _plan(
         "repeats": (request.repeats, 1),
         "samples_per_row": (network.samples_per_row, 1),
         "network_fingerprint": (network.fingerprint, ""),
-        "disk_source": ("mounted" if disk.type in request.disk_paths else "", ""),
+        "decoder": (request.decoder if network.photographs else PILLOW, PILLOW),
+        "disk_source": (MOUNTED if disk.type in request.disk_paths else "", ""),
     }
     return {
         "measure_seconds": request.measure_seconds,

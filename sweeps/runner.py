@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 from advisor.domain import Measurement, Status, Trial
 from sweeps.executors import Executor
@@ -40,13 +42,15 @@ def run_sweep(
     *,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
     again: frozenset[Status] = frozenset(),
+    machine: Mapping[str, Any] = MappingProxyType({}),
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Measurement]:
     """Measure the trials that have no row yet, those whose row has a status in `again`, and those
     with fewer repeats than planned; repeats in random order, each into its trial's row.
 
     Each measurement is durable before the next trial's result is taken, so that a kill loses
-    only what was in flight. Returns the new measurements. The executor is closed by its owner.
+    only what was in flight. What is known of the `machine` joins every row's environment.
+    Returns the new measurements. The executor is closed by its owner.
     """
     rows = known_rows(trials, store, again)
     todo = list(in_order(rounds(trials, rows)))
@@ -76,7 +80,8 @@ def run_sweep(
             tell(started=trial)
             yield trial
 
-    for measurement in executor.execute(announced()):
+    for bare in executor.execute(announced()):
+        measurement = replace(bare, environment={**bare.environment, **machine})
         trial_id = measurement.trial.trial_id
         rows[trial_id] = merged(rows.get(trial_id), measurement)
         store.append(rows[trial_id], replace=True)

@@ -20,7 +20,7 @@ from sweeps.datasets.source import Sample, SampleSource
 from sweeps.inputs import PhotographBatches
 from sweeps.page_cache import cached_share, evict
 
-_SECONDS = 1.5
+_SECONDS = 1.0
 _FEWEST_STEPS = 3
 _LONGEST_SECONDS = 4 * _SECONDS
 _SAMPLES = 256
@@ -130,7 +130,7 @@ class _Some:
 
 
 def _timed(step: Callable[[], Any]) -> list[float]:
-    """Seconds of each step, for 1.5 s and three steps, at most for 6 s."""
+    """Seconds of each step, for a second and three steps, at most for 4 s."""
     return list(_steps(step))
 
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import LimitedBy, Measurement, Status, Trial
-from advisor.errors import AdvisorError
+from advisor.domain import MOUNTED, LimitedBy, Measurement, Status, Trial
 from sweeps.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
+from sweeps.faults import Ending, known_ending
 from sweeps.limits.choosing import (
     allowed_cpus,
     block_device,
@@ -27,7 +27,6 @@ TIMEOUT_SECONDS = 900.0
 # Ten thousand steps of a slow trial take hours.
 TIMEOUT_SECONDS_OF_ITERATIONS = 6 * 3600.0
 REPEATS_WHEN_SPOILED = 2
-MOUNTED = "mounted"
 
 
 def measure_trial(
@@ -68,21 +67,32 @@ def run_attempt(
     if timeout_seconds is None:
         counted = trial.plan.get("iterations")
         timeout_seconds = TIMEOUT_SECONDS_OF_ITERATIONS if counted else TIMEOUT_SECONDS
+    measurement = None
     try:
         request = _request(trial)
         limiter = limiter or choose_limiter(request)
         with limiter.hold(request) as hold, started_worker(command) as worker:
             measurement = _converse(trial, request, hold, worker, timeout_seconds)
             measurement = _with_memory_verdict(measurement, hold)
-    except (OSError, AdvisorError) as error:
-        measurement = _failure(trial, Status.FAILED, LimitedBy.NONE, f"cannot limit: {error}")
+    except Exception as error:  # a fault of our own, too, must not end the other trials
+        measurement = _after_fault(trial, measurement, error)
     return measurement if measurement.started_at else replace(measurement, started_at=started_at)
+
+
+def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -> Measurement:
+    """What a fault around the worker leaves: nothing measured, or the limits not taken back."""
+    if measured is not None:
+        left = f"not all of it could be ended ({error}); does its disk still answer?"
+        return replace(measured, reason="; ".join(filter(None, (measured.reason, left))))
+    known = known_ending(error, trial.dataset_path)
+    ending = known or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
+    return _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
 
 
 def _request(trial: Trial) -> LimitRequest:
     cpus = choose_cpus(trial.resources.vcpus, read_cores(allowed_cpus()))
     request = request_for(trial.resources, cpus, block_device(Path(trial.dataset_path)))
-    if trial.plan.get("disk_source") == MOUNTED:
+    if trial.on_mounted_disk:
         # The volume itself is the limit.
         return replace(request, read_mib_per_second=None, read_iops=None)
     return request
@@ -107,12 +117,15 @@ def _converse(
             hold.engage()
             worker.send("go")
             answer = worker.receive(deadline)
+        measurement = measurement_from_dict(answer)
     except WorkerLate:
-        reason = f"no answer within {timeout_seconds:g} s"
+        reason = (
+            f"no answer within {timeout_seconds:g} s, so it was ended; does the disk of "
+            f"'{trial.dataset_path}' answer, and the accelerator?"
+        )
         return _failure(trial, Status.TIMED_OUT, hold.limited_by, reason)
-    except WorkerEnded:
+    except (WorkerEnded, ProcessLookupError):
         return _failure(trial, Status.FAILED, hold.limited_by, worker.last_words())
-    measurement = measurement_from_dict(answer)
     facts = {
         **measurement.environment,
         "cpus_used": list(request.cpus),
@@ -123,9 +136,9 @@ def _converse(
 
 
 def _disk_source(trial: Trial, request: LimitRequest) -> str:
-    """`mounted`: a volume of that type; `throttled`: this machine's, held to rate and IOPS (its
-    latency stays its own); `host`: this machine's as it is."""
-    if trial.plan.get("disk_source") == MOUNTED:
+    """`mounted`: a volume of that type; `throttled`: this machine's, held to rate and IOPS (the
+    worker holds up reads to its latency); `host`: this machine's as it is."""
+    if trial.on_mounted_disk:
         return MOUNTED
     return "throttled" if request.limits_disk else "host"
 

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.domain import CacheState, Trial
+from advisor.errors import MeasuringError
 from sweeps.accelerators import EMULATED_QUEUE_DEPTH, Accelerator
 from sweeps.contention import busy_seconds
 from sweeps.limits.usage import Usage, read_usage
+from sweeps.machine_state import changes, machine_state
+from sweeps.pace import pace
 from sweeps.statistics import measured_enough
 from sweeps.timing import count_warmup_steps
 
@@ -19,6 +22,8 @@ from sweeps.timing import count_warmup_steps
 _LOOK_AFTER_MORE_STEPS = 1.1
 _LOOK_EVERY_SECONDS = 0.25
 _DEFAULT_REL_ERROR = 0.02
+_SETTLING_SECONDS = 3.0
+_WARMING_STEPS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,7 @@ class Window:
     before: Usage
     after: Usage
     busy_seconds: float
+    machine: Mapping[str, Any]
 
     @property
     def cpu_seconds(self) -> float:
@@ -46,19 +52,30 @@ class Window:
 
 
 def run_window(
-    trial: Trial, job: Mapping[str, Any], accelerator: Accelerator, batches: Iterator[Any]
+    trial: Trial,
+    job: Mapping[str, Any],
+    accelerator: Accelerator,
+    batches: Iterator[Any],
+    gpu_uuid: str | None = None,
 ) -> Window:
     """Drain what was prepared ahead, then time steps until enough are known (`timed_steps`)."""
     ahead = int(trial.plan["loader_workers"] * trial.plan["prefetch_factor"])
     # Batches made while nothing consumed them would make the first steps look fast.
     drained = ahead + EMULATED_QUEUE_DEPTH
-    for _ in range(drained):
-        accelerator.submit(*next(batches))
+    # An idle GPU has low clocks: it works before they are read.
+    warming = _WARMING_STEPS if gpu_uuid else 0
+    _submit(warming, accelerator, batches)
+    state = machine_state(job["cpus"], gpu_uuid)
+    _submit(drained, accelerator, batches)
+    settling = _settle(trial, accelerator, batches)
     before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
     start = time.perf_counter()
-    steps = timed_steps(batches, accelerator, trial, _most_steps(trial, drained + ahead))
+    most = _most_steps(trial, warming + drained + settling + ahead)
+    steps = timed_steps(batches, accelerator, trial, most)
     wall_seconds = time.perf_counter() - start
     after, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"]) - busy
+    machine = changes(state, machine_state(job["cpus"], gpu_uuid), len(job["cpus"]))
+    _refuse_broken_clock(steps)
     warmup = count_warmup_steps(steps, trial.loader_period)
     return Window(
         warmup_seconds=steps[:warmup],
@@ -67,7 +84,39 @@ def run_window(
         before=before,
         after=after,
         busy_seconds=busy,
+        machine=machine | _pace(trial, steps),
     )
+
+
+def _settle(trial: Trial, accelerator: Accelerator, batches: Iterator[Any]) -> int:
+    """Where memory cannot hold the data set, loading takes page cache at first, which only then
+    finds its level: some seconds that are not counted. Returns the batches that they took."""
+    if trial.cache is CacheState.COLD or not trial.overflows_memory:
+        return 0
+    count, end = 0, time.perf_counter() + _SETTLING_SECONDS
+    while time.perf_counter() < end:
+        _submit(1, accelerator, batches)
+        count += 1
+    return count
+
+
+def _submit(count: int, accelerator: Accelerator, batches: Iterator[Any]) -> None:
+    for _ in range(count):
+        accelerator.submit(*next(batches))
+
+
+def _pace(trial: Trial, steps: list[float]) -> dict[str, Any]:
+    found = pace(steps, trial.samples_per_step, trial.loader_period)
+    return {"pace": found} if found else {}
+
+
+def _refuse_broken_clock(steps: list[float]) -> None:
+    """A virtual machine's counters may jump when it is moved: no rate can be told then."""
+    if min(steps) <= 0:
+        raise MeasuringError(
+            f"the clock that times steps went backwards (a step of {min(steps):g} s); measure "
+            "again, on a machine with a steady clock source"
+        )
 
 
 def timed_steps(

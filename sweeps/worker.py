@@ -31,7 +31,8 @@ def main() -> None:
 
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:
-    from advisor.domain import LimitedBy, Measurement, Status
+    from advisor.domain import LimitedBy, Measurement
+    from sweeps.faults import ending_of
     from sweeps.serialization import measurement_to_dict, trial_from_dict
 
     trial = trial_from_dict(job["trial"])
@@ -40,29 +41,14 @@ def _measure(job: dict[str, Any]) -> dict[str, Any]:
 
         measurement = measure(trial, job, _get_set if job.get("wait_for_go") else None)
     except Exception as error:
-        memory = isinstance(error, MemoryError) or _names_memory(error)
+        ending = ending_of(error, trial.dataset_path)
         measurement = Measurement(
             trial=trial,
-            status=Status.OUT_OF_MEMORY if memory else Status.FAILED,
+            status=ending.status,
             limited_by=LimitedBy.HOST,
-            reason=_reason(error),
+            reason=ending.reason,
         )
     return measurement_to_dict(measurement)
-
-
-def _reason(error: Exception) -> str:
-    """One line. A loader process sends its whole traceback as the message: its last line
-    names the error, and the file."""
-    text = str(error)
-    if "Original Traceback" in text:
-        return text.strip().splitlines()[-1][:500]
-    return f"{type(error).__name__}: {' '.join(text.split())[:500]}"
-
-
-def _names_memory(error: Exception) -> bool:
-    """torch reports a failed allocation as a RuntimeError, on the CPU as on CUDA."""
-    text = str(error).lower()
-    return any(words in text for words in ("out of memory", "can't allocate memory"))
 
 
 def _get_set() -> None:

@@ -49,6 +49,7 @@ class DiskRule:
     provision_mib_s_min: float | None
     provision_mib_s_per_iops: float | None
     provision_mib_s_max: float | None
+    typical_read_latency_ms: float
 
     def require_size(self, size_gib: float) -> None:
         """Refuse a size the type is not sold in."""
@@ -90,13 +91,16 @@ class DiskRule:
         has_iops = self.provisioned_iops(size_gib, iops)
         rate = self._mib_per_second(size_gib, has_iops, mib_per_second)
         if has_iops is None:
-            return DiskRate(
-                type=self.type,
-                read_mib_per_second=rate,
-                read_iops=rate * 1024 / self.max_io_kib,
-            )
-        held = min(rate, has_iops * self.max_io_kib / 1024)
-        return DiskRate(type=self.type, read_mib_per_second=held, read_iops=has_iops)
+            return self._held_to(rate, rate * 1024 / self.max_io_kib)
+        return self._held_to(min(rate, has_iops * self.max_io_kib / 1024), has_iops)
+
+    def _held_to(self, mib_per_second: float, iops: float) -> DiskRate:
+        return DiskRate(
+            type=self.type,
+            read_mib_per_second=mib_per_second,
+            read_iops=iops,
+            read_latency_seconds=self.typical_read_latency_ms / 1000,
+        )
 
     def billed(
         self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from advisor.catalog.disk_rules import DiskRule, rule_from
@@ -24,6 +25,8 @@ HEADROOM = 1.2
 # Local disks are known by their random 4 KiB reads alone; IOPS x 4 KiB is a floor of what
 # larger reads reach.
 LOCAL_IO_KIB = 4
+# A flash drive's own; the catalogue has none of it.
+_LOCAL_LATENCY_SECONDS = 1e-4
 
 # (type, IOPS, MiB/s) worth a look; None: what the type gives unasked. Files that lie in no cache
 # take IOPS before they take bandwidth: a photograph is read in several operations. No more is
@@ -214,8 +217,8 @@ def _on_instance(
     own, own_iops = volume.read_mib_per_second, volume.read_iops
     assert own is not None
     assert own_iops is not None
-    rate = DiskRate(
-        type=volume.type,
+    rate = replace(
+        volume,
         read_mib_per_second=own if limit is None else min(own, limit),
         read_iops=min(own_iops, instance.ebs_baseline_iops or own_iops),
     )
@@ -236,7 +239,12 @@ def _local(instance: InstanceType, size_gib: float) -> Disk:
         )
     if not 0 < size_gib <= has:
         raise UsageError(f"{instance.name} has {has:.0f}GiB of local disk, not {size_gib:g}GiB")
-    rate = DiskRate(type=LOCAL, read_mib_per_second=iops * LOCAL_IO_KIB / 1024, read_iops=iops)
+    rate = DiskRate(
+        type=LOCAL,
+        read_mib_per_second=iops * LOCAL_IO_KIB / 1024,
+        read_iops=iops,
+        read_latency_seconds=_LOCAL_LATENCY_SECONDS,
+    )
     return Disk(rate=rate, choice=DiskChoice(type=LOCAL), size_gib=has, binding_limit="volume")
 
 

@@ -1,4 +1,4 @@
-"""`advisor dataset`: make, convert, show."""
+"""`advisor dataset`: make, convert, show, check."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from advisor.cli.parameters import Name
 from advisor.domain import DatasetProfile
+from advisor.errors import DataError
 from advisor.units import format_mib, format_rate
 
 _TARGETS = ("tar", "lmdb", "recordio", "files")
@@ -31,6 +32,7 @@ def dataset() -> None:
     advisor dataset make photographs --samples 2000 --out photos
     advisor dataset convert photos --to lmdb --out photos-lmdb
     advisor dataset show photos-lmdb
+    advisor dataset check photos-lmdb
     """
 
 
@@ -111,6 +113,26 @@ def show(path: Path, output: str) -> None:
             click.echo(f"decoding ({decoder}): {seconds * 1e3:.3g} ms, {rate} samples/s a thread")
         if shown.vocabulary is not None:
             click.echo(f"different words: {shown.vocabulary:,}")
+
+
+@dataset.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@_output_option
+def check(path: Path, output: str) -> None:
+    """Read and decode every image of PATH, and name all that cannot be; then exit code 1."""
+    from advisor.cli.sweep_progress import dataset_progress
+    from advisor.operations.datasets import check_dataset
+
+    with dataset_progress("checking") as progress:
+        count, broken = check_dataset(path, progress)
+    if output == "json":
+        document = {"schema": "advisor.dataset-check/1", "path": str(path), "samples": count,
+                    "broken": broken}  # fmt: skip
+        click.echo(json.dumps(document, indent=1))
+    else:
+        click.echo("\n".join([*broken, f"{count:,} images, {len(broken):,} of them broken"]))
+    if broken:
+        raise DataError(f"{len(broken):,} of {count:,} images of '{path}' cannot be read")
 
 
 def _answer(output: str, schema: str, path: Path, profile: DatasetProfile, **facts: Any) -> None:

@@ -14,6 +14,7 @@ from advisor.cli.parameters import Name
 from advisor.errors import MeasuringError, UsageError
 from advisor.operations.probing import (
     checked_disk,
+    keep_fingerprint,
     nothing_measured,
     parse_parts,
     probe_machine,
@@ -37,7 +38,8 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
 
     GPU, driver and clocks; matrix products by precision; copy and memory rates; cores and what
     their second threads add when decoding JPEG files; the disk's rate, IOPS and latency; and
-    classes of layers. What cannot be measured is told with its reason.
+    classes of layers. What cannot be measured is told with its reason. A whole probe is kept, and
+    stored with every trial that is measured on this machine later.
 
     \b
     advisor probe
@@ -56,6 +58,8 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     if out:
         write_whole(out, text + "\n")
         click.echo(f"written to {out}", err=True)
+    if keep_fingerprint(document, parts):
+        click.echo("kept: trials measured on this machine are stored with it", err=True)
     click.echo(text if output == "json" else "\n".join(_screen(document)))
     if reason := nothing_measured(document):
         raise MeasuringError(f"nothing of what was asked is here: {reason}")

@@ -13,12 +13,11 @@ from advisor.cli.parameters import Name
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import MeasuringError
+from advisor.operations.sweep_data import planned_data, prepared_data
 from advisor.operations.sweeping import (
     EXECUTORS,
     execute_sweep,
     plan_sweep,
-    planned_dataset,
-    prepared_dataset,
 )
 from advisor.report.text import table
 from advisor.units import format_mib, format_rate
@@ -49,7 +48,7 @@ def sweep() -> None:
 def plan(output: str, **answers: Any) -> None:
     """Show the trials that `run` would measure; nothing is measured or made."""
     options = options_from(answers)
-    trials = plan_sweep(options, planned_dataset(options))
+    trials = plan_sweep(options, planned_data(options))
     if output == "json":
         _print_json("advisor.sweep-plan/1", trials=[_trial_document(trial) for trial in trials])
         return
@@ -74,8 +73,8 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     options = options_from(answers)
     store = open_store()
     with dataset_progress() as making:
-        dataset = prepared_dataset(options, making)
-    trials = plan_sweep(options, dataset)
+        data = prepared_data(options, making)
+    trials = plan_sweep(options, data)
     with trial_progress() as told:
         fresh = execute_sweep(
             trials, store, executor=executor, ray_address=options.ray_address,
@@ -122,7 +121,7 @@ def _known(answers: dict[str, Any]) -> tuple[list[Trial], dict[str, Measurement]
     if asked_for_nothing(answers):
         return [row.trial for row in rows.values()], rows
     options = options_from(answers)
-    return plan_sweep(options, planned_dataset(options)), rows
+    return plan_sweep(options, planned_data(options)), rows
 
 
 def _tell_failures(fresh: Sequence[Measurement]) -> None:

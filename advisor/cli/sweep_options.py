@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 
 import click
 
+from advisor.cli.parameters import Name
 from advisor.domain import CacheState, Precision, Task
 from advisor.errors import UsageError, unknown_name
 from advisor.operations.sweeping import SweepOptions
 from advisor.units import parse_memory_mib, parse_positive
 from models.zoo.own import is_own
+from sweeps.datasets.decoding import DECODERS, PILLOW, decoder
 from sweeps.disks import split_disks
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,7 +34,14 @@ _OPTIONS = (
     click.option("--batch-sizes", metavar="NUMBERS", help="As 16,32; default 32."),
     click.option("--cache", metavar="STATES", help="warm (default), cold or cold,warm."),
     click.option("--precision", metavar="FORMAT", help="fp32 (default), amp or bf16."),
-    click.option("--data", type=click.Path(path_type=Path), help="Your own folder of JPEG files."),
+    click.option(
+        "--data", type=click.Path(path_type=Path),
+        help="Your own images (JPEG files, .tar, .rec, LMDB) or text (.txt).",
+    ),
+    click.option(
+        "--decoder", type=Name("decoder", DECODERS), default=PILLOW, show_default=True,
+        help="What turns JPEG files into pixels.",
+    ),
     click.option(
         "--rel-error", metavar="PERCENT", default="2%", show_default=True,
         help="A trial stops once its rate is known this well.",
@@ -73,6 +82,7 @@ def options_from(answers: dict[str, Any]) -> SweepOptions:
         "ray_address": answers["ray_address"],
         "rel_error": _share(answers["rel_error"]),
         "repeats": _whole(answers["repeats"], "--repeats"),
+        "decoder": _installed_decoder(answers["decoder"]),
         "iterations": answers["iterations"] and _whole(answers["iterations"], "--iterations"),
         "disk_paths": dict(map(_disk_path, answers["disk_paths"])),
     }
@@ -146,6 +156,15 @@ def _share(text: str) -> float:
     return share
 
 
+def _is_on_root_disk(folder: Path) -> bool:
+    return folder.stat().st_dev == Path("/").stat().st_dev
+
+
+def _installed_decoder(name: str) -> str:
+    decoder(name)  # refuses one that is not installed, before anything is measured
+    return name
+
+
 def _disk_path(text: str) -> tuple[str, Path]:
     disk_type, equals, path = text.partition("=")
     if not (equals and disk_type.strip() and path.strip()):
@@ -153,4 +172,9 @@ def _disk_path(text: str) -> tuple[str, Path]:
     folder = Path(path.strip())
     if not folder.is_dir():
         raise UsageError(f"--disk-path {text}: there is no folder {folder}; mount the disk first")
+    if folder.absolute() != Path("/") and _is_on_root_disk(folder):
+        raise UsageError(
+            f"--disk-path {text}: {folder} lies on the disk of /, so nothing is mounted there; "
+            f"mount the disk first, or write {disk_type}=/ where that is the disk you mean"
+        )
     return disk_type.strip().lower(), folder.absolute()

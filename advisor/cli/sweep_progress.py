@@ -22,11 +22,11 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 
 @contextmanager
-def dataset_progress() -> Iterator[Callable[[int, int], None]]:
-    """Tells how much of a data set is made."""
+def dataset_progress(doing: str = "making") -> Iterator[Callable[[int, int], None]]:
+    """Tells how much of a data set is made (or read, ...)."""
     if sys.stderr.isatty():
         with _bar("samples") as bar:
-            task = bar.add_task("making the data set", total=None, visible=False)
+            task = bar.add_task(f"{doing} the data set", total=None, visible=False)
             yield lambda made, total: bar.update(task, completed=made, total=total, visible=True)
         return
     last = [0.0]
@@ -34,7 +34,7 @@ def dataset_progress() -> Iterator[Callable[[int, int], None]]:
     def tell(made: int, total: int) -> None:
         if made == total or time.monotonic() - last[0] > _SECONDS_BETWEEN_LINES:
             last[0] = time.monotonic()
-            click.echo(f"making the data set: {made} of {total} images", err=True)
+            click.echo(f"{doing} the data set: {made} of {total} images", err=True)
 
     yield tell
 

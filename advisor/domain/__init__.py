@@ -9,7 +9,7 @@ from advisor.domain.checks import require_positive
 from advisor.domain.decision import Candidate, InstancePrediction, Recommendation, Rejected, Request
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
 from advisor.domain.money import Disk, DiskChoice, Offer, Price, Spec
-from advisor.domain.results import Measurement, Prediction, Trial
+from advisor.domain.results import MOUNTED, Measurement, Prediction, Trial
 from advisor.domain.words import (
     CacheState,
     LimitedBy,
@@ -24,6 +24,7 @@ from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 __all__ = [
     "IMAGENET",
+    "MOUNTED",
     "CacheState",
     "Candidate",
     "Cpu",

@@ -61,14 +61,22 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRate:
-    """What a disk sustains (baseline, never burst); None means not limited."""
+    """What a disk sustains (baseline, never burst); None means not limited.
+
+    No read that the page cache does not answer returns before `read_latency_seconds`.
+    """
 
     type: str
     read_mib_per_second: float | None = None
     read_iops: float | None = None
+    read_latency_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        require_positive(read_mib_per_second=self.read_mib_per_second, read_iops=self.read_iops)
+        require_positive(
+            read_mib_per_second=self.read_mib_per_second,
+            read_iops=self.read_iops,
+            read_latency_seconds=self.read_latency_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

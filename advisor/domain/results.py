@@ -40,6 +40,10 @@ class Prediction:
         return {stage: min(1.0, self.median / rate) for stage, rate in self.stage_rates.items()}
 
 
+# What a plan calls the source of a disk that is really mounted.
+MOUNTED = "mounted"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """A workload under given resources, planned.
@@ -74,10 +78,23 @@ class Trial:
         return max(1, int(self.plan.get("loader_workers", 1)))
 
     @property
+    def overflows_memory(self) -> bool:
+        """Whether the stored data set alone is larger than the memory."""
+        return self.workload.dataset.total_mib > self.resources.memory_mib
+
+    @property
+    def on_mounted_disk(self) -> bool:
+        """Whether the data lie on a disk of the type, which is therefore not throttled."""
+        return self.plan.get("disk_source") == MOUNTED
+
+    @property
     def trial_id(self) -> str:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
         content = asdict(self)
         del content["dataset_path"]
+        # Trials of before latencies were known are still the same trials.
+        if content["resources"]["disk"]["read_latency_seconds"] is None:
+            del content["resources"]["disk"]["read_latency_seconds"]
         text = json.dumps(content, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

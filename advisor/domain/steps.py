@@ -21,12 +21,11 @@ _FEWEST_IN_RHYTHM = 3
 def typical_step_seconds(step_seconds: Sequence[float], period: int = 1) -> float:
     """Seconds of a step: the median where steps are even, else the median of block means.
 
-    Stalls are left out (see `stall_indices`). Where the rest lies within 10 % of its median,
+    Accidents are left out (`without_accidents`). Where the rest lies within 10 % of its median,
     that is the answer. Else loader processes deliver in bunches (two of them give a long step
     and a short one in turn), and a single step tells nothing: blocks do.
     """
-    stalls = set(stall_indices(step_seconds, period))
-    kept = [seconds for index, seconds in enumerate(step_seconds) if index not in stalls]
+    kept = without_accidents(step_seconds, period)
     if are_even(kept):
         return statistics.median(kept)
     length = block_length(len(kept), period)
@@ -65,6 +64,23 @@ def stall_indices(step_seconds: Sequence[float], period: int = 1) -> tuple[int, 
     too_many = len(long) > max(1, _MOST_STALLS * len(step_seconds))
     too_long = len(long) > 1 and excess > _MOST_TIME_IN_STALLS * sum(step_seconds)
     return () if too_many or too_long or _in_rhythm(long, period) else long
+
+
+def without_accidents(step_seconds: Sequence[float], period: int = 1) -> list[float]:
+    """The steps but for stalls (`stall_indices`) and the shorter ones right behind each.
+
+    What was prepared during a stall goes fast after it, and would make up for a stall that is
+    not counted.
+    """
+    stalls = stall_indices(step_seconds, period)
+    shorter = (1 - _EVEN_WITHIN) * statistics.median(step_seconds)
+    accidents = set(stalls)
+    for index in stalls:
+        for later in range(index + 1, len(step_seconds)):
+            if step_seconds[later] >= shorter:
+                break
+            accidents.add(later)
+    return [seconds for index, seconds in enumerate(step_seconds) if index not in accidents]
 
 
 def _in_rhythm(indices: Sequence[int], period: int) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import UsageError
+from sweeps.datasets.checking import broken_samples
 from sweeps.datasets.converting import Conversion, convert
 from sweeps.datasets.decoding import decode_costs
 from sweeps.datasets.folder import profile_folder, read_profile
@@ -47,6 +48,11 @@ def make_words(folder: Path) -> DatasetProfile:
     """Make a text of the Penn Treebank's size; returns the profile of its training part."""
     check_free(folder)
     return make_text(folder)
+
+
+def check_dataset(path: Path, progress: Progress) -> tuple[int, list[str]]:
+    """How many images the data set has, and a line for each that cannot be read."""
+    return broken_samples(path, len(os.sched_getaffinity(0)), progress)
 
 
 def convert_dataset(

@@ -110,7 +110,7 @@ def _measurement(path: Path, number: int, line: str) -> Measurement:
 
 
 def bundle_measurements(measurements: Iterable[Measurement]) -> int:
-    """Make these the bundled ones, without places and host names; returns how many."""
+    """Make these the bundled ones, without places, host names and probes; returns how many."""
     rows = [measurement_to_dict(_anonymous(measurement)) for measurement in measurements]
     rows.sort(key=lambda row: str(row["trial_id"]))
     BUNDLED_MEASUREMENTS.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -118,7 +118,11 @@ def bundle_measurements(measurements: Iterable[Measurement]) -> int:
 
 
 def _anonymous(measurement: Measurement) -> Measurement:
-    environment = {k: v for k, v in measurement.environment.items() if k != "host"}
+    environment = {
+        name: value
+        for name, value in measurement.environment.items()
+        if name not in ("host", "fingerprint")
+    }
     trial = replace(measurement.trial, dataset_path="")
     return replace(measurement, trial=trial, environment=environment, attempts=())
 

@@ -12,3 +12,10 @@ def own_model_path() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path(APPLICATION) / "model.json"
+
+
+def own_fingerprint_path() -> Path:
+    """Where `advisor probe` keeps what this machine can do, for the trials measured on it."""
+    from platformdirs import user_data_path
+
+    return user_data_path(APPLICATION) / "fingerprint.json"

@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.files import write_whole
+from advisor.operations.places import own_fingerprint_path
+from sweeps.environment import cpu_model
+from sweeps.probe.fingerprint import FINGERPRINT_SCHEMA, fingerprint
 from sweeps.probe.words import PARTS, SCHEMA, is_skipped
 
 COMMAND = (sys.executable, "-P", "-m", "sweeps.probe")  # -P: a user's own files are not ours
@@ -64,6 +68,26 @@ def nothing_measured(document: Mapping[str, Any]) -> str | None:
     if not all(is_skipped(part) for part in parts.values()):
         return None
     return "; ".join(f"{name}: {part['skipped']}" for name, part in parts.items())
+
+
+def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
+    """Keep a whole probe for the trials that will be measured here; whether it was one."""
+    if set(parts) != set(PARTS):
+        return False
+    place = own_fingerprint_path()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(place, json.dumps(fingerprint(document)) + "\n")
+    return True
+
+
+def kept_fingerprint() -> dict[str, Any] | None:
+    """What was kept, where it is of this machine's CPU; None without one."""
+    try:
+        kept = json.loads(own_fingerprint_path().read_text())
+        is_ours = kept["schema"] == FINGERPRINT_SCHEMA and kept["cpu_model"] == cpu_model()
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return kept if is_ours else None
 
 
 def probe_machine(

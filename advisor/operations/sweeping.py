@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.domain import (
     CacheState,
-    DatasetProfile,
     DiskRate,
     Measurement,
     Precision,
@@ -23,14 +22,14 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.operations.probing import kept_fingerprint
 from advisor.operations.sweep_presets import PRESETS, requests_of_preset
-from sweeps.datasets.folder import profile_folder, read_profile
-from sweeps.datasets.making import default_place, ensure_dataset
-from sweeps.datasets.mounting import copy_to_mount, dataset_on_mount
+from sweeps.datasets.decoding import PILLOW
 from sweeps.disks import parse_named_rate
 from sweeps.environment import local_cpu, physical_cores, total_memory_mib
 from sweeps.networks import planned_network
 from sweeps.plan import EMULATED, Machine, SweepRequest, plan_trials
+from sweeps.sweep_data import SweepData
 
 if TYPE_CHECKING:
     from sweeps.executors import Executor
@@ -41,7 +40,6 @@ DEFAULT_SAMPLES = 10_000
 _LOCK = "\0instance-sizing-advisor/sweep"
 EXECUTORS = ("ray", "process", "inline")
 _DEFAULT_DISK_GIB = 500.0
-_NOMINAL_BYTES_PER_SAMPLE = 104_000.0
 # A cluster's nodes are checked by Ray when a trial is placed, not by this machine's size.
 _ANY_MACHINE = Machine(cpus=4096, physical_cores=4096, memory_mib=2**30, cpu=None)
 
@@ -50,8 +48,8 @@ _ANY_MACHINE = Machine(cpus=4096, physical_cores=4096, memory_mib=2**30, cpu=Non
 class SweepOptions:
     """What a user asks of a sweep; `preset` fills in everything but the data set.
 
-    `accelerator` None means cuda where there is one, else emulated:T4. `data` None means a
-    data set made of photographs, kept in the user's cache folder.
+    `accelerator` None means cuda where there is one, else emulated:T4. `data` None means data
+    sets that are made (photographs, a text), kept in the user's cache folder.
     """
 
     networks: tuple[str, ...] = ()
@@ -70,25 +68,25 @@ class SweepOptions:
     rel_error: float = 0.02
     repeats: int = 1
     iterations: int | None = None
+    decoder: str = PILLOW
     disk_paths: Mapping[str, Path] = field(default_factory=dict)
 
 
-def plan_sweep(options: SweepOptions, dataset: tuple[Path, DatasetProfile]) -> list[Trial]:
-    """The trials that the options describe over a data set, in the order of execution."""
-    folder, profile = dataset
+def plan_sweep(options: SweepOptions, data: SweepData) -> list[Trial]:
+    """The trials that the options describe over data sets, in the order of execution."""
     _refuse_unused_mounts(options)
     if options.preset:
         if options.preset not in PRESETS:
             raise unknown_name("preset", options.preset, PRESETS)
-        requests = requests_of_preset(options.preset, profile, str(folder), disk_rate)
+        requests = requests_of_preset(options.preset, data, disk_rate)
     else:
-        requests = [_request(options, profile, str(folder))]
+        requests = [_request(options, data)]
     machine = _ANY_MACHINE if options.ray_address else local_machine()
-    asked = [_with_statistics(request, options, folder) for request in requests]
+    asked = [_with_statistics(request, options) for request in requests]
     return plan_trials(asked, machine, step_seconds, planned_network)
 
 
-def _with_statistics(request: SweepRequest, options: SweepOptions, folder: Path) -> SweepRequest:
+def _with_statistics(request: SweepRequest, options: SweepOptions) -> SweepRequest:
     """How well, how often and on which mounts it is measured: for presets too."""
     types = {disk.type for disk in request.disks}
     return replace(
@@ -96,44 +94,13 @@ def _with_statistics(request: SweepRequest, options: SweepOptions, folder: Path)
         rel_error=options.rel_error,
         repeats=options.repeats,
         iterations=options.iterations,
+        decoder=options.decoder,
         disk_paths={
-            disk_type: str(dataset_on_mount(mount, folder))
+            disk_type: str(mount)
             for disk_type, mount in options.disk_paths.items()
             if disk_type in types
         },
     )
-
-
-def planned_dataset(options: SweepOptions) -> tuple[Path, DatasetProfile]:
-    """The data set as far as it is known without making it: what a plan may be shown with.
-
-    Trial ids are final once the data set exists.
-    """
-    if options.data:
-        return options.data.resolve(), profile_folder(options.data)
-    place = default_place(options.samples)
-    return place, read_profile(place, options.samples) or DatasetProfile(
-        name="photographs",
-        samples=options.samples,
-        bytes_per_sample=_NOMINAL_BYTES_PER_SAMPLE,
-        storage_format="jpeg-files",
-        width=500,
-        height=375,
-    )
-
-
-def prepared_dataset(
-    options: SweepOptions, on_progress: Callable[[int, int], None]
-) -> tuple[Path, DatasetProfile]:
-    """The data set, made if it has to be; `on_progress` is told (made, all)."""
-    prepared = (
-        planned_dataset(options)
-        if options.data
-        else ensure_dataset(options.samples, progress=on_progress)
-    )
-    for mount in options.disk_paths.values():
-        copy_to_mount(prepared[0], mount, prepared[1].samples)
-    return prepared
 
 
 def execute_sweep(
@@ -156,7 +123,15 @@ def execute_sweep(
     if not rounds(trials, known_rows(trials, store, again)):
         return []
     with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
-        return run_sweep(trials, chosen, store, on_progress=on_progress, again=again)
+        return run_sweep(
+            trials, chosen, store, on_progress=on_progress, again=again,
+            machine={} if ray_address else _probed_machine(),
+        )  # fmt: skip
+
+
+def _probed_machine() -> dict[str, Any]:
+    kept = kept_fingerprint()
+    return {"fingerprint": kept} if kept else {}
 
 
 def step_seconds(workload: Workload, gpu: str) -> float:
@@ -207,7 +182,7 @@ def _refuse_unused_mounts(options: SweepOptions) -> None:
             raise UsageError(f"--disk-path {disk_type}=.. is given, but no --disks {disk_type}")
 
 
-def _request(options: SweepOptions, profile: DatasetProfile, folder: str) -> SweepRequest:
+def _request(options: SweepOptions, data: SweepData) -> SweepRequest:
     return SweepRequest(
         networks=tuple(planned_network(name).info.name for name in options.networks),
         tasks=options.tasks,
@@ -215,8 +190,7 @@ def _request(options: SweepOptions, profile: DatasetProfile, folder: str) -> Swe
         memory_mib=options.memory_mib,
         disks=tuple(disk_rate(text) for text in options.disks),
         accelerator=_accelerator(options.accelerator, bool(options.ray_address)),
-        dataset=profile,
-        dataset_path=folder,
+        data=data,
         batch_sizes=options.batch_sizes,
         caches=options.caches,
         precision=options.precision,

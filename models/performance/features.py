@@ -15,8 +15,6 @@ from models.performance.memory import host_memory_mib, loader_workers
 from models.performance.networks import Floats, NetworkTable
 
 MIB = 2**20
-_READ_LATENCY_SECONDS = {"gp3": 1e-3, "gp2": 1e-3, "io1": 5e-4, "io2": 5e-4, "st1": 1e-2}
-_READ_LATENCY_SECONDS |= {"sc1": 1e-2, "standard": 1e-2, "nvme": 1e-4, "instance_store": 1e-4}
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # PCIe 3.0 x16 as clouds of that generation deliver it (g4dn: 6.3 GB/s).
 ASSUMED_COPY_GB_PER_SECOND = 6.0
@@ -110,5 +108,5 @@ def cached_share(request: PipelineRequest, networks: NetworkTable) -> float:
 def disk_operations_per_second(resources: Resources) -> float:
     """min(IOPS, queue depth / latency): each loader process waits for its own read."""
     disk = resources.disk
-    latency = _READ_LATENCY_SECONDS.get(disk.type, _DEFAULT_LATENCY_SECONDS)
+    latency = disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS
     return min(disk.read_iops or np.inf, loader_workers(resources.vcpus) / latency)

@@ -45,7 +45,7 @@ def fit(
     `reference_of` tells what the CPU of a measurement is. Raises `DataError` for
     measurements that nothing can be learnt from.
     """
-    sorted_out = sort_out(measurements)
+    sorted_out = sort_out(measurements, table.names)
     require_enough(sorted_out.usable)
     trials = trials_of(sorted_out.usable, table)
     pipeline, residuals = fit_and_calibrate(trials, table, reference_of(sorted_out.usable[0]))

@@ -82,10 +82,7 @@ def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Tr
 def _request(measurement: Measurement) -> PipelineRequest:
     trial = measurement.trial
     on_cpu = trial.accelerator == "cpu" and trial.workload.task is not Task.PREPROCESSING
-    # The disk was throttled to the type's rate and IOPS; its latency was this machine's own.
-    disk = replace(trial.resources.disk, type="throttled")
-    resources = replace(trial.resources, disk=disk)
-    return PipelineRequest(trial.workload, resources, on_cpu, trial.cache)
+    return PipelineRequest(trial.workload, trial.resources, on_cpu, trial.cache)
 
 
 def fit_pipeline(

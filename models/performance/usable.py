@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from advisor.domain import LimitedBy, Measurement, Stage, Status, Task
@@ -12,8 +12,8 @@ from advisor.errors import DataError
 
 # Below this a K-fold over trials says nothing.
 FEWEST_TRIALS = 12
-# What a batch is called that is made in memory or on the device.
-_NO_INPUT = "synthetic"
+# Batches that are made in memory or on the device, and words that lie in memory as numbers.
+_NO_INPUT = ("synthetic", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,13 @@ class Sorted:
     left_out: tuple[tuple[str, int], ...]
 
 
-def sort_out(measurements: Iterable[Measurement]) -> Sorted:
-    """Keep what ended well, was held to its limits, has a finite rate, and ran on the CPU that
-    most of them ran on: one fit describes one machine."""
+def sort_out(measurements: Iterable[Measurement], networks: Collection[str]) -> Sorted:
+    """Keep what ended well, was held to its limits, has a finite rate, is of one of the
+    `networks` (whose operations are known), and ran on the CPU that most of them ran on: one fit
+    describes one machine."""
     usable, reasons, seen = [], Counter[str](), set[str]()
     for measurement in measurements:
-        reason = why_not(measurement)
+        reason = why_not(measurement, networks)
         if not reason and measurement.trial.trial_id in seen:
             # On both sides of a split it would be predicted from itself.
             reason = "the trial is there twice"
@@ -50,14 +51,17 @@ def cpu_of(measurement: Measurement) -> str:
     return str(measurement.environment.get("cpu_model", "unknown"))
 
 
-def why_not(measurement: Measurement) -> str:
+def why_not(measurement: Measurement, networks: Collection[str]) -> str:
     """Why this measurement is not fitted; empty when it is."""
     if measurement.status is not Status.OK:
         return f"status {measurement.status}"
     if measurement.limited_by is LimitedBy.NONE:
         return "its limits were not enforced"
-    if measurement.trial.workload.dataset.storage_format == _NO_INPUT:
-        return "the network alone on a synthetic batch: no input pipeline"
+    workload = measurement.trial.workload
+    if workload.dataset.storage_format in _NO_INPUT:
+        return "its batches come from memory: no input pipeline"
+    if workload.network not in networks:
+        return f"what {workload.network} computes is not known to the model"
     rate = measurement.throughput_samples_per_second
     if rate is None or not (math.isfinite(rate) and rate > 0):
         return "no finite rate"

@@ -18,6 +18,8 @@ PILLOW, SIMPLEJPEG, STORED = "pillow", "simplejpeg", "stored"
 DECODERS = (PILLOW, SIMPLEJPEG)
 _MEASURED_SAMPLES = 60
 _ROUNDS = 5
+# Where Pillow refuses an image as a decompression bomb; memory for it would be the trial's end.
+_MOST_PIXELS = 178_956_970
 Decode = Callable[[bytes], np.ndarray]
 
 
@@ -86,6 +88,9 @@ def _decode_by_pillow(content: bytes) -> np.ndarray:
 def _decode_by_simplejpeg(content: bytes) -> np.ndarray:
     import simplejpeg
 
+    height, width, *_ = simplejpeg.decode_jpeg_header(content)
+    if height * width > _MOST_PIXELS:
+        raise ValueError(f"{width} x {height} pixels, more than {_MOST_PIXELS:,}")
     pixels: np.ndarray = simplejpeg.decode_jpeg(content, colorspace="RGB")
     return pixels
 

@@ -16,7 +16,10 @@ from sweeps.datasets.source import Kind, SampleSource
 from sweeps.datasets.text import TEXT, profile_text
 from sweeps.datasets.transforming import picture
 
-__all__ = ["IMAGE_SUFFIXES", "PROFILE_FILE", "image_files", "profile_folder", "read_profile"]
+__all__ = [
+    "IMAGE_SUFFIXES", "PROFILE_FILE", "count_samples", "image_files", "profile_folder",
+    "read_profile",
+]  # fmt: skip
 
 _PROFILED_SAMPLES = 200
 
@@ -36,6 +39,11 @@ def profile_folder(path: Path) -> DatasetProfile:
     if known and known.storage_format == source.storage_format:
         return known
     return _measured_profile(path, source)
+
+
+def count_samples(path: Path) -> int:
+    """Images, or tokens of a text; `UsageError` where there are none."""
+    return profile_text(path).samples if recognise(path) == TEXT else len(open_dataset(path))
 
 
 def read_profile(folder: Path, samples: int | None = None) -> DatasetProfile | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from advisor.domain import DatasetProfile
 from sweeps.datasets.folder import image_files, read_profile
 from sweeps.datasets.photographs import write_samples
-from sweeps.datasets.places import PROFILE_FILE, made_whole
+from sweeps.datasets.places import PROFILE_FILE, datasets_place, made_whole
 
 SEED = 0
 _PROCESSES = 2
@@ -22,9 +22,7 @@ Progress = Callable[[int, int], None]
 
 def default_place(samples: int) -> Path:
     """Where a made data set of that size lives: the user's cache folder."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("instance-sizing-advisor") / "datasets" / f"photographs-{samples}"
+    return datasets_place() / f"photographs-{samples}"
 
 
 def ensure_dataset(

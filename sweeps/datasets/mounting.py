@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
-from advisor.errors import DataError
-from sweeps.datasets.folder import image_files
+from advisor.errors import DataError, UsageError
+from sweeps.datasets.folder import count_samples
 
 _FOLDER = "instance-sizing-advisor"
 
 
-def dataset_on_mount(mount: Path, folder: Path) -> Path:
-    """Where the data set `folder` lies on the mount; itself when it lies there already."""
-    return folder if folder.is_relative_to(mount) else mount / _FOLDER / folder.name
+def dataset_on_mount(mount: Path, data: Path) -> Path:
+    """Where a data set (a folder or a file) lies on the mount; itself when it is there already."""
+    return data if data.is_relative_to(mount) else mount / _FOLDER / data.name
 
 
-def copy_to_mount(folder: Path, mount: Path, samples: int) -> Path:
+def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
     """The data set on the mount, copied now unless all of its samples are there.
 
     Whole or not at all; `DataError` when it cannot be written.
     """
-    place = dataset_on_mount(mount, folder)
-    if place == folder or (place.is_dir() and len(image_files(place)) == samples):
+    place = dataset_on_mount(mount, data)
+    if place == data or _holds(place, samples):
         return place
     unfinished = place.with_name(f"{place.name}.unfinished-{os.getpid()}")
     try:
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(folder, unfinished)
+        _remove(place)
+        _copy(data, unfinished)
         unfinished.rename(place)
         # Only clean pages can be dropped from the page cache, as cold trials need.
         os.sync()
@@ -38,5 +39,26 @@ def copy_to_mount(folder: Path, mount: Path, samples: int) -> Path:
             "data set that lies on that disk with --data"
         ) from error
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _remove(unfinished)
     return place
+
+
+def _copy(data: Path, target: Path) -> None:
+    if data.is_dir():
+        shutil.copytree(data, target)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(data, target)
+
+
+def _remove(place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    with suppress(OSError):
+        place.unlink()
+
+
+def _holds(place: Path, samples: int) -> bool:
+    try:
+        return count_samples(place) == samples
+    except (UsageError, DataError):
+        return False

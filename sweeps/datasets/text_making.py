@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from advisor.domain import DatasetProfile
-from sweeps.datasets.places import PROFILE_FILE, made_whole
+from sweeps.datasets.folder import read_profile
+from sweeps.datasets.places import PROFILE_FILE, datasets_place, made_whole
 from sweeps.datasets.text import VOCABULARY, profile_text
 
 # Name: (tokens with <eos>, sentences).
@@ -29,6 +30,17 @@ PTB_PARTS = {
 _SYLLABLES = ["".join(letters) for letters in product("bdklmst", "aeiou", "nrs")]
 _SHIFT = 1.0
 _WORDS = VOCABULARY - 1  # `<eos>` is the last one
+
+
+def default_text_place() -> Path:
+    """Where the text lives that sweeps make: the user's cache folder."""
+    return datasets_place() / "penn-treebank-like"
+
+
+def ensure_text(place: Path | None = None) -> tuple[Path, DatasetProfile]:
+    """The folder of a made text, made now (in a few seconds) if it is not there yet."""
+    folder = place or default_text_place()
+    return folder, read_profile(folder) or make_text(folder)
 
 
 def make_text(folder: Path, seed: int = 0) -> DatasetProfile:

@@ -59,8 +59,18 @@ def picture(source: SampleSource, index: int, sample: Sample) -> Image:
             return image.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(
-            f"{source.name(index)} cannot be read as an image ({error}); repair or remove it"
+            f"{source.name(index)} cannot be read as an image ({_why(sample, error)}); repair or "
+            "remove it (advisor dataset check PATH names all such)"
         ) from error
+
+
+def _why(sample: Sample, error: Exception) -> str:
+    """Pillow names the memory that it read from; a user knows the file."""
+    from PIL import UnidentifiedImageError
+
+    if not sample.content:
+        return "it is empty"
+    return "its format is not known" if isinstance(error, UnidentifiedImageError) else str(error)
 
 
 def _jpeg(image: Image, change: Change) -> bytes:

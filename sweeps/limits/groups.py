@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shutil
 import signal
 import time
 from collections.abc import Iterable
@@ -22,7 +23,8 @@ _serial = itertools.count()
 def new_group_name() -> str:
     """`advisor-PID-STARTTIME-SERIAL`: says whose it is, also after that process has gone."""
     pid = os.getpid()
-    return f"advisor-{pid}-{stat_fields(pid)[_START_TIME]}-{next(_serial)}"
+    fields = stat_fields(pid)
+    return f"advisor-{pid}-{fields[_START_TIME] if fields else 0}-{next(_serial)}"
 
 
 def is_stale(name: str) -> bool:
@@ -74,6 +76,23 @@ def remove_group(group: Path, *, patience_seconds: float = 10.0) -> None:
             if time.monotonic() > deadline:
                 raise MeasuringError(f"cannot remove the cgroup {group}: {error}") from error
             time.sleep(0.02)
+
+
+def remove_stale_folders(parent: Path) -> int:
+    """Remove folders of that name that killed sweeps of this user left; returns how many.
+
+    Nothing where /proc does not tell who still runs (macOS).
+    """
+    if not stat_fields(os.getpid()):
+        return 0
+    stale = [
+        folder
+        for folder in parent.glob("advisor-*")
+        if is_stale(folder.name) and folder.lstat().st_uid == os.getuid()
+    ]
+    for folder in stale:
+        shutil.rmtree(folder, ignore_errors=True)
+    return len(stale)
 
 
 def _members(group: Path) -> list[int]:

@@ -18,10 +18,13 @@ from models.zoo.torchvision_import import import_torchvision
 from sweeps.datasets.decoding import PILLOW, decoder, pixels_of
 from sweeps.datasets.source import Kind, Sample, SampleSource
 from sweeps.datasets.transforming import picture
+from sweeps.pipeline.policy import SHUFFLED
 
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 _PR_SET_PDEATHSIG = 1
+# Far beyond the slowest batch that is of use: its disk no longer answers.
+_LONGEST_BATCH_SECONDS = 300
 
 
 class Images(Dataset[tuple[torch.Tensor, int]]):
@@ -80,6 +83,17 @@ class EndlessShuffle(Sampler[int]):
             yield from torch.randperm(self._samples, generator=self._generator).tolist()
 
 
+class EndlessInOrder(Sampler[int]):
+    """All samples in the order they are stored in, again and again, as Caffe reads an LMDB."""
+
+    def __init__(self, samples: int) -> None:
+        self._samples = samples
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            yield from range(self._samples)
+
+
 def make_loader(
     source: SampleSource,
     *,
@@ -89,17 +103,23 @@ def make_loader(
     prefetch_factor: int,
     pin_memory: bool,
     decoder_name: str = PILLOW,
+    order: str = SHUFFLED,
 ) -> DataLoader[Any]:
-    """Batches of float32 images (batch, 3, pixels, pixels) and int64 labels, for ever."""
+    """Batches of float32 images (batch, 3, pixels, pixels) and int64 labels, for ever.
+
+    `order` is `shuffled` or `stored`.
+    """
+    samples = len(source)
     return DataLoader(
         Images(source, pixels, decoder_name),
         batch_size=batch_size,
-        sampler=EndlessShuffle(len(source)),
+        sampler=EndlessShuffle(samples) if order == SHUFFLED else EndlessInOrder(samples),
         num_workers=workers,
         prefetch_factor=prefetch_factor,
         pin_memory=pin_memory,
         worker_init_fn=_die_with_parent,
         drop_last=True,
+        timeout=_LONGEST_BATCH_SECONDS if workers else 0,
     )
 
 

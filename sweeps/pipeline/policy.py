@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+# The order of an epoch: `"order": "stored"` in a trial's plan reads as the data set lies.
+SHUFFLED, STORED_ORDER = "shuffled", "stored"
 PREFETCH_FACTOR = 2  # torch's own default: batches that each loader process prepares ahead
 
 

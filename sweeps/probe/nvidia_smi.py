@@ -38,9 +38,25 @@ STATE_FIELDS = {
     "pcie.link.gen.current": "pcie_generation",
     "pcie.link.width.current": "pcie_width",
 }
+_COUNTERS = "clocks_event_reasons_counters"
+# What held the clocks back: now (a set of bits; drivers before 535 call it throttle), and in
+# microseconds since the driver was loaded (newer drivers only).
+PACE_FIELDS = {
+    "uuid": "uuid",
+    "clocks.sm": "sm_clock_mhz",
+    "clocks.mem": "memory_clock_mhz",
+    "temperature.gpu": "temperature_celsius",
+    "power.draw": "power_watts",
+    "clocks_throttle_reasons.active": "held_back_bits",
+    "clocks_event_reasons.active": "held_back_bits_now",
+    f"{_COUNTERS}.sw_power_cap": "power_cap_us",
+    f"{_COUNTERS}.sw_thermal_slowdown": "driver_thermal_us",
+    f"{_COUNTERS}.hw_thermal_slowdown": "hardware_thermal_us",
+    f"{_COUNTERS}.hw_power_brake_slowdown": "power_brake_us",
+}
 _TEXT_FIELDS = frozenset(
     {"uuid", "pci_slot", "name", "driver", "compute_capability", "mig_mode", "ecc_mode",
-     "persistence_mode"}
+     "persistence_mode", "held_back_bits", "held_back_bits_now"}
 )  # fmt: skip
 _TIMEOUT_SECONDS = 20
 _UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field to query')

@@ -13,6 +13,7 @@ from advisor.domain import (
     Workload,
 )
 from sweeps.plan import Machine, SweepRequest
+from sweeps.sweep_data import StoredData, SweepData
 
 PROFILE = DatasetProfile(
     name="tiny",
@@ -67,6 +68,10 @@ def measurement(**changes):
     return Measurement(**{**values, **changes})
 
 
+def images_at(path):
+    return SweepData(images=StoredData(PROFILE, str(path)))
+
+
 def request(**changes):
     values = {
         "networks": ("googlenet",),
@@ -75,7 +80,6 @@ def request(**changes):
         "memory_mib": (2048.0,),
         "disks": (DiskRate(type="unlimited"),),
         "accelerator": "cpu",
-        "dataset": PROFILE,
-        "dataset_path": "/data",
+        "data": images_at("/data"),
     }
     return SweepRequest(**{**values, **changes})

@@ -6,6 +6,8 @@ from advisor.domain import DiskRate
 from advisor.errors import UsageError
 from sweeps.disks import UNLIMITED, parse_named_rate, split_disks
 
+FAR = DiskRate(type="far", read_mib_per_second=9.0, read_latency_seconds=0.002)
+
 
 @pytest.mark.parametrize(
     ("text", "disk"),
@@ -13,6 +15,7 @@ from sweeps.disks import UNLIMITED, parse_named_rate, split_disks
         ("slow=50MiB/s", DiskRate(type="slow", read_mib_per_second=50.0)),
         ("s=1GiB/s,500iops", DiskRate(type="s", read_mib_per_second=1024.0, read_iops=500.0)),
         ("few=200 IOPS", DiskRate(type="few", read_iops=200.0)),
+        ("far=9MiB/s, 2 ms", FAR),
         ("unlimited", UNLIMITED),
         ("host", UNLIMITED),
         ("gp3", None),

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
 from advisor.domain import Task
 from advisor.errors import UsageError
 from sweeps.networks import network_of_zoo, planned_network
 from sweeps.plan import plan_trials
-from tests.sweeps.builders import MACHINE, measurement, request
+from sweeps.sweep_data import StoredData, SweepData
+from tests.sweeps.builders import MACHINE, PROFILE, measurement, request
 
 OWN = """
 import torch
@@ -19,12 +22,24 @@ def planned(**changes):
     return plan_trials([request(**changes)], MACHINE, lambda *_: 0.1, planned_network)
 
 
-def test_words_are_made_in_memory_and_counted_as_tokens():
-    (one,) = planned(networks=("lstm_ptb_small",), tasks=(Task.TRAINING,))
-    assert one.workload.dataset.storage_format == "synthetic"
-    assert one.plan["loader_workers"] == 0
+def test_a_language_model_reads_the_text_and_its_rate_counts_tokens():
+    text = StoredData(replace(PROFILE, storage_format="text", samples=929_589), "/text")
+    data = SweepData(text=text)
+    (one,) = planned(networks=("lstm_ptb_small",), tasks=(Task.TRAINING,), data=data)
+    assert one.workload.dataset == text.profile
+    assert (one.dataset_path, one.plan["loader_workers"]) == ("/text", 0)
     row = measurement(trial=one, step_seconds=(0.5,) * 8)
     assert row.throughput_samples_per_second == 32 * 20 / 0.5
+
+
+def test_what_is_stored_decoded_is_made_in_memory():
+    (one,) = planned(networks=("cifar10_cnn",), tasks=(Task.TRAINING,), data=SweepData())
+    assert one.workload.dataset.storage_format == "synthetic"
+
+
+def test_data_of_the_wrong_kind_are_refused_with_the_way_out():
+    with pytest.raises(UsageError, match=r"lstm_ptb_small reads text; .* --data"):
+        planned(networks=("lstm_ptb_small",), tasks=(Task.TRAINING,))
 
 
 @pytest.mark.parametrize(

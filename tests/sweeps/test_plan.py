@@ -3,7 +3,7 @@ import pytest
 from advisor.domain import CacheState, DiskRate, Task
 from advisor.errors import UsageError
 from sweeps.plan import Machine, plan_trials
-from tests.sweeps.builders import MACHINE, request
+from tests.sweeps.builders import MACHINE, images_at, request
 
 
 def pace(_workload, _gpu):
@@ -47,7 +47,7 @@ def test_preprocessing_ends_where_an_accelerator_would_begin():
 
 
 def test_a_moved_data_set_does_not_make_other_trials():
-    (here,), (there,) = planned(request()), planned(request(dataset_path="/elsewhere"))
+    (here,), (there,) = planned(request()), planned(request(data=images_at("/elsewhere")))
     assert here.trial_id == there.trial_id
 
 

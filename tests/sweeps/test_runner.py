@@ -37,6 +37,12 @@ def test_every_trial_gets_one_row(store):
     assert [row.trial for row in store.all()] == TRIALS
 
 
+def test_what_is_known_of_the_machine_is_stored_with_every_trial(store):
+    run_sweep(TRIALS, FakeExecutor(), store, machine={"fingerprint": {"figures": {}}})
+    assert all(row.environment["fingerprint"] == {"figures": {}} for row in store.all())
+    assert all(row.environment["cpu_model"] == "EPYC" for row in store.all())
+
+
 def test_an_interrupted_sweep_goes_on_where_it_stopped(store):
     with pytest.raises(KeyboardInterrupt):
         run_sweep(TRIALS, FakeExecutor(stop_after=2), store)

@@ -81,6 +81,15 @@ def test_rare_stalls_are_flagged_and_do_not_move_the_rate():
     assert typical_step_seconds(steps) == pytest.approx(0.1, rel=0.01)
 
 
+def test_what_goes_fast_after_a_stall_does_not_make_up_for_it():
+    """An accelerator takes 0.1 s a step, two batches ahead: a stall of 0.15 s, then a step of 0.05
+    s; on the whole they are two steps in 0.2 s, as all others."""
+    steps = noisy(100)
+    for index in (3, 31, 55, 78, 90):
+        steps[index : index + 2] = (0.15, 0.05)
+    assert typical_step_seconds(steps) == pytest.approx(0.1, rel=0.005)
+
+
 @pytest.mark.parametrize("workers", [2, 4, 8, 16])
 def test_the_long_steps_of_a_loader_are_no_stalls(workers):
     """Workers that deliver together: one long wait, then as many batches at once."""

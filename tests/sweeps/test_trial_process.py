@@ -2,9 +2,11 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from advisor.domain import LimitedBy, Status
+from advisor.errors import MeasuringError
 from sweeps.limits.usage import stat_fields
 from sweeps.limits.without_cgroups import Unlimited
 from sweeps.serialization import measurement_to_dict
@@ -75,7 +77,54 @@ def test_children_of_the_worker_end_with_it(tmp_path):
 def test_a_missing_folder_is_a_failed_measurement_not_an_end_of_the_sweep():
     row = run_attempt(trial(dataset_path="/no/such/place"))
     assert row.status is Status.FAILED
-    assert "No such file" in row.reason
+    assert "'/no/such/place' cannot be reached (No such file" in row.reason
+
+
+def test_a_killed_worker_is_told_as_killed():
+    row = attempt("os.kill(os.getpid(), 9)")
+    assert row.status is Status.FAILED
+    assert "killed from outside (signal 9)" in row.reason
+
+
+def test_a_bare_number_of_a_library_is_no_answer():
+    assert attempt(f"print(3)\nprint('null')\n{answering()}").status is Status.OK
+
+
+def test_an_answer_that_is_no_measurement_fails_the_trial_alone():
+    row = attempt('print(\'{"schema": "odd"}\')')
+    assert row.status is Status.FAILED
+    assert "no measurement" in row.reason
+
+
+class Leaving(Unlimited):
+    """A limiter whose groups cannot be taken away again."""
+
+    @contextmanager
+    def hold(self, request):
+        with super().hold(request) as hold:
+            yield hold
+        raise MeasuringError("cannot remove the cgroup")
+
+
+def test_what_was_measured_is_kept_when_its_limits_cannot_be_taken_back():
+    row = run_attempt(
+        trial(dataset_path=HERE),
+        limiter=Leaving(),
+        command=(sys.executable, "-c", answering()),
+    )
+    assert row.status is Status.OK
+    assert row.step_seconds == measurement().step_seconds
+    assert "cannot remove the cgroup" in row.reason
+
+
+def test_a_fault_of_our_own_fails_the_trial_alone():
+    class Broken(Unlimited):
+        def hold(self, request):
+            raise KeyError("a mistake")
+
+    row = run_attempt(trial(dataset_path=HERE), limiter=Broken())
+    assert row.status is Status.FAILED
+    assert "a mistake" in row.reason
 
 
 def test_a_spoiled_trial_is_repeated_and_keeps_the_spoiled_attempts_raw():

@@ -85,6 +85,19 @@ def test_json_goes_to_stdout_and_to_a_file_whole(answered, capsys, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["probe.json"]
 
 
+def test_only_a_whole_probe_of_this_machine_is_kept_for_its_trials(answered, capsys, monkeypatch):
+    found = document(gpu=gpu_part())
+    answered(found)
+    assert main.run(["probe", "--only", "gpu"]) == 0
+    assert probing.kept_fingerprint() is None
+    assert main.run(["probe"]) == 0
+    assert probing.kept_fingerprint() is None, "the sample is of another CPU"
+    monkeypatch.setattr(probing, "cpu_model", lambda: found["machine"]["cpu_model"])
+    kept = probing.kept_fingerprint()
+    assert kept["probed_at"] == found["started_at"]
+    assert kept["figures"]
+
+
 def test_nothing_measured_is_an_error_with_its_reason(answered, capsys):
     answered(document(gpu=skipped("no NVIDIA driver")))
     assert main.run(["probe", "--only", "gpu", "-o", "json"]) == 1

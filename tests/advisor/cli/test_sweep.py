@@ -32,6 +32,12 @@ def ask(*arguments):
     return result.stdout
 
 
+@pytest.fixture(autouse=True)
+def _own_lock(monkeypatch, tmp_path):
+    """A sweep that somebody runs on this machine is none of the tests' business."""
+    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
+
+
 @pytest.fixture
 def images(tmp_path):
     folder = tmp_path / "images"
@@ -87,7 +93,14 @@ def test_the_small_preset_covers_what_a_model_needs():
     assert {one["workload"]["task"] for one in trials} == {"training", "inference", "preprocessing"}
 
 
-def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(tmp_path):
+def test_a_disk_path_where_nothing_is_mounted_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr("advisor.cli.sweep_options._is_on_root_disk", lambda _folder: True)
+    with pytest.raises(UsageError, match=r"nothing is mounted there; .*unlimited=/ where"):
+        ask("plan", *GRID, "--disk-path", f"unlimited={tmp_path}")
+
+
+def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(monkeypatch, tmp_path):
+    monkeypatch.setattr("advisor.cli.sweep_options._is_on_root_disk", lambda _folder: False)
     asked = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
     command = ("plan", *GRID, "--disk-path", f"unlimited={tmp_path}", "-o", "json", *asked)
     plain, special = (
@@ -168,9 +181,8 @@ def test_a_wrong_question_is_one_line_that_names_the_way_out(arguments, words):
 
 
 def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch):
-    monkeypatch.setattr(sweeping, "_LOCK", "\0instance-sizing-advisor/test")
     with socket.socket(socket.AF_UNIX) as other:
-        other.bind("\0instance-sizing-advisor/test")
+        other.bind(sweeping._LOCK)
         with pytest.raises(AdvisorError, match="another sweep"):
             ask("run", *GRID, "--data", images, "--executor", "process")
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import MeasuringError
 from sweeps.probe import nvidia_smi
-from sweeps.probe.nvidia_smi import FACT_FIELDS, STATE_FIELDS, parse_query, query
+from sweeps.probe.nvidia_smi import FACT_FIELDS, PACE_FIELDS, STATE_FIELDS, parse_query, query
 from tests.sweeps.probe.samples import BANNER, QUERY_T4, STATE_RTX, UNKNOWN_FIELD
 
 
@@ -94,3 +94,18 @@ def test_without_nvidia_smi_the_reason_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MeasuringError, match="no nvidia-smi here"):
         query(FACT_FIELDS)
+
+
+def test_what_holds_clocks_back_is_read_from_old_and_new_drivers():
+    """Bits stay text; counters that a driver does not have are left out."""
+
+    def driver(arguments):
+        for field in arguments[0].removeprefix("--query-gpu=").split(","):
+            if "_counters." in field:
+                return f'Field "{field}" is not a valid field to query.\n'
+        return "GPU-aa, 1410, 1215, 83, 250.3, 0x0000000000000020, 0x0000000000000020\n"
+
+    (state,) = query(PACE_FIELDS, driver)
+    assert state["held_back_bits"] == state["held_back_bits_now"] == "0x0000000000000020"
+    assert state["sm_clock_mhz"] == 1410.0
+    assert "driver_thermal_us" not in state

@@ -1,0 +1,108 @@
+"""Preprocessing of article A1: photographs into an LMDB, read from each of its disks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import Resources
+from advisor.errors import DataError
+from benchmarks.claims.scale import SCALE, CloudDisk
+from benchmarks.claims.trials import AMPLE_MIB
+from sweeps.child import Worker, WorkerEnded, WorkerLate, started_worker
+from sweeps.contention import busy_seconds, judge
+from sweeps.limits.choosing import (
+    allowed_cpus,
+    block_device,
+    choose_cpus,
+    choose_limiter,
+    read_cores,
+)
+from sweeps.limits.usage import read_usage
+from sweeps.limits.words import Hold, request_for
+
+_COMMAND = (sys.executable, "-P", "-m", "benchmarks.claims.conversion_worker")
+_TIMEOUT_SECONDS = 300.0
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionJob:
+    """One conversion with so many vCPUs (times SCALE) and changing processes."""
+
+    disk: CloudDisk
+    vcpus: float
+    processes: int
+    run: int
+
+    @property
+    def key(self) -> str:
+        """What a stored result is found by."""
+        return f"{self.disk.name}/{self.vcpus:g}vcpus/{self.processes}processes/{self.run}"
+
+
+def run_conversion(job: ConversionJob, source: Path, target: Path) -> dict[str, Any]:
+    """Convert cold under the disk's limits over SCALE. Reads are limited, writes are not.
+
+    What neighbours spoiled is done again, twice at most, and told as `spoiled` then. Raises
+    `DataError` when the converter dies.
+    """
+    for _ in range(_ATTEMPTS):
+        answer = _attempt(job, source, target)
+        if not answer["spoiled"]:
+            break
+    return answer
+
+
+def _attempt(job: ConversionJob, source: Path, target: Path) -> dict[str, Any]:
+    resources = Resources(
+        vcpus=job.vcpus, physical_cores=job.vcpus, memory_mib=AMPLE_MIB,
+        disk=job.disk.rate(SCALE),
+    )  # fmt: skip
+    cpus = choose_cpus(job.vcpus, read_cores(allowed_cpus()))
+    request = request_for(resources, cpus, block_device(source))
+    document = {"source": str(source), "target": str(target), "processes": job.processes}
+    with choose_limiter(request).hold(request) as hold, started_worker(_COMMAND) as worker:
+        hold.add(worker.pid)
+        try:
+            answer = _converse(worker, hold, document, cpus)
+        except (WorkerEnded, WorkerLate) as error:
+            raise DataError(f"conversion {job.key}: {worker.last_words()}") from error
+    contention = judge(
+        busy=answer.pop("busy_seconds"), own=answer["cpu_seconds"],
+        wall_seconds=answer["wall_seconds"], cpus=len(cpus), vcpus=job.vcpus,
+    )  # fmt: skip
+    return {
+        **answer,
+        "disk": job.disk.name,
+        "vcpus": job.vcpus,
+        "processes": job.processes,
+        "limited_by": hold.limited_by.value,
+        "other_cores": contention.other_cores,
+        "spoiled": contention.spoiled,
+    }
+
+
+def _converse(
+    worker: Worker, hold: Hold, document: dict[str, Any], cpus: tuple[int, ...]
+) -> dict[str, Any]:
+    """Job out, `ready` in, limits on, `go` out, answer in; with what was used meanwhile."""
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
+    worker.send(document)
+    worker.receive(deadline)
+    hold.engage()
+    start, busy = time.monotonic(), busy_seconds(cpus)
+    before = read_usage(hold.usage_source(), worker.pid)
+    worker.send("go")
+    answer: dict[str, Any] = worker.receive(deadline)
+    after = read_usage(hold.usage_source(), worker.pid)
+    return {
+        **answer,
+        "wall_seconds": time.monotonic() - start,
+        "busy_seconds": busy_seconds(cpus) - busy,
+        "cpu_seconds": after.cpu_seconds - before.cpu_seconds,
+        "read_bytes": (after.read_bytes or 0) - (before.read_bytes or 0),
+    }
