@@ -65,9 +65,7 @@ def request_from(
     gpus, min_gpu_memory_mib = answers.get("gpu") or ((), None)
     task, max_latency_ms = Task(answers["task"]), answers.get("max_latency_ms")
     if max_latency_ms is not None and task is not Task.INFERENCE:
-        raise UsageError(
-            "--max-latency-ms goes with --task inference only"
-        )
+        raise UsageError("--max-latency-ms goes with --task inference only")
     return Request(
         network=network,
         task=task,

@@ -19,9 +19,7 @@ QUESTION = Request(network="googlenet", task=Task.INFERENCE)
 
 
 def ask(**changes):
-    return recommend(
-        replace(QUESTION, **changes), CATALOG, PlainModel(), today=date(2026, 7, 21)
-    )
+    return recommend(replace(QUESTION, **changes), CATALOG, PlainModel(), today=date(2026, 7, 21))
 
 
 def prediction(lower=50.0):
