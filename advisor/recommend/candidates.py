@@ -21,7 +21,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
-from advisor.recommend.latency import batch_latency
+from advisor.recommend.latency import batch_latencies
 from advisor.units import format_mib
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
@@ -93,15 +93,16 @@ def predicted(
         for disk in option.disks
     ]
     pairs = [(option, spec, w, has) for option, spec, has in specs for w in option.workloads]
-    predictions = model.predict(
-        [(workload, resources) for _, _, workload, resources in pairs], confidence=confidence
-    )
-    for (option, spec, workload, has), prediction in zip(pairs, predictions, strict=True):
+    asked = [(workload, resources) for _, _, workload, resources in pairs]
+    predictions = model.predict(asked, confidence=confidence)
+    latencies = batch_latencies(asked, lambda some: model.predict(some, confidence=confidence))
+    answers = zip(pairs, predictions, latencies, strict=True)
+    for (option, spec, workload, _), prediction, latency in answers:
         yield Candidate(
             spec=spec,
             workload=workload,
             prediction=prediction,
-            latency=batch_latency(workload, has.vcpus, prediction),
+            latency=latency,
             note=option.note,
         )
 

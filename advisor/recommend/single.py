@@ -10,6 +10,7 @@ from advisor.domain import (
     BatchPoint,
     Gpu,
     InstancePrediction,
+    Prediction,
     Request,
     Resources,
     Task,
@@ -18,7 +19,7 @@ from advisor.domain import (
 from advisor.errors import UsageError
 from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
 from advisor.recommend.decision import GOOD_ENOUGH
-from advisor.recommend.latency import batch_latency
+from advisor.recommend.latency import batch_latencies
 from advisor.units import format_mib
 
 
@@ -79,14 +80,16 @@ def _by_batch(
     """Every batch size that is worth a look and fits, and the one that was asked for."""
     asked = set(workloads_of(request)) | set(workloads_of(replace(request, batch_size=None)))
     workloads = sorted((w for w in asked if _fits(model, w, gpu)), key=lambda w: w.batch_size)
-    predictions = model.predict([(w, resources) for w in workloads], confidence=request.confidence)
+    asked = [(workload, resources) for workload in workloads]
+
+    def predict(some: list[tuple[Workload, Resources]]) -> list[Prediction]:
+        return model.predict(some, confidence=request.confidence)
+
     return tuple(
-        BatchPoint(
-            batch_size=workload.batch_size,
-            prediction=prediction,
-            latency=batch_latency(workload, resources.vcpus, prediction),
+        BatchPoint(batch_size=workload.batch_size, prediction=prediction, latency=latency)
+        for workload, prediction, latency in zip(
+            workloads, predict(asked), batch_latencies(asked, predict), strict=True
         )
-        for workload, prediction in zip(workloads, predictions, strict=True)
     )
 
 

@@ -30,7 +30,6 @@ def run(train: Path, score: Path) -> SuiteResult:
         "2 trials": _score(fitted, scored, 2, None),
         "3 trials": _score(fitted, scored, 3, None),
         "2 trials at both ends": _score(fitted, scored, 2, "ends"),
-        "3 trials at ends and middle": _score(fitted, scored, 3, "ends"),
     }
     if not results["2 trials"]:
         raise NothingToScore(f"no cell of {score / _FILE} has three batch sizes")

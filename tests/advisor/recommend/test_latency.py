@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
-from advisor.domain import Prediction, Provenance, Request, Stage, Task, Workload
+from advisor.domain import DiskChoice, Prediction, Provenance, Request, Stage, Task, Workload
 from advisor.recommend import no_offer, predict_instance, recommend
 from advisor.recommend.latency import P99_OVER_P50, batch_latency
 
@@ -84,3 +84,11 @@ def test_one_instance_tells_every_batch_and_where_its_throughput_saturates():
     for point in answer.by_batch:
         enough = point.prediction.lower >= 0.95 * best
         assert enough == (point.batch_size >= answer.good_batch_size)
+
+
+def test_a_slow_disk_does_not_shorten_the_latency():
+    slow, fast = (
+        predict_instance(replace(QUESTION, disk=disk), CATALOG, PlainModel(), "g5.xlarge").by_batch
+        for disk in (DiskChoice(type="st1", size_gib=500.0), DiskChoice(type="gp3"))
+    )
+    assert [point.latency for point in slow] == [point.latency for point in fast]
