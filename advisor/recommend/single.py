@@ -78,8 +78,8 @@ def _by_batch(
     request: Request, model: PerformanceModel, gpu: Gpu | None, resources: Resources
 ) -> tuple[BatchPoint, ...]:
     """Every batch size that is worth a look and fits, and the one that was asked for."""
-    asked = set(workloads_of(request)) | set(workloads_of(replace(request, batch_size=None)))
-    workloads = sorted((w for w in asked if _fits(model, w, gpu)), key=lambda w: w.batch_size)
+    sizes = set(workloads_of(request)) | set(workloads_of(replace(request, batch_size=None)))
+    workloads = sorted((w for w in sizes if _fits(model, w, gpu)), key=lambda w: w.batch_size)
     asked = [(workload, resources) for workload in workloads]
 
     def predict(some: list[tuple[Workload, Resources]]) -> list[Prediction]:

@@ -68,7 +68,8 @@ def affine_seconds(cell: BatchCell, places: Places) -> Floats:
     slope = np.where(outside, np.maximum(slope, 0.0), slope)
     # The end at which the line is tied: the upper end for what lies below all trials.
     line = seconds[part] + slope * (cell.batches - batches[part])
-    return np.maximum(line, 0.1 * seconds.min())
+    found: Floats = np.maximum(line, 0.1 * seconds.min())
+    return found
 
 
 def bends(cell: BatchCell, places: Places) -> Floats:
@@ -105,7 +106,7 @@ class BatchCurves:
         plain = affine_seconds(cell, places)
         if self.learned is None:
             return plain
-        corrected = plain * np.exp(self.share * self.learned.predict(bends(cell, places)))
+        corrected: Floats = plain * np.exp(self.share * self.learned.predict(bends(cell, places)))
         corrected[places] = cell.seconds[places]
         return corrected
 

@@ -88,7 +88,8 @@ class VcpuRamp:
         if curve.rates[third] >= AT_THE_TOP * curve.rates[-1]:
             # The third trial met the cap, so the ramp is steeper than it says.
             found = np.maximum(found, ramp)
-        return np.minimum(curve.rates[0] * np.exp(found), curve.rates[-1])
+        rates: Floats = np.minimum(curve.rates[0] * np.exp(found), curve.rates[-1])
+        return rates
 
     def _ramp(self, curve: VcpuCurve) -> Floats:
         logs = np.log(curve.vcpus / curve.vcpus[0])

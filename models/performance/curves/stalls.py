@@ -85,8 +85,8 @@ class StallModel:
     def predict(self, columns: StallColumns) -> Floats:
         """Samples per second on real data, (n,)."""
         found = self.parameters
-        loss = found["loss"]
-        loss = loss + found["loss/several_gpus_training"] * columns.several_gpus * columns.training
+        several = columns.several_gpus * columns.training
+        loss = found["loss"] + found["loss/several_gpus_training"] * several
         rates = np.column_stack([columns.synthetic * np.exp(-loss), self.pipeline_rate(columns)])
         training, _ = smooth_minimum(rates, self.gamma(training=True))
         inference, _ = smooth_minimum(rates, self.gamma(training=False))
