@@ -158,15 +158,11 @@ def _best_share(features: Floats, targets: Floats, groups: NDArray[np.str_]) -> 
 
 
 def _learner() -> Any:
-    """The mean of unlike forests: extremely random ones, by squares and by absolute errors (few
-    strange curves bend those less), and boosted on absolute errors."""
+    """The mean of two unlike forests: extremely random ones, and boosted on absolute errors."""
     from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, VotingRegressor
 
     boosted = GradientBoostingRegressor(
         loss="absolute_error", n_estimators=_TREES, learning_rate=0.1, subsample=0.7, random_state=0
     )
     squares = ExtraTreesRegressor(_TREES, min_samples_leaf=2, random_state=0)
-    absolute = ExtraTreesRegressor(
-        _TREES // 3, min_samples_leaf=2, criterion="absolute_error", random_state=0
-    )
-    return VotingRegressor([("boosted", boosted), ("squares", squares), ("absolute", absolute)])
+    return VotingRegressor([("boosted", boosted), ("squares", squares)])
