@@ -68,6 +68,14 @@ def format_rate(samples_per_second: float) -> str:
     return f"{samples_per_second:.3g}"
 
 
+def ceil_ms(seconds: float) -> float:
+    """Milliseconds with three significant digits, rounded up: a bound must really hold."""
+    if not 0 < seconds < math.inf:
+        return seconds * 1000
+    step = 10.0 ** (math.floor(math.log10(seconds * 1000)) - 2)
+    return float(f"{math.ceil(seconds * 1000 / step - 1e-9) * step:.6g}")
+
+
 def floor_rate(samples_per_second: float) -> float:
     """Three significant digits, rounded down: a bound that is told must really hold."""
     if samples_per_second <= 0:

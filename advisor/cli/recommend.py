@@ -28,6 +28,11 @@ from advisor.report.text import recommendation_text
     type=Positive("--target-throughput"),
     help="Samples per second to reach. Without it: ranked by cost per million samples.",
 )
+@click.option(
+    "--max-latency-ms", type=Positive("--max-latency-ms"),
+    help="What 99 in 100 batches must surely stay within, decoding and copying included; "
+         "inference only.",
+)  # fmt: skip
 @click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
 @click.option(

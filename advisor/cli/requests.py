@@ -63,9 +63,12 @@ def request_from(
         raise _unknown_network(str(answers["network"]), known_networks)
     dataset = dataset_profile(answers["dataset"])
     gpus, min_gpu_memory_mib = answers.get("gpu") or ((), None)
+    task, max_latency_ms = Task(answers["task"]), answers.get("max_latency_ms")
+    if max_latency_ms is not None and task is not Task.INFERENCE:
+        raise UsageError("--max-latency-ms goes with --task inference only")
     return Request(
         network=network,
-        task=Task(answers["task"]),
+        task=task,
         target_throughput=answers.get("target_throughput"),
         confidence=answers["confidence"],
         batch_size=answers["batch_size"],
@@ -77,6 +80,7 @@ def request_from(
         gpus=gpus,
         min_gpu_memory_mib=min_gpu_memory_mib,
         max_usd_per_hour=answers.get("max_price"),
+        max_latency_ms=max_latency_ms,
         disk=_disk(catalog, answers["disk"], dataset) if answers["disk"] else None,
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),

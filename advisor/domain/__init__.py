@@ -6,10 +6,17 @@ GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
 """
 
 from advisor.domain.checks import require_positive
-from advisor.domain.decision import Candidate, InstancePrediction, Recommendation, Rejected, Request
+from advisor.domain.decision import (
+    BatchPoint,
+    Candidate,
+    InstancePrediction,
+    Recommendation,
+    Rejected,
+    Request,
+)
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
 from advisor.domain.money import Disk, DiskChoice, Offer, Price, Spec
-from advisor.domain.results import MOUNTED, Measurement, Prediction, Trial
+from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
 from advisor.domain.words import (
     CacheState,
     LimitedBy,
@@ -25,6 +32,7 @@ from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 __all__ = [
     "IMAGENET",
     "MOUNTED",
+    "BatchPoint",
     "CacheState",
     "Candidate",
     "Cpu",
@@ -35,6 +43,7 @@ __all__ = [
     "Gpu",
     "InstancePrediction",
     "InstanceType",
+    "Latency",
     "LimitedBy",
     "Market",
     "Measurement",

@@ -8,7 +8,7 @@ from datetime import date
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
 from advisor.domain.money import Disk, DiskChoice, Price, Spec
-from advisor.domain.results import Prediction
+from advisor.domain.results import Latency, Prediction
 from advisor.domain.words import Market, Precision, Task
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
@@ -17,7 +17,8 @@ from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 class Request:
     """One question. What is None is left to the advisor.
 
-    `disk` without a size is sized for the data set.
+    `disk` without a size is sized for the data set; `max_latency_ms` is one batch's p99, and goes
+    with inference.
     """
 
     network: str
@@ -33,6 +34,7 @@ class Request:
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
     max_usd_per_hour: float | None = None
+    max_latency_ms: float | None = None
     disk: DiskChoice | None = None
     max_results: int = 10
     allow_extrapolation: bool = False
@@ -43,10 +45,13 @@ class Request:
             batch_size=self.batch_size,
             min_gpu_memory_mib=self.min_gpu_memory_mib,
             max_usd_per_hour=self.max_usd_per_hour,
+            max_latency_ms=self.max_latency_ms,
             max_results=self.max_results,
         )
         if not 0.5 <= self.confidence < 1:
             raise ValueError(f"confidence must lie in 0.5..1, not {self.confidence}")
+        if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
+            raise ValueError(f"max_latency_ms goes with inference, not with {self.task}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,7 @@ class Candidate:
     spec: Spec
     workload: Workload
     prediction: Prediction
+    latency: Latency | None = None
     note: str = ""
 
     @property
@@ -102,8 +108,21 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPoint:
+    """What an instance reaches at one batch size; `latency` is None but for inference."""
+
+    batch_size: int
+    prediction: Prediction
+    latency: Latency | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InstancePrediction:
-    """One named instance with a disk, what it will reach, and its price where that is known."""
+    """One named instance with a disk, what it will reach, and its price where that is known.
+
+    `by_batch` holds every batch size that fits, rising; `good_batch_size` is the smallest of them
+    within 5 % of the best lower bound: beyond it the throughput is saturated.
+    """
 
     instance: InstanceType
     disk: Disk
@@ -111,3 +130,5 @@ class InstancePrediction:
     prediction: Prediction
     price: Price | None
     note: str
+    by_batch: tuple[BatchPoint, ...]
+    good_batch_size: int

@@ -45,6 +45,16 @@ MOUNTED = "mounted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Seconds that one batch takes, alone on the machine: the likely one, and what 99 in 100
+    batches surely (at the prediction's confidence) stay within; infinite where nothing is sure.
+    """
+
+    p50_seconds: float
+    p99_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """A workload under given resources, planned.
 

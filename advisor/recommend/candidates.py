@@ -21,6 +21,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
+from advisor.recommend.latency import batch_latencies
 from advisor.units import format_mib
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
@@ -92,11 +93,18 @@ def predicted(
         for disk in option.disks
     ]
     pairs = [(option, spec, w, has) for option, spec, has in specs for w in option.workloads]
-    predictions = model.predict(
-        [(workload, resources) for _, _, workload, resources in pairs], confidence=confidence
-    )
-    for (option, spec, workload, _), prediction in zip(pairs, predictions, strict=True):
-        yield Candidate(spec=spec, workload=workload, prediction=prediction, note=option.note)
+    asked = [(workload, resources) for _, _, workload, resources in pairs]
+    predictions = model.predict(asked, confidence=confidence)
+    latencies = batch_latencies(asked, lambda some: model.predict(some, confidence=confidence))
+    answers = zip(pairs, predictions, latencies, strict=True)
+    for (option, spec, workload, _), prediction, latency in answers:
+        yield Candidate(
+            spec=spec,
+            workload=workload,
+            prediction=prediction,
+            latency=latency,
+            note=option.note,
+        )
 
 
 def disks_for(request: Request, catalog: Catalog, instance: InstanceType) -> tuple[Disk, ...]:
@@ -161,11 +169,12 @@ def _judge(
         needed = format_mib(model.host_memory_mib(fitting[0], resources))
         have = format_mib(instance.memory_mib)
         return _rejected(offer, "memory", f"needs {needed} of RAM, has {have}")
-    return Runnable(offer, attached, _worth_predicting(hosted), verdict.note)
+    worth = hosted if request.max_latency_ms else _worth_predicting(hosted)
+    return Runnable(offer, attached, tuple(worth), verdict.note)
 
 
 def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """Batches of 8 and more where any fits: smaller ones are never faster, and cost time here."""
+    """Batches of 8 and more where any fits: smaller ones are never faster, only sooner done."""
     large = tuple(one for one in workloads if one.batch_size >= SMALLEST_OF_MANY)
     return large or tuple(workloads)
 

@@ -16,7 +16,7 @@ from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import Candidate, Recommendation, Rejected, Request, Task
 from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted, runnable
-from advisor.recommend.wording import assumptions, shortfall, warnings
+from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
 
 # The smallest batch within 5 % of the best lower bound: latency and memory are dear.
 GOOD_ENOUGH = 0.95
@@ -70,7 +70,11 @@ def answers(request: Request, candidate: Candidate) -> bool:
     """Whether a candidate may be recommended: sure enough, fast enough, within the price."""
     if not (candidate.prediction.calibrated or request.allow_extrapolation):
         return False
-    return _affordable(request, candidate) and _fast_enough(request, candidate)
+    return (
+        _affordable(request, candidate)
+        and _fast_enough(request, candidate)
+        and soon_enough(request, candidate)
+    )
 
 
 def _affordable(request: Request, candidate: Candidate) -> bool:
@@ -94,9 +98,19 @@ def _best(request: Request, group: list[Candidate]) -> Candidate:
     """The spec and batch size with which an instance type enters the ranking."""
     good = [one for one in group if answers(request, one)]
     if not good:
-        return max(group, key=lambda one: (one.prediction.lower, -one.spec.total_usd_per_hour))
+        soon = _soonest(request, group)
+        return max(soon, key=lambda one: (one.prediction.lower, -one.spec.total_usd_per_hour))
     chosen = min(good, key=_rank(request)).spec
     return with_good_batch([one for one in good if one.spec == chosen])
+
+
+def _soonest(request: Request, group: Sequence[Candidate]) -> list[Candidate]:
+    """Those within the latency that is asked for; else those with the shortest."""
+    soon = [one for one in group if soon_enough(request, one)]
+    if soon:
+        return soon
+    seconds = [one.latency.p99_seconds for one in group if one.latency]
+    return [one for one in group if one.latency and one.latency.p99_seconds == min(seconds)]
 
 
 def with_good_batch(same_spec: Sequence[Candidate]) -> Candidate:
@@ -122,7 +136,7 @@ def _require_intervals(request: Request, best: list[Candidate], ranked: list[Can
     if ranked or request.allow_extrapolation:
         return
     if any(
-        not one.prediction.calibrated and _affordable(request, one) and _fast_enough(request, one)
+        not one.prediction.calibrated and answers(replace(request, allow_extrapolation=True), one)
         for one in best
     ):
         raise NoIntervalError(
@@ -148,8 +162,9 @@ def _nearest(request: Request, candidates: Sequence[Candidate]) -> Candidate | N
     within = [one for one in sure if _affordable(request, one)]
     if not within:
         return min(sure, key=lambda one: one.spec.total_usd_per_hour, default=None)
-    limit = GOOD_ENOUGH * max(one.prediction.lower for one in within)
-    fastest = [one for one in within if one.prediction.lower >= limit]
+    soonest = _soonest(request, within)
+    limit = GOOD_ENOUGH * max(one.prediction.lower for one in soonest)
+    fastest = [one for one in soonest if one.prediction.lower >= limit]
     return min(fastest, key=lambda o: (o.spec.total_usd_per_hour, -o.prediction.lower))
 
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from advisor.catalog import Catalog, Rejection, check, resources_of
-from advisor.domain import Gpu, InstancePrediction, Request, Task, Workload
+from advisor.domain import (
+    BatchPoint,
+    Gpu,
+    InstancePrediction,
+    Prediction,
+    Request,
+    Resources,
+    Task,
+    Workload,
+)
 from advisor.errors import UsageError
 from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
 from advisor.recommend.decision import GOOD_ENOUGH
+from advisor.recommend.latency import batch_latencies
 from advisor.units import format_mib
 
 
@@ -42,6 +55,7 @@ def predict_instance(
         for (disk, workload, _), prediction in zip(options, predictions, strict=True)
         if prediction.lower >= enough
     )
+    points = _by_batch(request, model, gpu, resources_of(catalog, instance, disk))
     return InstancePrediction(
         instance=instance,
         disk=disk,
@@ -49,6 +63,33 @@ def predict_instance(
         prediction=prediction,
         price=catalog.price(name, request.region, request.market),
         note=verdict.detail if isinstance(verdict, Rejection) else verdict.note,
+        by_batch=points,
+        good_batch_size=smallest_good_batch(points),
+    )
+
+
+def smallest_good_batch(points: Sequence[BatchPoint]) -> int:
+    """The smallest batch within 5 % of the best lower bound; throughput is saturated beyond."""
+    enough = GOOD_ENOUGH * max(point.prediction.lower for point in points)
+    return min(point.batch_size for point in points if point.prediction.lower >= enough)
+
+
+def _by_batch(
+    request: Request, model: PerformanceModel, gpu: Gpu | None, resources: Resources
+) -> tuple[BatchPoint, ...]:
+    """Every batch size that is worth a look and fits, and the one that was asked for."""
+    sizes = set(workloads_of(request)) | set(workloads_of(replace(request, batch_size=None)))
+    workloads = sorted((w for w in sizes if _fits(model, w, gpu)), key=lambda w: w.batch_size)
+    asked = [(workload, resources) for workload in workloads]
+
+    def predict(some: list[tuple[Workload, Resources]]) -> list[Prediction]:
+        return model.predict(some, confidence=request.confidence)
+
+    return tuple(
+        BatchPoint(batch_size=workload.batch_size, prediction=prediction, latency=latency)
+        for workload, prediction, latency in zip(
+            workloads, predict(asked), batch_latencies(asked, predict), strict=True
+        )
     )
 
 

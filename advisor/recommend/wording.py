@@ -7,7 +7,7 @@ from datetime import date
 
 from advisor.domain import Candidate, Recommendation, Request, Stage, Task
 from advisor.errors import StalePriceError
-from advisor.units import floor_rate, format_mib, format_rate, format_usd
+from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
 
 # Prices of this age are told; on-demand prices of AWS change about once a year per family.
 WARN_PRICE_DAYS = 30
@@ -79,6 +79,8 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
     target, limit = request.target_throughput, request.max_usd_per_hour
     if not (prediction.calibrated or request.allow_extrapolation):
         return "no_interval", "no calibrated interval for it (--allow-extrapolation shows it)"
+    if not soon_enough(request, candidate):
+        return "latency", _latency_detail(request, candidate)
     if target is not None and prediction.lower < target:
         at_median = "" if prediction.median < target else ", though its median does"
         return (
@@ -91,6 +93,21 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
     return "over_max_price", f"{format_usd(total)}/h is above {format_usd(limit)}/h"
 
 
+def soon_enough(request: Request, candidate: Candidate) -> bool:
+    """Whether 99 in 100 batches surely take no longer than is asked for."""
+    limit, latency = request.max_latency_ms, candidate.latency
+    return limit is None or (latency is not None and 1000 * latency.p99_seconds <= limit)
+
+
+def _latency_detail(request: Request, candidate: Candidate) -> str:
+    latency, limit = candidate.latency, request.max_latency_ms
+    assert latency is not None
+    return (
+        f"99 in 100 batches of {candidate.workload.batch_size} surely take "
+        f"{ceil_ms(latency.p99_seconds):,g} ms or less, not {limit:g} ms"
+    )
+
+
 def no_offer(answer: Recommendation) -> str:
     """One line for exit code 3: what comes nearest, and what to relax."""
     request, nearest = answer.request, answer.nearest
@@ -100,15 +117,27 @@ def no_offer(answer: Recommendation) -> str:
             f"none of the {answer.offers_considered} offers of {where} can run this; "
             "--explain-rejected says why"
         )
-    relax = []
-    if request.target_throughput is not None and _within(request, nearest):
-        relax.append(f"--target-throughput to {floor_rate(nearest.prediction.lower):g} or less")
-        if nearest.prediction.upper >= request.target_throughput:
-            relax.append("--confidence")
+    relax = _relaxations(request, nearest)
     if answer.beyond_price is not None:
         relax.append(f"--max-price to {_needed_price(answer.beyond_price)}")
     ways = f"; relax {' or '.join(relax)}" if relax else ""
     return f"no offer of {where} meets this: nearest is {_named(nearest)}{ways}"
+
+
+def _relaxations(request: Request, nearest: Candidate) -> list[str]:
+    """What to relax so that `nearest` answers; latency and target together where both fail."""
+    if not _within(request, nearest):
+        return []
+    lower, upper = nearest.prediction.lower, nearest.prediction.upper
+    slow = request.target_throughput is not None and lower < request.target_throughput
+    slower = f"--target-throughput to {floor_rate(lower):g} or less"
+    if not soon_enough(request, nearest):
+        latency = nearest.latency.p99_seconds if nearest.latency else math.inf
+        later = f"--max-latency-ms to {ceil_ms(latency):g} or more"
+        return [f"{later} with {slower}" if slow else later]
+    if not slow:
+        return []
+    return [slower, "--confidence"] if upper >= (request.target_throughput or 0) else [slower]
 
 
 def _within(request: Request, candidate: Candidate) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from advisor.domain import (
     Candidate,
     Disk,
     InstanceType,
+    Latency,
     Prediction,
     Price,
     Recommendation,
@@ -93,6 +95,7 @@ def request_document(request: Request) -> dict[str, Any]:
         "gpus": list(request.gpus),
         "min_gpu_memory_mib": request.min_gpu_memory_mib,
         "max_usd_per_hour": request.max_usd_per_hour,
+        "max_latency_ms": request.max_latency_ms,
         "disk": None if request.disk is None else str(request.disk),
     }
 
@@ -112,6 +115,7 @@ def candidate_document(one: Candidate) -> dict[str, Any]:
             "total_usd_per_hour": one.spec.total_usd_per_hour,
         },
         **prediction_document(one.workload, one.prediction),
+        "latency": latency_document(one.latency),
         "cost": {"usd_per_million_samples": one.usd_per_million_samples},
         "note": one.note,
     }
@@ -177,6 +181,17 @@ def prediction_document(workload: Workload, prediction: Prediction) -> dict[str,
         "stage_rates": _by_stage(prediction.stage_rates),
         "risk": risk(prediction),
         "extrapolation": list(prediction.extrapolation),
+    }
+
+
+def latency_document(latency: Latency | None) -> dict[str, Any] | None:
+    """One batch's latency in milliseconds; null but for inference, p99 null where unsure."""
+    if latency is None:
+        return None
+    sure = isfinite(latency.p99_seconds)
+    return {
+        "p50_ms": 1000 * latency.p50_seconds,
+        "p99_ms": 1000 * latency.p99_seconds if sure else None,
     }
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.domain import InstancePrediction, Request
+from advisor.domain import BatchPoint, InstancePrediction, Request
 from advisor.report.document import (
     PREDICTION_SCHEMA,
     Sources,
     disk_document,
     instance_document,
+    latency_document,
     prediction_document,
     price_document,
     request_document,
     risk,
 )
-from advisor.report.text import PROVENANCE, bottleneck_text, disk_text, interval_text
-from advisor.units import format_usd
+from advisor.report.text import PROVENANCE, bottleneck_text, disk_text, interval_text, table
+from advisor.units import ceil_ms, floor_rate, format_rate, format_usd
 
 
 def single_document(request: Request, one: InstancePrediction, sources: Sources) -> dict[str, Any]:
@@ -30,8 +31,44 @@ def single_document(request: Request, one: InstancePrediction, sources: Sources)
         "disk": disk_document(one.disk),
         "price": price_document(one.price) if one.price else None,
         **prediction_document(one.workload, one.prediction),
+        "good_batch_size": one.good_batch_size,
+        "by_batch": [_point_document(point) for point in one.by_batch],
         "note": one.note,
     }
+
+
+def _point_document(point: BatchPoint) -> dict[str, Any]:
+    prediction = point.prediction
+    return {
+        "batch_size": point.batch_size,
+        "throughput": {
+            "lower": prediction.lower,
+            "median": prediction.median,
+            "upper": prediction.upper,
+        },
+        "bottleneck": str(prediction.bottleneck),
+        "latency": latency_document(point.latency),
+    }
+
+
+def _batch_lines(one: InstancePrediction) -> list[str]:
+    """A table over batch sizes; none where there is but one."""
+    if len(one.by_batch) < 2:
+        return []
+    timed = any(point.latency for point in one.by_batch)
+    header = ["  batch", "surely/s", "likely/s", *(["p50 ms", "p99 ms"] if timed else [])]
+    rows = [[str(point.batch_size), *_point_cells(point)] for point in one.by_batch]
+    enough = f"  batch {one.good_batch_size} is the smallest within 5 % of the best lower bound"
+    return ["", *table([*header, "bound by"], rows, right=range(len(header))), enough]
+
+
+def _point_cells(point: BatchPoint) -> list[str]:
+    prediction, latency = point.prediction, point.latency
+    rates = [f"{floor_rate(prediction.lower):,g}", format_rate(prediction.median)]
+    times = []
+    if latency:
+        times = [f"{ceil_ms(s):,g}" for s in (latency.p50_seconds, latency.p99_seconds)]
+    return [*rates, *times, str(prediction.bottleneck)]
 
 
 def prediction_text(request: Request, one: InstancePrediction, sources: Sources) -> str:
@@ -50,4 +87,4 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
         f"  bound by    {bottleneck_text(prediction)}",
     ]
     lines += [f"  note        {text}" for text in (one.note, *prediction.extrapolation) if text]
-    return "\n".join(lines)
+    return "\n".join(lines + _batch_lines(one))

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 from advisor.domain import Candidate, Disk, Prediction, Recommendation, Rejected
 from advisor.report.document import SAMPLE_UNIT, Sources, risk
-from advisor.units import floor_rate, format_mib, format_rate, format_usd
+from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
 
 WIDTH = 100
 SHOWN_ALTERNATIVES = 5
 SHOWN_REJECTED = 3
 
 # Reasons of types that run the workload and still do not answer.
-RAN = frozenset({"too_slow", "over_max_price", "no_interval", "gpu_memory", "memory", "no_disk"})
+RAN = frozenset(
+    {"too_slow", "latency", "over_max_price", "no_interval", "gpu_memory", "memory", "no_disk"}
+)
 
 PROVENANCE = {
     "measured": "Measured rate",
@@ -85,9 +87,20 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         f"  has         {gpu}{instance.vcpus} vCPUs ({instance.physical_cores} cores), "
         f"{format_mib(instance.memory_mib)} RAM",
         f"  throughput  {interval_text(prediction)}",
+        *_latency_lines(chosen),
         f"  cost        {format_usd(chosen.usd_per_million_samples)} per million samples "
         f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, {disk})",
         f"  bound by    {bottleneck_text(prediction)}",
+    ]
+
+
+def _latency_lines(chosen: Candidate) -> list[str]:
+    latency = chosen.latency
+    if latency is None:
+        return []
+    likely, surely = ceil_ms(latency.p50_seconds), ceil_ms(latency.p99_seconds)
+    return [
+        f"  latency     {likely:,g} ms likely for one batch; 99 in 100 surely within {surely:,g} ms"
     ]
 
 
