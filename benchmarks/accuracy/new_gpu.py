@@ -7,7 +7,7 @@ without the GPUs that have no data sheet too, as nobody knows their architecture
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,8 @@ class Split:
             rest = [
                 row for row in self.train if (row.gpu or unlisted) and not _has(row, key, left_out)
             ]
-            known = {row.workload for row in rest if row.gpu}
+            wrong = contradicts_its_source(rest)
+            known = {r.workload for r, bad in zip(rest, wrong, strict=True) if r.gpu and not bad}
             own = [row for row in self.score if key(row) in left_out and row.workload in known]
             if rest and own:
                 yield rest, own
@@ -81,30 +82,37 @@ def run(train: Path, score: Path) -> SuiteResult:
         raise NothingToScore("no row of an NVIDIA GPU that has a data sheet")
     outcome = predict_held_out(nvidia, by_name, from_sheets)
     main = outcome.figures("NVIDIA, leave one GPU out")
-    all_rows = replace(split, score=_nvidia(split.score))
-    variants = [
-        _alike(main, outcome),
-        predict_held_out(right, by_name, from_sheets).figures("all vendors"),
-        predict_held_out(all_rows, by_name, from_sheets).figures("wrong rows scored too"),
-        predict_held_out(nvidia, by_rates, from_sheets).figures("cards of the same rates out"),
-        predict_held_out(nvidia, by_architecture, from_sheets, unlisted=False).figures(
-            "leave one architecture out"
-        ),
-        predict_held_out(nvidia, by_name, after_one_run).figures("one calibration run"),
-    ]
-    baselines = [
-        predict_held_out(nvidia, by_name, baseline).figures(name)
-        for name, baseline in BASELINES.items()
-    ]
+    with_wrong = replace(split, score=_nvidia(split.score))
+    asked = {
+        "all vendors": (right, by_name, from_sheets, True),
+        "wrong rows scored too": (with_wrong, by_name, from_sheets, True),
+        "cards of the same rates out": (nvidia, by_rates, from_sheets, True),
+        "leave one architecture out": (nvidia, by_architecture, from_sheets, False),
+        "one calibration run": (nvidia, by_name, after_one_run, True),
+    }
+    compared = {name: (nvidia, by_name, way, True) for name, way in BASELINES.items()}
     return SuiteResult(
         suite="new_gpu",
         main=main,
-        variants=variants,
-        baselines=baselines,
+        variants=[_alike(main, outcome), *_each_figures(asked, skipped)],
+        baselines=_each_figures(compared, skipped),
         coverage=_coverage(nvidia),
         extra={"by_gpu": {gpu: round(error, 2) for gpu, error in main.groups.items()}},
         skipped=skipped,
     )
+
+
+def _each_figures(
+    asked: Mapping[str, tuple[Split, Key, Predict, bool]], skipped: list[str]
+) -> list[Figures]:
+    """Figures of every variant that leaves something to fit on; the others are said."""
+    found = []
+    for name, (split, key, predict, unlisted) in asked.items():
+        try:
+            found.append(predict_held_out(split, key, predict, unlisted).figures(name))
+        except NothingToScore as reason:
+            skipped.append(str(reason))
+    return found
 
 
 def _read(train: Path, score: Path) -> tuple[Split, set[RateRow], list[str]]:
@@ -113,22 +121,24 @@ def _read(train: Path, score: Path) -> tuple[Split, set[RateRow], list[str]]:
     fitted = read_lambda(train, sheets)
     scored = fitted if together else read_lambda(score, sheets, also=train)
     listed = tuple(row for row in scored.rows if row.gpu)
-    both = (*listed, *(() if together else fitted.rows))
     judged = fitted.rows if together else (*scored.rows, *fitted.rows)
-    wrong = {r for r, bad in zip(judged, contradicts_its_source(judged), strict=True) if bad}
-    taught = {row.workload for row in both if row.gpu}
-    words = [*scored.left_out]
-    words += [
-        f"no data sheet: {name}" for name in sorted({r.gpu_name for r in scored.rows if not r.gpu})
-    ]
-    words += [
-        f"contradicts its machine's other rows, not scored: {row.source} {row.workload} "
-        f"({row.samples_per_second:.0f}/s)"
-        for row in sorted(wrong & set(listed), key=lambda row: (row.source, row.workload))
-    ]
-    known = {row.workload for row in fitted.rows if row.gpu}
-    words += [f"not under --train: {name}" for name in sorted(taught - known)]
-    return Split(fitted.rows, listed, together), wrong, words
+    wrong = {row for row, bad in zip(judged, contradicts_its_source(judged), strict=True) if bad}
+    split = Split(fitted.rows, listed, together)
+    return split, wrong, [*scored.left_out, *_unscored(split, scored.rows, wrong)]
+
+
+def _unscored(split: Split, scored: Sequence[RateRow], wrong: set[RateRow]) -> Iterable[str]:
+    """In words: GPUs without a sheet, workloads never fitted, rows that cannot be right."""
+    for name in sorted({row.gpu_name for row in scored if not row.gpu}):
+        yield f"no data sheet: {name}"
+    known = {row.workload for row in split.train if row.gpu}
+    for name in sorted({row.workload for row in split.score} - known):
+        yield f"not measured under --train: {name}"
+    for row in sorted(wrong & set(split.score), key=lambda row: (row.source, row.workload)):
+        yield (
+            f"contradicts its machine's other rows, not scored: {row.source} {row.workload} "
+            f"({row.samples_per_second:.0f}/s)"
+        )
 
 
 def _nvidia(rows: Iterable[RateRow]) -> tuple[RateRow, ...]:
@@ -168,15 +178,14 @@ def from_sheets(rest: Sequence[RateRow], own: Sequence[RateRow]) -> Floats:
 
 def after_one_run(rest: Sequence[RateRow], own: Sequence[RateRow]) -> Floats:
     """The product's model after the most telling run on each machine; the run is not scored."""
-    predicted = np.full(len(own), np.nan)
     model = DataSheetModel().fit(rest)
+    predicted = model.predict(own)
     for source in sorted({row.source for row in own}):
         places = [i for i, row in enumerate(own) if row.source == source]
-        run = places[model.most_telling([own[i] for i in places])]
-        others = [i for i in places if i != run]
-        if others:
-            calibrated = DataSheetModel().fit([*rest, own[run]])
-            predicted[others] = calibrated.predict([own[i] for i in others])
+        run = model.most_telling([own[i] for i in places])
+        measured = own[places[run]].samples_per_second
+        predicted[places] = model.after_run(predicted[places], run, measured)
+        predicted[places[run]] = np.nan
     return predicted
 
 

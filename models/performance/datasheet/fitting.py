@@ -33,10 +33,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Rows as matrices: `parts` (3, rows, effects), `offset` (rows, effects), constants (rows, 3).
-
-    `unknown_variance` (rows,) is what effects that were never fitted add.
-    """
+    """Rows as matrices: parts (3, rows, effects), offset (rows, effects), constants (rows, 3)."""
 
     parts: Floats
     offset: Floats
@@ -105,5 +102,4 @@ def _solve(
         values = values - change * min(1.0, 1 / np.abs(change).max(initial=1e-12))
         if step > _PLAIN_STEPS and np.abs(change).max() < _TOLERANCE:
             break
-    covariance: Floats = np.linalg.inv(curvature)
-    return Fitted(index, values, covariance)
+    return Fitted(index, values, np.asarray(np.linalg.inv(curvature), dtype=float))

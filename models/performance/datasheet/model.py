@@ -11,6 +11,10 @@ from models.performance.datasheet.fitting import ROW_SIGMA, Fitted, design, fit_
 from models.performance.datasheet.records import RateRow
 from models.performance.networks import Floats
 
+# A run's miss is the GPU's in part and the workload's in part; between GPUs (0.11: the offsets'
+# priors together) and between the workloads of one GPU rates scatter alike.
+_SHARE_OF_GPU = 0.5
+
 
 class NothingKnown(ValueError):
     """There is no row to fit on, or none that a prediction may stand on."""
@@ -67,6 +71,13 @@ class DataSheetModel:
         covariance = derivatives @ fitted.covariance @ derivatives.T
         gains = (covariance**2).sum(axis=0) / (np.diag(covariance) + ROW_SIGMA**2)
         return int(np.argmax(gains))
+
+    @staticmethod
+    def after_run(predicted: Floats, run: int, samples_per_second: float) -> Floats:
+        """Predictions for one machine, moved by what its `run`-th row reached when measured."""
+        moved: Floats = predicted * (samples_per_second / predicted[run]) ** _SHARE_OF_GPU
+        moved[run] = samples_per_second
+        return moved
 
     def _solved(self, rows: Sequence[RateRow]) -> Fitted:
         unknown = [row for row in rows if not self.can_predict(row)]
