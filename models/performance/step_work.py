@@ -7,6 +7,7 @@ model is a mapping from these names to numbers, and an unknown name counts as 0.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ _FUSIBLE = ("norm", "elementwise")
 # A cast is started from C++ inside another operation's call: no Python module around it.
 _LAUNCH_OF_CAST = 0.3
 _GIGA, _TERA = 1e9, 1e12
+_GEFORCE_20 = re.compile(r"(GeForce )?RTX 20\d\d\b")
 
 
 class Stack(NamedTuple):
@@ -108,8 +110,18 @@ def unit_of(kind: str, precision: str, gpu: Gpu, stack: Stack) -> Unit:
         if generation >= 8 and gpu.bf16_tflops:
             return Unit("tensor", gpu.bf16_tflops)
     elif generation >= 7 and gpu.fp16_tflops:
-        return Unit("tensor", gpu.fp16_tflops)
+        return Unit("tensor", _with_fp32_sums(gpu, gpu.fp16_tflops))
     return Unit("simt", gpu.fp32_tflops)
+
+
+def _with_fp32_sums(gpu: Gpu, fp16_tflops: float) -> float:
+    """The fp16 rate of tensor cores that sum in fp32, as all networks need it.
+
+    GeForce cards of Turing reach half of their data sheet's rate then (NVIDIA's TU102 white
+    paper, table 1: RTX 2080 Ti 107.6 and 53.8); sheets that say so already are left alone.
+    """
+    halved = capability(gpu) == 7.5 and _GEFORCE_20.match(gpu.name) is not None
+    return fp16_tflops / 2 if halved and fp16_tflops > 6 * gpu.fp32_tflops else fp16_tflops
 
 
 def step_work(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,16 @@ def test_pytorchs_defaults_decide_the_unit():
     assert unit_of("conv_3x3", "fp32", t4, PYTORCH_EAGER).name == "simt"
     assert unit_of("conv_3x3", "amp", t4, PYTORCH_EAGER).name == "tensor"
     assert unit_of("conv_3x3", "bf16", t4, PYTORCH_EAGER).name == "simt"
+
+
+def test_turings_geforce_cards_sum_in_fp32_at_half_the_rate_they_are_sold_with():
+    """A data sheet that is halved already, and cards for work stations, are left alone."""
+    sold = replace(paced_gpu("T4"), name="RTX 2080 Ti", fp32_tflops=13.4, fp16_tflops=107.6)
+    for name, fp16, reached in (
+        ("RTX 2080 Ti", 107.6, 53.8), ("RTX 2080 Ti", 53.8, 53.8), ("Titan RTX", 107.6, 107.6)
+    ):  # fmt: skip
+        gpu = replace(sold, name=name, fp16_tflops=fp16)
+        assert unit_of("linear", "amp", gpu, PYTORCH_EAGER).tflops == pytest.approx(reached)
 
 
 def test_names_are_grouped_by_chip_and_family():
