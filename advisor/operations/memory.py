@@ -169,9 +169,9 @@ def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
     if info is None:
         return _traced(question, steps)
     own_size = info.input_pixels if info.takes_images else None
-    if question.pixels in (None, own_size):
+    if question.pixels in (None, own_size) and info.name in bundled_profiles():
         return bundled_profiles()[info.name]
-    if not info.takes_images:
+    if question.pixels and not info.takes_images:
         raise UsageError(f"{info.name} takes words, not images; leave out --input-size")
     return _traced(question, steps)
 

@@ -125,7 +125,9 @@ def test_a_verdict_and_its_probability_say_the_same(name, batch, card):
 
 def test_less_is_known_where_nothing_was_calibrated():
     profile = bundled_profiles()["resnet50"]
-    known, widened = (gpu_peak(profile, training(64, precision=one)) for one in ("amp", "fp32"))
+    known, widened = (
+        gpu_peak(profile, training(64, precision=one)) for one in (Precision.AMP, Precision.FP32)
+    )
     assert known.calibrated
     assert not widened.calibrated
     assert widened.upper_mib / widened.median_mib > known.upper_mib / known.median_mib
