@@ -71,10 +71,13 @@ class PerformanceModel:
         ]
 
     def gpu_memory_mib(self, workload: Workload) -> float:
-        """Peak GPU memory that the workload needs; 0 for preprocessing."""
+        """Memory of the card on which the workload surely runs; 0 for preprocessing.
+
+        The peak's upper bound, with momentum where it trains, and what a driver keeps.
+        """
         if workload.task is Task.PREPROCESSING:
             return 0.0
-        return memory.gpu_memory_mib(self.table[workload.network], workload)
+        return memory.needed_card_mib(workload)
 
     def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
         """RAM below which the trial dies."""

@@ -94,7 +94,7 @@ def _recorder(recorded: list[tuple[str, float, float]]) -> Any:
         ) -> Any:
             result = func(*args, **(kwargs or {}))
             if not _is_view(func):
-                moved = sum(map(_bytes, _tensors([args, kwargs, result])))
+                moved = sum(map(_bytes, tensors_in([args, kwargs, result])))
                 recorded.append((_class_of(func, args), _flops(func, args, result), moved))
             return result
 
@@ -147,16 +147,17 @@ def _convolution_flops(weight: torch.Tensor, output: torch.Tensor) -> float:
     return 2.0 * float(output.numel()) * per_output_value
 
 
-def _tensors(tree: Any) -> Iterator[torch.Tensor]:
+def tensors_in(tree: Any) -> Iterator[torch.Tensor]:
+    """All tensors in nested tuples, lists and dictionaries."""
     import torch
 
     if isinstance(tree, torch.Tensor):
         yield tree
     elif isinstance(tree, dict):
-        yield from _tensors(list(tree.values()))
+        yield from tensors_in(list(tree.values()))
     elif isinstance(tree, (list, tuple)):
         for branch in tree:
-            yield from _tensors(branch)
+            yield from tensors_in(branch)
 
 
 def _bytes(tensor: torch.Tensor) -> float:

@@ -23,6 +23,7 @@ QUESTION = ["--task", "inference", "--model", "googlenet"]
         ["recommend", *QUESTION, "--target-throughput", "500"],
         ["recommend", *QUESTION, "-o", "json"],
         ["predict", *QUESTION, "--instance", "g5.xlarge"],
+        ["memory", "--model", "resnet50"],
         ["catalog", "list"],
         ["--help"],
         ["sweep", "--help"],

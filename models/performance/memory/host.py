@@ -1,23 +1,13 @@
-"""Memory that a workload needs, on the GPU and on the host; first version, conservative."""
+"""RAM that a workload needs on the host; first version, conservative."""
 
 from __future__ import annotations
 
 import math
 
-from advisor.domain import Precision, Resources, Task, Workload
+from advisor.domain import Resources, Task, Workload
 from models.performance.networks import NetworkFacts
 
 MIB = 2**20
-# CUDA context with cuDNN and cuBLAS loaded (400 to 600 MiB on current drivers), and the scratch
-# memory that cuDNN and cuBLAS take at any batch size.
-_CUDA_CONTEXT_MIB = 600.0 + 1024.0
-# cuDNN's scratch memory for large convolutions grows with the largest activation; capped, as
-# its search for algorithms is.
-_WORKSPACE_PER_ACTIVATION, _WORKSPACE_CAP_MIB = 4.0, 8192.0
-_FRAGMENTATION = 1.1
-# Weights, gradients and one momentum buffer.
-_TRAINING_COPIES = 3.0
-
 # Anonymous memory of the measured pipeline: a process with torch and torchvision imported, and
 # each forked loader process; batches come on top. Measured: 270 to 315 MiB with one loader
 # process, 385 to 395 with two, at batches of 32 images of 224 pixels.
@@ -25,31 +15,13 @@ BASE_PROCESS_MIB = 200.0
 LOADER_PROCESS_MIB = 60.0
 _CUDA_HOST_MIB = 1200.0
 _PREFETCHED_BATCHES = 2
+# Weights, gradients and one momentum buffer.
+_TRAINING_COPIES = 3.0
 
 
 def loader_workers(vcpus: float) -> int:
     """Loader processes of the pipeline that is measured: one a vCPU, at least one."""
     return max(1, math.floor(vcpus))
-
-
-def gpu_memory_mib(facts: NetworkFacts, workload: Workload) -> float:
-    """Peak MiB on the GPU: context, weights and their copies, activations, workspace.
-
-    Training keeps what autograd saves (exact, counted on the meta device) plus gradients of
-    the largest activations; inference keeps an operation's input and output. 16-bit formats
-    halve activations and add a copy of the weights. SGD with momentum is assumed.
-    """
-    sixteen = workload.precision is not Precision.FP32
-    width = 0.5 if sixteen else 1.0
-    largest = facts.largest_activation_mib * workload.batch_size * width
-    copies = (_TRAINING_COPIES if workload.task is Task.TRAINING else 1.0) + 0.5 * sixteen
-    activations = 3 * largest
-    if workload.task is Task.TRAINING:
-        activations += facts.saved_activation_mib * workload.batch_size * width
-    inputs = 2 * facts.input_bytes * workload.batch_size / MIB
-    workspace = min(_WORKSPACE_CAP_MIB, _WORKSPACE_PER_ACTIVATION * largest)
-    held = copies * facts.weight_mib + activations + inputs
-    return _CUDA_CONTEXT_MIB + _FRAGMENTATION * held + workspace
 
 
 def host_memory_mib(

@@ -1,0 +1,114 @@
+"""`advisor memory`: the GPU memory that a network takes, and the GPUs that it fits."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from advisor.cli.parameters import Confidence, GpuFilter, Name, Positive
+from advisor.domain import Precision, Task
+from advisor.errors import UsageError
+
+_TASKS = (Task.TRAINING, Task.INFERENCE)
+_OPTIMIZERS = ("sgd", "momentum", "adam")
+# As a sweep has it.
+_DEFAULT_BATCH = "32"
+
+
+@click.command()
+@click.option(
+    "--model", "reference", required=True, help="A network (advisor networks), or file.py:build."
+)
+@click.option("--task", type=Name("task", _TASKS), default="training", show_default=True)
+@click.option(
+    "--batch-size",
+    type=Positive("--batch-size", whole=True),
+    default=_DEFAULT_BATCH,
+    show_default=True,
+)
+@click.option(
+    "--precision", type=Name("precision", tuple(Precision)), default="fp32", show_default=True
+)
+@click.option(
+    "--optimizer",
+    type=Name("optimizer", _OPTIMIZERS),
+    default="momentum",
+    show_default=True,
+    help="What is kept for each trained value.",
+)
+@click.option(
+    "--checkpointing", is_flag=True, help="Blocks are computed again in the backward pass."
+)
+@click.option("--keep-graph", is_flag=True, help="Inference without torch.no_grad().")
+@click.option(
+    "--input-size",
+    type=Positive("--input-size", whole=True),
+    metavar="PIXELS",
+    help="Side of square images, where not the network's own.",
+)
+@click.option("--gpu", type=GpuFilter(), help="T4,L4 or 24GiB..  [default: those for rent]")
+@click.option(
+    "--confidence",
+    type=Confidence(),
+    default=0.95,
+    show_default=True,
+    help="How sure each bound is.",
+)
+@click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
+              show_default=True)  # fmt: skip
+def memory(
+    reference: str,
+    task: str,
+    batch_size: int,
+    precision: str,
+    optimizer: str,
+    checkpointing: bool,
+    keep_graph: bool,
+    input_size: int | None,
+    gpu: tuple[tuple[str, ...], float | None] | None,
+    confidence: float,
+    output: str,
+) -> None:
+    """Peak GPU memory with its parts, the GPUs it fits, and the largest batch on each.
+
+    Says "fits" below the upper bound, "does not fit" above the lower one, else "may not fit".
+    An own network, and another --input-size, are traced here, which takes torch and half a minute.
+
+    \b
+    advisor memory --model resnet50 --batch-size 64 --optimizer adam
+    advisor memory --model net.py:build --task inference --precision amp --gpu T4,L4
+    """
+    from advisor.catalog import load_catalog
+    from advisor.operations.memory import Question, answer_memory, gpus_named
+    from advisor.report.memory import memory_document, memory_text
+    from models.performance.memory import Conditions, Optimizer
+
+    _check_mix(task, keep_graph)
+    conditions = Conditions(
+        task=Task(task),
+        batch_size=batch_size,
+        precision=Precision(precision),
+        optimizer=Optimizer(optimizer),
+        checkpointing=checkpointing,
+        keeps_graph=keep_graph,
+    )
+    names, least_mib = gpu or ((), None)
+    gpus = gpus_named(load_catalog(), names, least_mib)
+    question = Question(
+        reference=reference, conditions=conditions, pixels=input_size, confidence=confidence
+    )
+    answer = answer_memory(question, gpus)
+    if output == "json":
+        click.echo(json.dumps(memory_document(answer), indent=2, allow_nan=False))
+    else:
+        click.echo(memory_text(answer))
+
+
+def _check_mix(task: str, keep_graph: bool) -> None:
+    """What belongs to one task only; a batch and its precision belong to both."""
+    source = click.get_current_context().get_parameter_source("optimizer")
+    if task == Task.INFERENCE and source is not click.core.ParameterSource.DEFAULT:
+        raise UsageError("--optimizer belongs to training; leave it out for inference")
+    if task == Task.TRAINING and keep_graph:
+        raise UsageError("--keep-graph belongs to inference: training keeps its graph anyway")

@@ -1,0 +1,216 @@
+"""Joins the networks, their traced memory and the GPUs: what a workload takes, and where it fits.
+
+`python -m advisor.operations.memory` fits the constants that ship again, and seals the files.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from advisor.catalog import Catalog
+from advisor.domain import Precision, Task
+from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.operations.measuring import checked_reference
+from models.performance.memory import (
+    Conditions,
+    GpuPeak,
+    MemoryProfile,
+    Verdict,
+    bundled_profiles,
+    gpu_peak,
+    largest_batch,
+    profile_from,
+)
+from models.zoo.networks import NETWORKS, NetworkInfo
+from models.zoo.own import is_own
+from sweeps.child import WorkerEnded, WorkerLate, started_worker
+
+COMMAND = (sys.executable, "-P", "-m", "models.zoo.memory_worker")
+_PATIENCE_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What `advisor memory` is asked; `pixels` is the side of its images, None for its own."""
+
+    reference: str
+    conditions: Conditions
+    pixels: int | None
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnGpu:
+    """One GPU: `largest_batch` is None where not even one row surely fits."""
+
+    name: str
+    memory_mib: float
+    verdict: Verdict
+    probability: float
+    largest_batch: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """The same step with one thing changed."""
+
+    change: str
+    peak: GpuPeak
+    largest_batches: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryAnswer:
+    """The peak, every GPU (smallest first) and what a change would bring, in the same order."""
+
+    question: Question
+    traced: str
+    peak: GpuPeak
+    gpus: tuple[OnGpu, ...]
+    what_ifs: tuple[WhatIf, ...]
+
+
+def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> MemoryAnswer:
+    """The answer for GPUs of (name, MiB). A network of the zoo at its own size needs no torch.
+
+    Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing.
+    """
+    changes = list(_changes(question.conditions))
+    steps = list(dict.fromkeys([question.conditions.step, *(one.step for _, one in changes)]))
+    profile = _profile(question, steps)
+    peak = gpu_peak(profile, question.conditions, question.confidence)
+    what_ifs = [
+        WhatIf(
+            change=words,
+            peak=gpu_peak(profile, changed, question.confidence),
+            largest_batches=_largest(profile, changed, question, gpus),
+        )
+        for words, changed in changes
+        if changed.step in profile.steps
+    ]
+    largest = _largest(profile, question.conditions, question, gpus)
+    on_gpus = (
+        OnGpu(
+            name=name,
+            memory_mib=mib,
+            verdict=peak.verdict(mib),
+            probability=peak.probability_fits(mib),
+            largest_batch=batch,
+        )
+        for (name, mib), batch in zip(gpus, largest, strict=True)
+    )
+    return MemoryAnswer(
+        question=question,
+        traced=profile.traced,
+        peak=peak,
+        gpus=tuple(on_gpus),
+        what_ifs=tuple(what_ifs),
+    )
+
+
+def gpus_named(
+    catalog: Catalog, names: Sequence[str], least_mib: float | None = None
+) -> list[tuple[str, float]]:
+    """(name, MiB) of the named GPUs, smallest first; of those that are for rent without names.
+
+    Memory is what instances show of the card where any has it, else the data sheet's.
+    """
+    shown: dict[str, float] = {}
+    for instance in catalog.instances():
+        card = catalog.gpu_of(instance)
+        if card is not None and card.vendor == "NVIDIA" and instance.gpu_fraction >= 1:
+            shown[card.name] = min(card.memory_mib, shown.get(card.name, card.memory_mib))
+    known = {name: card.memory_mib for name, card in catalog.gpus.items()} | shown
+    by_folded = {name.casefold(): name for name in known}
+    unknown = [name for name in names if name.casefold() not in by_folded]
+    if unknown:
+        raise unknown_name("GPU", unknown[0], known)
+    chosen = [by_folded[name.casefold()] for name in names] or list(shown)
+    fitting = [(name, known[name]) for name in chosen if known[name] >= (least_mib or 0.0)]
+    if not fitting:
+        raise UsageError(f"no GPU has {(least_mib or 0.0) / 1024:.3g} GiB; ask for less")
+    return sorted(set(fitting), key=lambda one: (one[1], one[0]))
+
+
+def network_info_of(reference: str) -> NetworkInfo | None:
+    """Of a network of the zoo; None for an own one, whose file is not read here."""
+    checked = checked_reference(reference)
+    return None if is_own(checked) else NETWORKS[checked]
+
+
+def _changes(conditions: Conditions) -> Iterator[tuple[str, Conditions]]:
+    """One thing at a time: checkpointing, another precision, without (or with) no_grad."""
+    if conditions.task is Task.TRAINING:
+        words = "without checkpointing" if conditions.checkpointing else "with --checkpointing"
+        yield words, replace(conditions, checkpointing=not conditions.checkpointing)
+    else:
+        words = "under no_grad" if conditions.keeps_graph else "without torch.no_grad()"
+        yield words, replace(conditions, keeps_graph=not conditions.keeps_graph)
+    other = Precision.AMP if conditions.precision is Precision.FP32 else Precision.FP32
+    yield f"with --precision {other}", replace(conditions, precision=other)
+
+
+def _largest(
+    profile: MemoryProfile,
+    conditions: Conditions,
+    question: Question,
+    gpus: Sequence[tuple[str, float]],
+) -> tuple[int | None, ...]:
+    return tuple(largest_batch(profile, conditions, mib, question.confidence) for _, mib in gpus)
+
+
+def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
+    info = network_info_of(question.reference)
+    if info is None:
+        return _traced(question, steps)
+    own_size = info.input_pixels if info.takes_images else None
+    if question.pixels in (None, own_size) and info.name in bundled_profiles():
+        return bundled_profiles()[info.name]
+    if question.pixels and not info.takes_images:
+        raise UsageError(f"{info.name} takes words, not images; leave out --input-size")
+    return _traced(question, steps)
+
+
+def _traced(question: Question, steps: Sequence[str]) -> MemoryProfile:
+    """From a process of its own, which is gone on leaving."""
+    job = {"reference": question.reference, "pixels": question.pixels, "steps": steps}
+    with started_worker([*COMMAND, json.dumps(job)]) as worker:
+        try:
+            while True:
+                message = worker.receive(time.monotonic() + _PATIENCE_SECONDS)
+                if isinstance(message, dict) and "profile" in message:
+                    return profile_from(question.reference, message["profile"])
+                if isinstance(message, dict) and "error" in message:
+                    raise (UsageError if message.get("usage") else MeasuringError)(message["error"])
+        except WorkerLate as error:
+            raise MeasuringError(
+                f"tracing took more than {_PATIENCE_SECONDS / 60:g} minutes; ask for a smaller "
+                "--input-size"
+            ) from error
+        except WorkerEnded as error:
+            raise MeasuringError(f"tracing failed: {worker.last_words()}") from error
+
+
+def main() -> None:
+    """Fit the constants on batch_limits.csv, write them, and seal what ships."""
+    from models.performance.bundled import FOLDER, seal
+    from models.performance.memory.fit_limits import fit_limits, read_limits
+
+    source = Path(__file__).parents[2] / "infra" / "performance_sources" / "batch_limits.csv"
+    limits = read_limits(source)
+    document = fit_limits(
+        limits,
+        f"batches that ran on an RTX 3090, and that did not, of {len(limits.ran)} networks in "
+        "mixed precision (timm results by Hugging Face, Apache-2.0)",
+    )
+    (FOLDER / "memory_model.json").write_text(json.dumps(document, indent=1) + "\n")
+    seal()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Traces one network in a process of its own: `python -m models.zoo.memory_worker JOB`.
+
+JOB is a JSON object `{"reference", "pixels", "steps"}`. The last line on stdout is
+`{"profile": ...}` as memory.json has it, or `{"error": ..., "usage": bool}`. So torch, and whatever
+a user's file does, stay out of the process that was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import Any
+
+from advisor.errors import AdvisorError, UsageError
+from models.zoo.memory_facts import VARIANTS, network_memory
+from models.zoo.opening import open_network
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Trace, and tell; what goes wrong is told as a line too."""
+    job = json.loads((arguments or sys.argv[1:])[0])
+    try:
+        _tell(profile=_profile(job))
+    except AdvisorError as error:
+        _tell(error=str(error), usage=isinstance(error, UsageError))
+
+
+def _profile(job: dict[str, Any]) -> dict[str, Any]:
+    steps = {step: replace(VARIANTS[step], pixels=job["pixels"]) for step in job["steps"]}
+    return network_memory(open_network(job["reference"]), steps, partly=True)
+
+
+def _tell(**message: Any) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
