@@ -61,7 +61,7 @@ class OperationRow(NamedTuple):
     fixed_bytes: float
     reduction: float
     width: float
-    count: int
+    kernels: int
 
 
 def capture_operations(

@@ -32,36 +32,16 @@ KINDS = (
     "softmax",
     "elementwise",
 )
-_COPIES = frozenset(
-    [
-        "clone",
-        "copy_",
-        "cat",
-        "stack",
-        "roll",
-        "constant_pad_nd",
-        "index",
-        "index_put",
-        "index_put_",
-        "index_select",
-        "gather",
-        "select_backward",
-        "slice_backward",
-        "slice_scatter",
-        "split_with_sizes_copy",
-        "expand_copy",
-        "repeat",
-        "flip",
-        "native_channel_shuffle",
-        "channel_shuffle",
-        "pixel_shuffle",
-        "pixel_unshuffle",
-        "reflection_pad2d",
-    ]
-)
-_REDUCTIONS = frozenset(
-    ["mean", "sum", "var_mean", "amax", "max", "var", "linalg_vector_norm", "argmax", "min"]
-)
+_COPIES = frozenset((
+    "clone", "copy_", "cat", "stack", "roll", "constant_pad_nd", "index", "index_put",
+    "index_put_", "index_select", "gather", "select_backward", "slice_backward",
+    "slice_scatter", "split_with_sizes_copy", "expand_copy", "repeat", "flip",
+    "native_channel_shuffle", "channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
+    "reflection_pad2d",
+))  # fmt: skip
+_REDUCTIONS = frozenset((
+    "mean", "sum", "var_mean", "amax", "max", "var", "linalg_vector_norm", "argmax", "min",
+))  # fmt: skip
 _POOLS = ("pool", "upsample", "im2col")
 
 
@@ -224,8 +204,8 @@ _BELONGS: dict[str, Callable[[str], bool]] = {
 def _convolution_kind(weight_shape: tuple[int, ...], groups: int) -> str:
     if groups > 1:
         return "conv_depthwise" if weight_shape[1] == 1 else "conv_grouped"
-    named = {(1, 1): "conv_1x1", (3, 3): "conv_3x3"}
-    return named.get(weight_shape[2:], "conv_kxk")  # type: ignore[call-overload,no-any-return]
+    named: dict[tuple[int, ...], str] = {(1, 1): "conv_1x1", (3, 3): "conv_3x3"}
+    return named.get(weight_shape[2:], "conv_kxk")
 
 
 def _work(name: str, args: Any, result: Any) -> _Work:

@@ -18,10 +18,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.domain import Gpu
 from models.performance.layerwise.operations import KINDS, PRODUCTS, StepOperations
 from models.performance.networks import Floats
+from models.performance.step_work import REFERENCE_STACK, unit_of
+
+Integers = NDArray[np.int64]
 
 _MULTIPLYING, _MOVING = len(PRODUCTS), len(KINDS)
 _DEPTHWISE = KINDS.index("conv_depthwise")
@@ -75,8 +79,8 @@ class Steps:
     """
 
     steps: int
-    step: Floats
-    kind: Floats
+    step: Integers
+    kind: Integers
     compute: Floats
     memory: Floats
     reduction: Floats
@@ -86,24 +90,26 @@ class Steps:
     launches: Floats
 
     @property
-    def multiplies(self) -> Floats:
+    def multiplies(self) -> NDArray[np.bool_]:
         """Which rows have any arithmetic."""
-        found: Floats = self.compute > 0
-        return found
+        return self.compute > 0
 
 
 class Peaks(NamedTuple):
-    """FLOP/s of products and bytes/s that a data sheet promises."""
+    """What a data sheet promises: FLOP/s of each kind of `KINDS`, bytes/s, multiprocessors."""
 
-    flops: float
+    flops: Floats
     bytes: float
-    multiprocessors: float = _USUAL_MULTIPROCESSORS
+    multiprocessors: float
 
 
-def peaks_of(gpu: Gpu, tflops: float, multiprocessors: float | None = None) -> Peaks:
-    """Peaks of a GPU whose products run at `tflops` (TFLOP/s)."""
+def peaks_of(gpu: Gpu, precision: str, multiprocessors: float | None = None) -> Peaks:
+    """Peaks of a GPU in a precision (a `Precision`, or `step_work.HALF`), by kind."""
+    flops = [unit_of(kind, precision, gpu, REFERENCE_STACK).tflops * 1e12 for kind in KINDS]
     return Peaks(
-        tflops * 1e12, gpu.memory_gb_per_second * 1e9, multiprocessors or _USUAL_MULTIPROCESSORS
+        np.array(flops),
+        gpu.memory_gb_per_second * 1e9,
+        multiprocessors or _USUAL_MULTIPROCESSORS,
     )
 
 
@@ -119,19 +125,19 @@ def steps_of(
     )
     batch = np.asarray(batch_sizes, dtype=float)[step]
     outputs = batch * flops / (2 * np.maximum(reduction, 1)) / peaks.multiprocessors
-    forward = np.bincount(step, count * (1 - backward), len(operations))
-    launched = np.column_stack([forward, np.bincount(step, count * backward, len(operations))])
+    launches = np.zeros((len(operations), 2))
+    np.add.at(launches, (step, backward.astype(int)), count)
     return Steps(
         steps=len(operations),
         step=step,
         kind=kind,
-        compute=batch * flops / peaks.flops,
+        compute=batch * flops / peaks.flops[kind],
         memory=(batch * sample + fixed) / peaks.bytes,
         reduction=np.maximum(reduction, 1),
         width=np.maximum(width, 1),
         outputs=np.maximum(outputs, 1e-9),
         count=count,
-        launches=launched,
+        launches=launches,
     )
 
 
@@ -214,10 +220,11 @@ def _utilisation(steps: Steps, parameters: Floats) -> tuple[Floats, dict[int, Fl
 
 
 def _by_step(steps: Steps, values: Floats) -> Floats:
-    return np.bincount(steps.step, values, steps.steps)
+    summed: Floats = np.bincount(steps.step, values, steps.steps).astype(float)
+    return summed
 
 
-def _by_kind(steps: Steps, kind: Floats, values: Floats, kinds: int) -> Floats:
+def _by_kind(steps: Steps, kind: Integers, values: Floats, kinds: int) -> Floats:
     flat = np.bincount(steps.step * kinds + kind, values, steps.steps * kinds)
-    shaped: Floats = flat.reshape(steps.steps, kinds)
+    shaped: Floats = flat.reshape(steps.steps, kinds).astype(float)
     return shaped

@@ -39,7 +39,7 @@ KINDS = (
 PRODUCTS = KINDS[:7]
 COLUMNS = (
     "library", "network", "pixels", "task", "autocast", "form",
-    "kind", "backward", "flops", "sample_bytes", "fixed_bytes", "reduction", "width", "count",
+    "kind", "backward", "flops", "sample_bytes", "fixed_bytes", "reduction", "width", "kernels",
 )  # fmt: skip
 _IDENTITY = 6
 # `form` of a row: products are the same in an eager and in a compiled step.
