@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.errors import UsageError
 from models.zoo.autocast import as_on_a_gpu
 from models.zoo.fusing import fused
-from models.zoo.kernels import KINDS, PRIME_BATCH, Kernel, KernelLog, recording
+from models.zoo.kernels import PRIME_BATCH, Kernel, KernelLog, recording
 from models.zoo.opening import Runnable
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def network_kernels(
     """
     import torch
 
-    try:
+    with told_as_usage(network.info.name):
         with torch.device("meta"):
             module = network.build().train(training)
             inputs, targets = network.synthetic_batch(PRIME_BATCH, "meta")
@@ -120,13 +121,20 @@ def network_kernels(
             torch.autograd.backward(loss)
 
         return _kernels(step, autocast, compiled)
+
+
+@contextmanager
+def told_as_usage(name: str) -> Iterator[None]:
+    """Whatever stops torch from following `name` without data, as a `UsageError` of one line."""
+    try:
+        yield
     except UsageError:
         raise
     except Exception as error:
         said = (str(error).strip().splitlines() or [""])[0]
         raise UsageError(
-            f"{network.info.name} cannot be followed without computing ({type(error).__name__}: "
-            f"{said}); measure it instead: advisor measure --model {network.info.name}"
+            f"torch cannot follow {name} without computing ({type(error).__name__}: {said}); "
+            f"measure it instead: advisor measure --model {name}"
         ) from error
 
 
@@ -210,15 +218,3 @@ def _step(network: torch.nn.Module, images: torch.Tensor, log: KernelLog, traini
         loss = torch.nn.functional.cross_entropy(logits, labels)
         log.backward = True
         torch.autograd.backward(loss)
-
-
-__all__ = [
-    "KINDS",
-    "OPERATION_CLASSES",
-    "Operation",
-    "OperationRow",
-    "capture_operations",
-    "classifier_kernels",
-    "network_kernels",
-    "operation_rows",
-]
