@@ -1,16 +1,23 @@
 """Which operations a network runs on a GPU, found on the meta device without computing.
 
-Every operation is captured at two batch sizes. What grows with the batch is the share of a
-sample, what stays is the share of the weights, so no per-operation knowledge is needed for
-bytes. FLOPs are 2 x multiply-accumulates. Views launch nothing and are left out.
+A step is recorded once (`kernels`), and told in the classes of the bundled table of networks, or
+in rows for the layer-wise model, which knows more classes, automatic casts and compiled steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from advisor.errors import UsageError
+from models.zoo.autocast import as_on_a_gpu
+from models.zoo.fusing import fused
+from models.zoo.kernels import PRIME_BATCH, Kernel, KernelLog, recording
+from models.zoo.opening import Runnable
 
 if TYPE_CHECKING:
     import torch
@@ -26,8 +33,9 @@ OPERATION_CLASSES = (
     "pool",
     "elementwise",
 )
-# The smallest batch with which batch normalisation trains, and its double.
-_SMALL, _LARGE = 2, 4
+# What the bundled table calls the kinds that it does not tell apart.
+_CLASS_OF_KIND = {kind: kind for kind in OPERATION_CLASSES} | {"attention": "linear"}
+_SIGNIFICANT_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,23 @@ class Operation:
     fixed_bytes: float
 
 
+class OperationRow(NamedTuple):
+    """Kernels that are alike: means per kernel, and how many there are.
+
+    FLOPs and sample bytes are per sample, fixed bytes of any batch; `reduction` x `width` is the
+    matrix that each output row is multiplied with. `backward` (0 or 1): autograd starts them.
+    """
+
+    kind: str
+    backward: int
+    flops: float
+    sample_bytes: float
+    fixed_bytes: float
+    reduction: float
+    width: float
+    kernels: int
+
+
 def capture_operations(
     network: torch.nn.Module, side: int, *, training: bool
 ) -> tuple[Operation, ...]:
@@ -47,118 +72,149 @@ def capture_operations(
 
     `network` lives on the meta device and takes (batch, 3, side, side) in fp32.
     """
-    small = _run(network, side, _SMALL, training)
-    large = _run(network, side, _LARGE, training)
-    if [kind for kind, *_ in small] != [kind for kind, *_ in large]:
-        raise ValueError("the operations of this network depend on the batch size")
-    return tuple(_per_sample(low, high) for low, high in zip(small, large, strict=True))
-
-
-def _per_sample(low: tuple[str, float, float], high: tuple[str, float, float]) -> Operation:
-    step = _LARGE - _SMALL
-    sample_bytes = (high[2] - low[2]) / step
-    return Operation(
-        kind=low[0],
-        flops=(high[1] - low[1]) / step,
-        sample_bytes=sample_bytes,
-        fixed_bytes=low[2] - _SMALL * sample_bytes,
+    log = KernelLog()
+    with recording(log):
+        _step(network, _images(side), log, training)
+    return tuple(
+        Operation(
+            _CLASS_OF_KIND.get(kernel.kind, "elementwise"),
+            kernel.flops,
+            kernel.sample_bytes,
+            kernel.fixed_bytes,
+        )
+        for kernel in log.kernels
     )
 
 
-def _run(
-    network: torch.nn.Module, side: int, batch: int, training: bool
-) -> list[tuple[str, float, float]]:
+def classifier_kernels(
+    network: torch.nn.Module, side: int, *, training: bool, autocast: bool, compiled: bool = False
+) -> list[Kernel]:
+    """Kernels of a step of an image classifier on a GPU, in launch order.
+
+    `network` lives on the meta device. `autocast` is mixed precision (fp16), else fp32.
+    """
+    return _kernels(lambda log: _step(network, _images(side), log, training), autocast, compiled)
+
+
+def network_kernels(
+    network: Runnable, *, training: bool, autocast: bool, compiled: bool = False
+) -> list[Kernel]:
+    """Kernels of a step of any network, of the zoo or the user's own.
+
+    Raises `UsageError` where torch cannot run it without data: sizes or branches that depend on
+    values, operations without a meta kernel.
+    """
     import torch
 
-    recorded: list[tuple[str, float, float]] = []
-    images = torch.empty(batch, 3, side, side, device="meta")
+    with told_as_usage(network.info.name):
+        with torch.device("meta"):
+            module = network.build().train(training)
+            inputs, targets = network.synthetic_batch(PRIME_BATCH, "meta")
+
+        def step(log: KernelLog) -> None:
+            if not training:
+                with torch.no_grad():
+                    network.forward(module, inputs)
+                return
+            loss = network.training_loss(module, inputs, targets)
+            log.backward = True
+            torch.autograd.backward(loss)
+
+        return _kernels(step, autocast, compiled)
+
+
+@contextmanager
+def told_as_usage(name: str) -> Iterator[None]:
+    """Whatever stops torch from following `name` without data, as a `UsageError` of one line."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        said = (str(error).strip().splitlines() or [""])[0]
+        raise UsageError(
+            f"torch cannot follow {name} without computing ({type(error).__name__}: {said}); "
+            f"measure it instead: advisor measure --model {name}"
+        ) from error
+
+
+def _kernels(step: Callable[[KernelLog], object], autocast: bool, compiled: bool) -> list[Kernel]:
+    log = KernelLog()
+    with recording(log), as_on_a_gpu(log, autocast=autocast):
+        step(log)
+    return fused(log.kernels) if compiled else log.kernels
+
+
+def operation_rows(kernels: Sequence[Kernel]) -> list[OperationRow]:
+    """Kernels that are alike as one row: of a kind, and in all sizes within an octave or two.
+
+    A layer-wise model bends only where arithmetic and memory traffic, or a kernel's own time,
+    are near each other, so means over an octave say what the kernels one by one would.
+    """
+    alike: dict[tuple[Any, ...], list[Kernel]] = defaultdict(list)
+    for kernel in kernels:
+        alike[_likeness(kernel)].append(kernel)
+    return [_row(group) for group in alike.values()]
+
+
+def _likeness(kernel: Kernel) -> tuple[Any, ...]:
+    size = kernel.sample_bytes + kernel.fixed_bytes / PRIME_BATCH
+    key = (kernel.kind, kernel.backward, kernel.flops > 0)
+    if not kernel.flops:
+        return (*key, _octave(size) // 2)
+    aligned = kernel.reduction % 8 == 0 and kernel.width % 8 == 0
+    widths = (_octave(kernel.reduction), _octave(kernel.width), aligned)
+    return (*key, *widths, _octave(kernel.flops), _octave(kernel.flops / max(size, 1.0)))
+
+
+def _octave(value: float) -> int:
+    return round(math.log2(value)) if value > 0 else -1
+
+
+def _row(group: Sequence[Kernel]) -> OperationRow:
+    first, count = group[0], len(group)
+
+    def mean(values: Sequence[float]) -> float:
+        return _rounded(sum(values) / count)
+
+    return OperationRow(
+        first.kind,
+        int(first.backward),
+        mean([kernel.flops for kernel in group]),
+        mean([kernel.sample_bytes for kernel in group]),
+        mean([kernel.fixed_bytes for kernel in group]),
+        _middle([kernel.reduction for kernel in group]),
+        _middle([kernel.width for kernel in group]),
+        count,
+    )
+
+
+def _middle(sizes: Sequence[int]) -> int:
+    """One of the sizes, so that what is a multiple of eight stays one."""
+    return sorted(sizes)[len(sizes) // 2]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_SIGNIFICANT_DIGITS}g}")
+
+
+def _images(side: int) -> torch.Tensor:
+    import torch
+
+    return torch.empty(PRIME_BATCH, 3, side, side, device="meta")
+
+
+def _step(network: torch.nn.Module, images: torch.Tensor, log: KernelLog, training: bool) -> None:
+    import torch
+
     network.train(training)
     network.zero_grad(set_to_none=True)
-    with _recorder(recorded), torch.set_grad_enabled(training):
-        logits = network(images)
-        if training:
-            labels = torch.empty(batch, dtype=torch.int64, device="meta")
-            torch.autograd.backward(torch.nn.functional.cross_entropy(logits, labels))
-    return recorded
-
-
-def _recorder(recorded: list[tuple[str, float, float]]) -> Any:
-    """A dispatch mode that appends (class, FLOPs, bytes) of each operation that launches."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    mode: Any = TorchDispatchMode  # carries no types
-
-    class Recorder(mode):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            result = func(*args, **(kwargs or {}))
-            if not _is_view(func):
-                moved = sum(map(_bytes, tensors_in([args, kwargs, result])))
-                recorded.append((_class_of(func, args), _flops(func, args, result), moved))
-            return result
-
-    return Recorder()
-
-
-def _is_view(func: Any) -> bool:
-    """Whether the result shares its input's memory, or memory is only set aside."""
-    name = func.overloadpacket.__name__
-    returned = [value.alias_info for value in func._schema.returns]
-    shares = any(alias is not None and not alias.is_write for alias in returned)
-    return shares or name.startswith(("empty", "new_empty", "_unsafe_view", "detach"))
-
-
-def _class_of(func: Any, args: Any) -> str:
-    name = func.overloadpacket.__name__
-    if name.startswith("convolution"):
-        weight, groups = (args[2], args[9]) if "backward" in name else (args[1], args[8])
-        return _convolution_class(tuple(weight.shape), groups)
-    for part, kind in (("mm", "linear"), ("norm", "norm"), ("pool", "pool")):
-        if part in name:
-            return kind
-    return "elementwise"
-
-
-def _convolution_class(weight_shape: tuple[int, ...], groups: int) -> str:
-    kernel = tuple(weight_shape[2:])
-    if groups > 1:
-        return "conv_depthwise" if weight_shape[1] == 1 else "conv_grouped"
-    named: dict[tuple[int, ...], str] = {(1, 1): "conv_1x1", (3, 3): "conv_3x3"}
-    return named.get(kernel, "conv_kxk")
-
-
-def _flops(func: Any, args: Any, result: Any) -> float:
-    """2 x MAC of convolutions and matrix products; the rest is bound by memory."""
-    name = func.overloadpacket.__name__
-    if name == "convolution":
-        return _convolution_flops(args[1], result)
-    if name == "convolution_backward":
-        wanted = sum(bool(asked) for asked in args[10][:2])
-        return wanted * _convolution_flops(args[2], args[0])
-    if name in ("mm", "addmm"):
-        left, right = args[-2:]
-        return float(2 * left.shape[0] * left.shape[1] * right.shape[1])
-    return 0.0
-
-
-def _convolution_flops(weight: torch.Tensor, output: torch.Tensor) -> float:
-    per_output_value = math.prod(weight.shape[1:])
-    return 2.0 * float(output.numel()) * per_output_value
-
-
-def tensors_in(tree: Any) -> Iterator[torch.Tensor]:
-    """All tensors in nested tuples, lists and dictionaries."""
-    import torch
-
-    if isinstance(tree, torch.Tensor):
-        yield tree
-    elif isinstance(tree, dict):
-        yield from tensors_in(list(tree.values()))
-    elif isinstance(tree, (list, tuple)):
-        for branch in tree:
-            yield from tensors_in(branch)
-
-
-def _bytes(tensor: torch.Tensor) -> float:
-    return float(tensor.numel() * tensor.element_size())
+    with torch.set_grad_enabled(training):
+        outputs = network(images)
+        if not training:
+            return
+        logits = outputs[0] if isinstance(outputs, tuple | list) else outputs
+        labels = torch.empty(PRIME_BATCH, dtype=torch.int64, device="meta")
+        loss = torch.nn.functional.cross_entropy(logits, labels)
+        log.backward = True
+        torch.autograd.backward(loss)

@@ -204,7 +204,7 @@ def _live_bytes() -> Any:
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    from models.zoo.capture import tensors_in
+    from models.zoo.kernels import tensors_in
 
     mode: Any = TorchDispatchMode  # carries no types
 

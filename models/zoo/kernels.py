@@ -1,0 +1,240 @@
+"""Which kernels a step starts, recorded on the meta device without computing.
+
+The step runs once, on a batch of a large prime: what divides by it belongs to a sample, the rest
+to any batch. FLOPs are 2 x multiply-accumulates. Views start nothing and are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+# No layer has a multiple of it as a size, so it marks the batch in every count of elements.
+PRIME_BATCH = 509
+KINDS = (
+    "conv_depthwise",
+    "conv_grouped",
+    "conv_1x1",
+    "conv_3x3",
+    "conv_kxk",
+    "linear",
+    "attention",
+    "norm",
+    "pool",
+    "copy",
+    "cast",
+    "reduce",
+    "softmax",
+    "elementwise",
+)
+_COPIES = frozenset((
+    "clone", "copy_", "cat", "stack", "roll", "constant_pad_nd", "index", "index_put",
+    "index_put_", "index_select", "gather", "select_backward", "slice_backward",
+    "slice_scatter", "split_with_sizes_copy", "expand_copy", "repeat", "flip",
+    "native_channel_shuffle", "channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
+    "reflection_pad2d",
+))  # fmt: skip
+_REDUCTIONS = frozenset((
+    "mean", "sum", "var_mean", "amax", "max", "var", "linalg_vector_norm", "argmax", "min",
+))  # fmt: skip
+_POOLS = ("pool", "upsample", "im2col")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes that a kernel reads or writes in one tensor, and the memory that it lives in."""
+
+    storage: int
+    sample_bytes: float
+    fixed_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel: FLOPs per sample, or of any batch where no sample takes part in it.
+
+    `reduction` x `width` is the matrix that each output row is multiplied with (0: no product).
+    `backward` says that autograd starts it, not Python.
+    """
+
+    name: str
+    kind: str
+    flops: float
+    fixed_flops: float
+    reads: tuple[Part, ...]
+    writes: tuple[Part, ...]
+    reduction: int
+    width: int
+    backward: bool
+
+    @property
+    def sample_bytes(self) -> float:
+        """Bytes per sample, read and written."""
+        return sum(part.sample_bytes for part in (*self.reads, *self.writes))
+
+    @property
+    def fixed_bytes(self) -> float:
+        """Bytes that any batch moves."""
+        return sum(part.fixed_bytes for part in (*self.reads, *self.writes))
+
+
+class KernelLog:
+    """The kernels of a step, in launch order."""
+
+    def __init__(self) -> None:
+        self.kernels: list[Kernel] = []
+        self.backward = False
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []
+
+    def add(self, name: str, kind: str, work: _Work, reads: Any, writes: Any) -> None:
+        """Note one kernel; `reads` and `writes` are trees of tensors."""
+        flops, fixed = per_sample(work.flops)
+        self.kernels.append(
+            Kernel(
+                name, kind, flops, fixed, self._parts(reads), self._parts(writes),
+                work.reduction, work.width, self.backward,
+            )
+        )  # fmt: skip
+
+    def keep(self, tree: Any) -> None:
+        """Hold the memory of views, so that its number is not given to another tensor."""
+        self._parts(tree)
+
+    def _parts(self, tree: Any) -> tuple[Part, ...]:
+        return tuple(self._part(tensor) for tensor in tensors_in(tree))
+
+    def _part(self, tensor: torch.Tensor) -> Part:
+        storage = tensor.untyped_storage()
+        # Storages are kept, not tensors: autograd takes over gradients that nobody else holds.
+        self._kept.append(storage)
+        number = self._numbers.setdefault(storage._cdata, len(self._numbers))
+        sample, fixed = per_sample(tensor.numel())
+        return Part(number, sample * tensor.element_size(), fixed * tensor.element_size())
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    flops: float = 0.0
+    reduction: int = 0
+    width: int = 0
+
+
+def per_sample(amount: float) -> tuple[float, float]:
+    """(share of one sample, share of any batch) of an amount counted on the prime batch."""
+    return (amount / PRIME_BATCH, 0.0) if amount % PRIME_BATCH == 0 else (0.0, float(amount))
+
+
+def attention_work(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> _Work:
+    """Both products of one attention, (.., n, d) x (.., d, m) and (.., n, m) x (.., m, e)."""
+    pairs = math.prod(query.shape[:-1]) * key.shape[-2]
+    flops = 2.0 * pairs * (query.shape[-1] + value.shape[-1])
+    return _Work(flops, query.shape[-1], key.shape[-2])
+
+
+def scaled(work: _Work, factor: float) -> _Work:
+    """The same products `factor` times."""
+    return _Work(work.flops * factor, work.reduction, work.width)
+
+
+def recording(log: KernelLog) -> Any:
+    """A dispatch mode that logs each operation that starts a kernel."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    mode: Any = TorchDispatchMode  # carries no types
+
+    class Recorder(mode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            result = func(*args, **(kwargs or {}))
+            name = func.overloadpacket.__name__
+            if _is_view(func, name):
+                log.keep(result)
+            else:
+                log.add(
+                    name, kind_of(name, args), _work(name, args, result), [args, kwargs], result
+                )
+            return result
+
+    return Recorder()
+
+
+def record_step(step: Callable[[], Any], log: KernelLog) -> Any:
+    """Run `step` under the recorder and return what it returns."""
+    with recording(log):
+        return step()
+
+
+def _is_view(func: Any, name: str) -> bool:
+    """Whether the result shares its input's memory, or memory is only set aside."""
+    returned = [value.alias_info for value in func._schema.returns]
+    shares = any(alias is not None and not alias.is_write for alias in returned)
+    return shares or name.startswith(("empty", "new_empty", "_unsafe_view", "detach"))
+
+
+def kind_of(name: str, args: Any) -> str:
+    """The class of an ATen operation."""
+    if name.startswith("convolution"):
+        weight, groups = (args[2], args[9]) if "backward" in name else (args[1], args[8])
+        return _convolution_kind(tuple(weight.shape), groups)
+    for kind, belongs in _BELONGS.items():
+        if belongs(name):
+            return kind
+    return "elementwise"
+
+
+_BELONGS: dict[str, Callable[[str], bool]] = {
+    "linear": lambda name: name in ("mm", "addmm"),
+    "attention": lambda name: name in ("bmm", "baddbmm"),
+    "softmax": lambda name: "softmax" in name,
+    "norm": lambda name: "norm" in name and name not in _REDUCTIONS,
+    "pool": lambda name: any(part in name for part in _POOLS),
+    "cast": lambda name: name == "_to_copy",
+    "copy": lambda name: name in _COPIES,
+    "reduce": lambda name: name in _REDUCTIONS,
+}
+
+
+def _convolution_kind(weight_shape: tuple[int, ...], groups: int) -> str:
+    if groups > 1:
+        return "conv_depthwise" if weight_shape[1] == 1 else "conv_grouped"
+    named: dict[tuple[int, ...], str] = {(1, 1): "conv_1x1", (3, 3): "conv_3x3"}
+    return named.get(weight_shape[2:], "conv_kxk")
+
+
+def _work(name: str, args: Any, result: Any) -> _Work:
+    """2 x MAC of convolutions and matrix products; the rest is bound by memory."""
+    if name == "convolution":
+        values = (args[0] if args[6] else result).numel()
+        return _convolution_work(args[1], values, args[8])
+    if name == "convolution_backward":
+        wanted = sum(bool(asked) for asked in args[10][:2])
+        return scaled(_convolution_work(args[2], args[0].numel(), args[9]), wanted)
+    if name in ("mm", "addmm", "bmm", "baddbmm"):
+        left, right = args[:2] if name in ("mm", "bmm") else args[1:3]
+        flops = 2.0 * left.numel() * right.shape[-1]
+        return _Work(flops, int(left.shape[-1]), int(right.shape[-1]))
+    return _Work()
+
+
+def _convolution_work(weight: torch.Tensor, values: int, groups: int) -> _Work:
+    each = math.prod(weight.shape[1:])
+    return _Work(2.0 * values * each, each, weight.shape[0] // groups)
+
+
+def tensors_in(tree: Any) -> Iterator[torch.Tensor]:
+    import torch
+
+    if isinstance(tree, torch.Tensor):
+        yield tree
+    elif isinstance(tree, dict):
+        yield from tensors_in(list(tree.values()))
+    elif isinstance(tree, (list, tuple)):
+        for branch in tree:
+            yield from tensors_in(branch)

@@ -1,0 +1,130 @@
+"""Image classifiers of torchvision and timm by their own names, built on the meta device."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from advisor.errors import MeasuringError, UsageError, unknown_name
+from models.zoo.building import build_torchvision
+from models.zoo.torchvision_import import import_torchvision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+
+LIBRARIES = ("torchvision", "timm")
+# A network whose branches are folded into one convolution after training (RepVGG and its kin).
+FOLDED = "+folded"
+_CLASSES = 1000
+
+
+def build_library_network(library: str, name: str, side: int) -> torch.nn.Module:
+    """The network on the meta device, for square images of `side` pixels and 1000 classes.
+
+    `library` is one of `LIBRARIES`; names of timm may carry a tag of weights (`name.tag`) and
+    end in `+folded`. Raises `UsageError` for a name that the library does not know, and for a
+    size that the network cannot take; `MeasuringError` where the library is not installed.
+    """
+    import torch
+
+    with torch.device("meta"), _without_initial_values(), _quiet():
+        if library == "torchvision":
+            return _torchvision(name)
+        return _timm(name, side)
+
+
+def library_names(library: str) -> tuple[str, ...]:
+    """All names that the library knows, sorted; of timm without tags and old aliases."""
+    if library == "torchvision":
+        import_torchvision()
+        from torchvision.models import list_models
+
+        return tuple(sorted(list_models()))
+    return tuple(sorted(_import_timm().list_models()))
+
+
+def timm_sizes(name: str) -> tuple[int, ...]:
+    """Sides of the images that timm's weights of this network are made for."""
+    timm = _import_timm()
+    tags = [name, *(f"{name}.{tag}" for tag in timm.models.list_pretrained_tags(name))]
+    found = [timm.models.get_pretrained_cfg(one) for one in tags]
+    shapes = [shape for one in found if one for shape in (one.input_size, one.test_input_size)]
+    return tuple(sorted({shape[-1] for shape in shapes if shape}))
+
+
+def _torchvision(name: str) -> torch.nn.Module:
+    known = library_names("torchvision")
+    if name not in known:
+        raise unknown_name("network of torchvision", name, known)
+    return build_torchvision(name)
+
+
+def _timm(name: str, side: int) -> torch.nn.Module:
+    timm = _import_timm()
+    plain = name.removesuffix(FOLDED).partition(".")[0]
+    if not timm.is_model(plain):
+        raise unknown_name("network of timm", plain, timm.list_models())
+    try:
+        module: torch.nn.Module = _at_size(timm, plain, side)
+    except Exception as error:
+        raise UsageError(f"timm cannot build {plain} for {side} pixels ({error})") from error
+    if name.endswith(FOLDED):
+        module = timm.utils.reparameterize_model(module)
+    return module
+
+
+def _at_size(timm: Any, name: str, side: int) -> Any:
+    """Networks with position tables must be told the size; the others do not take it."""
+    configured = timm.models.get_pretrained_cfg(name)
+    usual = configured.input_size[-1] if configured and configured.input_size else 224
+    if side != usual:
+        try:
+            return timm.create_model(name, num_classes=_CLASSES, img_size=side)
+        except TypeError:
+            pass
+    return timm.create_model(name, num_classes=_CLASSES)
+
+
+def _import_timm() -> Any:
+    import_torchvision()
+    try:
+        import timm
+        import timm.utils
+    except ImportError as error:
+        raise MeasuringError(
+            "timm is not installed; pip install 'instance-sizing-advisor[zoo]'"
+        ) from error
+    return timm
+
+
+@contextmanager
+def _without_initial_values() -> Iterator[None]:
+    """Meta tensors have no values, and drawing them takes most of the time of building."""
+    import torch
+
+    names = [name for name in dir(torch.nn.init) if name.endswith("_") and name[0] != "_"]
+    before = {name: getattr(torch.nn.init, name) for name in names}
+    try:
+        for name in names:
+            setattr(torch.nn.init, name, lambda tensor, *_, **__: tensor)
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(torch.nn.init, name, function)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the libraries' notes on old names."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
