@@ -17,7 +17,6 @@ from models.performance.transfer.features import Samples
 from models.performance.transfer.operation_ratios import (
     OperationRatios,
     SheetPair,
-    cross_fitted_operations,
     fit_operation_ratios,
 )
 from models.performance.transfer.regression import Regression, Transferred, fit_regression
@@ -91,7 +90,7 @@ def _training_samples(pair: TrainingPair) -> tuple[OperationRatios | None, Sampl
     cells = _completed_cells(pair.anchor)
     there = None if pair.profiles is None else completed(pair.profiles, pair.seconds)
     ratios = fit_operation_ratios(cells, there, pair.sheets)
-    return ratios, Samples(cells, cross_fitted_operations(cells, there, pair.sheets))
+    return ratios, Samples(cells, ratios.cross_fitted)
 
 
 def _completed_cells(cells: Cells) -> Cells:

@@ -120,10 +120,8 @@ def _posterior(prior: Floats, seen: Sequence[tuple[Floats, float]]) -> Floats:
     design = np.array([differences for differences, _ in seen]) / _PAIR_SIGMA
     values = np.array([value for _, value in seen]) / _PAIR_SIGMA
     precision = np.diag(_POWER_SIGMAS**-2)
-    posterior: Floats = np.linalg.solve(
-        precision + design.T @ design, precision @ prior + design.T @ values
-    )
-    return posterior
+    right = precision @ prior + design.T @ values
+    return np.asarray(np.linalg.solve(precision + design.T @ design, right), dtype=float)
 
 
 def _log_ratio(pair: TrainingPair, column: int) -> float:

@@ -11,57 +11,67 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.performance.networks import Floats
 from models.performance.transfer.cells import Cells, Names, Profiles
-from models.performance.transfer.operations import CLASSES
+from models.performance.transfer.operations import CLASSES, TRANSFER
 from models.performance.transfer.sheets import Sheet, sheet_log_ratios, unmeasured_log_ratio
 
 # Shorter sums of kernels are noise of the profiler's clock (microseconds a step).
 _LEAST_ANCHOR_SECONDS, _LEAST_TARGET_SECONDS = 2e-5, 2e-6
 # A class counts in full from this share of its step on: small shares are noisy and matter little.
 _FULL_SHARE = 0.1
-# The ridge stands for a fiftieth of the rows; features beyond 2.5 deviations are not extrapolated.
-_RIDGE_SHARE, _FARTHEST = 0.02, 2.5
-
+_TINY = 1e-6
+_CONVOLUTIONS = ("convolution", "convolution_filter_gradient", "convolution_input_gradient")
+_MOVING = (
+    "normalisation", "pooling", "pooling_gradient", "activation", "activation_gradient", "bias",
+)  # fmt: skip
+# Covariance of log ratios, in units of what varies with the work: a wide common level, a weak
+# slope, and Matern 3/2 over about one deviation of every feature. Held-out errors hardly move
+# between half and twice these (9.3 to 9.7 % of the device time), so they are not fitted.
+_LEVEL, _SLOPE, _LENGTH, _NOISE = 4.0, 0.01, 1.2, 0.1
+# Slopes are not followed further than this many deviations from what was seen.
+_FARTHEST = 2.5
 # Data sheets of anchor and target; None where one of them is not known.
 SheetPair = tuple[Sheet, Sheet] | None
 
 
 @dataclass(frozen=True, slots=True)
 class _ClassRatio:
-    """Ridge coefficients of one class on standardised features; the first is the intercept."""
+    """A Gaussian process of one class: standardised rows and their pulls on the log ratio."""
 
     mean: Floats
     scale: Floats
-    coefficients: Floats
+    rows: Floats
+    pulls: Floats
 
     def log_ratio(self, features: Floats) -> Floats:
-        standard = np.clip((features - self.mean) / self.scale, -_FARTHEST, _FARTHEST)
-        value: Floats = self.coefficients[0] + standard @ self.coefficients[1:]
-        return value
+        ratio: Floats = _covariance((features - self.mean) / self.scale, self.rows) @ self.pulls
+        return ratio
 
 
 @dataclass(frozen=True, slots=True)
 class OperationRatios:
-    """Fitted ratios of one ordered pair of GPUs; None where no network taught a class."""
+    """Fitted ratios of one ordered pair of GPUs; None where no network taught a class.
+
+    `cross_fitted` (n, classes) are the target's operations of the rows that were fitted, each
+    predicted without its network: what learns from them meets errors like those of new networks.
+    """
 
     ratios: Sequence[_ClassRatio | None]
     fallback: Floats
+    cross_fitted: Floats
 
     def target_operations(self, cells: Cells) -> Floats:
         """Device seconds of every class on the target, (n, len(CLASSES))."""
-        times = _operations(cells)
-        out = np.empty_like(times)
+        times, features = _operations(cells), _class_features(cells)
+        logs = np.empty_like(times)
         for column, ratio in enumerate(self.ratios):
-            log_ratio = (
-                np.full(len(cells), self.fallback[column])
-                if ratio is None
-                else ratio.log_ratio(_class_features(times[:, column], cells))
+            logs[:, column] = (
+                self.fallback[column] if ratio is None else ratio.log_ratio(features[column])
             )
-            out[:, column] = times[:, column] * np.exp(log_ratio)
-        return out
+        seconds: Floats = times * np.exp(logs)
+        return seconds
 
     def untaught_share(self, cells: Cells) -> Floats:
         """Share of the anchor's device time in classes that go by the data sheets."""
@@ -75,74 +85,87 @@ def fit_operation_ratios(
     cells: Cells, target: Profiles | None, sheets: SheetPair
 ) -> OperationRatios:
     """Ratios from `cells` (with profiles, completed) and the same workloads' target profiles."""
+    times, features = _operations(cells), _class_features(cells)
     if target is None or not target.known.any():
-        return OperationRatios([None] * len(CLASSES), _sheet_fallback(sheets))
-    times, there = _operations(cells), target.operations
+        fallback = sheet_log_ratios(*sheets) if sheets else np.zeros(len(CLASSES))
+        return OperationRatios([None] * len(CLASSES), fallback, times * np.exp(fallback))
     shares = times / times.sum(axis=1, keepdims=True)
-    ratios = [
-        _fit_class(times[:, k], there[:, k], shares[:, k], cells, target.known)
-        for k in range(len(CLASSES))
-    ]
-    return OperationRatios(ratios, np.full(len(CLASSES), _untaught_log_ratio(ratios, sheets)))
+    ratios: list[_ClassRatio | None] = []
+    logs = np.full_like(times, np.nan)
+    for column in range(len(CLASSES)):
+        here, there = times[:, column], target.operations[:, column]
+        rows = target.known & (here > _LEAST_ANCHOR_SECONDS) & (there > _LEAST_TARGET_SECONDS)
+        if not rows.any():
+            ratios.append(None)
+            continue
+        weights = np.minimum(shares[rows, column], _FULL_SHARE) / _FULL_SHARE + 1e-3
+        values = np.log(there[rows] / here[rows])
+        names = cells.network[rows]
+        ratio, left_out = _fit_class(features[column][rows], values, weights, names)
+        ratios.append(ratio)
+        logs[:, column] = ratio.log_ratio(features[column])
+        logs[rows, column] = left_out
+    untaught = _untaught_log_ratio(logs, sheets)
+    logs = np.where(np.isfinite(logs), logs, untaught)
+    return OperationRatios(ratios, np.full(len(CLASSES), untaught), times * np.exp(logs))
 
 
-def _sheet_fallback(sheets: SheetPair) -> Floats:
-    return sheet_log_ratios(*sheets) if sheets else np.zeros(len(CLASSES))
-
-
-def _untaught_log_ratio(ratios: Sequence[_ClassRatio | None], sheets: SheetPair) -> float:
-    if sheets:
-        return unmeasured_log_ratio(*sheets)
-    return float(np.mean([ratio.coefficients[0] for ratio in ratios if ratio]))
+def _untaught_log_ratio(logs: Floats, sheets: SheetPair) -> float:
+    """By the sheets, or without them like the other classes."""
+    return unmeasured_log_ratio(*sheets) if sheets else float(np.nanmedian(logs))
 
 
 def _fit_class(
-    here: Floats, there: Floats, share: Floats, cells: Cells, known: NDArray[np.bool_]
-) -> _ClassRatio | None:
-    rows = known & (here > _LEAST_ANCHOR_SECONDS) & (there > _LEAST_TARGET_SECONDS)
-    if not rows.any():
-        return None
-    features = _class_features(here, cells)[rows]
-    weights = np.minimum(share[rows], _FULL_SHARE) / _FULL_SHARE + 1e-3
-    return _ridge(features, np.log(there[rows] / here[rows]), weights)
+    features: Floats, values: Floats, weights: Floats, network: Names
+) -> tuple[_ClassRatio, Floats]:
+    """The process of one class, and every row's value predicted without its network."""
+    mean, scale = features.mean(axis=0), features.std(axis=0) + 1e-6
+    rows = (features - mean) / scale
+    inverse = np.linalg.inv(_covariance(rows, rows) + np.diag(_NOISE / weights))
+    pulls = inverse @ values
+    left_out = np.empty_like(values)
+    for name in np.unique(network):
+        mine = network == name
+        # The error of a block predicted from all other rows, of the one inverse (Rasmussen and
+        # Williams, section 5.4.2, with a block in place of a row).
+        error = np.linalg.solve(inverse[np.ix_(mine, mine)], pulls[mine])
+        left_out[mine] = values[mine] - error
+    return _ClassRatio(mean, scale, rows, pulls), left_out
 
 
-def _ridge(features: Floats, values: Floats, weights: Floats) -> _ClassRatio:
-    mean = np.average(features, axis=0, weights=weights)
-    variance = np.average((features - mean) ** 2, axis=0, weights=weights)
-    scale = np.sqrt(variance) + 1e-6
-    design = np.column_stack([np.ones(len(features)), (features - mean) / scale])
-    penalty = np.full(design.shape[1], _RIDGE_SHARE * len(features))
-    penalty[0] = 0.0
-    normal = design.T @ (design * weights[:, None]) + np.diag(penalty)
-    return _ClassRatio(mean, scale, np.linalg.solve(normal, design.T @ (weights * values)))
+def _covariance(left: Floats, right: Floats) -> Floats:
+    """Covariance of standardised rows, (n, m)."""
+    squares = (left**2).sum(1)[:, None] + (right**2).sum(1)[None] - 2 * left @ right.T
+    distance = np.sqrt(3 * np.maximum(squares, 0.0) / left.shape[1]) / _LENGTH
+    near, far = np.clip(left, -_FARTHEST, _FARTHEST), np.clip(right, -_FARTHEST, _FARTHEST)
+    covariance: Floats = _LEVEL + _SLOPE * near @ far.T + (1 + distance) * np.exp(-distance)
+    return covariance
 
 
-def _class_features(times: Floats, cells: Cells) -> Floats:
-    """Size of the work: a GPU's advantage grows with it until the GPU is full."""
-    size = np.log(times + 1e-7)
-    return np.column_stack([size, size**2 / 10, np.log(cells.batch), np.log(cells.image_px)])
+def _class_features(cells: Cells) -> list[Floats]:
+    """For each class (n, 7): size of its work, and what kind of network it stands in.
+
+    A GPU's advantage grows with the work until the GPU is full. Time in convolutions against time
+    in layers that move memory tells how many channels there are; how a convolution's time splits
+    over its forward and backward kernels tells their shapes.
+    """
+    times = _operations(cells)
+    column = {name: times[:, k] for k, name in enumerate(CLASSES)}
+    convolutions = np.log(sum(column[name] for name in _CONVOLUTIONS) + _TINY)
+    moving = np.log(sum(column[name] for name in _MOVING) + _TINY)
+    total = np.log(times.sum(axis=1) - column[TRANSFER] + _TINY)
+    shared = [
+        np.log(cells.batch),
+        np.log(cells.image_px),
+        convolutions - moving,
+        np.log(column["convolution"] + _TINY) - convolutions,
+        np.log(column["convolution_input_gradient"] + _TINY) - convolutions,
+    ]
+    sizes = np.log(times + _TINY / 10)
+    return [np.column_stack([size, *shared, size - total]) for size in sizes.T]
 
 
 def _operations(cells: Cells) -> Floats:
     if cells.profiles is None:
         raise ValueError("cells have no profiles; ask for a transfer without them")
     return cells.profiles.operations
-
-
-def cross_fitted_operations(cells: Cells, target: Profiles | None, sheets: SheetPair) -> Floats:
-    """Target operations of the fitted cells themselves, each network predicted by the others.
-
-    What learns from these sees errors like those it will meet on a new network.
-    """
-    out = np.empty_like(_operations(cells))
-    for name in _distinct(cells.network):
-        inside = cells.network == name
-        others = None if target is None else target[~inside]
-        ratios = fit_operation_ratios(cells[~inside], others, sheets)
-        out[inside] = ratios.target_operations(cells[inside])
-    return out
-
-
-def _distinct(names: Names) -> list[str]:
-    return [str(name) for name in np.unique(names)]
