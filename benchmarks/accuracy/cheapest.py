@@ -9,6 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from benchmarks.accuracy.cheapest_lambda import lambda_answers
 from benchmarks.accuracy.cheapest_profet import profet_answers
 from benchmarks.accuracy.figures import NothingToScore, SuiteResult, figures
 from benchmarks.accuracy.transfer_runs import joined_rows, transfer_runs
@@ -19,16 +22,26 @@ def run(train: Path, score: Path) -> SuiteResult:
     by_anchor, skipped = profet_answers(train, score)
     if not by_anchor:
         raise NothingToScore("no workload can be carried from one priced instance to another")
+    others: dict[str, Any] = {}
+    try:
+        found, notes = lambda_answers(train, score)
+        others = {**found, **_headline(found)}
+        skipped += notes
+    except NothingToScore as reason:
+        skipped.append(str(reason))
     done = transfer_runs(train, score, profiled=True)
     anchor = list(by_anchor)[-1]
     runs = tuple(one for one in done.runs if one.anchor == anchor)
-    import numpy as np
-
     rows = joined_rows(runs, [np.exp(one.answer.log_seconds) for one in runs])
     return SuiteResult(
         suite="cheapest",
         main=figures("zero_shot", *rows),
-        extra={"from": anchor, **_headline(by_anchor[anchor]), "by_anchor": by_anchor},
+        extra={
+            "from": anchor,
+            **_headline(by_anchor[anchor]),
+            "by_anchor": by_anchor,
+            "lambda_tf": others,
+        },
         skipped=skipped,
     )
 

@@ -109,7 +109,10 @@ def read_rows(folder: Path) -> Rows:
 def _usable(table: pd.DataFrame, column: str, file: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Rows with positive finite numbers, and a note on the others."""
     table = table.assign(
-        **{name: pd.to_numeric(table[name], errors="coerce") for name in (*KEY[1:], column)}
+        **{
+            name: pd.to_numeric(table[name], errors="coerce").astype(float)
+            for name in (*KEY[1:], column)
+        }
     )
     numbers = table[[*KEY[1:], column]].to_numpy(float)
     good = (np.isfinite(numbers) & (numbers > 0)).all(axis=1) & table["model"].notna().to_numpy()
@@ -133,7 +136,8 @@ def _read_profiles(path: Path) -> dict[str, pd.DataFrame]:
     np.add.at(times.T, columns, np.maximum(values, 0.0).T)
     times[:, -1] = np.maximum(pd.to_numeric(table[_IDLE], errors="coerce").to_numpy(float), 0.0)
     frame = pd.DataFrame(times / _MICROSECONDS)
-    keys = [table[name].to_numpy() for name in ("instance_name", *KEY)]
+    sizes = [pd.to_numeric(table[name], errors="coerce").to_numpy(float) for name in KEY[1:]]
+    keys = [table["instance_name"].to_numpy(), table["model"].to_numpy(), *sizes]
     medians = frame.groupby(keys).median()
     medians.index.names = ["instance_name", *KEY]
     return {str(name): part.droplevel(0) for name, part in medians.groupby(level=0)}

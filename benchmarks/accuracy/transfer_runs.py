@@ -59,6 +59,8 @@ def transfer_runs(train: Path, score: Path, *, profiled: bool) -> Runs:
     sheets = read_sheets(train)
     runs, skipped = [], [*taught.notes, *(scored.notes if score != train else ())]
     known = [name for name in scored.instances if name in taught.instances]
+    new = [name for name in scored.instances if name not in known]
+    skipped += [f"{name}: not under --train (see profet_new_gpu)" for name in new]
     for network in scored.networks:
         rest, wanted = taught.without_networks([network]), scored.of_network(network)
         sys.stderr.write(f"  {network}\n")
