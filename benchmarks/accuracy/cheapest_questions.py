@@ -1,0 +1,108 @@
+"""Questions with known answers: which candidate is the cheapest that reaches a target?
+
+Targets are 0.5, 0.7, 0.9, 0.97 and 1.03 times the true rate of each candidate of a workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from models.performance.intervals import gaussian_multiplier
+from models.performance.networks import Floats
+from models.performance.transfer.close_calls import (
+    NONE,
+    Decisions,
+    Questions,
+    close_limit,
+    decide,
+)
+
+FRACTIONS = (0.5, 0.7, 0.9, 0.97, 1.03)
+# `lower` at the product's default confidence, as a margin in deviations.
+LOWER = gaussian_multiplier(0.9)
+# Trials a question that calibration may spend; a fifth below what is allowed, for luck.
+TRIAL_BUDGET = 0.12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workloads:
+    """n workloads and c candidates by price: log rates predicted and true, deviations, (n, c).
+
+    A candidate that was not measured for a workload has NaN everywhere in its row.
+    """
+
+    predicted: Floats
+    deviations: Floats
+    true: Floats
+    usd_per_hour: Floats
+
+    def questions(self) -> tuple[Questions, Floats]:
+        """All questions about all workloads, and the true log rates, (q, c)."""
+        count = self.true.shape[1]
+        workload, candidate, fraction = (
+            axis.ravel()
+            for axis in np.meshgrid(
+                np.arange(len(self.true)), np.arange(count), np.log(FRACTIONS), indexing="ij"
+            )
+        )
+        targets = self.true[workload, candidate] + fraction
+        asked = np.isfinite(targets)
+        workload = workload[asked]
+        absent = ~np.isfinite(self.true[workload])
+        return (
+            Questions(
+                log_rates=np.where(absent, -np.inf, self.predicted[workload]),
+                deviations=np.where(absent, 0.0, self.deviations[workload]),
+                log_targets=targets[asked],
+            ),
+            np.where(absent, -np.inf, self.true[workload]),
+        )
+
+
+def answers(scored: Workloads, held_out: Workloads | None) -> dict[str, list[Floats]]:
+    """For each policy: per question exact, met (NaN: nothing chosen), overspend, trials."""
+    questions, truth = scored.questions()
+    usd = scored.usd_per_hour
+    out = {
+        "median": _judge(decide(questions, 0.0), questions, truth, usd),
+        "lower": _judge(decide(questions, LOWER), questions, truth, usd),
+    }
+    if held_out is None:
+        return out
+    for name, margin in (("median", 0.0), ("lower", LOWER)):
+        limit = close_limit(*held_out.questions(), margin, TRIAL_BUDGET)
+        made = decide(questions, margin, limit, truth)
+        out[f"{name}_with_trial"] = _judge(made, questions, truth, usd)
+    return out
+
+
+def _judge(made: Decisions, questions: Questions, truth: Floats, usd: Floats) -> list[Floats]:
+    reaches = truth >= questions.log_targets[:, None]
+    best = np.where(reaches.any(axis=1), reaches.argmax(axis=1), NONE)
+    chosen, rows = made.chosen, np.arange(len(best))
+    exact = (chosen == best).astype(float)
+    met = np.where(chosen == NONE, np.nan, reaches[rows, chosen])
+    both = (chosen != NONE) & (best != NONE)
+    over = np.where(both, np.maximum(usd[chosen] / usd[best] - 1, 0.0), np.nan)
+    return [exact, met, over, made.trials.astype(float)]
+
+
+def summary(parts: Sequence[dict[str, list[Floats]]]) -> dict[str, dict[str, Any]]:
+    """Percentages over all questions of all parts, by policy."""
+    policies = {name for part in parts for name in part}
+    return {name: _percentages([part[name] for part in parts if name in part]) for name in policies}
+
+
+def _percentages(parts: list[list[Floats]]) -> dict[str, Any]:
+    exact, met, over, trials = (np.concatenate([part[k] for part in parts]) for k in range(4))
+    return {
+        "questions": len(exact),
+        "exact_percent": round(100 * float(exact.mean()), 2),
+        "met_percent": round(100 * float(np.nanmean(met)), 2),
+        "overspend_percent": round(100 * float(np.nanmean(over)), 2),
+        "trials_per_question": round(float(trials.mean()), 3),
+    }
