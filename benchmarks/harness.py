@@ -22,6 +22,7 @@ import torch
 from advisor.domain import DatasetProfile, DiskRate, Resources, Task, Trial, Workload
 from models.zoo import open_network
 from sweeps.accelerators import TorchAccelerator
+from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.photographs import write_samples
 from sweeps.inputs import PhotographBatches
 from sweeps.window import timed_steps
@@ -68,7 +69,7 @@ def compare(name: str, task: Task, batch_size: int, folder: Path) -> dict[str, A
         opened, device="cpu", task=task, precision=trial.workload.precision
     )
     network = opened.build().eval()
-    batches = PhotographBatches(trial, opened, sorted(folder.glob("*.jpg")))
+    batches = PhotographBatches(trial, opened, open_dataset(folder))
     loops: dict[str, Callable[[], Any]] = {
         "plain": lambda: plain_loop(network, batches, _STEPS),
         "worker": lambda: timed_steps(batches, accelerator, trial, _STEPS),

@@ -6,6 +6,8 @@ many images for each one that is asked for at random, and a cold data set is soo
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +32,8 @@ def read_ahead(
         yield None
         return
     before = int(file.read_text())
+    # A polite kill must restore it, too; by itself SIGTERM would leave no time for that.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         if kib is not None:
             file.write_text(str(kib))

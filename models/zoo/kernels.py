@@ -229,6 +229,7 @@ def _convolution_work(weight: torch.Tensor, values: int, groups: int) -> _Work:
 
 
 def tensors_in(tree: Any) -> Iterator[torch.Tensor]:
+    """All tensors in nested tuples, lists and dictionaries."""
     import torch
 
     if isinstance(tree, torch.Tensor):
