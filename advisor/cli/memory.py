@@ -80,9 +80,9 @@ def memory(
     advisor memory --model net.py:build --task inference --precision amp --gpu T4,L4
     """
     from advisor.catalog import load_catalog
-    from advisor.operations.memory import Question, answer_memory, gpus_named
+    from advisor.operations.memory import answer_memory, gpus_named
     from advisor.report.memory import memory_document, memory_text
-    from models.performance.memory import Conditions, Optimizer
+    from models.performance.memory import Conditions, Optimizer, Question
 
     _check_mix(task, keep_graph)
     conditions = Conditions(

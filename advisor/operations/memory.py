@@ -9,7 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from advisor.catalog import Catalog
@@ -18,9 +18,11 @@ from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.operations.measuring import checked_reference
 from models.performance.memory import (
     Conditions,
-    GpuPeak,
+    MemoryAnswer,
     MemoryProfile,
-    Verdict,
+    OnGpu,
+    Question,
+    WhatIf,
     bundled_profiles,
     gpu_peak,
     largest_batch,
@@ -32,47 +34,6 @@ from sweeps.child import WorkerEnded, WorkerLate, started_worker
 
 COMMAND = (sys.executable, "-P", "-m", "models.zoo.memory_worker")
 _PATIENCE_SECONDS = 900.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What `advisor memory` is asked; `pixels` is the side of its images, None for its own."""
-
-    reference: str
-    conditions: Conditions
-    pixels: int | None
-    confidence: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnGpu:
-    """One GPU: `largest_batch` is None where not even one row surely fits."""
-
-    name: str
-    memory_mib: float
-    verdict: Verdict
-    probability: float
-    largest_batch: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
-    """The same step with one thing changed."""
-
-    change: str
-    peak: GpuPeak
-    largest_batches: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryAnswer:
-    """The peak, every GPU (smallest first) and what a change would bring, in the same order."""
-
-    question: Question
-    traced: str
-    peak: GpuPeak
-    gpus: tuple[OnGpu, ...]
-    what_ifs: tuple[WhatIf, ...]
 
 
 def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> MemoryAnswer:

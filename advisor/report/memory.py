@@ -9,8 +9,7 @@ from advisor.report.text import WIDTH, table
 from advisor.units import format_mib
 
 if TYPE_CHECKING:
-    from advisor.operations.memory import MemoryAnswer, OnGpu, WhatIf
-    from models.performance.memory import GpuPeak
+    from models.performance.memory import GpuPeak, MemoryAnswer, OnGpu, WhatIf
 
 SCHEMA = "advisor.memory-answer/1"
 # So many what-if columns fit on a line: the smallest, and some larger cards.

@@ -19,6 +19,7 @@ from models.performance.memory.host import (
 )
 from models.performance.memory.peak import PeakModel, bundled_peak_model, usable_mib
 from models.performance.memory.profile import MemoryProfile, bundled_profiles, profile_from
+from models.performance.memory.records import MemoryAnswer, OnGpu, Question, WhatIf
 from models.performance.memory.step import Conditions, Optimizer, StepMemory, step_memory
 
 __all__ = [
@@ -26,11 +27,15 @@ __all__ = [
     "LOADER_PROCESS_MIB",
     "Conditions",
     "GpuPeak",
+    "MemoryAnswer",
     "MemoryProfile",
+    "OnGpu",
     "Optimizer",
     "PeakModel",
+    "Question",
     "StepMemory",
     "Verdict",
+    "WhatIf",
     "bundled_peak_model",
     "bundled_profiles",
     "gpu_peak",

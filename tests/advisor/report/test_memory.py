@@ -12,9 +12,18 @@ import jsonschema
 import pytest
 
 from advisor.domain import Precision, Task
-from advisor.operations.memory import MemoryAnswer, OnGpu, Question, WhatIf
 from advisor.report.memory import memory_document, memory_text
-from models.performance.memory import Conditions, GpuPeak, Optimizer, StepMemory, Verdict
+from models.performance.memory import (
+    Conditions,
+    GpuPeak,
+    MemoryAnswer,
+    OnGpu,
+    Optimizer,
+    Question,
+    StepMemory,
+    Verdict,
+    WhatIf,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SCHEMA = json.loads((files("advisor.report") / "schemas/memory.schema.json").read_text())
