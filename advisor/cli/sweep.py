@@ -24,7 +24,7 @@ from advisor.units import format_mib, format_rate
 from sweeps.serialization import trial_to_dict
 
 _WAITING = "waiting"
-_SECONDS_A_TRIAL = 10  # start-up, page cache, drained batches and the usual time box
+_SECONDS_A_TRIAL = 15  # start-up, page cache, drained batches, the usual time box, the stages
 _output_option = click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
@@ -53,8 +53,9 @@ def plan(output: str, **answers: Any) -> None:
         _print_json("advisor.sweep-plan/1", trials=[_trial_document(trial) for trial in trials])
         return
     click.echo("\n".join(table(_COLUMNS, [_cells(trial) for trial in trials], right=_RIGHT)))
-    minutes = len(trials) * _SECONDS_A_TRIAL / 60
-    click.echo(f"\n{len(trials)} trials, about {minutes:.0f} minutes on a quiet machine.")
+    minutes = -(-len(trials) * _SECONDS_A_TRIAL // 60)
+    counted = "1 trial" if len(trials) == 1 else f"{len(trials)} trials"
+    click.echo(f"\n{counted}, about {minutes} min on a quiet machine.")
 
 
 @sweep.command()
