@@ -1,7 +1,7 @@
 """Suite `network_transfer`: rates of a network never measured, from what torch tells of it.
 
-The same directory twice: whole families are left out (torchvision one at a time, timm's in ten
-folds). Two directories: every row of a scored network leaves the training side first.
+The same directory twice: whole families are left out, in ten folds with at most one family of
+torchvision each. Two directories: every row of a scored network leaves the training side first.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from models.performance.layerwise.form import Peaks, peaks_of
 from models.performance.step_work import HALF, capability
 
 OPERATIONS = Path(__file__).parents[1] / "data" / "operations.csv.gz"
-_TIMM_FOLDS = 10
-_CAPTURE_SECONDS = 150.0
+_FOLDS = 10
+_CAPTURE_SECONDS = 60.0
 _NO_PROBE, _PROBE, _RATIO = "no probe", "one probe", "GPU ratio"
 _LINEAR, _FOREST = "log-linear on whole-network numbers", "forest on whole-network numbers"
 
@@ -82,17 +82,18 @@ def run(train: Path, score: Path) -> SuiteResult:
 
 
 def _family_folds(rows: Sequence[Known]) -> Iterator[set[str]]:
-    """Networks left out together: torchvision's families one by one, timm's in balanced folds.
+    """Networks left out together: whole families, in balanced folds.
 
-    A family of both libraries is left out of both.
+    Each family of torchvision has a fold of its own, which timm's families fill up: so none of
+    either library is left out beside another one of torchvision.
     """
     networks: dict[str, set[str]] = defaultdict(set)
     for known in rows:
         networks[known.row.family].add(known.row.network)
-    single = {known.row.family for known in rows if known.row.library == "torchvision"}
-    for name in sorted(single):
-        yield networks.pop(name)
-    bins: list[set[str]] = [set() for _ in range(_TIMM_FOLDS)]
+    single = sorted({known.row.family for known in rows if known.row.library == "torchvision"})
+    bins: list[set[str]] = [set() for _ in range(max(_FOLDS, len(single)))]
+    for fold, name in enumerate(single):
+        bins[fold].update(networks.pop(name))
     for name in sorted(networks, key=lambda one: (-len(networks[one]), one)):
         min(bins, key=len).update(networks[name])
     yield from filter(None, bins)
@@ -156,9 +157,9 @@ def _capture_missing(table: OperationTable, rows: Sequence[Row]) -> list[str]:
     """Capture what the rows name and the file has not, while there is time; what failed."""
     from advisor.operations.capturing import capture_library_rows
 
-    missing = dict.fromkeys(
-        row.candidates[0] for row in rows if not any(key in table for key in row.candidates)
-    )
+    unknown = [row.candidates[0] for row in rows if not any(key in table for key in row.candidates)]
+    # Inference first: its figures are the main ones.
+    missing = sorted(set(unknown), key=lambda key: (key.task is Task.TRAINING, key))
     ends_at = time.monotonic() + _CAPTURE_SECONDS
     said: list[str] = []
     for done, key in enumerate(missing):
