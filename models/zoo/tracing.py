@@ -194,7 +194,7 @@ def _autocast(options: StepOptions) -> AbstractContextManager[Any]:
 
 
 def _mib(tensors: list[Any]) -> float:
-    return sum(one.numel() * one.element_size() for one in tensors) / MIB
+    return float(sum(one.numel() * one.element_size() for one in tensors)) / MIB
 
 
 def _live_bytes() -> Any:
