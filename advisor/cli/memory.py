@@ -72,7 +72,7 @@ def memory(
 ) -> None:
     """Peak GPU memory with its parts, the GPUs it fits, and the largest batch on each.
 
-    Says "fits" below the upper bound, "does not fit" above the lower one, else "may not fit".
+    "Fits": its upper bound is within the card. "Does not fit": its lower one is not.
     An own network, and another --input-size, are traced here, which takes torch and half a minute.
 
     \b

@@ -25,9 +25,9 @@ from models.zoo.tracing import StepOptions, StepTracer
 SOURCE = "timm/benchmark-train-amp-nchw-pt112-cu113-rtx3090.csv"
 PATH = Path(__file__).with_name("batch_limits.csv")
 COLUMNS = (
-    "network", "pixels", "ran", "failed", "weights_mib", "trained_mib",
-    "ran_forward_mib", "ran_peak_mib", "failed_forward_mib", "failed_peak_mib",
-)  # fmt: skip
+    *("network", "pixels", "ran", "failed", "weights_mib", "trained_mib"),
+    *("ran_forward_mib", "ran_peak_mib", "failed_forward_mib", "failed_peak_mib"),
+)
 _LARGEST_TRIED = 512
 # About one network in ten, by a hash of its name: enough for one slope and its spread.
 _SAMPLE, _OF = 1, 10
@@ -83,9 +83,9 @@ def traced_row(row: Mapping[str, str]) -> list[Any]:
     at_ran = tracer.trace(ran, _STEP, fake_only=True)
     at_failed = tracer.trace(next_larger(ran), _STEP, fake_only=True)
     sizes = (
-        at_ran.weights_mib, at_ran.trained_mib, at_ran.forward_mib, at_ran.peak_mib,
-        at_failed.forward_mib, at_failed.peak_mib,
-    )  # fmt: skip
+        *(at_ran.weights_mib, at_ran.trained_mib, at_ran.forward_mib, at_ran.peak_mib),
+        *(at_failed.forward_mib, at_failed.peak_mib),
+    )
     return [info.name, pixels, ran, next_larger(ran), *(f"{one:.1f}" for one in sizes)]
 
 
