@@ -16,6 +16,7 @@ from models.performance.layerwise import (
     OperationTable,
     Setting,
 )
+from models.performance.layerwise.choosing import choose_deviation
 from models.performance.layerwise.form import Peaks, StepParts
 from models.performance.layerwise.probing import fit_carrying, told_by_probe
 from models.performance.networks import Floats
@@ -48,7 +49,8 @@ class Fold:
             MeasuredStep(known.row.setting, known.key, known.row.batch_size, known.row.seconds)
             for known in learn
         ]
-        self._model = LayerwiseModel.fit(steps, table, peaks)
+        between = choose_deviation(steps, [known.row.family for known in learn], table, peaks)
+        self._model = LayerwiseModel.fit(steps, table, peaks, between)
 
     def knows(self, setting: Setting) -> bool:
         """Whether any row to learn from was measured there."""

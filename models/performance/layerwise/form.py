@@ -1,14 +1,15 @@
 """How long a step takes, layer by layer (MODEL.md's form, with the launches told apart).
 
     kernel = (compute^4 + memory^4 + floor^4)^(1/4)
-    GPU    = sum over kernels;  launches = forward * kernels + backward * kernels
+    GPU    = sum over kernels;  launches = sum over kernels of their kind's launch seconds
     T      = (GPU^4 + launches^4)^(1/4) + constant
 
 compute is FLOPs over peak x efficiency of the kind x utilisation. Utilisation is K/(K + k) *
 N/(N + n) * O/(O + o): the reduction and the width of the product fill the tiles of the tensor
 cores, its outputs per multiprocessor fill the chip. memory is bytes over bandwidth x share of the
-kind. Kernels are started ahead of the GPU, so the slower of the two queues counts as a whole:
-autograd starts kernels from C++, the forward pass from Python.
+kind. Kernels are started ahead of the GPU, so the slower of the two queues counts as a whole.
+Python starts those of the forward pass, with more or less library code around a product, a
+normalisation or another operation; autograd starts its own from C++.
 """
 
 from __future__ import annotations
@@ -31,13 +32,16 @@ _MULTIPLYING, _MOVING = len(PRODUCTS), len(KINDS)
 _DEPTHWISE = KINDS.index("conv_depthwise")
 # Where each parameter stands in the vector of logarithms.
 _FLOOR = _MULTIPLYING + _MOVING
-_FORWARD, _BACKWARD, _CONSTANT, _REDUCTION, _WIDTH, _MISALIGNED, _OUTPUTS = range(
-    _FLOOR + 1, _FLOOR + 8
+_PRODUCT, _NORM, _OTHER, _BACKWARD, _CONSTANT, _REDUCTION, _WIDTH, _MISALIGNED, _OUTPUTS = range(
+    _FLOOR + 1, _FLOOR + 10
 )
+_LAUNCHES = [_PRODUCT, _NORM, _OTHER, _BACKWARD]
+
 NAMES = (
     *(f"efficiency/{kind}" for kind in PRODUCTS),
     *(f"bandwidth/{kind}" for kind in KINDS),
-    "floor_seconds", "forward_launch_seconds", "backward_launch_seconds", "constant_seconds",
+    "floor_seconds", "launch_seconds/product", "launch_seconds/norm", "launch_seconds/other",
+    "launch_seconds/backward", "constant_seconds",
     "half_reduction", "half_width", "misaligned", "half_outputs",
 )  # fmt: skip
 # Tensor cores take operands in rows of eight 16-bit numbers.
@@ -62,9 +66,11 @@ def _prior() -> Prior:
     """
     efficiency = [0.1, 0.2, 0.5, 0.5, 0.4, 0.6, 0.4]
     bandwidth = [0.5] * _MULTIPLYING + [0.7] * (_MOVING - _MULTIPLYING)
-    seconds = [3e-6, 1e-5, 5e-6, 3e-4]
+    seconds = [3e-6, 1e-5, 1e-5, 1e-5, 5e-6, 3e-4]
     mean = np.log([*efficiency, *bandwidth, *seconds, 30, 30, 1.35, 2000])
-    deviation = [0.7] * _MULTIPLYING + [0.5] * _MOVING + [0.5, 0.7, 0.7, 1.0, 0.7, 0.7, 0.5, 0.7]
+    deviation = (
+        [0.7] * _MULTIPLYING + [0.5] * _MOVING + [0.5, 0.7, 0.7, 0.7, 0.7, 1.0, 0.7, 0.7, 0.5, 0.7]
+    )
     return Prior(mean, np.array(deviation))
 
 
@@ -125,8 +131,9 @@ def steps_of(
     )
     batch = np.asarray(batch_sizes, dtype=float)[step]
     outputs = batch * flops / (2 * np.maximum(reduction, 1)) / peaks.multiprocessors
-    launches = np.zeros((len(operations), 2))
-    np.add.at(launches, (step, backward.astype(int)), count)
+    launches = np.zeros((len(operations), len(_LAUNCHES)))
+    group = np.select([backward > 0, kind < _MULTIPLYING, kind == _MULTIPLYING], [3, 0, 1], 2)
+    np.add.at(launches, (step, group), count)
     return Steps(
         steps=len(operations),
         step=step,
@@ -160,7 +167,7 @@ def seconds_and_slopes(steps: Steps, parameters: Floats) -> tuple[Floats, Floats
         slopes[:, place] = _by_step(steps, compute * loss)
     slopes *= ((found.gpu / found.device) ** 3)[:, None]
     by_launch = (found.launch / found.device) ** 3
-    for place, launches in zip((_FORWARD, _BACKWARD), steps.launches.T, strict=True):
+    for place, launches in zip(_LAUNCHES, steps.launches.T, strict=True):
         slopes[:, place] = by_launch * np.exp(parameters[place]) * launches
     slopes[:, _CONSTANT] = np.exp(parameters[_CONSTANT])
     return found.seconds, slopes / found.seconds[:, None]
@@ -191,7 +198,7 @@ def _evaluate(steps: Steps, parameters: Floats) -> StepParts:
     floor = np.exp(4 * parameters[_FLOOR])
     kernel = np.sqrt(np.sqrt(_fourth(compute) + _fourth(memory) + floor))
     gpu = _by_step(steps, steps.count * kernel)
-    launch = steps.launches @ np.exp(parameters[[_FORWARD, _BACKWARD]])
+    launch = steps.launches @ np.exp(parameters[_LAUNCHES])
     device = np.sqrt(np.sqrt(_fourth(gpu) + _fourth(launch)))
     seconds = device + np.exp(parameters[_CONSTANT])
     return StepParts(seconds, gpu, launch, device, compute, memory, kernel, losses)

@@ -26,8 +26,9 @@ from models.performance.networks import Floats
 
 SCHEMA = "advisor.layerwise/1"
 # With fewer measured steps a setting leans on the others of its task and precision.
-_ENOUGH_OF_ITS_OWN = 200
-_DEVIATION_BETWEEN_GPUS = 0.3
+ENOUGH_OF_ITS_OWN = 200
+# Log deviation of a parameter between settings, where nobody chose another.
+BETWEEN_SETTINGS = 0.5
 
 
 class Setting(NamedTuple):
@@ -67,11 +68,13 @@ class LayerwiseModel:
         measured: Sequence[MeasuredStep],
         table: OperationTable,
         peaks: Mapping[Setting, Peaks],
+        between_settings: float = BETWEEN_SETTINGS,
     ) -> LayerwiseModel:
         """Parameters of each setting from its steps; few steps lean on settings like theirs.
 
         `peaks` has the data sheet of every setting. Steps must be in `table` and their seconds
-        above 0.
+        above 0. `between_settings` is the log deviation of parameters between settings
+        (`choosing.choose_deviation` finds it).
         """
         by_setting: dict[Setting, list[MeasuredStep]] = defaultdict(list)
         for step in measured:
@@ -81,8 +84,10 @@ class LayerwiseModel:
             for setting, steps in by_setting.items()
         }
         parameters = {
-            setting: _fitted(steps, table, peaks[setting], _prior_of_others(setting, alone))
-            if len(steps) < _ENOUGH_OF_ITS_OWN
+            setting: _fitted(
+                steps, table, peaks[setting], _prior_of_others(setting, alone, between_settings)
+            )
+            if len(steps) < ENOUGH_OF_ITS_OWN
             else alone[setting]
             for setting, steps in by_setting.items()
         }
@@ -163,7 +168,7 @@ def _steps(
     return steps_of(widened, batch_sizes, peaks)
 
 
-def _prior_of_others(setting: Setting, alone: Mapping[Setting, Floats]) -> Prior:
+def _prior_of_others(setting: Setting, alone: Mapping[Setting, Floats], between: float) -> Prior:
     """What the settings of the same task and precision, this one among them, have in common."""
     like = [
         parameters
@@ -172,4 +177,4 @@ def _prior_of_others(setting: Setting, alone: Mapping[Setting, Floats]) -> Prior
     ]
     if len(like) < 2:
         return PRIOR
-    return Prior(np.mean(like, axis=0), np.minimum(PRIOR.deviation, _DEVIATION_BETWEEN_GPUS))
+    return Prior(np.mean(like, axis=0), np.minimum(PRIOR.deviation, between))
