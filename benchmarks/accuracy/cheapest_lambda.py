@@ -16,7 +16,7 @@ import pandas as pd
 
 from benchmarks.accuracy.cheapest_questions import Workloads, answers, summary
 from benchmarks.accuracy.figures import NothingToScore
-from benchmarks.accuracy.gpu_prices import all_prices, sold_gpu_prices
+from benchmarks.accuracy.gpu_prices import all_prices, price_of, price_slope, sold_gpu_prices
 from models.performance.networks import Floats
 from models.performance.transfer.few_networks import fit_ratio_of_gpus
 
@@ -43,17 +43,17 @@ class _Rates:
 
 
 def lambda_answers(train: Path, score: Path) -> tuple[dict[str, Any], list[str]]:
-    """Percentages by policy, from the GPU measured for most workloads; and what was left out."""
+    """Percentages by policy, from the GPU of median speed; and what was left out."""
     taught, asked = _read(train), _read(score)
     gpus = [name for name in taught.table.columns if name in asked.table.columns]
     speeds = {name: float(np.exp(-taught.table[name].mean())) for name in gpus}
     sold = sold_gpu_prices(train)
-    prices = all_prices(speeds, sold)
+    prices = all_prices(speeds, sold, price_slope(train))
     if len(prices) < 2:
         raise NothingToScore("no GPU of lambda_tf has a price in the catalogue")
     names = sorted(prices, key=lambda name: prices[name])
     usd = np.array([prices[name] for name in names])
-    anchor = max(names, key=lambda name: (int(taught.table[name].notna().sum()), speeds[name]))
+    anchor = _typical(speeds)
     networks = asked.table.index.get_level_values("model").unique()
     parts = []
     for network in networks:
@@ -64,8 +64,10 @@ def lambda_answers(train: Path, score: Path) -> tuple[dict[str, Any], list[str]]
         parts.append(answers(scored, _held_out(rest, anchor, usd)))
     if not parts:
         raise NothingToScore("too few networks of lambda_tf under --train")
+    unsold = [name for name in names if price_of(name, sold) is None]
+    note = f"no catalogue sells {', '.join(unsold)}: priced by speed like those sold"
     found = {"gpus": len(names), "from": anchor, "usd_per_hour": _rounded(prices), **summary(parts)}
-    return found, [*taught.notes]
+    return found, [*taught.notes, *([note] if unsold else [])]
 
 
 def _read(folder: Path) -> _Rates:
@@ -91,9 +93,18 @@ def _without_wrong(wide: pd.DataFrame) -> _Rates:
     """Rates far off what workload and GPU have in common are a source's mistakes."""
     level = wide.sub(wide.median(axis=1), axis=0)
     wrong = (level - level.median(axis=0)).abs() > _WRONG
-    cells = [f"{'/'.join(map(str, row))} on {gpu}" for row, gpu in wrong[wrong].stack().index]
+    cells = [
+        f"{'/'.join(map(str, wide.index[row]))} on {wide.columns[column]}"
+        for row, column in np.argwhere(wrong.to_numpy())
+    ]
     notes = (f"wrong rates of lambda_tf left out: {'; '.join(cells)}",) if cells else ()
     return _Rates(wide.mask(wrong), notes)
+
+
+def _typical(speeds: dict[str, float]) -> str:
+    """The GPU of median speed: what is measured there says most about all others."""
+    ordered = sorted(speeds, key=lambda name: speeds[name])
+    return ordered[len(ordered) // 2]
 
 
 def _gpu(system: object) -> str:

@@ -17,15 +17,15 @@ from models.performance.transfer.close_calls import (
     NONE,
     Decisions,
     Questions,
-    close_limit,
     decide,
+    worth_limit,
 )
 
 FRACTIONS = (0.5, 0.7, 0.9, 0.97, 1.03)
 # `lower` at the product's default confidence, as a margin in deviations.
 LOWER = gaussian_multiplier(0.9)
-# Trials a question that calibration may spend; a fifth below what is allowed, for luck.
-TRIAL_BUDGET = 0.12
+# Trials a question that calibration may spend; a little below the 0.15 allowed, for bad luck.
+TRIAL_BUDGET = 0.135
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,7 @@ class Workloads:
                 log_rates=np.where(absent, -np.inf, self.predicted[workload]),
                 deviations=np.where(absent, 0.0, self.deviations[workload]),
                 log_targets=targets[asked],
+                usd_per_hour=self.usd_per_hour,
             ),
             np.where(absent, -np.inf, self.true[workload]),
         )
@@ -74,7 +75,7 @@ def answers(scored: Workloads, held_out: Workloads | None) -> dict[str, list[Flo
     if held_out is None:
         return out
     for name, margin in (("median", 0.0), ("lower", LOWER)):
-        limit = close_limit(*held_out.questions(), margin, TRIAL_BUDGET)
+        limit = worth_limit(*held_out.questions(), margin, TRIAL_BUDGET)
         made = decide(questions, margin, limit, truth)
         out[f"{name}_with_trial"] = _judge(made, questions, truth, usd)
     return out

@@ -2,8 +2,10 @@
 
 Candidates are looked at from the cheapest on. Where the target lies well inside of what a
 candidate is predicted to reach, or well outside, the prediction decides. In between it is a close
-call: one trial of that candidate tells. How close is close follows from a budget of trials a
-question, on questions about networks that the predictions were held out from.
+call, and one trial of that candidate tells. A trial is worth the chance that the prediction decides
+wrongly, times what that costs: the dearer candidate that would be taken in its place, or the price
+of one that then misses the target. What worth is enough follows from a budget of trials a question,
+on questions about networks that the predictions were held out from.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from numpy.typing import NDArray
 from models.performance.networks import Floats
 
 NONE = -1
-_LIMITS = np.concatenate([[0.0], np.geomspace(0.05, 6.0, 60)])
+NEVER = np.inf
+# A logistic curve with this slope stays within 0.01 of the normal distribution.
+_LOGISTIC = 1.702
+_LIMITS = np.concatenate([np.geomspace(1e-4, 10.0, 80), [NEVER]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +30,13 @@ class Questions:
 
     `log_rates` and `deviations` (q, c) are the predictions, `log_targets` (q,) what is asked. A
     candidate with deviation 0 was measured; one with log rate -inf cannot run the workload.
+    `usd_per_hour` (c,) does not fall.
     """
 
     log_rates: Floats
     deviations: Floats
     log_targets: Floats
+    usd_per_hour: Floats
 
     def margins(self, candidate: int) -> Floats:
         """How many deviations a candidate's rate lies above the target; +-inf where measured."""
@@ -50,21 +57,25 @@ class Decisions:
 
 
 def decide(
-    questions: Questions, least_margin: float, close: float = 0.0, truth: Floats | None = None
+    questions: Questions,
+    least_margin: float,
+    least_worth: float = NEVER,
+    truth: Floats | None = None,
 ) -> Decisions:
     """Choose for every question the cheapest candidate by at least `least_margin` deviations.
 
-    0 chooses by the median; 1.28 by the bound that nine in ten exceed. A candidate whose margin
-    is within +-`close` is tried first, and then `truth` (q, c; log rates) decides.
+    0 chooses by the median; 1.28 by the bound that nine in ten exceed. A candidate of whom a trial
+    is worth more than `least_worth` is tried first, and then `truth` (q, c; log rates) decides.
     """
     count = len(questions.log_targets)
     chosen = np.full(count, NONE, dtype=np.int64)
     trials = np.zeros(count, dtype=np.int64)
+    worth = trial_worth(questions, least_margin)
     for candidate in range(questions.log_rates.shape[1]):
         still = chosen == NONE
         margins = questions.margins(candidate)
         if truth is not None:
-            tried = still & (np.abs(margins) < close)
+            tried = still & (worth[:, candidate] > least_worth)
             trials += tried
             reached = truth[:, candidate] >= questions.log_targets
             margins = np.where(tried, np.where(reached, np.inf, -np.inf), margins)
@@ -72,13 +83,28 @@ def decide(
     return Decisions(chosen, trials)
 
 
-def close_limit(
+def trial_worth(questions: Questions, least_margin: float) -> Floats:
+    """What one trial of each candidate is expected to save, in units of its price, (q, c)."""
+    usd = questions.usd_per_hour
+    worth = np.zeros(questions.log_rates.shape)
+    # What is taken when all from here on are turned down: nothing, which costs the answer.
+    dearer = np.full(len(questions.log_targets), np.nan)
+    for candidate in reversed(range(len(usd))):
+        margins = questions.margins(candidate)
+        wrong = 1.0 / (1.0 + np.exp(np.minimum(_LOGISTIC * np.abs(margins), 700.0)))
+        wrong = np.where(np.isfinite(margins), wrong, 0.0)
+        overspend = np.where(np.isnan(dearer), 1.0, dearer / usd[candidate] - 1.0)
+        taken = margins >= least_margin
+        worth[:, candidate] = wrong * np.where(taken, 1.0, overspend)
+        dearer = np.where(taken, usd[candidate], dearer)
+    return worth
+
+
+def worth_limit(
     held_out: Questions, truth: Floats, least_margin: float, trials_per_question: float
 ) -> float:
-    """The widest `close` that keeps within a budget of trials on held-out questions."""
-    within = [
-        limit
-        for limit in _LIMITS
-        if decide(held_out, least_margin, limit, truth).trials.mean() <= trials_per_question
-    ]
-    return float(within[-1]) if within else 0.0
+    """The least worth of a trial that keeps within a budget of trials on held-out questions."""
+    for limit in _LIMITS:
+        if decide(held_out, least_margin, limit, truth).trials.mean() <= trials_per_question:
+            return float(limit)
+    return NEVER

@@ -13,12 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from models.performance.networks import Floats
+from models.performance.transfer.additive import fit_additive_steps
 from models.performance.transfer.features import Samples
 from models.performance.transfer.gaussian_process import GaussianProcess, fit_gaussian_process
 from models.performance.transfer.mixing import with_mixtures
 
 # Folds that only calibrate make do with fewer trees.
-_TREES, _FOLD_TREES, _SEED = 80, 40, 4
+_TREES, _FOLD_TREES, _SEED = 60, 30, 4
 _MIXTURES = 200
 
 
@@ -30,67 +31,79 @@ class Form(Protocol):
         ...
 
 
+class _Start(Protocol):
+    """Log seconds that a member begins with; it learns what is missing."""
+
+    def __call__(self, samples: Samples) -> Floats: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Trees:
     forest: Any
-    from_operations: bool
+    start: _Start
 
     def predict(self, samples: Samples) -> tuple[Floats, Floats | None]:
-        start = _start(samples, self.from_operations)
-        return start + self.forest.predict(samples.features()), None
+        return self.start(samples) + self.forest.predict(samples.features()), None
 
 
 @dataclass(frozen=True, slots=True)
 class _Process:
     process: GaussianProcess
-    regime_only: bool
 
     def predict(self, samples: Samples) -> tuple[Floats, Floats | None]:
-        value, deviation = self.process.predict(_process_features(samples, self.regime_only))
+        value, deviation = self.process.predict(samples.features())
         return samples.log_expected + value, deviation
 
 
 def fit_forms(
     samples: Samples, target_seconds: Floats, start: Mapping[str, Form] | None = None
 ) -> dict[str, Form]:
-    """All members by name. `start` lends the processes their kernels (folds of one data set)."""
+    """All members by name. `start` lends the process its kernel (folds of one data set)."""
     mixed, mixed_seconds = with_mixtures(samples, target_seconds, _MIXTURES)
     trees = _FOLD_TREES if start else _TREES
-    forms: dict[str, Form] = {
-        "trees/step": _fit_trees(mixed, mixed_seconds, trees, False),
-        "process/all": _fit_process(mixed, mixed_seconds, "process/all", start),
-    }
+    starts: dict[str, _Start] = {"trees/step": _own_step}
     if samples.target_operations is not None:
-        forms["trees/operations"] = _fit_trees(mixed, mixed_seconds, trees, True)
-        forms["process/regime"] = _fit_process(samples, target_seconds, "process/regime", start)
+        additive = fit_additive_steps(mixed, mixed_seconds)
+        starts |= {
+            "trees/operations": _operations,
+            "trees/ratio": _operation_ratio,
+            "trees/additive": additive.log_seconds,
+        }
+    forms: dict[str, Form] = {"process": _fit_process(mixed, mixed_seconds, start)}
+    for name, begin in starts.items():
+        forms[name] = _fit_trees(mixed, mixed_seconds, begin, trees)
     return forms
 
 
-def _fit_trees(
-    samples: Samples, target_seconds: Floats, trees: int, from_operations: bool
-) -> _Trees:
+def _own_step(samples: Samples) -> Floats:
+    return np.log(samples.cells.seconds)
+
+
+def _operations(samples: Samples) -> Floats:
+    return samples.log_expected
+
+
+def _operation_ratio(samples: Samples) -> Floats:
+    """The anchor's step, times how its operations speed up: what profiles miss cancels."""
+    if samples.cells.profiles is None:
+        raise ValueError("operations need profiles")
+    here = samples.cells.profiles.operations.sum(axis=1)
+    ratio: Floats = _own_step(samples) + samples.log_expected - np.log(here)
+    return ratio
+
+
+def _fit_trees(samples: Samples, target_seconds: Floats, start: _Start, trees: int) -> _Trees:
     from sklearn.ensemble import ExtraTreesRegressor
 
     forest = ExtraTreesRegressor(trees, max_features=0.5, random_state=_SEED)
-    start = _start(samples, from_operations)
-    return _Trees(forest.fit(samples.features(), np.log(target_seconds) - start), from_operations)
-
-
-def _start(samples: Samples, from_operations: bool) -> Floats:
-    return samples.log_expected if from_operations else np.log(samples.cells.seconds)
+    rest = np.log(target_seconds) - start(samples)
+    return _Trees(forest.fit(samples.features(), rest), start)
 
 
 def _fit_process(
-    samples: Samples, target_seconds: Floats, name: str, start: Mapping[str, Form] | None
+    samples: Samples, target_seconds: Floats, start: Mapping[str, Form] | None
 ) -> _Process:
-    lender = start.get(name) if start else None
-    features = _process_features(samples, name == "process/regime")
-    values = np.log(target_seconds) - samples.log_expected
+    lender = start.get("process") if start else None
     kernel = lender.process if isinstance(lender, _Process) else None
-    return _Process(fit_gaussian_process(features, values, kernel), name == "process/regime")
-
-
-def _process_features(samples: Samples, regime_only: bool) -> Floats:
-    if not regime_only:
-        return samples.features()
-    return np.column_stack([samples.size_features()[:, :3], samples.regime_features()[:, 1:5]])
+    values = np.log(target_seconds) - samples.log_expected
+    return _Process(fit_gaussian_process(samples.features(), values, kernel))

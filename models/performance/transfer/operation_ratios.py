@@ -30,6 +30,8 @@ _MOVING = (
 # slope, and Matern 3/2 over about one deviation of every feature. Held-out errors hardly move
 # between half and twice these (9.3 to 9.7 % of the device time), so they are not fitted.
 _LEVEL, _SLOPE, _LENGTH, _NOISE = 4.0, 0.01, 1.2, 0.1
+# The linear one: a ridge that stands for five rows, in units of its noise.
+_ANY_LEVEL, _STRAIGHT_SLOPE, _STRAIGHT_FEATURES = 100.0, 0.2, 4
 # Slopes are not followed further than this many deviations from what was seen.
 _FARTHEST = 2.5
 # Data sheets of anchor and target; None where one of them is not known.
@@ -37,17 +39,32 @@ SheetPair = tuple[Sheet, Sheet] | None
 
 
 @dataclass(frozen=True, slots=True)
-class _ClassRatio:
-    """A Gaussian process of one class: standardised rows and their pulls on the log ratio."""
+class _Smoother:
+    """A Gaussian process with fixed covariance: standardised rows and their pulls."""
 
     mean: Floats
     scale: Floats
     rows: Floats
     pulls: Floats
+    linear: bool
+
+    def value(self, features: Floats) -> Floats:
+        points = (features - self.mean) / self.scale
+        value: Floats = _covariance(points, self.rows, self.linear) @ self.pulls
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _ClassRatio:
+    """The log ratio of one class: the mean of a curved process over all features, and of a linear
+    one over the first few. One errs by chance where the other errs by stiffness."""
+
+    curved: _Smoother
+    straight: _Smoother
 
     def log_ratio(self, features: Floats) -> Floats:
-        ratio: Floats = _covariance((features - self.mean) / self.scale, self.rows) @ self.pulls
-        return ratio
+        straight = self.straight.value(features[:, :_STRAIGHT_FEATURES])
+        return 0.5 * (self.curved.value(features) + straight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +135,19 @@ def _untaught_log_ratio(logs: Floats, sheets: SheetPair) -> float:
 def _fit_class(
     features: Floats, values: Floats, weights: Floats, network: Names
 ) -> tuple[_ClassRatio, Floats]:
-    """The process of one class, and every row's value predicted without its network."""
+    """The ratio of one class, and every row's value predicted without its network."""
+    curved, left = _fit_smoother(features, values, _NOISE / weights, network, linear=False)
+    few = features[:, :_STRAIGHT_FEATURES]
+    straight, also_left = _fit_smoother(few, values, 1.0 / weights, network, linear=True)
+    return _ClassRatio(curved, straight), 0.5 * (left + also_left)
+
+
+def _fit_smoother(
+    features: Floats, values: Floats, noise: Floats, network: Names, *, linear: bool
+) -> tuple[_Smoother, Floats]:
     mean, scale = features.mean(axis=0), features.std(axis=0) + 1e-6
     rows = (features - mean) / scale
-    inverse = np.linalg.inv(_covariance(rows, rows) + np.diag(_NOISE / weights))
+    inverse = np.linalg.inv(_covariance(rows, rows, linear) + np.diag(noise))
     pulls = inverse @ values
     left_out = np.empty_like(values)
     for name in np.unique(network):
@@ -130,20 +156,24 @@ def _fit_class(
         # Williams, section 5.4.2, with a block in place of a row).
         error = np.linalg.solve(inverse[np.ix_(mine, mine)], pulls[mine])
         left_out[mine] = values[mine] - error
-    return _ClassRatio(mean, scale, rows, pulls), left_out
+    return _Smoother(mean, scale, rows, pulls, linear), left_out
 
 
-def _covariance(left: Floats, right: Floats) -> Floats:
+def _covariance(left: Floats, right: Floats, linear: bool) -> Floats:
     """Covariance of standardised rows, (n, m)."""
+    near, far = np.clip(left, -_FARTHEST, _FARTHEST), np.clip(right, -_FARTHEST, _FARTHEST)
+    products = near @ far.T
+    if linear:
+        straight: Floats = _ANY_LEVEL + _STRAIGHT_SLOPE * products
+        return straight
     squares = (left**2).sum(1)[:, None] + (right**2).sum(1)[None] - 2 * left @ right.T
     distance = np.sqrt(3 * np.maximum(squares, 0.0) / left.shape[1]) / _LENGTH
-    near, far = np.clip(left, -_FARTHEST, _FARTHEST), np.clip(right, -_FARTHEST, _FARTHEST)
-    covariance: Floats = _LEVEL + _SLOPE * near @ far.T + (1 + distance) * np.exp(-distance)
+    covariance: Floats = _LEVEL + _SLOPE * products + (1 + distance) * np.exp(-distance)
     return covariance
 
 
 def _class_features(cells: Cells) -> list[Floats]:
-    """For each class (n, 7): size of its work, and what kind of network it stands in.
+    """For each class (n, 8): size of its work, and what kind of network it stands in.
 
     A GPU's advantage grows with the work until the GPU is full. Time in convolutions against time
     in layers that move memory tells how many channels there are; how a convolution's time splits
@@ -154,15 +184,14 @@ def _class_features(cells: Cells) -> list[Floats]:
     convolutions = np.log(sum(column[name] for name in _CONVOLUTIONS) + _TINY)
     moving = np.log(sum(column[name] for name in _MOVING) + _TINY)
     total = np.log(times.sum(axis=1) - column[TRANSFER] + _TINY)
-    shared = [
-        np.log(cells.batch),
-        np.log(cells.image_px),
+    shape = [np.log(cells.batch), np.log(cells.image_px)]
+    kind = [
         convolutions - moving,
         np.log(column["convolution"] + _TINY) - convolutions,
         np.log(column["convolution_input_gradient"] + _TINY) - convolutions,
     ]
     sizes = np.log(times + _TINY / 10)
-    return [np.column_stack([size, *shared, size - total]) for size in sizes.T]
+    return [np.column_stack([size, size**2 / 10, *shape, *kind, size - total]) for size in sizes.T]
 
 
 def _operations(cells: Cells) -> Floats:

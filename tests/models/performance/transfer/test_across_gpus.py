@@ -38,13 +38,14 @@ def test_a_new_network_is_carried_over_far_better_than_by_one_ratio() -> None:
     assert (answer.doubt > 0).all()
 
 
-def test_without_a_profile_the_step_alone_still_answers_and_doubts_more() -> None:
+def test_without_a_profile_the_step_alone_still_answers_and_worse() -> None:
     pair = pair_of_gpus()
     asked, taught = pair.rows(pair.anchor.network == "net1"), pair.without("net1")
     profiled = fit_across_gpus(taught).predict(asked.anchor)
     alone = fit_across_gpus(taught.without_profiles()).predict(asked.anchor)
-    assert np.isfinite(alone.log_seconds).all()
-    assert np.median(alone.deviation) > np.median(profiled.deviation)
+    assert (alone.doubt > 0).all()
+    best = _percent(profiled.log_seconds, asked.seconds)
+    assert best < _percent(alone.log_seconds, asked.seconds) < 100
 
 
 def test_too_few_networks_are_refused_in_words() -> None:
