@@ -30,16 +30,20 @@ OPERATIONS = Path(__file__).parents[1] / "data" / "operations.csv.gz"
 _FOLDS = 10
 _CAPTURE_SECONDS = 60.0
 _NO_PROBE, _PROBE, _RATIO = "no probe", "one probe", "GPU ratio"
+# The probe ran the very same software: only the GPU differs.
+_SAME_SOFTWARE = "one probe, same software"
 _LINEAR, _FOREST = "log-linear on whole-network numbers", "forest on whole-network numbers"
 
 
 @dataclass
 class _Scores:
-    """Predictions by method: (row, predicted seconds)."""
+    """Predictions by method: (row, predicted seconds); `unknown` settings have nothing to learn
+    from."""
 
     by_method: dict[str, list[tuple[Known, float]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    unknown: set[Setting] = field(default_factory=set)
 
     def add(self, method: str, rows: Sequence[Known], seconds: Sequence[float]) -> None:
         self.by_method[method] += [
@@ -78,6 +82,10 @@ def run(train: Path, score: Path) -> SuiteResult:
         asked = [known for known in scored if known.row.network in left_out]
         if kept and asked:
             _score_fold(Fold(kept, table, peaks), kept, asked, table, peaks, scores)
+    said += [
+        f"{one.source} on {one.gpu}, {one.precision} {one.task}: nothing measured to learn from"
+        for one in scores.unknown
+    ]
     return _result(scores, sorted(set(said)))
 
 
@@ -112,6 +120,7 @@ def _score_fold(
     scores: _Scores,
 ) -> None:
     learnt, wanted = _by_setting(kept), _by_setting(asked)
+    scores.unknown.update(setting for setting in wanted if not fold.knows(setting))
     likest = probe_settings(sorted(set(learnt) & set(wanted)), peaks)
     for setting, rows in wanted.items():
         if not fold.knows(setting):
@@ -121,7 +130,10 @@ def _score_fold(
         scores.add(_FOREST, rows, forest_seconds(learnt[setting], rows, table))
         for other, pairs in _probed(rows, likest[setting], wanted).items():
             probed, probes = zip(*pairs, strict=True)
-            scores.add(_PROBE, probed, fold.seconds_with_probes(probed, probes))
+            seconds = fold.seconds_with_probes(probed, probes)
+            scores.add(_PROBE, probed, seconds)
+            if other.source == setting.source:
+                scores.add(_SAME_SOFTWARE, probed, seconds)
             both = _matched(learnt[setting], learnt[other])
             scores.add(_RATIO, probed, ratio_seconds(both, probes, probed))
 
@@ -225,7 +237,7 @@ def _result(scores: _Scores, said: Sequence[str]) -> SuiteResult:
         scores.figures(method, f"{library}, {task}, {method}", library, task)
         for library in ("torchvision", "timm")
         for task in (Task.INFERENCE, Task.TRAINING)
-        for method in (_NO_PROBE, _PROBE)
+        for method in (_NO_PROBE, _PROBE, _SAME_SOFTWARE)
     ]
     baselines = [
         scores.figures(method, f"{library}, {Task.INFERENCE}, {method}", library, Task.INFERENCE)

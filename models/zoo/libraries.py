@@ -38,12 +38,11 @@ def build_library_network(library: str, name: str, side: int) -> torch.nn.Module
 
 
 def library_names(library: str) -> tuple[str, ...]:
-    """All names that the library knows, sorted; of timm without tags and old aliases."""
+    """Classifiers that the library knows, sorted; of timm without tags and old aliases."""
     if library == "torchvision":
-        import_torchvision()
-        from torchvision.models import list_models
-
-        return tuple(sorted(list_models()))
+        # Its classifiers only: others load weights of their backbones, from the internet.
+        models = import_torchvision().models
+        return tuple(sorted(models.list_models(module=models)))
     return tuple(sorted(_import_timm().list_models()))
 
 

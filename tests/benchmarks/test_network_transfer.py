@@ -86,6 +86,7 @@ def test_both_kinds_of_split_give_figures(tmp_path: Path) -> None:
         assert {one.name for one in result.variants} == {
             "timm, inference, no probe",
             "timm, inference, one probe",
+            "timm, inference, one probe, same software",
         }
     assert any("no_such_network" in text for text in result.skipped)
 
