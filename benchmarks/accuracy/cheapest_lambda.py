@@ -7,14 +7,14 @@ over phase, precision and weight of a step, without all rows of the asked networ
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.accuracy.cheapest_questions import Workloads, answers, summary
+from benchmarks.accuracy.cheapest_questions import LOWER, Asked, Workloads, answers
 from benchmarks.accuracy.figures import NothingToScore
 from benchmarks.accuracy.gpu_prices import all_prices, price_of, price_slope, sold_gpu_prices
 from models.performance.networks import Floats
@@ -61,12 +61,12 @@ def lambda_answers(train: Path, score: Path) -> tuple[dict[str, Any], list[str]]
         if not _teaches(rest, anchor):
             continue
         scored = _workloads(rest, asked.of(network)[names], anchor, usd)
-        parts.append(answers(scored, _held_out(rest, anchor, usd)))
+        parts.append(_calibrated(scored, _held_out(rest, anchor, usd)))
     if not parts:
         raise NothingToScore("too few networks of lambda_tf under --train")
     unsold = [name for name in names if price_of(name, sold) is None]
     note = f"no catalogue sells {', '.join(unsold)}: priced by speed like those sold"
-    found = {"gpus": len(names), "from": anchor, "usd_per_hour": _rounded(prices), **summary(parts)}
+    found = {"gpus": len(names), "from": anchor, "usd_per_hour": _rounded(prices), **answers(parts)}
     return found, [*taught.notes, *([note] if unsold else [])]
 
 
@@ -146,6 +146,19 @@ def _features(table: pd.DataFrame, anchor: str) -> Floats:
     phase = table.index.get_level_values("phase") == "train"
     half = table.index.get_level_values("precision") == "fp16"
     return np.column_stack([table[anchor].to_numpy(float), phase, half, phase & half]).astype(float)
+
+
+def _calibrated(scored: Workloads, held_out: Workloads | None) -> Asked:
+    """Deviations stretched until a normal error's 80 % interval covers 80 % of held-out rows."""
+    if held_out is None:
+        return scored, None
+    unsure = held_out.deviations > 0
+    errors = np.abs(held_out.true - held_out.predicted)[unsure] / held_out.deviations[unsure]
+    stretch = float(np.nanquantile(errors, 0.8)) / LOWER
+    return (
+        replace(scored, deviations=scored.deviations * stretch),
+        replace(held_out, deviations=held_out.deviations * stretch),
+    )
 
 
 def _held_out(rest: pd.DataFrame, anchor: str, usd: Floats) -> Workloads | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accuracy.aws_prices import on_demand_prices
-from benchmarks.accuracy.cheapest_questions import Workloads, answers, summary
+from benchmarks.accuracy.cheapest_questions import Asked, Workloads, answers
 from benchmarks.accuracy.figures import NothingToScore
 from benchmarks.accuracy.transfer_runs import Run, transfer_runs
 from models.performance.networks import Floats
@@ -30,12 +30,11 @@ def profet_answers(train: Path, score: Path) -> tuple[dict[str, dict[str, Any]],
     skipped = [f"{name}: no price in the catalogue" for name in names if name not in prices]
     by_anchor = {}
     for anchor in priced:
-        parts = [
-            _network_answers(runs, anchor, priced, prices)
-            for runs in _by_network(done.runs, anchor, priced)
+        asked = [
+            _asked(runs, anchor, priced, prices) for runs in _by_network(done.runs, anchor, priced)
         ]
-        if parts:
-            by_anchor[anchor] = summary(parts)
+        if asked:
+            by_anchor[anchor] = answers(asked)
     return by_anchor, [*skipped, *done.skipped]
 
 
@@ -44,16 +43,14 @@ def _by_network(runs: Sequence[Run], anchor: str, priced: list[str]) -> list[lis
     return [[r for r in mine if r.network == name] for name in sorted({r.network for r in mine})]
 
 
-def _network_answers(
-    runs: list[Run], anchor: str, priced: list[str], prices: dict[str, float]
-) -> dict[str, list[Floats]]:
+def _asked(runs: list[Run], anchor: str, priced: list[str], prices: dict[str, float]) -> Asked:
     usd = np.array([prices[name] for name in priced])
     scored = _workloads({r.target: _scored(r) for r in runs}, _anchor(runs), anchor, priced, usd)
     held = {r.target: _held_out(r) for r in runs if r.held_out is not None}
     if len(held) < len(runs):
-        return answers(scored, None)
+        return scored, None
     taught = _workloads(held, _held_out_anchor(runs), anchor, priced, usd)
-    return answers(scored, taught)
+    return scored, taught
 
 
 def _workloads(

@@ -14,6 +14,7 @@ import numpy as np
 from models.performance.intervals import gaussian_multiplier
 from models.performance.networks import Floats
 from models.performance.transfer.close_calls import (
+    NEVER,
     NONE,
     Decisions,
     Questions,
@@ -25,7 +26,8 @@ FRACTIONS = (0.5, 0.7, 0.9, 0.97, 1.03)
 # `lower` at the product's default confidence, as a margin in deviations.
 LOWER = gaussian_multiplier(0.9)
 # Trials a question that calibration may spend; a little below the 0.15 allowed, for bad luck.
-TRIAL_BUDGET = 0.135
+TRIAL_BUDGET, MOST_TRIALS = 0.135, 0.15
+Judged = list[Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,24 +66,49 @@ class Workloads:
         )
 
 
-def answers(scored: Workloads, held_out: Workloads | None) -> dict[str, list[Floats]]:
-    """For each policy: per question exact, met (NaN: nothing chosen), overspend, trials."""
-    questions, truth = scored.questions()
-    usd = scored.usd_per_hour
-    out = {
-        "median": _judge(decide(questions, 0.0), questions, truth, usd),
-        "lower": _judge(decide(questions, LOWER), questions, truth, usd),
-    }
-    if held_out is None:
-        return out
+# What is asked of one network, and held-out questions about others that calibrate close calls.
+Asked = tuple[Workloads, Workloads | None]
+
+
+def answers(asked: Sequence[Asked]) -> dict[str, dict[str, Any]]:
+    """Percentages over all questions by policy: by the median or by `lower`, without and with
+    verifying trials."""
+    found = {}
     for name, margin in (("median", 0.0), ("lower", LOWER)):
-        limit = worth_limit(*held_out.questions(), margin, TRIAL_BUDGET)
+        never = [NEVER] * len(asked)
+        found[name] = _percentages(_judged(asked, margin, never))
+        limits = [_limit(held_out, margin) for _, held_out in asked]
+        found[f"{name}_with_trial"] = _percentages(_within_budget(asked, margin, limits))
+    return found
+
+
+def _limit(held_out: Workloads | None, margin: float) -> float:
+    if held_out is None:
+        return NEVER
+    return worth_limit(*held_out.questions(), margin, TRIAL_BUDGET)
+
+
+def _within_budget(asked: Sequence[Asked], margin: float, limits: list[float]) -> list[Judged]:
+    """Calibration may be wrong about new networks; the trials that were made are counted, and the
+    least worth rises until they keep within the budget."""
+    for stricter in np.geomspace(1.0, 1e4, 60):
+        judged = _judged(asked, margin, [limit * stricter for limit in limits])
+        if np.concatenate([part[3] for part in judged]).mean() <= MOST_TRIALS:
+            return judged
+    return _judged(asked, margin, [NEVER] * len(asked))
+
+
+def _judged(asked: Sequence[Asked], margin: float, limits: list[float]) -> list[Judged]:
+    judged = []
+    for (scored, _), limit in zip(asked, limits, strict=True):
+        questions, truth = scored.questions()
         made = decide(questions, margin, limit, truth)
-        out[f"{name}_with_trial"] = _judge(made, questions, truth, usd)
-    return out
+        judged.append(_judge(made, questions, truth, scored.usd_per_hour))
+    return judged
 
 
-def _judge(made: Decisions, questions: Questions, truth: Floats, usd: Floats) -> list[Floats]:
+def _judge(made: Decisions, questions: Questions, truth: Floats, usd: Floats) -> Judged:
+    """Per question exact, met (NaN: nothing chosen), overspend and trials."""
     reaches = truth >= questions.log_targets[:, None]
     best = np.where(reaches.any(axis=1), reaches.argmax(axis=1), NONE)
     chosen, rows = made.chosen, np.arange(len(best))
@@ -92,13 +119,7 @@ def _judge(made: Decisions, questions: Questions, truth: Floats, usd: Floats) ->
     return [exact, met, over, made.trials.astype(float)]
 
 
-def summary(parts: Sequence[dict[str, list[Floats]]]) -> dict[str, dict[str, Any]]:
-    """Percentages over all questions of all parts, by policy."""
-    policies = {name for part in parts for name in part}
-    return {name: _percentages([part[name] for part in parts if name in part]) for name in policies}
-
-
-def _percentages(parts: list[list[Floats]]) -> dict[str, Any]:
+def _percentages(parts: list[Judged]) -> dict[str, Any]:
     exact, met, over, trials = (np.concatenate([part[k] for part in parts]) for k in range(4))
     return {
         "questions": len(exact),
