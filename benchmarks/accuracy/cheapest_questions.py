@@ -91,8 +91,8 @@ def _limit(held_out: Workloads | None, margin: float) -> float:
 def _within_budget(asked: Sequence[Asked], margin: float, limits: list[float]) -> list[Judged]:
     """Calibration may be wrong about new networks; the trials that were made are counted, and the
     least worth rises until they keep within the budget."""
-    for stricter in np.geomspace(1.0, 1e4, 60):
-        judged = _judged(asked, margin, [limit * stricter for limit in limits])
+    for floor in np.geomspace(1e-4, 10.0, 80):
+        judged = _judged(asked, margin, [max(limit, float(floor)) for limit in limits])
         if np.concatenate([part[3] for part in judged]).mean() <= MOST_TRIALS:
             return judged
     return _judged(asked, margin, [NEVER] * len(asked))

@@ -14,7 +14,7 @@ from benchmarks.accuracy.cross_gpu_baselines import baseline_seconds
 from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult, figures
 from benchmarks.accuracy.transfer_runs import Run, Runs, joined_rows, transfer_runs
 from models.performance.networks import Floats
-from models.performance.transfer.few_trials import fit_error_covariance
+from models.performance.transfer.few_trials import ErrorCovariance, fit_error_covariance
 
 TRIALS = (1, 2, 3)
 
@@ -30,7 +30,7 @@ def run(train: Path, score: Path) -> SuiteResult:
     main = variants[0]
     if profiled.runs:
         main = _zero_shot("zero_shot", profiled.runs)
-        variants += [_after_trials(profiled.runs, count) for count in TRIALS]
+        variants += _after_trials(profiled.runs)
     scored = profiled.runs or plain.runs
     return SuiteResult(
         suite="cross_gpu",
@@ -51,27 +51,31 @@ def _zero_shot(name: str, runs: tuple[Run, ...], *, by_network: bool = False) ->
     return figures(name, predicted, true, networks if by_network else pairs)
 
 
-def _after_trials(runs: tuple[Run, ...], count: int) -> Figures:
+def _after_trials(runs: tuple[Run, ...]) -> list[Figures]:
     """Errors on the workloads that were not tried; networks with too few workloads drop out."""
-    predicted, true, pairs = [], [], []
+    rows: dict[int, list[tuple[Floats, Floats, list[str]]]] = {count: [] for count in TRIALS}
     for one in runs:
-        if len(one.cells) <= count or one.held_out is None:
+        if one.held_out is None:
             continue
-        seconds, rest = corrected_seconds(one, count)
-        predicted.append(seconds[rest])
-        true.append(one.true_seconds[rest])
-        pairs += [one.pair_name] * len(rest)
-    name = f"after_{count}_trials"
-    if not predicted:
-        raise NothingToScore(f"no network has more than {count} workloads")
-    return figures(name, np.concatenate(predicted), np.concatenate(true), pairs)
+        errors = fit_error_covariance(one.held_out)
+        for count in (count for count in TRIALS if len(one.cells) > count):
+            seconds, rest = corrected_seconds(one, errors, count)
+            names = [one.pair_name] * len(rest)
+            rows[count].append((seconds[rest], one.true_seconds[rest], names))
+    return [
+        figures(
+            f"after_{count}_trials",
+            np.concatenate([predicted for predicted, _, _ in parts]),
+            np.concatenate([true for _, true, _ in parts]),
+            [name for _, _, names in parts for name in names],
+        )
+        for count, parts in rows.items()
+        if parts
+    ]
 
 
-def corrected_seconds(run: Run, count: int) -> tuple[Floats, list[int]]:
+def corrected_seconds(run: Run, errors: ErrorCovariance, count: int) -> tuple[Floats, list[int]]:
     """Step seconds after `count` trials chosen without seeing any, and the untried rows."""
-    if run.held_out is None:
-        raise ValueError("trials need held-out rows")
-    errors = fit_error_covariance(run.held_out)
     doubt = run.answer.doubt
     tried = errors.choose(run.cells, doubt, count)
     seen = np.log(run.true_seconds[tried]) - run.answer.log_seconds[tried]
