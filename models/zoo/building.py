@@ -28,6 +28,21 @@ def build(name: str) -> torch.nn.Module:
     return _BUILDERS.get(info.name, _classifier)(info)
 
 
+def build_on_meta(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+    """What `make` builds, without memory for its weights.
+
+    A builder that computes with values cannot run on the meta device: it builds on the CPU, and
+    the network is moved. Raises what `make` raises there.
+    """
+    import torch
+
+    try:
+        with torch.device("meta"):
+            return make()
+    except Exception:
+        return make().to("meta")
+
+
 def build_torchvision(name: str) -> torch.nn.Module:
     """Any classification network of torchvision by its torchvision name, random weights."""
     import_torchvision()

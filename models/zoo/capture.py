@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.errors import UsageError
 from models.zoo.autocast import as_on_a_gpu
+from models.zoo.building import build_on_meta
 from models.zoo.fusing import fused
 from models.zoo.kernels import PRIME_BATCH, Kernel, KernelLog, recording
 from models.zoo.opening import Runnable
@@ -107,8 +108,8 @@ def network_kernels(
     import torch
 
     with told_as_usage(network.info.name):
+        module = build_on_meta(network.build).train(training)
         with torch.device("meta"):
-            module = network.build().train(training)
             inputs, targets = network.synthetic_batch(PRIME_BATCH, "meta")
 
         def step(log: KernelLog) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
-from models.zoo.building import build_torchvision
+from models.zoo.building import build_on_meta, build_torchvision
 from models.zoo.torchvision_import import import_torchvision
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def build_library_network(library: str, name: str, side: int) -> torch.nn.Module
     end in `+folded`. Raises `UsageError` for a name that the library does not know, and for a
     size that the network cannot take; `MeasuringError` where the library is not installed.
     """
-    import torch
-
-    with torch.device("meta"), _without_initial_values(), _quiet():
+    with _without_initial_values(), _quiet():
         if library == "torchvision":
             return _torchvision(name)
         return _timm(name, side)
@@ -59,7 +57,7 @@ def _torchvision(name: str) -> torch.nn.Module:
     known = library_names("torchvision")
     if name not in known:
         raise unknown_name("network of torchvision", name, known)
-    return build_torchvision(name)
+    return build_on_meta(lambda: build_torchvision(name))
 
 
 def _timm(name: str, side: int) -> torch.nn.Module:
@@ -68,7 +66,7 @@ def _timm(name: str, side: int) -> torch.nn.Module:
     if not timm.is_model(plain):
         raise unknown_name("network of timm", plain, timm.list_models())
     try:
-        module: torch.nn.Module = _at_size(timm, plain, side)
+        module: torch.nn.Module = build_on_meta(lambda: _at_size(timm, plain, side))
     except Exception as error:
         raise UsageError(f"timm cannot build {plain} for {side} pixels ({error})") from error
     if name.endswith(FOLDED):

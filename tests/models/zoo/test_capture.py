@@ -109,6 +109,17 @@ def test_ones_own_network_is_captured(tmp_path: Path) -> None:
         assert step.flops @ step.count >= 2 * 192 * 10
 
 
+def test_a_builder_that_computes_is_captured_too(tmp_path: Path) -> None:
+    """Drop rates are often taken from a tensor while building, which the meta device cannot."""
+    path = tmp_path / "computing.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\nINPUT_SHAPE = (3, 8, 8)\n"
+        "def build():\n    width = int(torch.linspace(1, 16, 4)[-1].item())\n"
+        "    return nn.Conv2d(3, width, 1)\n"
+    )
+    assert capture_step(f"{path}:build", Task.INFERENCE).flops.sum() == 2 * 64 * 3 * 16
+
+
 def test_a_network_that_cannot_be_followed_says_so(tmp_path: Path) -> None:
     """Where a branch depends on values, the error names the network and the way out."""
     path = tmp_path / "branching.py"
