@@ -9,7 +9,7 @@ from functools import cached_property
 
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import BundleFiles
-from advisor.catalog.gpus import read_gpus
+from advisor.catalog.gpus import GpuSheet, read_sheets
 from advisor.catalog.instances import InstanceTable, read_origins
 from advisor.catalog.matching import OfferQuery, is_gpu, matches, matches_instance
 from advisor.catalog.prices import PriceTable
@@ -62,8 +62,13 @@ class Catalog:
 
     @cached_property
     def gpus(self) -> Mapping[str, Gpu]:
-        """Data sheets by name, with nominal memory."""
-        return read_gpus(self._files)
+        """What a prediction needs of the data sheets, by name, with nominal memory."""
+        return {name: sheet.gpu for name, sheet in self.gpu_sheets.items()}
+
+    @cached_property
+    def gpu_sheets(self) -> Mapping[str, GpuSheet]:
+        """Whole data sheets by name."""
+        return read_sheets(self._files)
 
     def gpu_of(self, instance: InstanceType) -> Gpu | None:
         """The data sheet of an instance's GPU with the memory usable there; None without one."""

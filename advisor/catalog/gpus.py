@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from advisor.catalog.files import BundleFiles
 from advisor.domain import Gpu
 
 
-def read_gpus(files: BundleFiles) -> dict[str, Gpu]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSheet:
+    """A data sheet with what a person chooses by and no prediction needs; None: unknown.
+
+    `fp64_tflops` is fp32 times the architecture's share, tensor cores not counted; `watts` is the
+    board's power limit as sold; `link` is how it reaches the host and other GPUs.
+    """
+
+    gpu: Gpu
+    fp64_tflops: float | None
+    int8_tops: float | None
+    fp8_tflops: float | None
+    watts: float | None
+    link: str | None
+
+
+def read_sheets(files: BundleFiles) -> dict[str, GpuSheet]:
     """Data sheets by name; memory is nominal, rates are dense."""
-    return {row["name"]: _gpu(row) for row in files.table("catalog/gpus.csv").records()}
+    return {row["name"]: _sheet(row) for row in files.table("catalog/gpus.csv").records()}
+
+
+def _sheet(row: dict[str, str]) -> GpuSheet:
+    return GpuSheet(
+        gpu=_gpu(row),
+        fp64_tflops=_float(row["fp64_tflops"]),
+        int8_tops=_float(row["int8_tops"]),
+        fp8_tflops=_float(row["fp8_tflops"]),
+        watts=_float(row["watts"]),
+        link=row["link"] or None,
+    )
 
 
 def _gpu(row: dict[str, str]) -> Gpu:

@@ -27,6 +27,7 @@ COMMANDS = {
     "fit": "fit the performance model on what was measured",
     "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show",
+    "gpus": "GPUs by rate, memory, link, power and price",
     "networks": "the networks that can be asked for",
     "dataset": "data sets in the formats of the articles: make, convert, show",
 }

@@ -1,10 +1,10 @@
-"""The ranked specs of a recommendation document as CSV and Markdown."""
+"""Records as CSV and Markdown; among them the ranked specs of a recommendation document."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 COLUMNS = (
@@ -51,18 +51,27 @@ MARKDOWN_COLUMNS = (
 
 def recommendation_csv(document: Mapping[str, Any]) -> str:
     """One row a ranked spec, every number unrounded."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_rows(document))
-    return buffer.getvalue()
+    return records_csv(_rows(document), COLUMNS)
 
 
 def recommendation_markdown(document: Mapping[str, Any]) -> str:
     """A table that pastes into a pull request, rounded for reading."""
-    lines = [_line(MARKDOWN_COLUMNS), _line(["---"] * len(MARKDOWN_COLUMNS))]
-    for row in _rows(document):
-        lines.append(_line([_short(row[column]) for column in MARKDOWN_COLUMNS]))
+    return records_markdown(_rows(document), MARKDOWN_COLUMNS)
+
+
+def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Flat records as CSV; null is an empty cell."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def records_markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Flat records as a Markdown table, numbers with four digits; null is a dash."""
+    lines = [_line(columns), _line(["---"] * len(columns))]
+    lines += [_line([_short(row[column]) for column in columns]) for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -98,4 +107,6 @@ def _line(cells: Any) -> str:
 
 
 def _short(value: Any) -> str:
+    if value is None:
+        return "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -8,6 +8,23 @@ from infra.catalog_build.tables import OutputTable, number, read_source, table
 
 GPUS_FILE = "catalog/gpus.csv"
 
+# fp64 results over fp32 results a clock and multiprocessor, by compute capability, tensor cores not
+# counted: CUDA C++ Programming Guide, table "Throughput of Native Arithmetic Instructions".
+_FP64_SHARE = {
+    "3.7": 1 / 3,
+    "5.2": 1 / 32,
+    "6.0": 1 / 2,
+    "6.1": 1 / 32,
+    "7.0": 1 / 2,
+    "7.5": 1 / 32,
+    "8.0": 1 / 2,
+    "8.6": 1 / 64,
+    "8.9": 1 / 64,
+    "9.0": 1 / 2,
+    "10.0": 1 / 2,
+    "12.0": 1 / 64,
+}
+
 HEADER = (
     "name",
     "vendor",
@@ -19,6 +36,11 @@ HEADER = (
     "tf32_tflops",
     "fp16_tflops",
     "bf16_tflops",
+    "fp64_tflops",
+    "int8_tops",
+    "fp8_tflops",
+    "watts",
+    "link",
     "confidence",
     "sources",
 )
@@ -54,9 +76,20 @@ def _sheet_row(row: Mapping[str, str]) -> tuple[str, ...]:
         number(row["tf32_dense_tflops"]),
         number(row["fp16_dense_tflops"]),
         number(row["bf16_dense_tflops"]),
+        _fp64(row),
+        number(row["int8_dense_tops"]),
+        number(row["fp8_dense_tflops"]),
+        number(row["tdp_w"]),
+        row["interconnect"],
         row["confidence"],
         row["sources"],
     )
+
+
+def _fp64(row: Mapping[str, str]) -> str:
+    """Unknown where the architecture's share is."""
+    share = _FP64_SHARE.get(row["compute_capability"])
+    return f"{float(row['fp32_tflops']) * share:.4g}" if share else ""
 
 
 def _short(sheet: str) -> str:
