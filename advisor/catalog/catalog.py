@@ -77,6 +77,18 @@ class Catalog:
             return sheet
         return replace(sheet, memory_mib=instance.gpu_memory_mib)
 
+    @cached_property
+    def cards(self) -> Mapping[str, Gpu]:
+        """Data sheets by name, with the least memory that an instance shows of the whole card."""
+        found = dict(self.gpus)
+        for instance in self.instances():
+            card = self.gpu_of(instance)
+            if card is None or instance.gpu_fraction < 1:
+                continue
+            if card.memory_mib < found[card.name].memory_mib:
+                found[card.name] = card
+        return found
+
     @property
     def disks(self) -> DiskCatalog:
         """Disks of AWS, the one cloud whose disks are known."""

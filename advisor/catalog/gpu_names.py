@@ -10,23 +10,26 @@ from advisor.errors import UsageError, unknown_name
 _BRANDS = re.compile(r"\b(nvidia|amd|tesla|quadro|geforce)\b")
 
 
-def sheet_name(asked: str, known: Iterable[str]) -> str:
-    """The one data sheet that is meant.
+def sheet_names(asked: str, known: Iterable[str]) -> list[str]:
+    """Every data sheet that is meant: 'A100' is each A100, 'A100-SXM4-80GB' one of them.
 
-    Brands, blanks, hyphens and case do not matter. Where a card is sold with several memories or
-    links, the shortest name alone is not enough: `UsageError` lists them; or the near names.
+    Brands, blanks, hyphens and case do not matter. `UsageError` with the near names for others.
     """
     names = sorted(known)
     wanted = _plain(asked)
     exact = [name for name in names if _plain(name) == wanted]
-    if exact:
-        return exact[0]
-    variants = [name for name in names if wanted and _plain(name.partition("-")[0]) == wanted]
-    if len(variants) == 1:
-        return variants[0]
-    if variants:
-        raise UsageError(f"'{asked}' is sold as {', '.join(variants)}; name one of them")
-    raise unknown_name("GPU", asked, names)
+    kinds = [name for name in names if wanted and _plain(name.partition("-")[0]) == wanted]
+    if not (exact or kinds):
+        raise unknown_name("GPU", asked, names)
+    return exact or kinds
+
+
+def sheet_name(asked: str, known: Iterable[str]) -> str:
+    """The one data sheet that is meant; `UsageError` where several are, or none."""
+    names = sheet_names(asked, known)
+    if len(names) > 1:
+        raise UsageError(f"'{asked}' is sold as {', '.join(names)}; name one of them")
+    return names[0]
 
 
 def _plain(name: str) -> str:

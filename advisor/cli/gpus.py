@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
-from advisor.catalog.gpu_names import sheet_name
+from advisor.catalog.gpu_names import sheet_names
 from advisor.catalog.gpu_prices import cheapest_by_gpu
 from advisor.catalog.gpus import GpuSheet
-from advisor.catalog.matching import ECC_SHARE, is_gpu
+from advisor.catalog.matching import ECC_SHARE
 from advisor.cli.parameters import GpuFilter, Name
 from advisor.cli.places import place_options, region_of
 from advisor.domain import Market
@@ -63,10 +63,5 @@ def _chosen(catalog: Catalog, wanted: Any) -> list[GpuSheet]:
         return [one for one in sheets if one.gpu.memory_mib >= ECC_SHARE * least_mib]
     if not names:
         return sheets
-    found = [_named(name, catalog) for name in names]
-    return [one for one in sheets if any(one.gpu.name in some for some in found)]
-
-
-def _named(name: str, catalog: Catalog) -> set[str]:
-    every = {known for known in catalog.gpu_sheets if is_gpu(known, name)}
-    return every or {sheet_name(name, catalog.gpu_sheets)}
+    found = {one for name in names for one in sheet_names(name, catalog.gpu_sheets)}
+    return [one for one in sheets if one.gpu.name in found]

@@ -20,6 +20,7 @@ from advisor.errors import AdvisorError
 COMMANDS = {
     "recommend": "the cheapest instance and disk that reach a throughput",
     "predict": "the throughput of one instance",
+    "compare": "instances, or GPUs, beside one of them",
     "memory": "GPU memory of a network: what it fits, the largest batch",
     "probe": "what this machine is and can do",
     "measure": "two minutes of a network or script here, as a file",

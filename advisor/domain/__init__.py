@@ -6,6 +6,7 @@ GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
 """
 
 from advisor.domain.checks import require_positive
+from advisor.domain.comparison import OnGpu, geometric_mean, relative
 from advisor.domain.decision import (
     BatchPoint,
     Candidate,
@@ -48,6 +49,7 @@ __all__ = [
     "Market",
     "Measurement",
     "Offer",
+    "OnGpu",
     "Precision",
     "Prediction",
     "Price",
@@ -62,5 +64,7 @@ __all__ = [
     "Task",
     "Trial",
     "Workload",
+    "geometric_mean",
+    "relative",
     "require_positive",
 ]

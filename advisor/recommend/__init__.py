@@ -1,6 +1,7 @@
 """Workload + offers + performance model + target -> Recommendation."""
 
 from advisor.recommend.candidates import BATCH_SIZES, PerformanceModel
+from advisor.recommend.comparing import compare_instances, on_gpu
 from advisor.recommend.decision import answers, recommend
 from advisor.recommend.single import predict_instance
 from advisor.recommend.wording import STAGE_NAMES, no_offer, require_fresh_price
@@ -10,7 +11,9 @@ __all__ = [
     "STAGE_NAMES",
     "PerformanceModel",
     "answers",
+    "compare_instances",
     "no_offer",
+    "on_gpu",
     "predict_instance",
     "recommend",
     "require_fresh_price",

@@ -18,6 +18,9 @@ RAN = frozenset(
     {"too_slow", "latency", "over_max_price", "no_interval", "gpu_memory", "memory", "no_disk"}
 )
 
+# For a column of a table.
+SHORT_PROVENANCE = {name: name for name in ("measured", "published", "modelled")}
+
 PROVENANCE = {
     "measured": "Measured rate",
     "published": "Published rate of this GPU",

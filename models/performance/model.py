@@ -16,7 +16,7 @@ from models.performance.gpu_rates import GpuRate, GpuRates
 from models.performance.networks import Floats, NetworkTable
 from models.performance.pipeline import Pipeline, log_core_rate
 from models.performance.stages import STAGES
-from models.performance.wording import notes_of, provenance_of
+from models.performance.wording import alone, notes_of, provenance_of
 
 Request = tuple[Workload, Resources]
 
@@ -68,6 +68,19 @@ class PerformanceModel:
                 doubts.calibrated[i],
             )
             for i, bound in enumerate(bounds)
+        ]
+
+    def predict_gpu(
+        self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float = 0.9
+    ) -> list[Prediction]:
+        """What a GPU reaches alone, its samples on the device; one cell at several batch sizes."""
+        first = workloads[0]
+        if first.network not in self.networks:
+            raise unknown_name("network", first.network, self.networks)
+        sizes = [workload.batch_size for workload in workloads]
+        return [
+            alone(rate, confidence)
+            for rate in self.gpu_rates.rates(first, gpu, sizes, self.table, confidence)
         ]
 
     def gpu_memory_mib(self, workload: Workload) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from advisor.domain import Precision, Provenance, Resources
+from advisor.domain import Precision, Prediction, Provenance, Resources, Stage
 from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, PipelineRequest
 from models.performance.gpu_rates import GpuRate
 from models.performance.pipeline import Pipeline
@@ -13,6 +14,22 @@ from models.performance.pipeline import Pipeline
 MATTERS = 0.05
 # Single-thread marks nearer than this are one CPU.
 SAME_SCORE = 0.02
+
+
+def alone(rate: GpuRate, confidence: float) -> Prediction:
+    """A GPU's rate as the prediction of a machine on which nothing else limits."""
+    median = rate.samples_per_second
+    return Prediction(
+        lower=median * math.exp(-rate.widths.lower),
+        median=median,
+        upper=median * math.exp(rate.widths.upper),
+        confidence=confidence,
+        stage_rates={Stage.ACCELERATOR: median},
+        bottleneck=Stage.ACCELERATOR,
+        provenance=rate.provenance,
+        extrapolation=rate.notes,
+        calibrated=rate.widths.calibrated,
+    )
 
 
 def provenance_of(

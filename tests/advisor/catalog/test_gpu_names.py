@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
-from advisor.catalog.gpu_names import sheet_name
+from advisor.catalog.gpu_names import sheet_name, sheet_names
 from advisor.errors import UsageError
 
 KNOWN = tuple(load_catalog().gpu_sheets)
@@ -37,7 +37,8 @@ def test_every_sheet_is_found_by_its_own_name(name: str, written: object) -> Non
 
 
 def test_a_card_of_several_kinds_must_be_named_in_full() -> None:
-    """An A100 of 40 GB is not one of 80 GB."""
+    """An A100 of 40 GB is not one of 80 GB; where many are wanted, all of them are meant."""
+    assert len(sheet_names("A100", KNOWN)) == 4
     with pytest.raises(UsageError, match="A100-PCIE-40GB, A100-PCIE-80GB"):
         sheet_name("A100", KNOWN)
 

@@ -1,0 +1,100 @@
+"""`advisor compare` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from advisor.cli.main import run
+from advisor.domain import geometric_mean
+
+GPUS = ["compare", "--task", "training", "--model", "resnet50,vgg16", "--gpu", "T4,L4"]
+INSTANCES = ["compare", "--task", "training", "--model", "resnet50"]
+INSTANCES += ["--instance", "g4dn.xlarge", "--instance", "g5.xlarge"]
+
+
+def _document(arguments: list[str], capsys) -> dict:
+    assert run([*arguments, "-o", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_first_instance_counts_as_one(capsys) -> None:
+    """Relative is likely rate over likely rate, and prices include the disk."""
+    first, second = _document(INSTANCES, capsys)["rows"]
+    assert first["relative"] == 1
+    medians = [row["predicted"]["throughput"]["median"] for row in (first, second)]
+    assert second["relative"] == pytest.approx(medians[1] / medians[0])
+    assert second["total_usd_per_hour"] >= second["price"]["usd_per_hour"]
+
+
+def test_an_instance_has_the_figures_that_predict_tells(capsys) -> None:
+    """One place for each figure."""
+    row = _document(INSTANCES, capsys)["rows"][0]
+    run(["predict", *INSTANCES[1:5], "--instance", "g4dn.xlarge", "-o", "json"])
+    alone = json.loads(capsys.readouterr().out)
+    assert row["predicted"] == alone["predicted"]
+
+
+def test_the_baseline_may_be_any_card_as_people_write_it(capsys) -> None:
+    """RTX8000 is added as a row of its own, and is 1 for every network."""
+    document = _document([*GPUS, "--baseline", "RTX8000"], capsys)
+    own = [row for row in document["rows"] if row["gpu"]["name"] == "Quadro RTX 8000"]
+    assert document["baseline"] == "Quadro RTX 8000"
+    assert [row["relative"] for row in own] == [1, 1]
+    assert {row["network"] for row in document["rows"]} == {"resnet50", "vgg16"}
+
+
+def test_what_does_not_fit_is_a_dash_and_no_number(capsys) -> None:
+    """A batch of 256 of VGG-16 is too much for 16 GB, and the mean then says nothing."""
+    arguments = [*GPUS, "--batch-size", "256", "--baseline", "RTX8000"]
+    rows = _document(arguments, capsys)["rows"]
+    t4 = next(row for row in rows if row["gpu"]["name"] == "T4" and row["network"] == "vgg16")
+    assert not t4["fits"]
+    assert t4["relative"] is None
+    run(arguments)
+    line = next(one for one in capsys.readouterr().out.splitlines() if one.startswith("T4"))
+    assert line.split()[2:4] == ["-", "-"]
+
+
+@pytest.mark.parametrize("output", ["csv", "md"])
+def test_tables_have_one_line_a_row(output: str, capsys) -> None:
+    """For spreadsheets and pull requests."""
+    run([*GPUS, "-o", output])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 + (1 if output == "csv" else 2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        ["--instance", "g5.xlarge"],
+        ["--instance", "g5.xlarge", "--gpu", "T4"],
+        ["--gpu", "T4", "--baseline", "A100"],
+        ["--gpu", "999GiB.."],
+        ["--gpu", "Voodoo"],
+        ["--instance", "g5.xlarge", "--instance", "g9.xlarge"],
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(wrong: list[str], capsys) -> None:
+    """It names the way out."""
+    assert run(["compare", "--task", "training", "--model", "resnet50", *wrong]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert len(told.err.splitlines()) == 1
+
+
+def test_preprocessing_compares_instances_only(capsys) -> None:
+    """It uses no GPU."""
+    arguments = ["compare", "--task", "preprocessing", "--model", "resnet50"]
+    assert run([*arguments, "--gpu", "T4"]) == 2
+    assert run([*arguments, "--instance", "c5.xlarge", "--instance", "c5.2xlarge"]) == 0
+    assert "c5.2xlarge" in capsys.readouterr().out
+
+
+def test_a_mean_over_fewer_networks_is_no_mean() -> None:
+    """It would compare nothing."""
+    assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
+    assert geometric_mean([1.0, None]) is None
+    assert geometric_mean([]) is None
