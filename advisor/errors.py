@@ -6,7 +6,8 @@ AdvisorError                exit 1: told in one line, never as a traceback
 |-- NoIntervalError         exit 4: no calibrated interval exists for what is asked
 |-- StalePriceError         exit 5: the price is too old under --strict
 |-- DataError               exit 1: a bundle, model or database is missing, corrupt or too new
-`-- MeasuringError          exit 1: this machine cannot measure what is asked
+|-- MeasuringError          exit 1: this machine cannot measure what is asked
+`-- LiveError               exit 1: a cloud could not be asked; everything offline still works
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ class DataError(AdvisorError):
 
 class MeasuringError(AdvisorError):
     """The machine lacks what a measurement needs; the message says what to install or change."""
+
+
+class LiveError(AdvisorError):
+    """A cloud cannot be reached, or refuses; the message says what to do, or to ask without it."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -1,0 +1,1 @@
+"""AWS asked today: prices, spot prices, offerings, quotas. Everything else works without."""

@@ -1,0 +1,24 @@
+"""Which types a region offers now (`ec2:DescribeInstanceTypeOfferings`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from infra.live.session import client, required, told_as_live_error
+
+_WHAT = "instance type offerings"
+
+
+def offered(names: Sequence[str], region: str) -> frozenset[str]:
+    """Those of the types that the region has."""
+    ec2 = client("ec2", region)
+    with told_as_live_error(_WHAT):
+        pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
+            LocationType="region",
+            Filters=[{"Name": "instance-type", "Values": list(names)}],
+        )
+        return frozenset(
+            row["InstanceType"]
+            for page in pages
+            for row in required(page, "InstanceTypeOfferings", _WHAT)
+        )

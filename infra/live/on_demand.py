@@ -1,0 +1,74 @@
+"""On-demand prices from the AWS Price List Query API (`pricing:GetProducts`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from advisor.domain import Market
+from infra.live.session import client, required, told_as_live_error
+from infra.live.words import Quote, Refused, price_from
+
+# The API is served in a few regions only; this one knows the prices of all.
+_SERVED_IN = "us-east-1"
+# What "an hour of this type" means among a type's many products: Linux, nothing pre-installed,
+# on shared hosts, used (not a reservation's own).
+_PLAIN = {
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+}
+
+
+def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote | Refused]:
+    """One quote, or the reason why there is none, for each type.
+
+    Raises `LiveError` where the service cannot be asked at all.
+    """
+    pricing = client("pricing", _SERVED_IN)
+    for name in names:
+        with told_as_live_error("pricing"):
+            products = _products(pricing, name, region)
+        yield _quote(name, region, products, today)
+
+
+def _products(pricing: Any, name: str, region: str) -> list[str]:
+    wanted = {**_PLAIN, "instanceType": name, "regionCode": region}
+    filters = [
+        {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
+    ]
+    pages = pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters)
+    return [text for page in pages for text in required(page, "PriceList", "pricing")]
+
+
+def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quote | Refused:
+    """Exactly one price must remain: two of them mean that we asked for the wrong thing."""
+    try:
+        prices = {price for text in products for price in _prices(json.loads(text), name)}
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return Refused(instance_type=name, why="the price list answered what cannot be read")
+    if not prices:
+        return Refused(instance_type=name, why=f"the price list has no price in {region}")
+    if len(prices) > 1:
+        told = ", ".join(f"${price:g}" for price in sorted(prices))
+        return Refused(instance_type=name, why=f"the price list has several prices: {told}")
+    return Quote(
+        instance_type=name,
+        region=region,
+        market=Market.ON_DEMAND,
+        usd_per_hour=prices.pop(),
+        as_of=today,
+    )
+
+
+def _prices(product: Mapping[str, Any], name: str) -> Iterator[float]:
+    if product["product"]["attributes"]["instanceType"] != name:
+        return
+    for term in product["terms"].get("OnDemand", {}).values():
+        for dimension in term["priceDimensions"].values():
+            usd = price_from(dimension["pricePerUnit"].get("USD", ""))
+            if dimension["unit"] == "Hrs" and usd is not None:
+                yield usd

@@ -1,0 +1,75 @@
+"""boto3 clients that give up in time, and their errors in one line with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from advisor.errors import LiveError
+
+# Seconds. A person waits: four tries of this, then the snapshot answers.
+CONNECT_SECONDS = 3
+READ_SECONDS = 8
+# Tries in all; botocore waits longer before each, also where the service throttles.
+ATTEMPTS = 4
+_CREDENTIALS = (
+    "no AWS credentials: run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY; everything but live prices works without"
+)
+
+
+def client(service: str, region: str) -> Any:
+    """A boto3 client of one service; AWS_ENDPOINT_URL is honoured, as boto3 does."""
+    import boto3
+    from botocore.config import Config
+
+    config = Config(
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+    )
+    with told_as_live_error(service):
+        return boto3.session.Session().client(service, region_name=region, config=config)  # type: ignore[call-overload]
+
+
+@contextmanager
+def told_as_live_error(what: str) -> Iterator[None]:
+    """Errors of boto3 as `LiveError`: which service, what happened, what to do."""
+    from botocore import exceptions as known
+
+    try:
+        yield
+    except (known.NoCredentialsError, known.PartialCredentialsError, known.ProfileNotFound):
+        raise LiveError(_CREDENTIALS) from None
+    except known.ClientError as error:
+        raise LiveError(_refused(what, error)) from error
+    except (known.ConnectTimeoutError, known.ReadTimeoutError):
+        raise LiveError(f"AWS {what} did not answer in time; ask again later") from None
+    except (known.EndpointConnectionError, known.ConnectionError, known.HTTPClientError):
+        raise LiveError(f"AWS {what} cannot be reached from here; ask without it") from None
+    except known.BotoCoreError as error:
+        raise LiveError(f"AWS {what}: {error}") from error
+
+
+def required(answer: Any, name: str, what: str) -> Any:
+    """A field that every good answer has.
+
+    botocore takes a body that is no JSON (a captive portal's page) for an empty answer.
+    """
+    if name not in answer:
+        raise LiveError(f"AWS {what} answered what cannot be read; is a proxy in between?")
+    return answer[name]
+
+
+def _refused(what: str, error: Any) -> str:
+    code = error.response.get("Error", {}).get("Code", "")
+    if code in ("ExpiredToken", "ExpiredTokenException", "RequestExpired"):
+        return "the AWS credentials have expired; log in again"
+    if code in ("AuthFailure", "UnrecognizedClientException", "InvalidClientTokenId"):
+        return f"AWS {what} does not accept the credentials; run `aws configure`"
+    if code in ("UnauthorizedOperation", "AccessDeniedException", "AccessDenied"):
+        return f"the AWS credentials may not {error.operation_name}; allow it, or ask without it"
+    if "Throttl" in code or code == "RequestLimitExceeded":
+        return f"AWS {what} throttles {error.operation_name}; ask again in a minute"
+    return f"AWS {what} refused {error.operation_name}: {code or error}"
