@@ -11,6 +11,7 @@ import click
 from advisor.catalog import load_catalog
 from advisor.cli.parameters import Name
 from advisor.cli.requests import question_options, request_from
+from advisor.cli.run_options import run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
 from advisor.recommend import predict_instance
 from advisor.report.single import prediction_text, single_document
@@ -18,6 +19,7 @@ from advisor.report.single import prediction_text, single_document
 
 @click.command()
 @question_options
+@run_options
 @model_option
 @click.option("--instance", "name", required=True, help="Instance type, as g4dn.xlarge.")
 @click.option(

@@ -11,6 +11,7 @@ import click
 from advisor.catalog import load_catalog
 from advisor.cli.parameters import GpuFilter, Name, Positive
 from advisor.cli.requests import question_options, request_from, today
+from advisor.cli.run_options import run_limit_options, run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
 from advisor.errors import NoOfferError
 from advisor.recommend import no_offer, require_fresh_price
@@ -26,13 +27,15 @@ from advisor.report.text import recommendation_text
 @click.option(
     "--target-throughput",
     type=Positive("--target-throughput"),
-    help="Samples per second to reach. Without it: ranked by cost per million samples.",
+    help="Samples per second to reach. Without it: ranked by cost, per run or million samples.",
 )
 @click.option(
     "--max-latency-ms", type=Positive("--max-latency-ms"),
     help="What 99 in 100 batches must surely stay within, decoding and copying included; "
          "inference only.",
 )  # fmt: skip
+@run_options
+@run_limit_options
 @click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
 @click.option(
@@ -58,6 +61,7 @@ def recommend(
     \b
     advisor recommend --task inference --model googlenet --target-throughput 500
     advisor recommend --task training --model resnet50 --precision amp --gpu T4,L4,A10G
+    advisor recommend --task training --model resnet50 --epochs 90 --max-hours 72
     """
     model, catalog = model_in_use(model_file), load_catalog()
     request = request_from(model.networks, catalog, answers)

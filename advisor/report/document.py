@@ -18,6 +18,7 @@ from advisor.domain import (
     Request,
     Workload,
 )
+from advisor.report.runs import run_document
 
 SCHEMA = "advisor.recommendation/1"
 PREDICTION_SCHEMA = "advisor.prediction/1"
@@ -96,6 +97,10 @@ def request_document(request: Request) -> dict[str, Any]:
         "min_gpu_memory_mib": request.min_gpu_memory_mib,
         "max_usd_per_hour": request.max_usd_per_hour,
         "max_latency_ms": request.max_latency_ms,
+        "epochs": request.epochs,
+        "samples": request.samples,
+        "max_hours": request.max_hours,
+        "max_run_usd": request.max_run_usd,
         "disk": None if request.disk is None else str(request.disk),
     }
 
@@ -117,6 +122,7 @@ def candidate_document(one: Candidate) -> dict[str, Any]:
         **prediction_document(one.workload, one.prediction),
         "latency": latency_document(one.latency),
         "cost": {"usd_per_million_samples": one.usd_per_million_samples},
+        "run": run_document(one.run, one.usd_per_run),
         "note": one.note,
     }
 
