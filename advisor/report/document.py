@@ -44,8 +44,13 @@ class Sources:
         }
 
 
-def recommendation_document(answer: Recommendation, sources: Sources) -> dict[str, Any]:
-    """The whole answer as JSON-ready values; numbers are not rounded."""
+def recommendation_document(
+    answer: Recommendation, sources: Sources, explanation: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The whole answer as JSON-ready values; numbers are not rounded.
+
+    `explanation` is of the recommended spec, or of the nearest where nothing meets the target.
+    """
     candidates = [candidate_document(one) for one in answer.ranked]
     return {
         "schema": SCHEMA,
@@ -72,6 +77,7 @@ def recommendation_document(answer: Recommendation, sources: Sources) -> dict[st
         ],
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
+        "explanation": explanation,
     }
 
 

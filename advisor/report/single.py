@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain import BatchPoint, InstancePrediction, Request
@@ -21,7 +22,12 @@ from advisor.report.text import PROVENANCE, bottleneck_text, disk_text, interval
 from advisor.units import ceil_ms, floor_rate, format_rate, format_usd
 
 
-def single_document(request: Request, one: InstancePrediction, sources: Sources) -> dict[str, Any]:
+def single_document(
+    request: Request,
+    one: InstancePrediction,
+    sources: Sources,
+    explanation: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """JSON-ready values; `price` is null where none is known."""
     return {
         "schema": PREDICTION_SCHEMA,
@@ -36,6 +42,7 @@ def single_document(request: Request, one: InstancePrediction, sources: Sources)
         "good_batch_size": one.good_batch_size,
         "by_batch": [_point_document(point) for point in one.by_batch],
         "note": one.note,
+        "explanation": explanation,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from models.performance.networks import Floats, NetworkTable
 from models.performance.pipeline import Pipeline, log_core_rate
 from models.performance.stages import STAGES
 from models.performance.wording import notes_of, provenance_of
+
+if TYPE_CHECKING:
+    from advisor.domain.explanation import Distance
 
 Request = tuple[Workload, Resources]
 
@@ -77,6 +81,14 @@ class PerformanceModel:
             )
             for i, bound in enumerate(bounds)
         ]
+
+    def distances(
+        self, workload: Workload, resources: Resources, prediction: Prediction
+    ) -> tuple[Distance, ...]:
+        """How far each fact that the `prediction` stands on lies from what was measured."""
+        from models.performance.distance import distances  # few answers explain themselves
+
+        return distances(workload, resources, prediction, self.pipeline, self.gpu_rates)
 
     def gpu_memory_mib(self, workload: Workload) -> float:
         """Memory of the card on which the workload surely runs; 0 for preprocessing.
