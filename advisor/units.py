@@ -70,7 +70,13 @@ def format_rate(samples_per_second: float) -> str:
 
 def format_count(count: float) -> str:
     """'900', '12,800', '1.28 million', '1,150 million': three digits from a million on."""
-    return f"{format_rate(count / 1e6)} million" if count >= 1e6 else f"{count:,.12g}"
+    return f"{format_rate(count / 1e6)} million" if count >= 1e6 else f"{count:,.0f}"
+
+
+def format_counted(count: float, noun: str) -> str:
+    """'1 epoch', '2.5 epochs', '1.28 million samples': with the plural of a regular noun."""
+    text = f"{count:g}" if count < 1e4 else format_count(count)
+    return f"{text} {noun}" if count == 1 else f"{text} {noun}s"
 
 
 def format_hours(hours: float, *, up: bool = False) -> str:

@@ -56,7 +56,7 @@ def run_answers(answers: Mapping[str, Any], dataset: DatasetProfile) -> dict[str
         raise UsageError(f"--epochs {epochs:g} of {dataset.name} is more than can be counted")
     return {
         "epochs": epochs,
-        "samples": None if samples is None else float(samples),
+        "samples": samples,
         "max_hours": limits["max_hours"],
         "max_run_usd": limits["max_cost"],
     }

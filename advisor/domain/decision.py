@@ -38,7 +38,7 @@ class Request:
     max_usd_per_hour: float | None = None
     max_latency_ms: float | None = None
     epochs: float | None = None
-    samples: float | None = None
+    samples: int | None = None
     max_hours: float | None = None
     max_run_usd: float | None = None
     disk: DiskChoice | None = None

@@ -24,7 +24,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.recommend.candidates import PerformanceModel
-from advisor.units import ceil_significant, format_count, format_hours, format_usd
+from advisor.units import ceil_significant, format_counted, format_hours, format_usd
 
 Pair = tuple[Workload, Resources]
 
@@ -54,7 +54,7 @@ def run_times(
     if request.task is not Task.TRAINING:
         return [RunTime(samples=samples, hours=_hours(samples, one)) for one in predictions]
     cold = model.predict(pairs, confidence=request.confidence, cache=CacheState.COLD)
-    first = min(samples, float(request.dataset.samples))
+    first = min(samples, request.dataset.samples)
     return [
         _training_time(samples, first, slow, one)
         for slow, one in zip(cold, predictions, strict=True)
@@ -127,10 +127,10 @@ def run_assumptions(request: Request) -> list[str]:
     samples = request.run_samples
     if samples is None:
         return []
-    length = f"a run of {format_count(samples)} samples"
+    length = format_counted(samples, "sample")
     if request.epochs is not None:
-        length = f"a run of {request.epochs:g} epochs ({format_count(samples)} samples)"
-    said = [length]
+        length = f"{format_counted(request.epochs, 'epoch')} ({length})"
+    said = [f"a run of {length}"]
     if request.task is Task.TRAINING:
         said.append("its first epoch reads from the disk, later ones what RAM does not cache")
     return [*said, "start-up, validation and checkpoints not counted"]

@@ -99,9 +99,9 @@ def _gain_rows(gains: Sequence[Gain]) -> tuple[list[str], list[list[str]]]:
 
 
 def _entry(title: str, sentences: Sequence[str]) -> list[str]:
-    """A title with wrapped text beside it; nothing where there is nothing to say."""
-    text = "; ".join(sentences)
-    return _beside(title, textwrap.wrap(text, WIDTH - _INDENT)) if sentences else []
+    """A title with a line a sentence beside it; nothing where there is nothing to say."""
+    lines = [line for one in sentences for line in textwrap.wrap(one, WIDTH - _INDENT)]
+    return _beside(title, lines) if lines else []
 
 
 def _beside(title: str, lines: Sequence[str]) -> list[str]:

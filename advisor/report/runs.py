@@ -7,10 +7,11 @@ from math import isfinite
 from typing import Any
 
 from advisor.domain import Request, RunTime, Span
-from advisor.units import ceil_significant, format_count, format_hours, format_usd
+from advisor.units import ceil_significant, format_counted, format_hours, format_usd
 
 # A first epoch that is less slower than this is not worth a word.
 TOLD_SLOWER = 1.05
+SMALLEST_USD = 0.0001
 BOUNDS = ("lower", "median", "upper")
 RUN_COLUMNS = (
     "run_samples",
@@ -41,9 +42,9 @@ def run_lines(request: Request, run: RunTime | None, usd: Span | None) -> list[s
     """'90 epochs: 30 h likely, surely within 42.1 h', and what that costs; none without a run."""
     if run is None:
         return []
-    length = f"{format_count(run.samples)} samples"
+    length = format_counted(run.samples, "sample")
     if request.epochs is not None:
-        length = f"{request.epochs:g} epoch{'' if request.epochs == 1 else 's'}"
+        length = format_counted(request.epochs, "epoch")
     time = _sure_text(run.hours, format_hours, "within")
     lines = [f"  run         {length}: {time}{_first_epoch_text(request, run)}"]
     return lines + ([f"  run costs   {_sure_text(usd, _usd, 'up to')}"] if usd else [])
@@ -66,6 +67,8 @@ def _sure_text(span: Span, told: Any, bound: str) -> str:
 
 
 def _usd(usd: float, *, up: bool = False) -> str:
+    if usd < SMALLEST_USD:
+        return f"under {format_usd(SMALLEST_USD)}"
     return format_usd(ceil_significant(usd) if up else usd)
 
 

@@ -11,9 +11,8 @@ from advisor.report.runs import run_lines
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
 WIDTH = 100
-# Beside as few facts as there are; each further one takes the place of an alternative.
+LINES = 25
 SHOWN_ALTERNATIVES = 5
-FEWEST_FACTS = 5
 SHOWN_REJECTED = 3
 
 # Reasons of types that run the workload and still do not answer.
@@ -43,17 +42,15 @@ def recommendation_text(
 ) -> str:
     """The answer for a terminal; `all_rejected` lists every passed-over type, however long."""
     chosen = answer.chosen
-    lines: list[str] = []
+    head = ["No offer meets this."]
     if chosen is not None:
-        facts = _facts(answer, chosen)
-        lines += _headline(chosen, sources) + facts
-        shown = SHOWN_ALTERNATIVES - (len(facts) - FEWEST_FACTS)
-        lines += _alternatives(answer.ranked[1 : shown + 1])
-    else:
-        lines.append("No offer meets this.")
-    lines += _rejections(answer, chosen, all_rejected)
-    lines += _wrapped("Assumed", answer.assumptions, 2)
-    lines += _wrapped("Warning", answer.warnings, 3)
+        head = _headline(chosen, sources) + _facts(answer, chosen)
+    tail = _rejections(answer, chosen, all_rejected)
+    tail += _wrapped("Assumed", answer.assumptions, 2)
+    tail += _wrapped("Warning", answer.warnings, 3)
+    # A blank line and a header stand above the alternatives.
+    room = SHOWN_ALTERNATIVES if all_rejected else LINES - len(head) - len(tail) - 2
+    lines = head + _alternatives(answer.ranked[1 : 1 + min(room, SHOWN_ALTERNATIVES)]) + tail
     return "\n".join(lines if all_rejected else map(_clip, lines))
 
 

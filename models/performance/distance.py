@@ -31,12 +31,13 @@ _STAGES = {
     "disk_throughput": Stage.STORAGE,
     "disk_iops": Stage.STORAGE,
 }
+# How each is told, and in what unit.
 _TEXTS = {
-    "vcpus": "{} vCPUs",
-    "sample_bytes": "samples of {} bytes",
-    "decoded_pixels": "images of {} pixels",
-    "disk_throughput": "a disk of {} MiB/s",
-    "disk_iops": "a disk of {} IOPS",
+    "vcpus": ("{} vCPUs", 1.0),
+    "sample_bytes": ("samples of {} kB", 1e3),
+    "decoded_pixels": ("images of {} thousand pixels", 1e3),
+    "disk_throughput": ("a disk of {} MiB/s", 1.0),
+    "disk_iops": ("a disk of {} IOPS", 1.0),
 }
 
 
@@ -97,8 +98,10 @@ def _of_ranges(
         value = FACTS[name](workload, resources)
         if value is not None:
             times = value / min(max(value, low), high)
-            said = _TEXTS[name].format(format_rate(value))
-            yield of(name, _STAGES[name], times, f"{said}, {_range_text(times, low, high)}")
+            text, unit = _TEXTS[name]
+            said = text.format(format_rate(value / unit))
+            measured = _range_text(times, low / unit, high / unit)
+            yield of(name, _STAGES[name], times, f"{said}, {measured}")
 
 
 def _range_text(times: float, low: float, high: float) -> str:
