@@ -17,6 +17,7 @@ from advisor.domain.decision import (
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
 from advisor.domain.money import Disk, DiskChoice, Offer, Price, Spec
 from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
+from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import (
     CacheState,
     LimitedBy,
@@ -56,6 +57,8 @@ __all__ = [
     "Rejected",
     "Request",
     "Resources",
+    "RunTime",
+    "Span",
     "Spec",
     "Stage",
     "Status",

@@ -7,6 +7,8 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from advisor.report.runs import RUN_COLUMNS, run_cells
+
 COLUMNS = (
     "rank",
     "cloud",
@@ -34,6 +36,7 @@ COLUMNS = (
     "risk",
     "provenance",
     "price_as_of",
+    *RUN_COLUMNS,
 )
 MARKDOWN_COLUMNS = (
     "rank",
@@ -47,6 +50,7 @@ MARKDOWN_COLUMNS = (
     "bottleneck",
     "risk",
 )
+MARKDOWN_RUN_COLUMNS = ("run_hours_median", "run_hours_upper", "run_usd_median")
 
 
 def recommendation_csv(document: Mapping[str, Any]) -> str:
@@ -60,9 +64,12 @@ def recommendation_csv(document: Mapping[str, Any]) -> str:
 
 def recommendation_markdown(document: Mapping[str, Any]) -> str:
     """A table that pastes into a pull request, rounded for reading."""
-    lines = [_line(MARKDOWN_COLUMNS), _line(["---"] * len(MARKDOWN_COLUMNS))]
-    for row in _rows(document):
-        lines.append(_line([_short(row[column]) for column in MARKDOWN_COLUMNS]))
+    rows = _rows(document)
+    has_run = any(row["run_samples"] is not None for row in rows)
+    columns = (*MARKDOWN_COLUMNS, *(MARKDOWN_RUN_COLUMNS if has_run else ()))
+    lines = [_line(columns), _line(["---"] * len(columns))]
+    for row in rows:
+        lines.append(_line([_short(row[column]) for column in columns]))
     return "\n".join(lines) + "\n"
 
 
@@ -90,6 +97,7 @@ def _row(one: Mapping[str, Any]) -> dict[str, Any]:
         "usd_per_million_samples": one["cost"]["usd_per_million_samples"],
         "provenance": predicted["provenance"],
         "price_as_of": price["as_of"],
+        **run_cells(one["run"]),
     }
 
 
@@ -98,4 +106,6 @@ def _line(cells: Any) -> str:
 
 
 def _short(value: Any) -> str:
+    if value is None:
+        return "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
