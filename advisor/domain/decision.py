@@ -7,9 +7,9 @@ from datetime import date
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
-from advisor.domain.money import Disk, DiskChoice, Price, Spec
+from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
 from advisor.domain.results import Latency, Prediction
-from advisor.domain.words import Market, Precision, Task
+from advisor.domain.words import CloseCallKind, Market, Precision, Task
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 
@@ -18,7 +18,8 @@ class Request:
     """One question. What is None is left to the advisor.
 
     `disk` without a size is sized for the data set; `max_latency_ms` is one batch's p99, and goes
-    with inference.
+    with inference. `horizon_hours` is how long the spec is to be paid for: it decides whether a
+    verifying trial pays, and never what is recommended.
     """
 
     network: str
@@ -36,6 +37,7 @@ class Request:
     max_usd_per_hour: float | None = None
     max_latency_ms: float | None = None
     disk: DiskChoice | None = None
+    horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
     allow_extrapolation: bool = False
 
@@ -46,6 +48,7 @@ class Request:
             min_gpu_memory_mib=self.min_gpu_memory_mib,
             max_usd_per_hour=self.max_usd_per_hour,
             max_latency_ms=self.max_latency_ms,
+            horizon_hours=self.horizon_hours,
             max_results=self.max_results,
         )
         if not 0.5 <= self.confidence < 1:
@@ -84,11 +87,32 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloseCall:
+    """Where the prediction decides narrowly, and one trial of `candidate` would settle it.
+
+    `probability` is the chance that the trial reaches the target. If it does, that saves
+    `saves_usd_per_hour` against `instead` (the chosen one; for a chosen one that may miss, the
+    cheapest that is much safer); both None where nothing else answers. The trial takes
+    `trial_minutes` and costs `trial_usd`; it is expected to save `worth_usd` over the horizon.
+    """
+
+    kind: CloseCallKind
+    candidate: Candidate
+    instead: Candidate | None
+    probability: float
+    saves_usd_per_hour: float | None
+    trial_minutes: float
+    trial_usd: float
+    worth_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
     within the price, and `beyond_price` would answer if its price were allowed.
 
     `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
+    `close_calls` begins with the one whose trial is worth most.
     """
 
     request: Request
@@ -100,6 +124,7 @@ class Recommendation:
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     today: date
+    close_calls: tuple[CloseCall, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:

@@ -18,6 +18,7 @@ from advisor.domain import (
     Request,
     Workload,
 )
+from advisor.report.close_calls import close_call_documents
 
 SCHEMA = "advisor.recommendation/1"
 PREDICTION_SCHEMA = "advisor.prediction/1"
@@ -69,6 +70,7 @@ def recommendation_document(answer: Recommendation, sources: Sources) -> dict[st
             }
             for one in answer.rejected
         ],
+        "close_calls": close_call_documents(answer),
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
     }

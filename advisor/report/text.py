@@ -6,12 +6,16 @@ import textwrap
 from collections.abc import Sequence
 
 from advisor.domain import Candidate, Disk, Prediction, Recommendation, Rejected
+from advisor.report.close_calls import close_call_lines
 from advisor.report.document import SAMPLE_UNIT, Sources, risk
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
 
 WIDTH = 100
 SHOWN_ALTERNATIVES = 5
 SHOWN_REJECTED = 3
+# A close call takes up to five lines, and its spec would be the first of the rejected.
+ALTERNATIVES_BESIDE_CLOSE_CALL = 2
+REJECTED_BESIDE_CLOSE_CALL = 1
 
 # Reasons of types that run the workload and still do not answer.
 RAN = frozenset(
@@ -29,14 +33,16 @@ def recommendation_text(
     answer: Recommendation, sources: Sources, *, all_rejected: bool = False
 ) -> str:
     """The answer for a terminal; `all_rejected` lists every passed-over type, however long."""
-    chosen = answer.chosen
+    chosen, close = answer.chosen, close_call_lines(answer, WIDTH)
     lines: list[str] = []
     if chosen is not None:
-        lines += _headline(chosen, sources) + _facts(answer, chosen)
-        lines += _alternatives(answer.ranked[1 : SHOWN_ALTERNATIVES + 1])
+        alternatives = ALTERNATIVES_BESIDE_CLOSE_CALL if close else SHOWN_ALTERNATIVES
+        lines += _headline(chosen, sources) + _facts(answer, chosen) + close
+        lines += _alternatives(answer.ranked[1 : alternatives + 1])
     else:
-        lines.append("No offer meets this.")
-    lines += _rejections(answer, chosen, all_rejected)
+        lines += ["No offer meets this.", *close]
+    most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
+    lines += _rejections(answer, chosen, None if all_rejected else most)
     lines += _wrapped("Assumed", answer.assumptions, 2)
     lines += _wrapped("Warning", answer.warnings, 3)
     return "\n".join(lines if all_rejected else map(_clip, lines))
@@ -140,14 +146,17 @@ def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
     return ["", *table([*header, "bound by"], rows, right=(3, 4, 5, 6))]
 
 
-def _rejections(answer: Recommendation, chosen: Candidate | None, everything: bool) -> list[str]:
+def _rejections(answer: Recommendation, chosen: Candidate | None, most: int | None) -> list[str]:
+    """The `most` telling ones that would cost less; all, however dear, where it is None."""
     limit = chosen.spec.total_usd_per_hour if chosen else float("inf")
     cheaper = [one for one in answer.rejected if (one.usd_per_hour or limit) < limit]
-    shown = list(answer.rejected) if everything else _most_telling(cheaper)
+    told = {one.candidate.spec.offer.instance.name for one in answer.close_calls[:1]}
+    untold = [one for one in cheaper if one.instance_type not in told]
+    shown = list(answer.rejected) if most is None else _most_telling(untold)[:most]
     if not shown:
         return []
     title = f"Cheaper, but ({len(cheaper)} in all)" if chosen else "Why not"
-    title = "Rejected" if everything else title
+    title = "Rejected" if most is None else title
     return ["", title, *map(_rejection, shown)]
 
 
@@ -155,7 +164,7 @@ def _most_telling(cheaper: Sequence[Rejected]) -> list[Rejected]:
     """The cheapest that could have been bought and run come first: they tempt most."""
     ran = [one for one in cheaper if one.reason in RAN]
     never = [one for one in cheaper if one.reason not in RAN]
-    return [*ran, *never][:SHOWN_REJECTED]
+    return [*ran, *never]
 
 
 def _rejection(one: Rejected) -> str:

@@ -7,16 +7,18 @@ import csv
 import io
 import json
 import os
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from advisor.domain import CloseCallKind
 from advisor.report.document import Sources, recommendation_document, risk
 from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
-from tests.builders import candidate, prediction, recommendation, rejected
+from tests.builders import candidate, close_call, prediction, recommendation, rejected
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
@@ -44,6 +46,11 @@ def text(**changes):
         ("recommendation.json", json.dumps(document(), indent=2) + "\n"),
         ("recommendation.csv", recommendation_csv(document())),
         ("recommendation.md", recommendation_markdown(document())),
+        ("close_call.txt", text(close_calls=(close_call(),)) + "\n"),
+        (
+            "close_call.json",
+            json.dumps(document(close_calls=(close_call(),))["close_calls"], indent=2) + "\n",
+        ),
     ],
 )
 def test_a_format_changes_only_when_we_mean_it(name, content):
@@ -56,21 +63,40 @@ def test_a_format_changes_only_when_we_mean_it(name, content):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"ranked": (), "nearest": candidate()}, {"ranked": (), "nearest": None, "rejected": ()}],
+    [
+        {},
+        {"ranked": (), "nearest": candidate()},
+        {"ranked": (), "nearest": None, "rejected": ()},
+        {"close_calls": (close_call(),)},
+        {"close_calls": (close_call(instead=None, saves_usd_per_hour=None),)},
+    ],
 )
 def test_the_document_keeps_its_schema(changes):
     jsonschema.validate(document(**changes), SCHEMA)
 
 
-def test_text_fits_one_screen_whatever_the_answer_holds():
+@pytest.mark.parametrize("kind", [None, *CloseCallKind])
+def test_text_fits_one_screen_whatever_the_answer_holds(kind):
     many = tuple(candidate(f"x{i}.48xlarge-with-a-long-name") for i in range(40))
     reasons = tuple(rejected(f"t{i}.xlarge", 0.1, detail="because " * 40) for i in range(60))
+    narrow = close_call(kind=kind, candidate=many[0], instead=many[1], saves_usd_per_hour=1234.5)
     full = text(
-        ranked=many, rejected=reasons, assumptions=("assumed",) * 60, warnings=("mind it",) * 60
-    )
+        ranked=many, rejected=reasons, assumptions=("assumed",) * 60, warnings=("mind it",) * 60,
+        close_calls=(narrow,) if kind else (),
+    )  # fmt: skip
     lines = full.splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines)) <= 100
+
+
+def test_the_command_of_a_close_call_can_be_pasted():
+    lines = text(close_calls=(close_call(),)).splitlines()
+    start = next(i for i, line in enumerate(lines) if "advisor verify" in line)
+    end = next(i for i, line in enumerate(lines[start:], start) if not line.endswith("\\"))
+    pasted = shlex.split("\n".join(lines[start : end + 1]).replace("\\\n", ""))
+    told = document(close_calls=(close_call(),))["close_calls"][0]["trial"]["command"]
+    assert pasted == shlex.split(told)
+    assert "--target-throughput 500 --instance g4dn.large --disk gp3:158GiB" in told
 
 
 def test_all_rejected_are_listed_when_asked_for():
