@@ -18,6 +18,7 @@ from advisor.domain.decision import (
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Offer, Price, Spec
 from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
+from advisor.domain.verification import Verdict, Verification
 from advisor.domain.words import (
     CacheState,
     CloseCallKind,
@@ -66,6 +67,8 @@ __all__ = [
     "Status",
     "Task",
     "Trial",
+    "Verdict",
+    "Verification",
     "Workload",
     "require_positive",
 ]
