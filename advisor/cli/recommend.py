@@ -14,6 +14,7 @@ from advisor.cli.parameters import GpuFilter, Name, Positive
 from advisor.cli.requests import question_options, request_from, today
 from advisor.cli.run_options import run_limit_options, run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
+from advisor.domain import HOURS_PER_MONTH
 from advisor.errors import NoOfferError
 from advisor.recommend import no_offer, require_fresh_price
 from advisor.recommend import recommend as decide
@@ -44,6 +45,10 @@ from advisor.report.text import recommendation_text
     help="How many specs to name.",
 )  # fmt: skip
 @explain_option
+@click.option(
+    "--horizon-hours", type=Positive("--horizon-hours"), default=HOURS_PER_MONTH, show_default=True,
+    help="How long it will be paid for; decides whether a verifying trial pays.",
+)  # fmt: skip
 @click.option("--explain-rejected", is_flag=True, help="Say why each other type was passed over.")
 @click.option(
     "--strict", is_flag=True, help="Refuse an instance price older than 90 days (exit 5)."

@@ -13,7 +13,16 @@ import click
 from advisor.catalog import Catalog
 from advisor.cli.parameters import Confidence, Name, Positive, Text
 from advisor.cli.run_options import run_answers
-from advisor.domain import IMAGENET, DatasetProfile, DiskChoice, Market, Precision, Request, Task
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    IMAGENET,
+    DatasetProfile,
+    DiskChoice,
+    Market,
+    Precision,
+    Request,
+    Task,
+)
 from advisor.errors import UsageError, unknown_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -84,6 +93,7 @@ def request_from(
         max_latency_ms=max_latency_ms,
         **run_answers(answers, dataset),
         disk=_disk(catalog, answers["disk"], dataset) if answers["disk"] else None,
+        horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
     )

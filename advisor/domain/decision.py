@@ -7,10 +7,10 @@ from datetime import date
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
-from advisor.domain.money import Disk, DiskChoice, Price, Spec
+from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
 from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
-from advisor.domain.words import Market, Precision, Task
+from advisor.domain.words import CloseCallKind, Market, Precision, Task
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 
@@ -20,7 +20,8 @@ class Request:
 
     `disk` without a size is sized for the data set; `max_latency_ms` is one batch's p99, and goes
     with inference. `epochs` or `samples` says how long a run is, and what `max_hours` and
-    `max_run_usd` limit: they are surely kept.
+    `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the spec is to be paid
+    for: it decides whether a verifying trial pays, and never what is recommended.
     """
 
     network: str
@@ -42,6 +43,7 @@ class Request:
     max_hours: float | None = None
     max_run_usd: float | None = None
     disk: DiskChoice | None = None
+    horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
     allow_extrapolation: bool = False
 
@@ -55,6 +57,7 @@ class Request:
             run_samples=self.run_samples,
             max_hours=self.max_hours,
             max_run_usd=self.max_run_usd,
+            horizon_hours=self.horizon_hours,
             max_results=self.max_results,
         )
         if not 0.5 <= self.confidence < 1:
@@ -110,11 +113,32 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloseCall:
+    """Where the prediction decides narrowly, and one trial of `candidate` would settle it.
+
+    `probability` is the chance that the trial reaches the target. If it does, that saves
+    `saves_usd_per_hour` against `instead` (the chosen one; for a chosen one that may miss, the
+    cheapest that is much safer); both None where nothing else answers. The trial takes
+    `trial_minutes` and costs `trial_usd`; it is expected to save `worth_usd` over the horizon.
+    """
+
+    kind: CloseCallKind
+    candidate: Candidate
+    instead: Candidate | None
+    probability: float
+    saves_usd_per_hour: float | None
+    trial_minutes: float
+    trial_usd: float
+    worth_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
     within the price, and `beyond_price` would answer if its price were allowed.
 
     `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
+    `close_calls` begins with the one whose trial is worth most.
     """
 
     request: Request
@@ -126,6 +150,7 @@ class Recommendation:
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     today: date
+    close_calls: tuple[CloseCall, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 
-from advisor.catalog import Catalog, OfferQuery
-from advisor.domain import Candidate, Recommendation, Rejected, Request, Task
+from advisor.catalog import Catalog, OfferQuery, resources_of
+from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Request, Task
 from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted, runnable
+from advisor.recommend.close_calls import close_calls
 from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
 from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
 
@@ -54,7 +55,29 @@ def recommend(
         assumptions=assumptions(request, ranked[0] if ranked else None),
         warnings=warnings(ranked[0] if ranked else None, today),
         today=today,
+        close_calls=close_calls(
+            request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
+        ),
     )
+
+
+def _but_for_speed(request: Request, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Everything that would answer if its rate were enough."""
+    anyhow = replace(request, target_throughput=None)
+    return [one for one in candidates if answers(anyhow, one)]
+
+
+def _at_confidence(
+    catalog: Catalog, model: PerformanceModel
+) -> Callable[[Sequence[Candidate], float], list[Prediction]]:
+    def predict_at(candidates: Sequence[Candidate], confidence: float) -> list[Prediction]:
+        pairs = [
+            (one.workload, resources_of(catalog, one.spec.offer, one.spec.disk))
+            for one in candidates
+        ]
+        return model.predict(pairs, confidence=confidence)
+
+    return predict_at
 
 
 def query_of(request: Request) -> OfferQuery:

@@ -18,6 +18,7 @@ from advisor.domain import (
     Request,
     Workload,
 )
+from advisor.report.close_calls import close_call_documents
 from advisor.report.runs import run_document
 
 SCHEMA = "advisor.recommendation/1"
@@ -75,6 +76,7 @@ def recommendation_document(
             }
             for one in answer.rejected
         ],
+        "close_calls": close_call_documents(answer),
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
         "explanation": explanation,

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from advisor.domain import Candidate, Disk, Prediction, Recommendation, Rejected
+from advisor.report.close_calls import close_call_lines
 from advisor.report.document import SAMPLE_UNIT, Sources, risk
 from advisor.report.runs import run_lines
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
@@ -14,6 +15,8 @@ WIDTH = 100
 LINES = 25
 SHOWN_ALTERNATIVES = 5
 SHOWN_REJECTED = 3
+# The spec of a close call would be the first of the rejected.
+REJECTED_BESIDE_CLOSE_CALL = 1
 
 # Reasons of types that run the workload and still do not answer.
 RAN = frozenset(
@@ -41,11 +44,13 @@ def recommendation_text(
     answer: Recommendation, sources: Sources, *, all_rejected: bool = False
 ) -> str:
     """The answer for a terminal; `all_rejected` lists every passed-over type, however long."""
-    chosen = answer.chosen
+    chosen, close = answer.chosen, close_call_lines(answer, WIDTH)
     head = ["No offer meets this."]
     if chosen is not None:
         head = _headline(chosen, sources) + _facts(answer, chosen)
-    tail = _rejections(answer, chosen, all_rejected)
+    head += close
+    most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
+    tail = _rejections(answer, chosen, None if all_rejected else most)
     tail += _wrapped("Assumed", answer.assumptions, 2)
     tail += _wrapped("Warning", answer.warnings, 3)
     # A blank line and a header stand above the alternatives.
@@ -160,14 +165,17 @@ def _cost_cells(one: Candidate) -> list[str]:
     return [format_rate(one.prediction.median), format_usd(one.usd_per_million_samples)]
 
 
-def _rejections(answer: Recommendation, chosen: Candidate | None, everything: bool) -> list[str]:
+def _rejections(answer: Recommendation, chosen: Candidate | None, most: int | None) -> list[str]:
+    """The `most` telling ones that would cost less; all, however dear, where it is None."""
     limit = chosen.spec.total_usd_per_hour if chosen else float("inf")
     cheaper = [one for one in answer.rejected if (one.usd_per_hour or limit) < limit]
-    shown = list(answer.rejected) if everything else _most_telling(cheaper)
+    told = {one.candidate.spec.offer.instance.name for one in answer.close_calls[:1]}
+    untold = [one for one in cheaper if one.instance_type not in told]
+    shown = list(answer.rejected) if most is None else _most_telling(untold)[:most]
     if not shown:
         return []
     title = f"Cheaper, but ({len(cheaper)} in all)" if chosen else "Why not"
-    title = "Rejected" if everything else title
+    title = "Rejected" if most is None else title
     return ["", title, *map(_rejection, shown)]
 
 
@@ -175,7 +183,7 @@ def _most_telling(cheaper: Sequence[Rejected]) -> list[Rejected]:
     """The cheapest that could have been bought and run come first: they tempt most."""
     ran = [one for one in cheaper if one.reason in RAN]
     never = [one for one in cheaper if one.reason not in RAN]
-    return [*ran, *never][:SHOWN_REJECTED]
+    return [*ran, *never]
 
 
 def _rejection(one: Rejected) -> str:
