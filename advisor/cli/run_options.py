@@ -19,7 +19,7 @@ def run_options(command: Command) -> Command:
     """The length of a run: passes over the data set, or samples."""
     samples = click.option(
         "--samples", type=Positive("--samples", whole=True),
-        help="The same for this many samples in all.",
+        help="The same for a run of so many samples.",
     )  # fmt: skip
     epochs = click.option(
         "--epochs", type=Positive("--epochs"),
@@ -35,7 +35,7 @@ def run_limit_options(command: Command) -> Command:
         help="USD that the whole run surely stays within, disk included.",
     )  # fmt: skip
     hours = click.option(
-        "--max-hours", type=Positive("--max-hours"), help="Hours that it surely ends within."
+        "--max-hours", type=Positive("--max-hours"), help="Hours that the run surely ends within."
     )
     return hours(cost(command))
 
