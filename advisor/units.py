@@ -68,12 +68,38 @@ def format_rate(samples_per_second: float) -> str:
     return f"{samples_per_second:.3g}"
 
 
+def format_count(count: float) -> str:
+    """'900', '12,800', '1.28 million', '1,150 million': three digits from a million on."""
+    return f"{format_rate(count / 1e6)} million" if count >= 1e6 else f"{count:,.0f}"
+
+
+def format_counted(count: float, noun: str) -> str:
+    """'1 epoch', '2.5 epochs', '1.28 million samples': with the plural of a regular noun."""
+    text = f"{count:g}" if count < 1e4 else format_count(count)
+    return f"{text} {noun}" if count == 1 else f"{text} {noun}s"
+
+
+def format_hours(hours: float, *, up: bool = False) -> str:
+    """'34.2 h', '1,230 h', '48 min', '5.2 s'; three digits, rounded `up` where it is a bound."""
+    amount, unit = hours, "h"
+    if hours < 1 / 60:
+        amount, unit = hours * 3600, "s"
+    elif hours < 1:
+        amount, unit = hours * 60, "min"
+    return f"{ceil_significant(amount) if up else float(f'{amount:.3g}'):,g} {unit}"
+
+
+def ceil_significant(value: float) -> float:
+    """Three significant digits, rounded up: a bound that is told must really hold."""
+    if not 0 < value < math.inf:
+        return value
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return float(f"{math.ceil(value / step - 1e-9) * step:.6g}")
+
+
 def ceil_ms(seconds: float) -> float:
-    """Milliseconds with three significant digits, rounded up: a bound must really hold."""
-    if not 0 < seconds < math.inf:
-        return seconds * 1000
-    step = 10.0 ** (math.floor(math.log10(seconds * 1000)) - 2)
-    return float(f"{math.ceil(seconds * 1000 / step - 1e-9) * step:.6g}")
+    """Seconds as milliseconds with three significant digits, rounded up."""
+    return ceil_significant(seconds * 1000)
 
 
 def floor_rate(samples_per_second: float) -> float:

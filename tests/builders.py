@@ -4,6 +4,8 @@ from datetime import date
 
 from advisor.domain import (
     Candidate,
+    CloseCall,
+    CloseCallKind,
     Cpu,
     Disk,
     DiskChoice,
@@ -82,6 +84,21 @@ def candidate(name="g4dn.xlarge", usd_per_hour=0.526, batch_size=32, **changes):
         prediction=changes.pop("prediction", prediction()),
         **changes,
     )
+
+
+def close_call(**changes):
+    cheaper = candidate("g4dn.large", 0.263, prediction=prediction(450.0, 510.0, 560.0))
+    values = {
+        "kind": CloseCallKind.CHEAPER_MAY_REACH,
+        "candidate": cheaper,
+        "instead": candidate(),
+        "probability": 0.59,
+        "saves_usd_per_hour": 0.263,
+        "trial_minutes": 10.0,
+        "trial_usd": 0.0467,
+        "worth_usd": 113.27,
+    }
+    return CloseCall(**{**values, **changes})
 
 
 def rejected(instance_type="g4ad.xlarge", usd_per_hour=0.379, **changes):

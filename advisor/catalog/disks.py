@@ -14,11 +14,10 @@ from functools import cached_property
 from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import BundleFiles
 from advisor.catalog.instances import Origin
-from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType, Price
+from advisor.domain import HOURS_PER_MONTH, Disk, DiskChoice, DiskRate, InstanceType, Price
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.units import parse_memory_mib, parse_positive, parse_rate_mib_per_second
 
-HOURS_PER_MONTH = 730.0
 LOCAL = "instance_store"
 # Space beside the data set, for checkpoints, shuffled copies and the file system itself.
 HEADROOM = 1.2

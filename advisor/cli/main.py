@@ -23,6 +23,7 @@ COMMANDS = {
     "compare": "instances, or GPUs, beside one of them",
     "memory": "GPU memory of a network: what it fits, the largest batch",
     "probe": "what this machine is and can do",
+    "verify": "one trial of whether this machine reaches a target",
     "measure": "two minutes of a network or script here, as a file",
     "sweep": "measure workloads on this machine: plan, run, status, list",
     "fit": "fit the performance model on what was measured",

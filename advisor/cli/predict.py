@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from advisor.catalog import load_catalog
+from advisor.cli.explaining import explain_instance, explain_option
 from advisor.cli.parameters import Name
 from advisor.cli.requests import question_options, request_from
+from advisor.cli.run_options import run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
 from advisor.recommend import predict_instance
 from advisor.report.single import prediction_text, single_document
@@ -18,13 +20,15 @@ from advisor.report.single import prediction_text, single_document
 
 @click.command()
 @question_options
+@run_options
+@explain_option
 @model_option
 @click.option("--instance", "name", required=True, help="Instance type, as g4dn.xlarge.")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
-def predict(model_file: Path | None, output: str, name: str, **answers: Any) -> None:
+def predict(model_file: Path | None, output: str, name: str, explain: bool, **answers: Any) -> None:
     """What one instance will reach, how sure that is, and what holds it back.
 
     \b
@@ -34,7 +38,9 @@ def predict(model_file: Path | None, output: str, name: str, **answers: Any) -> 
     request = request_from(model.networks, catalog, answers)
     answer = predict_instance(request, catalog, model, name.lower())
     sources = sources_of(model, catalog)
+    explained = explain_instance(explain, answer, catalog, model)
     if output == "json":
-        click.echo(json.dumps(single_document(request, answer, sources), indent=2, allow_nan=False))
+        document = single_document(request, answer, sources, explained.document())
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
-        click.echo(prediction_text(request, answer, sources))
+        click.echo(prediction_text(request, answer, sources) + explained.text())

@@ -9,9 +9,12 @@ from typing import Any
 import click
 
 from advisor.catalog import load_catalog
+from advisor.cli.explaining import explain_answer, explain_option
 from advisor.cli.parameters import GpuFilter, Name, Positive
 from advisor.cli.requests import question_options, request_from, today
+from advisor.cli.run_options import run_limit_options, run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
+from advisor.domain import HOURS_PER_MONTH
 from advisor.errors import NoOfferError
 from advisor.recommend import no_offer, require_fresh_price
 from advisor.recommend import recommend as decide
@@ -26,18 +29,25 @@ from advisor.report.text import recommendation_text
 @click.option(
     "--target-throughput",
     type=Positive("--target-throughput"),
-    help="Samples per second to reach. Without it: ranked by cost per million samples.",
+    help="Samples per second to reach. Without it: ranked by cost, per run or million samples.",
 )
 @click.option(
     "--max-latency-ms", type=Positive("--max-latency-ms"),
     help="What 99 in 100 batches must surely stay within, decoding and copying included; "
          "inference only.",
 )  # fmt: skip
+@run_options
+@run_limit_options
 @click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
 @click.option(
     "--max-results", type=Positive("--max-results", whole=True), default=10, show_default=True,
     help="How many specs to name.",
+)  # fmt: skip
+@explain_option
+@click.option(
+    "--horizon-hours", type=Positive("--horizon-hours"), default=HOURS_PER_MONTH, show_default=True,
+    help="How long it will be paid for; decides whether a verifying trial pays.",
 )  # fmt: skip
 @click.option("--explain-rejected", is_flag=True, help="Say why each other type was passed over.")
 @click.option(
@@ -51,13 +61,19 @@ from advisor.report.text import recommendation_text
     show_default=True,
 )  # fmt: skip
 def recommend(
-    model_file: Path | None, output: str, strict: bool, explain_rejected: bool, **answers: Any
+    model_file: Path | None,
+    output: str,
+    strict: bool,
+    explain: bool,
+    explain_rejected: bool,
+    **answers: Any,
 ) -> None:
     """The cheapest instance and disk that will really reach a throughput.
 
     \b
     advisor recommend --task inference --model googlenet --target-throughput 500
     advisor recommend --task training --model resnet50 --precision amp --gpu T4,L4,A10G
+    advisor recommend --task training --model resnet50 --epochs 90 --max-hours 72
     """
     model, catalog = model_in_use(model_file), load_catalog()
     request = request_from(model.networks, catalog, answers)
@@ -65,10 +81,13 @@ def recommend(
     if strict and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
     sources = sources_of(model, catalog)
+    explained = explain_answer(explain, output, answer, catalog, model)
     if output == "json":
-        click.echo(json.dumps(recommendation_document(answer, sources), indent=2, allow_nan=False))
+        document = recommendation_document(answer, sources, explained.document())
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
     elif output == "table":
-        click.echo(recommendation_text(answer, sources, all_rejected=explain_rejected))
+        text = recommendation_text(answer, sources, all_rejected=explain_rejected)
+        click.echo(text + explained.text())
     else:
         render = recommendation_csv if output == "csv" else recommendation_markdown
         click.echo(render(recommendation_document(answer, sources)), nl=False)

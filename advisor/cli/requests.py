@@ -12,7 +12,17 @@ import click
 
 from advisor.catalog import Catalog
 from advisor.cli.parameters import Confidence, Name, Positive, Text
-from advisor.domain import IMAGENET, DatasetProfile, DiskChoice, Market, Precision, Request, Task
+from advisor.cli.run_options import run_answers
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    IMAGENET,
+    DatasetProfile,
+    DiskChoice,
+    Market,
+    Precision,
+    Request,
+    Task,
+)
 from advisor.errors import UsageError, unknown_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -81,7 +91,9 @@ def request_from(
         min_gpu_memory_mib=min_gpu_memory_mib,
         max_usd_per_hour=answers.get("max_price"),
         max_latency_ms=max_latency_ms,
+        **run_answers(answers, dataset),
         disk=_disk(catalog, answers["disk"], dataset) if answers["disk"] else None,
+        horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
     )

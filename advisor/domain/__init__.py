@@ -10,16 +10,20 @@ from advisor.domain.comparison import OnGpu, geometric_mean, relative
 from advisor.domain.decision import (
     BatchPoint,
     Candidate,
+    CloseCall,
     InstancePrediction,
     Recommendation,
     Rejected,
     Request,
 )
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
-from advisor.domain.money import Disk, DiskChoice, Offer, Price, Spec
+from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Offer, Price, Spec
 from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
+from advisor.domain.runs import RunTime, Span
+from advisor.domain.verification import Verdict, Verification
 from advisor.domain.words import (
     CacheState,
+    CloseCallKind,
     LimitedBy,
     Market,
     Precision,
@@ -31,11 +35,14 @@ from advisor.domain.words import (
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 __all__ = [
+    "HOURS_PER_MONTH",
     "IMAGENET",
     "MOUNTED",
     "BatchPoint",
     "CacheState",
     "Candidate",
+    "CloseCall",
+    "CloseCallKind",
     "Cpu",
     "DatasetProfile",
     "Disk",
@@ -58,11 +65,15 @@ __all__ = [
     "Rejected",
     "Request",
     "Resources",
+    "RunTime",
+    "Span",
     "Spec",
     "Stage",
     "Status",
     "Task",
     "Trial",
+    "Verdict",
+    "Verification",
     "Workload",
     "geometric_mean",
     "relative",

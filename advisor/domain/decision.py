@@ -7,9 +7,10 @@ from datetime import date
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
-from advisor.domain.money import Disk, DiskChoice, Price, Spec
+from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
 from advisor.domain.results import Latency, Prediction
-from advisor.domain.words import Market, Precision, Task
+from advisor.domain.runs import RunTime, Span
+from advisor.domain.words import CloseCallKind, Market, Precision, Task
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 
@@ -18,7 +19,9 @@ class Request:
     """One question. What is None is left to the advisor.
 
     `disk` without a size is sized for the data set; `max_latency_ms` is one batch's p99, and goes
-    with inference.
+    with inference. `epochs` or `samples` says how long a run is, and what `max_hours` and
+    `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the spec is to be paid
+    for: it decides whether a verifying trial pays, and never what is recommended.
     """
 
     network: str
@@ -35,7 +38,12 @@ class Request:
     min_gpu_memory_mib: float | None = None
     max_usd_per_hour: float | None = None
     max_latency_ms: float | None = None
+    epochs: float | None = None
+    samples: int | None = None
+    max_hours: float | None = None
+    max_run_usd: float | None = None
     disk: DiskChoice | None = None
+    horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
     allow_extrapolation: bool = False
 
@@ -46,12 +54,27 @@ class Request:
             min_gpu_memory_mib=self.min_gpu_memory_mib,
             max_usd_per_hour=self.max_usd_per_hour,
             max_latency_ms=self.max_latency_ms,
+            run_samples=self.run_samples,
+            max_hours=self.max_hours,
+            max_run_usd=self.max_run_usd,
+            horizon_hours=self.horizon_hours,
             max_results=self.max_results,
         )
         if not 0.5 <= self.confidence < 1:
             raise ValueError(f"confidence must lie in 0.5..1, not {self.confidence}")
         if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
             raise ValueError(f"max_latency_ms goes with inference, not with {self.task}")
+        if self.epochs is not None and self.samples is not None:
+            raise ValueError("epochs and samples both say how long a run is: give one of them")
+        if self.run_samples is None and (self.max_hours or self.max_run_usd):
+            raise ValueError("max_hours and max_run_usd need epochs or samples")
+
+    @property
+    def run_samples(self) -> float | None:
+        """Samples of the whole run; None where none was asked for."""
+        if self.epochs is not None:
+            return self.epochs * self.dataset.samples
+        return self.samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +85,13 @@ class Candidate:
     workload: Workload
     prediction: Prediction
     latency: Latency | None = None
+    run: RunTime | None = None
     note: str = ""
+
+    @property
+    def usd_per_run(self) -> Span | None:
+        """Cost of the whole run, instance and disk together; None where no run was asked for."""
+        return self.run.hours.times(self.spec.total_usd_per_hour) if self.run else None
 
     @property
     def usd_per_million_samples(self) -> float:
@@ -84,11 +113,32 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloseCall:
+    """Where the prediction decides narrowly, and one trial of `candidate` would settle it.
+
+    `probability` is the chance that the trial reaches the target. If it does, that saves
+    `saves_usd_per_hour` against `instead` (the chosen one; for a chosen one that may miss, the
+    cheapest that is much safer); both None where nothing else answers. The trial takes
+    `trial_minutes` and costs `trial_usd`; it is expected to save `worth_usd` over the horizon.
+    """
+
+    kind: CloseCallKind
+    candidate: Candidate
+    instead: Candidate | None
+    probability: float
+    saves_usd_per_hour: float | None
+    trial_minutes: float
+    trial_usd: float
+    worth_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
     within the price, and `beyond_price` would answer if its price were allowed.
 
     `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
+    `close_calls` begins with the one whose trial is worth most.
     """
 
     request: Request
@@ -100,6 +150,7 @@ class Recommendation:
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     today: date
+    close_calls: tuple[CloseCall, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:
@@ -132,3 +183,11 @@ class InstancePrediction:
     note: str
     by_batch: tuple[BatchPoint, ...]
     good_batch_size: int
+    run: RunTime | None = None
+
+    @property
+    def usd_per_run(self) -> Span | None:
+        """Cost of the whole run; None where no run was asked for, or no price is known."""
+        if self.run is None or self.price is None:
+            return None
+        return self.run.hours.times(self.price.usd_per_hour + self.disk.usd_per_hour)

@@ -9,6 +9,9 @@ from advisor.domain.checks import require_positive
 from advisor.domain.machines import DiskRate, InstanceType
 from advisor.domain.words import Market
 
+# A mean month, as clouds bill one.
+HOURS_PER_MONTH = 730.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:

@@ -45,6 +45,15 @@ class Market(StrEnum):
     SPOT = "spot"
 
 
+class CloseCallKind(StrEnum):
+    """What a close call is about: a spec that was turned down, the chosen one, or the nearest one
+    where nothing is sure enough."""
+
+    CHEAPER_MAY_REACH = "cheaper_may_reach"
+    CHOSEN_MAY_MISS = "chosen_may_miss"
+    NEAREST_MAY_REACH = "nearest_may_reach"
+
+
 class CacheState(StrEnum):
     """Page cache at the start of a trial; the two are different trials."""
 

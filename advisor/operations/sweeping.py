@@ -129,6 +129,22 @@ def execute_sweep(
         )  # fmt: skip
 
 
+def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
+    """One more run of a trial here, whether or not there are others; it joins the trial's row.
+
+    Returns the run by itself. Raises `MeasuringError` while a sweep runs on this machine.
+    """
+    from sweeps.repeating import merged
+    from sweeps.runner import known_rows
+
+    with _only_sweep_here(False), _executor("process", None) as chosen:
+        (bare,) = chosen.execute([trial])
+    fresh = replace(bare, environment={**bare.environment, **_probed_machine()})
+    row = known_rows([trial], store).get(trial.trial_id)
+    store.append(merged(row, fresh), replace=True)
+    return fresh
+
+
 def _probed_machine() -> dict[str, Any]:
     kept = kept_fingerprint()
     return {"fingerprint": kept} if kept else {}
@@ -189,7 +205,7 @@ def _request(options: SweepOptions, data: SweepData) -> SweepRequest:
         vcpus=options.vcpus,
         memory_mib=options.memory_mib,
         disks=tuple(disk_rate(text) for text in options.disks),
-        accelerator=_accelerator(options.accelerator, bool(options.ray_address)),
+        accelerator=accelerator_named(options.accelerator, bool(options.ray_address)),
         data=data,
         batch_sizes=options.batch_sizes,
         caches=options.caches,
@@ -197,7 +213,9 @@ def _request(options: SweepOptions, data: SweepData) -> SweepRequest:
     )
 
 
-def _accelerator(asked: str | None, elsewhere: bool) -> str:
+def accelerator_named(asked: str | None, elsewhere: bool) -> str:
+    """`cuda`, `cpu` or `emulated:<GPU>`; `UsageError` where this machine (unless the trials run
+    `elsewhere`) does not have it."""
     if asked is None:
         return "cuda" if has_cuda() and not elsewhere else f"{EMULATED}T4"
     kind = asked.partition(":")[0].lower()

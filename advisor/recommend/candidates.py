@@ -8,6 +8,7 @@ from typing import Protocol
 
 from advisor.catalog import Catalog, Rejection, check, resources_of
 from advisor.domain import (
+    CacheState,
     Candidate,
     Disk,
     InstanceType,
@@ -35,9 +36,13 @@ class PerformanceModel(Protocol):
     """What the decision needs of a performance model."""
 
     def predict(
-        self, requests: Sequence[tuple[Workload, Resources]], *, confidence: float
+        self,
+        requests: Sequence[tuple[Workload, Resources]],
+        *,
+        confidence: float,
+        cache: CacheState | None = None,
     ) -> list[Prediction]:
-        """One prediction for each workload on its resources."""
+        """One prediction for each workload on its resources; `cache` None: as the task has it."""
 
     def gpu_memory_mib(self, workload: Workload) -> float:
         """GPU memory the workload takes."""

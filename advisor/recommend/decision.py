@@ -7,15 +7,18 @@ keeps its reason.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 
-from advisor.catalog import Catalog, OfferQuery
-from advisor.domain import Candidate, Recommendation, Rejected, Request, Task
+from advisor.catalog import Catalog, OfferQuery, resources_of
+from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Request, Task
 from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted, runnable
+from advisor.recommend.close_calls import close_calls
+from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
 from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
 
 # The smallest batch within 5 % of the best lower bound: latency and memory are dear.
@@ -34,7 +37,8 @@ def recommend(
     offers = catalog.offers(query)
     judged = list(runnable(request, catalog, model, offers))
     options = [one for one in judged if isinstance(one, Runnable)]
-    candidates = list(predicted(catalog, model, options, request.confidence))
+    found = predicted(catalog, model, options, request.confidence)
+    candidates = with_runs(request, catalog, model, found)
     best = [_best(request, group) for group in _by_instance_type(candidates)]
     ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
     _require_intervals(request, best, ranked)
@@ -51,7 +55,29 @@ def recommend(
         assumptions=assumptions(request, ranked[0] if ranked else None),
         warnings=warnings(ranked[0] if ranked else None, today),
         today=today,
+        close_calls=close_calls(
+            request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
+        ),
     )
+
+
+def _but_for_speed(request: Request, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Everything that would answer if its rate were enough."""
+    anyhow = replace(request, target_throughput=None)
+    return [one for one in candidates if answers(anyhow, one)]
+
+
+def _at_confidence(
+    catalog: Catalog, model: PerformanceModel
+) -> Callable[[Sequence[Candidate], float], list[Prediction]]:
+    def predict_at(candidates: Sequence[Candidate], confidence: float) -> list[Prediction]:
+        pairs = [
+            (one.workload, resources_of(catalog, one.spec.offer, one.spec.disk))
+            for one in candidates
+        ]
+        return model.predict(pairs, confidence=confidence)
+
+    return predict_at
 
 
 def query_of(request: Request) -> OfferQuery:
@@ -74,6 +100,8 @@ def answers(request: Request, candidate: Candidate) -> bool:
         _affordable(request, candidate)
         and _fast_enough(request, candidate)
         and soon_enough(request, candidate)
+        and in_time(request, candidate)
+        and within_cost(request, candidate)
     )
 
 
@@ -99,7 +127,7 @@ def _best(request: Request, group: list[Candidate]) -> Candidate:
     good = [one for one in group if answers(request, one)]
     if not good:
         soon = _soonest(request, group)
-        return max(soon, key=lambda one: (one.prediction.lower, -one.spec.total_usd_per_hour))
+        return max(soon, key=lambda one: (sure_rate(one), -one.spec.total_usd_per_hour))
     chosen = min(good, key=_rank(request)).spec
     return with_good_batch([one for one in good if one.spec == chosen])
 
@@ -121,14 +149,18 @@ def with_good_batch(same_spec: Sequence[Candidate]) -> Candidate:
 
 
 def _rank(request: Request) -> Callable[[Candidate], tuple[float, float, str]]:
-    """Sort key: total price for a target, cost per sample without; ties by rate, then name."""
+    """Sort key: total price for a target, else cost per run or per sample; ties by rate, name."""
 
     def key(one: Candidate) -> tuple[float, float, str]:
-        price = one.spec.total_usd_per_hour
-        first = price if request.target_throughput is not None else one.usd_per_million_samples
-        return first, -one.prediction.lower, one.spec.offer.instance.name
+        return _cost(request, one), -one.prediction.lower, one.spec.offer.instance.name
 
     return key
+
+
+def _cost(request: Request, one: Candidate) -> float:
+    if request.target_throughput is not None:
+        return one.spec.total_usd_per_hour
+    return one.usd_per_run.median if one.usd_per_run else one.usd_per_million_samples
 
 
 def _require_intervals(request: Request, best: list[Candidate], ranked: list[Candidate]) -> None:
@@ -162,10 +194,13 @@ def _nearest(request: Request, candidates: Sequence[Candidate]) -> Candidate | N
     within = [one for one in sure if _affordable(request, one)]
     if not within:
         return min(sure, key=lambda one: one.spec.total_usd_per_hour, default=None)
+    but_for_cost = [one for one in within if answers(replace(request, max_run_usd=None), one)]
+    if but_for_cost:
+        return min(but_for_cost, key=lambda o: o.usd_per_run.upper if o.usd_per_run else math.inf)
     soonest = _soonest(request, within)
-    limit = GOOD_ENOUGH * max(one.prediction.lower for one in soonest)
-    fastest = [one for one in soonest if one.prediction.lower >= limit]
-    return min(fastest, key=lambda o: (o.spec.total_usd_per_hour, -o.prediction.lower))
+    limit = GOOD_ENOUGH * max(map(sure_rate, soonest))
+    fastest = [one for one in soonest if sure_rate(one) >= limit]
+    return min(fastest, key=lambda o: (o.spec.total_usd_per_hour, -sure_rate(o)))
 
 
 def _beyond_price(request: Request, candidates: Sequence[Candidate]) -> Candidate | None:

@@ -20,6 +20,7 @@ from advisor.errors import UsageError
 from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
 from advisor.recommend.decision import GOOD_ENOUGH
 from advisor.recommend.latency import batch_latencies
+from advisor.recommend.runs import run_times
 from advisor.units import format_mib
 
 
@@ -55,7 +56,9 @@ def predict_instance(
         for (disk, workload, _), prediction in zip(options, predictions, strict=True)
         if prediction.lower >= enough
     )
-    points = _by_batch(request, model, gpu, resources_of(catalog, instance, disk))
+    resources = resources_of(catalog, instance, disk)
+    points = _by_batch(request, model, gpu, resources)
+    (run,) = run_times(request, model, [(workload, resources)], [prediction])
     return InstancePrediction(
         instance=instance,
         disk=disk,
@@ -65,6 +68,7 @@ def predict_instance(
         note=verdict.detail if isinstance(verdict, Rejection) else verdict.note,
         by_batch=points,
         good_batch_size=smallest_good_batch(points),
+        run=run,
     )
 
 

@@ -7,6 +7,7 @@ from datetime import date
 
 from advisor.domain import Candidate, Recommendation, Request, Stage, Task
 from advisor.errors import StalePriceError
+from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
 
 # Prices of this age are told; on-demand prices of AWS change about once a year per family.
@@ -32,8 +33,10 @@ def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
     ]
     reads = "read again each epoch" if request.task is Task.TRAINING else "read once, from the disk"
     said.append(f"each sample {reads}")
+    said += run_assumptions(request)
     if request.target_throughput is None:
-        said.append("ranked by cost per million samples at the likely rate")
+        unit = "run" if request.run_samples else "million samples"
+        said.append(f"ranked by cost per {unit} at the likely rate")
     if request.task is not Task.PREPROCESSING:
         said.append("one process on one GPU, further GPUs idle")
     if chosen is not None and request.batch_size is None:
@@ -88,6 +91,9 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
             f"surely reaches {floor_rate(prediction.lower):,g}/s only, not "
             f"{format_rate(target)}{at_median}; bound by {STAGE_NAMES[prediction.bottleneck]}",
         )
+    of_run = run_shortfall(request, candidate)
+    if of_run:
+        return of_run
     assert limit is not None
     total = candidate.spec.total_usd_per_hour
     return "over_max_price", f"{format_usd(total)}/h is above {format_usd(limit)}/h"
@@ -125,16 +131,18 @@ def no_offer(answer: Recommendation) -> str:
 
 
 def _relaxations(request: Request, nearest: Candidate) -> list[str]:
-    """What to relax so that `nearest` answers; latency and target together where both fail."""
+    """What to relax so that `nearest` answers: everything that fails, together."""
     if not _within(request, nearest):
         return []
     lower, upper = nearest.prediction.lower, nearest.prediction.upper
     slow = request.target_throughput is not None and lower < request.target_throughput
     slower = f"--target-throughput to {floor_rate(lower):g} or less"
+    limits = run_relaxations(request, nearest)
     if not soon_enough(request, nearest):
         latency = nearest.latency.p99_seconds if nearest.latency else math.inf
-        later = f"--max-latency-ms to {ceil_ms(latency):g} or more"
-        return [f"{later} with {slower}" if slow else later]
+        limits.insert(0, f"--max-latency-ms to {ceil_ms(latency):g} or more")
+    if limits:
+        return [" with ".join([*limits, slower] if slow else limits)]
     if not slow:
         return []
     return [slower, "--confidence"] if upper >= (request.target_throughput or 0) else [slower]

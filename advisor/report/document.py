@@ -18,6 +18,8 @@ from advisor.domain import (
     Request,
     Workload,
 )
+from advisor.report.close_calls import close_call_documents
+from advisor.report.runs import run_document
 
 SCHEMA = "advisor.recommendation/1"
 PREDICTION_SCHEMA = "advisor.prediction/1"
@@ -43,8 +45,13 @@ class Sources:
         }
 
 
-def recommendation_document(answer: Recommendation, sources: Sources) -> dict[str, Any]:
-    """The whole answer as JSON-ready values; numbers are not rounded."""
+def recommendation_document(
+    answer: Recommendation, sources: Sources, explanation: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The whole answer as JSON-ready values; numbers are not rounded.
+
+    `explanation` is of the recommended spec, or of the nearest where nothing meets the target.
+    """
     candidates = [candidate_document(one) for one in answer.ranked]
     return {
         "schema": SCHEMA,
@@ -69,8 +76,10 @@ def recommendation_document(answer: Recommendation, sources: Sources) -> dict[st
             }
             for one in answer.rejected
         ],
+        "close_calls": close_call_documents(answer),
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
+        "explanation": explanation,
     }
 
 
@@ -96,6 +105,10 @@ def request_document(request: Request) -> dict[str, Any]:
         "min_gpu_memory_mib": request.min_gpu_memory_mib,
         "max_usd_per_hour": request.max_usd_per_hour,
         "max_latency_ms": request.max_latency_ms,
+        "epochs": request.epochs,
+        "samples": request.samples,
+        "max_hours": request.max_hours,
+        "max_run_usd": request.max_run_usd,
         "disk": None if request.disk is None else str(request.disk),
     }
 
@@ -117,6 +130,7 @@ def candidate_document(one: Candidate) -> dict[str, Any]:
         **prediction_document(one.workload, one.prediction),
         "latency": latency_document(one.latency),
         "cost": {"usd_per_million_samples": one.usd_per_million_samples},
+        "run": run_document(one.run, one.usd_per_run),
         "note": one.note,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain import BatchPoint, InstancePrediction, Request
@@ -16,11 +17,17 @@ from advisor.report.document import (
     request_document,
     risk,
 )
+from advisor.report.runs import run_document, run_lines
 from advisor.report.text import PROVENANCE, bottleneck_text, disk_text, interval_text, table
 from advisor.units import ceil_ms, floor_rate, format_rate, format_usd
 
 
-def single_document(request: Request, one: InstancePrediction, sources: Sources) -> dict[str, Any]:
+def single_document(
+    request: Request,
+    one: InstancePrediction,
+    sources: Sources,
+    explanation: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """JSON-ready values; `price` is null where none is known."""
     return {
         "schema": PREDICTION_SCHEMA,
@@ -31,9 +38,11 @@ def single_document(request: Request, one: InstancePrediction, sources: Sources)
         "disk": disk_document(one.disk),
         "price": price_document(one.price) if one.price else None,
         **prediction_document(one.workload, one.prediction),
+        "run": run_document(one.run, one.usd_per_run),
         "good_batch_size": one.good_batch_size,
         "by_batch": [_point_document(point) for point in one.by_batch],
         "note": one.note,
+        "explanation": explanation,
     }
 
 
@@ -84,6 +93,7 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
         f"  for         {request.network} {request.task}, batch {one.workload.batch_size}, "
         f"{request.precision}",
         f"  throughput  {interval_text(prediction)}",
+        *run_lines(request, one.run, one.usd_per_run),
         f"  bound by    {bottleneck_text(prediction)}",
     ]
     lines += [f"  note        {text}" for text in (one.note, *prediction.extrapolation) if text]

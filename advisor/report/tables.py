@@ -7,6 +7,8 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from advisor.report.runs import RUN_COLUMNS, run_cells
+
 COLUMNS = (
     "rank",
     "cloud",
@@ -34,6 +36,7 @@ COLUMNS = (
     "risk",
     "provenance",
     "price_as_of",
+    *RUN_COLUMNS,
 )
 MARKDOWN_COLUMNS = (
     "rank",
@@ -47,6 +50,7 @@ MARKDOWN_COLUMNS = (
     "bottleneck",
     "risk",
 )
+MARKDOWN_RUN_COLUMNS = ("run_hours_median", "run_hours_upper", "run_usd_median")
 
 
 def recommendation_csv(document: Mapping[str, Any]) -> str:
@@ -56,7 +60,9 @@ def recommendation_csv(document: Mapping[str, Any]) -> str:
 
 def recommendation_markdown(document: Mapping[str, Any]) -> str:
     """A table that pastes into a pull request, rounded for reading."""
-    return records_markdown(_rows(document), MARKDOWN_COLUMNS)
+    rows = _rows(document)
+    has_run = any(row["run_samples"] is not None for row in rows)
+    return records_markdown(rows, (*MARKDOWN_COLUMNS, *(MARKDOWN_RUN_COLUMNS if has_run else ())))
 
 
 def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -99,6 +105,7 @@ def _row(one: Mapping[str, Any]) -> dict[str, Any]:
         "usd_per_million_samples": one["cost"]["usd_per_million_samples"],
         "provenance": predicted["provenance"],
         "price_as_of": price["as_of"],
+        **run_cells(one["run"]),
     }
 
 

@@ -6,16 +6,31 @@ import textwrap
 from collections.abc import Sequence
 
 from advisor.domain import Candidate, Disk, Prediction, Recommendation, Rejected
+from advisor.report.close_calls import close_call_lines
 from advisor.report.document import SAMPLE_UNIT, Sources, risk
-from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
+from advisor.report.runs import run_lines
+from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
 WIDTH = 100
+LINES = 25
 SHOWN_ALTERNATIVES = 5
 SHOWN_REJECTED = 3
+# The spec of a close call would be the first of the rejected.
+REJECTED_BESIDE_CLOSE_CALL = 1
 
 # Reasons of types that run the workload and still do not answer.
 RAN = frozenset(
-    {"too_slow", "latency", "over_max_price", "no_interval", "gpu_memory", "memory", "no_disk"}
+    {
+        "too_slow",
+        "latency",
+        "too_long",
+        "over_max_cost",
+        "over_max_price",
+        "no_interval",
+        "gpu_memory",
+        "memory",
+        "no_disk",
+    }
 )
 
 # For a column of a table.
@@ -32,16 +47,18 @@ def recommendation_text(
     answer: Recommendation, sources: Sources, *, all_rejected: bool = False
 ) -> str:
     """The answer for a terminal; `all_rejected` lists every passed-over type, however long."""
-    chosen = answer.chosen
-    lines: list[str] = []
+    chosen, close = answer.chosen, close_call_lines(answer, WIDTH)
+    head = ["No offer meets this."]
     if chosen is not None:
-        lines += _headline(chosen, sources) + _facts(answer, chosen)
-        lines += _alternatives(answer.ranked[1 : SHOWN_ALTERNATIVES + 1])
-    else:
-        lines.append("No offer meets this.")
-    lines += _rejections(answer, chosen, all_rejected)
-    lines += _wrapped("Assumed", answer.assumptions, 2)
-    lines += _wrapped("Warning", answer.warnings, 3)
+        head = _headline(chosen, sources) + _facts(answer, chosen)
+    head += close
+    most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
+    tail = _rejections(answer, chosen, None if all_rejected else most)
+    tail += _wrapped("Assumed", answer.assumptions, 2)
+    tail += _wrapped("Warning", answer.warnings, 3)
+    # A blank line and a header stand above the alternatives.
+    room = SHOWN_ALTERNATIVES if all_rejected else LINES - len(head) - len(tail) - 2
+    lines = head + _alternatives(answer.ranked[1 : 1 + min(room, SHOWN_ALTERNATIVES)]) + tail
     return "\n".join(lines if all_rejected else map(_clip, lines))
 
 
@@ -91,6 +108,7 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         f"{format_mib(instance.memory_mib)} RAM",
         f"  throughput  {interval_text(prediction)}",
         *_latency_lines(chosen),
+        *run_lines(request, chosen.run, chosen.usd_per_run),
         f"  cost        {format_usd(chosen.usd_per_million_samples)} per million samples "
         f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, {disk})",
         f"  bound by    {bottleneck_text(prediction)}",
@@ -133,24 +151,34 @@ def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
             _short_disk_text(one.spec.disk),
             format_usd(one.spec.total_usd_per_hour),
             f"{floor_rate(one.prediction.lower):,g}",
-            format_rate(one.prediction.median),
-            format_usd(one.usd_per_million_samples),
+            *_cost_cells(one),
             str(one.prediction.bottleneck),
         ]
         for one in ranked
     ]
-    header = ["Alternatives", "gpu", "disk", "per hour", "surely/s", "likely/s", "per 1M"]
-    return ["", *table([*header, "bound by"], rows, right=(3, 4, 5, 6))]
+    header = ["Alternatives", "gpu", "disk", "per hour", "surely/s"]
+    header += ["run takes", "per run"] if ranked[0].run else ["likely/s", "per 1M"]
+    return ["", *table([*header, "bound by"], rows, right=range(3, len(header)))]
 
 
-def _rejections(answer: Recommendation, chosen: Candidate | None, everything: bool) -> list[str]:
+def _cost_cells(one: Candidate) -> list[str]:
+    """Likely hours and dollars of the run where there is one, else rate and cost by samples."""
+    if one.run and one.usd_per_run:
+        return [format_hours(one.run.hours.median), format_usd(one.usd_per_run.median)]
+    return [format_rate(one.prediction.median), format_usd(one.usd_per_million_samples)]
+
+
+def _rejections(answer: Recommendation, chosen: Candidate | None, most: int | None) -> list[str]:
+    """The `most` telling ones that would cost less; all, however dear, where it is None."""
     limit = chosen.spec.total_usd_per_hour if chosen else float("inf")
     cheaper = [one for one in answer.rejected if (one.usd_per_hour or limit) < limit]
-    shown = list(answer.rejected) if everything else _most_telling(cheaper)
+    told = {one.candidate.spec.offer.instance.name for one in answer.close_calls[:1]}
+    untold = [one for one in cheaper if one.instance_type not in told]
+    shown = list(answer.rejected) if most is None else _most_telling(untold)[:most]
     if not shown:
         return []
     title = f"Cheaper, but ({len(cheaper)} in all)" if chosen else "Why not"
-    title = "Rejected" if everything else title
+    title = "Rejected" if most is None else title
     return ["", title, *map(_rejection, shown)]
 
 
@@ -158,7 +186,7 @@ def _most_telling(cheaper: Sequence[Rejected]) -> list[Rejected]:
     """The cheapest that could have been bought and run come first: they tempt most."""
     ran = [one for one in cheaper if one.reason in RAN]
     never = [one for one in cheaper if one.reason not in RAN]
-    return [*ran, *never][:SHOWN_REJECTED]
+    return [*ran, *never]
 
 
 def _rejection(one: Rejected) -> str:

@@ -13,6 +13,7 @@ from models.performance.model import PerformanceModel
 from models.performance.networks import Floats, NetworkTable
 from models.performance.persistence import content_id, to_document
 from models.performance.pipeline import ReferenceCpu
+from models.performance.ranges import measured_ranges
 from models.performance.usable import require_enough, sort_out
 
 
@@ -56,7 +57,7 @@ def fit(
         networks=tuple(sorted(networks)),
         sources=tuple(sources),
         gpu_rates=gpu_rates,
-        pipeline=pipeline,
+        pipeline=replace(pipeline, measured=measured_ranges(sorted_out.usable)),
         table=table,
         accelerator_errors=accelerator_errors,
     )

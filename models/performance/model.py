@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from models.performance.networks import Floats, NetworkTable
 from models.performance.pipeline import Pipeline, log_core_rate
 from models.performance.stages import STAGES
 from models.performance.wording import alone, notes_of, provenance_of
+
+if TYPE_CHECKING:
+    from advisor.domain.explanation import Distance
 
 Request = tuple[Workload, Resources]
 
@@ -35,8 +39,16 @@ class PerformanceModel:
     table: NetworkTable
     accelerator_errors: Mapping[str, float]
 
-    def predict(self, requests: Sequence[Request], *, confidence: float = 0.9) -> list[Prediction]:
+    def predict(
+        self,
+        requests: Sequence[Request],
+        *,
+        confidence: float = 0.9,
+        cache: CacheState | None = None,
+    ) -> list[Prediction]:
         """One prediction a request, in order. A request without a GPU runs on its CPU.
+
+        `cache` None: as the task has it, warm for training and cold for what reads its data once.
 
         Raises `UsageError` for an unknown network or a confidence outside 0.5..1.
         """
@@ -44,7 +56,7 @@ class PerformanceModel:
             raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
         if not requests:
             return []
-        rows = [_pipeline_request(workload, resources) for workload, resources in requests]
+        rows = [_pipeline_request(workload, resources, cache) for workload, resources in requests]
         for name in {row.workload.network for row in rows}:
             if name not in self.networks:
                 raise unknown_name("network", name, self.networks)
@@ -82,6 +94,14 @@ class PerformanceModel:
             alone(rate, confidence)
             for rate in self.gpu_rates.rates(first, gpu, sizes, self.table, confidence)
         ]
+
+    def distances(
+        self, workload: Workload, resources: Resources, prediction: Prediction
+    ) -> tuple[Distance, ...]:
+        """How far each fact that the `prediction` stands on lies from what was measured."""
+        from models.performance.distance import distances  # few answers explain themselves
+
+        return distances(workload, resources, prediction, self.pipeline, self.gpu_rates)
 
     def gpu_memory_mib(self, workload: Workload) -> float:
         """Memory of the card on which the workload surely runs; 0 for preprocessing.
@@ -169,12 +189,14 @@ class PerformanceModel:
         )
 
 
-def _pipeline_request(workload: Workload, resources: Resources) -> PipelineRequest:
+def _pipeline_request(
+    workload: Workload, resources: Resources, cache: CacheState | None
+) -> PipelineRequest:
     """Training reads its data again and again, so the page cache helps; inference and
     preprocessing read every sample once, from the disk."""
     on_cpu = resources.gpu is None and workload.task is not Task.PREPROCESSING
-    cache = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
-    return PipelineRequest(workload, resources, on_cpu, cache)
+    usual = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
+    return PipelineRequest(workload, resources, on_cpu, cache or usual)
 
 
 def _cell_key(row: PipelineRequest) -> tuple[object, ...] | None:

@@ -23,6 +23,7 @@ from models.performance.gpu_rates import GPU_GROUPS, Anchor, GpuRates
 from models.performance.model import PerformanceModel
 from models.performance.networks import NetworkTable, bundled_networks
 from models.performance.pipeline import Pipeline, ReferenceCpu
+from models.performance.ranges import ranges_from
 from models.performance.remainder import Remainder
 from models.performance.stages import PIPELINE_PRIORS
 
@@ -154,6 +155,7 @@ def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
         largest_vcpus=float(raw["largest_vcpus"]),
         residuals=_sorted(raw["residuals"]),
         cpu_networks=frozenset(raw["cpu_networks"]),
+        measured=ranges_from(raw.get("measured", {})),
         remainder=Remainder(**{k: _tuple(v) for k, v in remainder.items()}) if remainder else None,
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from advisor.domain import Stage, Task, require_positive
 from models.performance.features import PipelineColumns
 from models.performance.networks import Floats, NetworkFacts
+from models.performance.ranges import Ranges
 from models.performance.remainder import Remainder
 from models.performance.stages import cpu_network_rate, join_stages, stage_rates
 
@@ -40,7 +41,8 @@ class Pipeline:
     """Parameters of host, storage and join, fitted on sweeps.
 
     `largest_vcpus` is the most a trial had, `cpu_networks` ("resnet50/training") ran on the CPU,
-    `residuals` are sorted held-out residuals of trials by binding stage and of all.
+    `residuals` are sorted held-out residuals of trials by binding stage and of all, `measured` the
+    ranges that the trials lie in (empty in models of before they were kept).
     """
 
     parameters: Mapping[str, float]
@@ -49,6 +51,7 @@ class Pipeline:
     residuals: Mapping[str, Sequence[float]]
     cpu_networks: frozenset[str]
     remainder: Remainder | None
+    measured: Ranges = field(default_factory=dict)
 
     def cpu_rates(self, columns: PipelineColumns, log_core_rates: Floats) -> Floats:
         """Rates (n,) of networks on the CPU alone."""

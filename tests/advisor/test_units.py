@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from advisor.errors import UsageError, unknown_name
 from advisor.units import (
     floor_rate,
+    format_counted,
+    format_hours,
     format_mib,
     format_rate,
     format_usd,
@@ -105,3 +107,23 @@ def test_prices_keep_the_digits_that_matter():
 
 def test_near_names_are_found_whatever_their_case():
     assert "did you mean A100?" in str(unknown_name("GPU", "a10o", ["A100", "T4"]))
+
+
+@given(st.floats(1e-6, 1e9))
+def test_a_bound_that_is_told_in_hours_really_holds(hours):
+    number, unit = format_hours(hours, up=True).split()
+    told = float(number.replace(",", "")) / {"h": 1, "min": 60, "s": 3600}[unit]
+    assert hours * (1 - 1e-9) <= told <= hours * 1.011
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "1 epoch"),
+        (2.5, "2.5 epochs"),
+        (12_800, "12,800 epochs"),
+        (1.28e8, "128 million epochs"),
+    ],
+)
+def test_what_is_counted_has_its_plural(count, text):
+    assert format_counted(count, "epoch") == text

@@ -85,19 +85,38 @@ def decide(
 
 def trial_worth(questions: Questions, least_margin: float) -> Floats:
     """What one trial of each candidate is expected to save, in units of its price, (q, c)."""
-    usd = questions.usd_per_hour
-    worth = np.zeros(questions.log_rates.shape)
+    margins = np.stack(
+        [questions.margins(one) for one in range(questions.log_rates.shape[1])], axis=1
+    )
+    return worth_of_trials(_chances(margins), margins >= least_margin, questions.usd_per_hour)
+
+
+def worth_of_trials(chances: Floats, taken: NDArray[np.bool_], usd_per_hour: Floats) -> Floats:
+    """What one trial of each candidate is expected to save, in units of its price, (q, c).
+
+    `chances` (q, c) are those of reaching the target, `taken` (q, c) says whose prediction is
+    enough to be chosen, `usd_per_hour` (c,) does not fall. A candidate that is taken costs its
+    price where it misses; one that is turned down what the next taken one costs more, or its
+    own price where none is taken: then it is the answer that is missed.
+    """
+    worth = np.zeros(chances.shape)
+    wrong = np.where(taken, 1.0 - chances, chances)
     # What is taken when all from here on are turned down: nothing, which costs the answer.
-    dearer = np.full(len(questions.log_targets), np.nan)
-    for candidate in reversed(range(len(usd))):
-        margins = questions.margins(candidate)
-        wrong = 1.0 / (1.0 + np.exp(np.minimum(_LOGISTIC * np.abs(margins), 700.0)))
-        wrong = np.where(np.isfinite(margins), wrong, 0.0)
-        overspend = np.where(np.isnan(dearer), 1.0, dearer / usd[candidate] - 1.0)
-        taken = margins >= least_margin
-        worth[:, candidate] = wrong * np.where(taken, 1.0, overspend)
-        dearer = np.where(taken, usd[candidate], dearer)
+    dearer = np.full(len(chances), np.nan)
+    for candidate in reversed(range(len(usd_per_hour))):
+        usd = usd_per_hour[candidate]
+        overspend = np.where(np.isnan(dearer), 1.0, dearer / usd - 1.0)
+        here = taken[:, candidate]
+        worth[:, candidate] = wrong[:, candidate] * np.where(here, 1.0, overspend)
+        dearer = np.where(here, usd, dearer)
     return worth
+
+
+def _chances(margins: Floats) -> Floats:
+    """The chance of reaching the target; 0 or 1 where that is known."""
+    finite = np.clip(margins, -400.0, 400.0)
+    chances = 1.0 / (1.0 + np.exp(-_LOGISTIC * finite))
+    return np.where(np.isposinf(margins), 1.0, np.where(np.isneginf(margins), 0.0, chances))
 
 
 def worth_limit(

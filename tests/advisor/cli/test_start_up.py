@@ -22,6 +22,7 @@ QUESTION = ["--task", "inference", "--model", "googlenet"]
     [
         ["recommend", *QUESTION, "--target-throughput", "500"],
         ["recommend", *QUESTION, "-o", "json"],
+        ["recommend", *QUESTION, "--samples", "5000", "--explain"],
         ["predict", *QUESTION, "--instance", "g5.xlarge"],
         ["memory", "--model", "resnet50"],
         ["catalog", "list"],
@@ -38,3 +39,19 @@ def test_nothing_heavy_is_imported_to_answer(arguments):
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["code"] == 0, done.stderr
     assert not HEAVY & set(seen["modules"])
+
+
+def test_what_explains_is_loaded_only_to_explain():
+    watched = WATCHED.replace('name.partition(".")[0] for', "name for")
+    explaining = {
+        "advisor.domain.explanation",
+        "advisor.recommend.explaining",
+        "advisor.report.explaining",
+        "models.performance.distance",
+    }
+    for flags, loaded in (([], set()), (["--explain"], explaining)):
+        done = subprocess.run(
+            [sys.executable, "-c", watched, "recommend", *QUESTION, *flags],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert explaining & set(json.loads(done.stdout.splitlines()[-1])["modules"]) == loaded

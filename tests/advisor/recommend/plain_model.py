@@ -1,18 +1,21 @@
 """A performance model simple enough to check the decision by hand: three rates, their minimum."""
 
-from advisor.domain import Prediction, Provenance, Stage, Task
+from advisor.domain import CacheState, Prediction, Provenance, Stage, Task
 
 MIB = 2**20
 
 
 class PlainModel:
-    """Rates proportional to fp32 TFLOP/s, physical cores and disk rate; lower is 0.8 x median."""
+    """Rates proportional to fp32 TFLOP/s, physical cores and disk rate; lower is 0.8 x median.
+
+    What RAM holds of the data set is not read again from the disk in a warm cache.
+    """
 
     def __init__(self, *, calibrated=True):
         self.calibrated = calibrated
 
-    def predict(self, requests, *, confidence):
-        return [self._one(workload, resources, confidence) for workload, resources in requests]
+    def predict(self, requests, *, confidence, cache=None):
+        return [self._one(*request, confidence, cache) for request in requests]
 
     def gpu_memory_mib(self, workload):
         return 1000 + 100 * workload.batch_size
@@ -20,11 +23,16 @@ class PlainModel:
     def host_memory_mib(self, _workload, _resources):
         return 4096
 
-    def _one(self, workload, resources, confidence):
+    def _missed(self, workload, resources):
+        return max(0.0, 1 - resources.memory_mib / workload.dataset.total_mib)
+
+    def _one(self, workload, resources, confidence, cache):
         rates = {Stage.HOST: 150.0 * resources.physical_cores}
-        if resources.disk.read_mib_per_second is not None:
+        usual = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
+        missed = 1 if (cache or usual) is CacheState.COLD else self._missed(workload, resources)
+        if resources.disk.read_mib_per_second is not None and missed:
             bytes_per_second = resources.disk.read_mib_per_second * MIB
-            rates[Stage.STORAGE] = bytes_per_second / workload.dataset.bytes_per_sample
+            rates[Stage.STORAGE] = bytes_per_second / workload.dataset.bytes_per_sample / missed
         if workload.task is not Task.PREPROCESSING:
             batch = workload.batch_size
             rates[Stage.ACCELERATOR] = 60.0 * resources.gpu.fp32_tflops * batch / (batch + 4)

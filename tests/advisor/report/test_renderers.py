@@ -7,16 +7,19 @@ import csv
 import io
 import json
 import os
+import shlex
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from advisor.domain import CloseCallKind, Latency, Request, RunTime, Span, Task
 from advisor.report.document import Sources, recommendation_document, risk
 from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
-from tests.builders import candidate, prediction, recommendation, rejected
+from tests.builders import candidate, close_call, prediction, recommendation, rejected
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
@@ -27,6 +30,18 @@ SOURCES = Sources(
     catalog_as_of="2026-07-20",
     catalog_sources=("a price list",),
 )
+HOURS = Span(lower=43.2, median=52.31, upper=63.42)
+UNSURE = replace(HOURS, upper=float("inf"))
+RUN_TIME = RunTime(
+    samples=115_305_030.0, hours=HOURS, first_epoch=Span(lower=0.9, median=1.2, upper=1.5)
+)
+RUN = {
+    "request": Request(network="googlenet", task=Task.TRAINING, epochs=90, max_hours=72),
+    "ranked": (
+        candidate(run=RUN_TIME),
+        candidate("g6.xlarge", 0.8048, run=replace(RUN_TIME, hours=UNSURE)),
+    ),
+}
 
 
 def document(**changes):
@@ -44,6 +59,14 @@ def text(**changes):
         ("recommendation.json", json.dumps(document(), indent=2) + "\n"),
         ("recommendation.csv", recommendation_csv(document())),
         ("recommendation.md", recommendation_markdown(document())),
+        ("run.txt", text(**RUN) + "\n"),
+        ("run.csv", recommendation_csv(document(**RUN))),
+        ("run.md", recommendation_markdown(document(**RUN))),
+        ("close_call.txt", text(close_calls=(close_call(),)) + "\n"),
+        (
+            "close_call.json",
+            json.dumps(document(close_calls=(close_call(),))["close_calls"], indent=2) + "\n",
+        ),
     ],
 )
 def test_a_format_changes_only_when_we_mean_it(name, content):
@@ -56,21 +79,44 @@ def test_a_format_changes_only_when_we_mean_it(name, content):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"ranked": (), "nearest": candidate()}, {"ranked": (), "nearest": None, "rejected": ()}],
+    [
+        {},
+        {"ranked": (), "nearest": candidate()},
+        {"ranked": (), "nearest": None, "rejected": ()},
+        RUN,
+        {"ranked": (candidate(run=replace(RUN_TIME, hours=UNSURE)),)},
+        {"close_calls": (close_call(),)},
+        {"close_calls": (close_call(instead=None, saves_usd_per_hour=None),)},
+    ],
 )
 def test_the_document_keeps_its_schema(changes):
     jsonschema.validate(document(**changes), SCHEMA)
 
 
-def test_text_fits_one_screen_whatever_the_answer_holds():
-    many = tuple(candidate(f"x{i}.48xlarge-with-a-long-name") for i in range(40))
+@pytest.mark.parametrize("kind", [None, *CloseCallKind])
+@pytest.mark.parametrize("run", [None, RUN_TIME])
+def test_text_fits_one_screen_whatever_the_answer_holds(run, kind):
+    name, latency = "x{}.48xlarge-with-a-long-name", Latency(p50_seconds=0.1, p99_seconds=0.2)
+    many = tuple(candidate(name.format(i), run=run, latency=latency) for i in range(40))
     reasons = tuple(rejected(f"t{i}.xlarge", 0.1, detail="because " * 40) for i in range(60))
+    narrow = close_call(kind=kind, candidate=many[0], instead=many[1], saves_usd_per_hour=1234.5)
     full = text(
-        ranked=many, rejected=reasons, assumptions=("assumed",) * 60, warnings=("mind it",) * 60
-    )
+        ranked=many, rejected=reasons, assumptions=("assumed",) * 60, warnings=("mind it",) * 60,
+        close_calls=(narrow,) if kind else (),
+    )  # fmt: skip
     lines = full.splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines)) <= 100
+
+
+def test_the_command_of_a_close_call_can_be_pasted():
+    lines = text(close_calls=(close_call(),)).splitlines()
+    start = next(i for i, line in enumerate(lines) if "advisor verify" in line)
+    end = next(i for i, line in enumerate(lines[start:], start) if not line.endswith("\\"))
+    pasted = shlex.split("\n".join(lines[start : end + 1]).replace("\\\n", ""))
+    told = document(close_calls=(close_call(),))["close_calls"][0]["trial"]["command"]
+    assert pasted == shlex.split(told)
+    assert "--target-throughput 500 --instance g4dn.large --disk gp3:158GiB" in told
 
 
 def test_all_rejected_are_listed_when_asked_for():

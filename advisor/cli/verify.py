@@ -1,0 +1,146 @@
+"""`advisor verify`: one trial for real, of whether a target is reached."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor.catalog import load_catalog
+from advisor.cli.parameters import Name, Positive, Text
+from advisor.cli.requests import question_options, request_from, today
+from advisor.cli.sources import model_in_use, model_option
+from advisor.domain import Verdict, Verification
+from advisor.errors import MeasuringError, NoOfferError, UsageError
+from advisor.report.verification import verification_document, verification_text
+
+_MOST_MINUTES = 60.0
+_LEAST_SAMPLES = 100
+_TELL_EVERY_SECONDS = 10.0
+
+
+@click.command()
+@question_options
+@model_option
+@click.option(
+    "--target-throughput", type=Positive("--target-throughput"), required=True,
+    help="Samples per second to reach.",
+)  # fmt: skip
+@click.option(
+    "--instance", type=Text("--instance"), default="auto", show_default=True,
+    help="The type that is meant, as g4dn.xlarge; auto: what this machine is.",
+)  # fmt: skip
+@click.option("--accelerator", help="cuda, cpu or emulated:<GPU>.  [default: the GPU that is here]")
+@click.option("--data", type=click.Path(path_type=Path), help="Your images; else some are made.")
+@click.option(
+    "--samples",
+    type=Positive("--samples", whole=True),
+    help="How many are made.  [default: enough]",
+)
+@click.option(
+    "--minutes", type=Positive("--minutes"), default="2", show_default=True,
+    help="Measure so long at most.",
+)  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), help="The measurement as a JSONL file too.")
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+def verify(model_file: Path | None, output: str, out: Path | None, **answers: Any) -> None:
+    """Run one trial here and say whether it reaches a target: what settles a close call.
+
+    Run it on the instance in question. Elsewhere this machine is held to the instance's vCPUs, RAM
+    and disk; `--accelerator emulated:T4` measures the host and disk side without a GPU.
+
+    \b
+    advisor verify --task inference --model googlenet --target-throughput 500
+    advisor verify --task inference --model googlenet --target-throughput 500 \\
+                   --instance g4dn.xlarge --disk gp3:158GiB --batch-size 16
+
+    Exit codes: 0 it does, 3 it does not, 1 undecided (told why), 2 wrong usage.
+    """
+    _check(answers, out)
+    done = _verified(model_file, answers)
+    if out is not None:
+        _write(out, done)
+    text = json.dumps(verification_document(done), indent=2, allow_nan=False)
+    click.echo(text if output == "json" else verification_text(done))
+    _leave(done)
+
+
+def _check(answers: dict[str, Any], out: Path | None) -> None:
+    """Before minutes are spent on what could not be asked, or written."""
+    if answers["minutes"] > _MOST_MINUTES:
+        raise UsageError(f"--minutes takes up to {_MOST_MINUTES:g}, not {answers['minutes']:g}")
+    data, samples = answers["data"], answers["samples"]
+    if data is not None and not data.exists():
+        raise UsageError(f"there is nothing at '{data}'; --data takes your own images")
+    if data is not None and samples is not None:
+        raise UsageError("--samples is for images that are made; leave it out with --data")
+    if samples is not None and samples < _LEAST_SAMPLES:
+        raise UsageError(f"--samples takes {_LEAST_SAMPLES} or more, not {samples}")
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise UsageError(f"--out takes a file in a folder that exists, not '{out}'")
+
+
+def _verified(model_file: Path | None, answers: dict[str, Any]) -> Verification:
+    from advisor.cli.sweep_progress import dataset_progress, trial_name
+    from advisor.operations.verifying import VerifyOptions, plan_verification, verify
+    from sweeps.store import open_store
+
+    model, catalog, store = model_in_use(model_file), load_catalog(), open_store()
+    if answers["data"] is not None:
+        answers = {**answers, "dataset": str(answers["data"])}
+    request = request_from(model.networks, catalog, answers)
+    options = VerifyOptions(
+        instance=answers["instance"].lower(),
+        accelerator=answers["accelerator"],
+        data=answers["data"],
+        minutes=answers["minutes"],
+        samples=answers["samples"],
+    )
+    with dataset_progress() as making:
+        trying = plan_verification(request, options, catalog, model, making)
+    with _told(f"{trial_name(trying.trial)}, at most {options.minutes:g} min"):
+        return verify(request, trying, store, catalog, model, today())
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Says on stderr what runs, and from time to time for how long."""
+    over = threading.Event()
+
+    def tell() -> None:
+        seconds = 0.0
+        while not over.wait(_TELL_EVERY_SECONDS):
+            seconds += _TELL_EVERY_SECONDS
+            click.echo(f"measuring for {seconds:.0f} s", err=True)
+
+    click.echo(f"measuring {what}", err=True)
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
+def _write(out: Path, done: Verification) -> None:
+    from advisor.files import write_whole
+    from sweeps.exporting import to_jsonl
+
+    write_whole(out, to_jsonl([done.measurement]))
+    click.echo(f"written to {out}", err=True)
+
+
+def _leave(done: Verification) -> None:
+    if done.verdict is Verdict.MISSED:
+        raise NoOfferError(f"the target is missed: {done.reason}")
+    if done.verdict is Verdict.UNDECIDED:
+        raise MeasuringError(f"undecided: {done.reason}")

@@ -1,0 +1,49 @@
+"""A run: a known number of samples, and the hours it takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A quantity with its interval: lower <= median <= upper.
+
+    `upper` of a time or a cost is what is surely kept; infinite where nothing is sure.
+    """
+
+    lower: float
+    median: float
+    upper: float
+
+    def __add__(self, other: Span) -> Span:
+        """Both one after the other, on one machine: what slows one slows the other too."""
+        return Span(
+            lower=self.lower + other.lower,
+            median=self.median + other.median,
+            upper=self.upper + other.upper,
+        )
+
+    def times(self, factor: float) -> Span:
+        """Each bound times a factor above 0."""
+        return Span(
+            lower=self.lower * factor, median=self.median * factor, upper=self.upper * factor
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTime:
+    """Hours for `samples`. `first_epoch` is the part of them in which training reads its data
+    from the disk; None where all samples are read alike.
+    """
+
+    samples: float
+    hours: Span
+    first_epoch: Span | None = None
+
+    @property
+    def sure_rate(self) -> float:
+        """Samples per second that the whole run surely keeps, its first epoch included."""
+        seconds = self.hours.upper * 3600
+        return self.samples / seconds if math.isfinite(seconds) and seconds > 0 else 0.0

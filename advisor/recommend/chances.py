@@ -1,0 +1,78 @@
+"""How likely it is that a target is reached, from bounds at several confidences.
+
+A bound at confidence c is a quantile: the rate lies above `lower` with probability c, above
+`upper` with 1 - c, above `median` with a half. Between two quantiles the logarithm of the rate
+is taken to be linear in the normal quantile of its probability, so that one interval alone
+gives a normal distribution that is split at the median (another width below than above). Beyond
+the outermost quantiles the last slope goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from advisor.domain import Prediction
+from models.performance.intervals import gaussian_multiplier
+
+# Confidences that a close look asks the performance model for, beside the request's own. Higher
+# ones are rarely calibrated (19 held-out residuals are needed for 0.95).
+CLOSE_LOOK = (0.6, 0.7, 0.8, 0.9, 0.95)
+# (normal quantile, log rate)
+_Knot = tuple[float, float]
+
+
+def chance_of_reaching(predictions: Sequence[Prediction], target: float) -> float:
+    """Probability, 0 to 1, that the rate is `target` or more; it never rises with the target.
+
+    `predictions` are those of one workload on one spec, at one confidence or several. The first
+    one is at the confidence that decides: a target of its `lower` has just that chance.
+    """
+    first = predictions[0]
+    used = [first, *(one for one in predictions[1:] if one.calibrated)]
+    used.sort(key=lambda one: one.confidence)
+    middle = (0.0, math.log(first.median))
+    below, above = _side(first, used, -1), _side(first, used, 1)
+    knots = [*reversed(below), middle, *above]
+    return _above(knots, math.log(target))
+
+
+def _side(first: Prediction, used: Sequence[Prediction], sign: int) -> list[_Knot]:
+    """Quantiles on one side of the median, outwards; where bounds contradict each other, the
+    one that decides is right."""
+    farthest, decides = math.log(first.median), _bound(first, sign)
+    found: list[_Knot] = []
+    for one in used:
+        bound, z = _bound(one, sign), gaussian_multiplier(one.confidence)
+        if bound is None or decides is None or one.confidence <= 0.5:
+            continue
+        nearer = one.confidence < first.confidence
+        clamp = min if nearer == (sign > 0) else max
+        outwards = max if sign > 0 else min
+        farthest = outwards(farthest, clamp(bound, decides))
+        found.append((sign * z, farthest))
+    return found
+
+
+def _bound(one: Prediction, sign: int) -> float | None:
+    bound = one.lower if sign < 0 else one.upper
+    return math.log(bound) if 0 < bound < math.inf else None
+
+
+def _above(knots: Sequence[_Knot], asked: float) -> float:
+    """Probability above the quantile that `asked` is; a rate known exactly is a step."""
+    logs = [log for _, log in knots]
+    right = bisect_left(logs, asked)
+    if right < len(logs) and logs[right] == asked:
+        return _normal_above(knots[right][0])
+    outside = right in (0, len(logs))
+    left = min(max(right - 1, 0), max(len(logs) - 2, 0))
+    (z0, log0), (z1, log1) = knots[left], knots[min(left + 1, len(knots) - 1)]
+    if outside and log0 == log1:
+        return 1.0 if right == 0 else 0.0
+    return _normal_above(z0 + (z1 - z0) * (asked - log0) / (log1 - log0))
+
+
+def _normal_above(z: float) -> float:
+    return 0.5 * math.erfc(z / math.sqrt(2))

@@ -1,0 +1,189 @@
+"""Close calls: where the prediction decides narrowly, and one trial would settle it.
+
+Three kinds. A cheaper spec whose upper bound reaches the target though its lower bound does not;
+the chosen one, when it only just answers and a little dearer one is much safer; the nearest one,
+when nothing is sure enough. A trial is worth what models/performance/transfer/close_calls.py says:
+the chance that the prediction decides wrongly, times what that costs. It is told only where it is
+worth more than it costs. What is recommended does not depend on any of this.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.domain import (
+    Candidate,
+    CloseCall,
+    CloseCallKind,
+    DiskChoice,
+    Prediction,
+    Request,
+)
+from advisor.recommend.chances import CLOSE_LOOK, chance_of_reaching
+from models.performance.transfer.close_calls import worth_of_trials
+
+# Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.
+TRIAL_MINUTES = 10.0
+# AWS bills Linux on demand, and its volumes, by the second, and for a minute at least.
+BILLING_MINIMUM_MINUTES = 1.0
+# A smaller chance to be wrong is no close call, whatever is at stake.
+LEAST_CHANCE = 0.05
+# A much safer spec misses at most this part as often as the chosen one.
+MUCH_SAFER = 0.25
+MOST_CALLS = 3
+
+# Predictions of the same candidates at another confidence.
+PredictAt = Callable[[Sequence[Candidate], float], list[Prediction]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A candidate that is worth a close look, and its chance of reaching the target."""
+
+    candidate: Candidate
+    chance: float
+
+    @property
+    def usd_per_hour(self) -> float:
+        return self.candidate.spec.total_usd_per_hour
+
+
+def close_calls(
+    request: Request,
+    turned_down: Iterable[Candidate],
+    ranked: Sequence[Candidate],
+    predict_at: PredictAt,
+) -> tuple[CloseCall, ...]:
+    """The close calls of an answer, the one whose trial is worth most first; at most three.
+
+    `ranked` are the specs that answer, the chosen one first; `turned_down` those that would do but
+    for a lower bound below the target. Empty without a target.
+    """
+    if request.target_throughput is None:
+        return ()
+    chosen = ranked[0] if ranked else None
+    tempting = _tempting(request, turned_down, chosen)
+    found = [_cheaper(request, one, chosen) for one in _judged(request, tempting, predict_at)]
+    if chosen is not None:
+        found.append(_chosen(request, chosen, ranked[1:], predict_at))
+    told = [one for one in found if one is not None and one.worth_usd > one.trial_usd]
+    return tuple(sorted(told, key=_least_urgent)[:MOST_CALLS])
+
+
+def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float:
+    """What a trial costs, instance and disk, rounded up to the least that is billed."""
+    return usd_per_hour * max(BILLING_MINIMUM_MINUTES, minutes) / 60
+
+
+def _tempting(
+    request: Request, turned_down: Iterable[Candidate], chosen: Candidate | None
+) -> list[Candidate]:
+    """Of each type the spec that promises most, of those whose upper bound reaches the target at
+    less money than the chosen one; few, since each gets a close look."""
+    target = request.target_throughput or 0.0
+    limit = chosen.spec.total_usd_per_hour if chosen else float("inf")
+    specs: dict[tuple[str, DiskChoice], list[_Judged]] = defaultdict(list)
+    for one in turned_down:
+        within = one.prediction.lower < target <= one.prediction.upper
+        if within and one.spec.total_usd_per_hour < limit:
+            key = one.spec.offer.instance.name, one.spec.disk.choice
+            specs[key].append(_Judged(one, chance_of_reaching([one.prediction], target)))
+    best: dict[str, _Judged] = {}
+    for (name, _), group in specs.items():
+        offered = _with_good_batch(group)
+        if name not in best or _promise(offered, limit) > _promise(best[name], limit):
+            best[name] = offered
+    order = sorted(best.values(), key=lambda one: -_promise(one, limit))
+    return [one.candidate for one in order[: 2 * MOST_CALLS]]
+
+
+def _with_good_batch(same_spec: Sequence[_Judged]) -> _Judged:
+    """The smallest batch that is about as likely to reach the target as any."""
+    likely = 0.95 * max(one.chance for one in same_spec)
+    near = [one for one in same_spec if one.chance >= likely]
+    return min(near, key=lambda one: one.candidate.workload.batch_size)
+
+
+def _promise(one: _Judged, limit: float) -> float:
+    """The chance that a spec reaches the target times what that saves; without a chosen one, the
+    chance for each dollar."""
+    if limit == float("inf"):
+        return one.chance / one.usd_per_hour
+    return one.chance * (limit - one.usd_per_hour)
+
+
+def _judged(
+    request: Request, candidates: Sequence[Candidate], predict_at: PredictAt
+) -> list[_Judged]:
+    """Each candidate with its chance, by bounds at several confidences."""
+    looks = [predict_at(candidates, confidence) for confidence in CLOSE_LOOK]
+    target = request.target_throughput or 0.0
+    return [
+        _Judged(one, chance_of_reaching([one.prediction, *others], target))
+        for one, *others in zip(candidates, *looks, strict=True)
+    ]
+
+
+def _cheaper(request: Request, one: _Judged, chosen: Candidate | None) -> CloseCall | None:
+    """A spec that is turned down, against the chosen one or against no answer at all."""
+    if one.chance < LEAST_CHANCE:
+        return None
+    if chosen is None:
+        worth = _worth(request, [one], [False])
+        return _call(CloseCallKind.NEAREST_MAY_REACH, one, None, worth)
+    worth = _worth(request, [one, _Judged(chosen, 1.0)], [False, True])
+    return _call(CloseCallKind.CHEAPER_MAY_REACH, one, chosen, worth)
+
+
+def _chosen(
+    request: Request, chosen: Candidate, dearer: Sequence[Candidate], predict_at: PredictAt
+) -> CloseCall | None:
+    """The chosen spec, where it may well miss and a dearer one hardly does."""
+    (first,) = _judged(request, [chosen], predict_at)
+    miss = 1 - first.chance
+    if miss < LEAST_CHANCE:
+        return None
+    others = _judged(request, dearer, predict_at)
+    safer = [one for one in others if 1 - one.chance <= MUCH_SAFER * miss]
+    if not safer:
+        return None
+    instead = min(safer, key=lambda one: one.usd_per_hour).candidate
+    return _call(CloseCallKind.CHOSEN_MAY_MISS, first, instead, _worth(request, [first], [True]))
+
+
+def _worth(request: Request, by_price: Sequence[_Judged], taken: Sequence[bool]) -> float:
+    """What a trial of the first is expected to save over the horizon, in US dollars."""
+    shares = worth_of_trials(
+        np.array([[one.chance for one in by_price]]),
+        np.array([taken]),
+        np.array([one.usd_per_hour for one in by_price]),
+    )
+    return float(shares[0, 0]) * by_price[0].usd_per_hour * request.horizon_hours
+
+
+def _call(
+    kind: CloseCallKind, one: _Judged, instead: Candidate | None, worth_usd: float
+) -> CloseCall:
+    saves = instead.spec.total_usd_per_hour - one.usd_per_hour if instead else None
+    return CloseCall(
+        kind=kind,
+        candidate=one.candidate,
+        instead=instead,
+        probability=one.chance,
+        saves_usd_per_hour=saves,
+        trial_minutes=max(BILLING_MINIMUM_MINUTES, TRIAL_MINUTES),
+        trial_usd=trial_cost_usd(one.usd_per_hour),
+        worth_usd=worth_usd,
+    )
+
+
+def _least_urgent(one: CloseCall) -> float:
+    """Sort key: by what a trial saves beyond its cost; where nothing answers, by how little money
+    a chance of an answer takes."""
+    if one.instead is None:
+        return -one.probability / one.trial_usd
+    return one.trial_usd - one.worth_usd

@@ -1,0 +1,152 @@
+"""`advisor verify`: one trial, its verdict as an exit code; a wrong question starts nothing."""
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+from advisor.cli.main import run
+from advisor.domain import Status
+from advisor.operations import sweeping
+from sweeps.datasets.photographs import write_samples
+from sweeps.store import open_store
+from tests.sweeps.builders import measurement
+
+SCHEMA = json.loads((files("advisor.report") / "schemas/verification.schema.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch, tmp_path):
+    """Own store, own lock: a sweep that somebody runs here is none of the tests' business."""
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/store.sqlite")
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-07-21")
+    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
+
+
+@pytest.fixture
+def images(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    write_samples(folder, range(40), seed=0)
+    return folder
+
+
+class Fake:
+    """Measures nothing: every step of a trial takes as long as it is told."""
+
+    def __init__(self):
+        self.seconds, self.status, self.given = 0.1, Status.OK, []
+
+    def execute(self, trials):
+        for one in trials:
+            self.given.append(one)
+            steps = (self.seconds,) * 60
+            yield measurement(
+                trial=one, status=self.status, step_seconds=steps, reason="no such device"
+            )
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    fake = Fake()
+    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: fake)
+    return fake
+
+
+def verify(images, target, *more):
+    return run(
+        ["verify", "--task", "preprocessing", "--model", "googlenet", "--target-throughput", target,
+         "--data", str(images), *more]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status", "code", "word"),
+    [
+        (0.1, Status.OK, 0, "pass"),
+        (0.5, Status.OK, 3, "missed"),
+        (0.5, Status.CONTAMINATED, 1, "undecided"),
+    ],
+)
+def test_the_verdict_is_the_exit_code(images, measured, capsys, seconds, status, code, word):
+    measured.seconds, measured.status = seconds, status
+    assert verify(images, "100", "-o", "json") == code
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    jsonschema.validate(document, SCHEMA)
+    assert document["verdict"] == word
+    assert "measuring googlenet preprocessing" in said.err
+
+
+def test_the_machine_is_held_to_the_instance_and_the_run_is_stored(images, measured, tmp_path):
+    out = tmp_path / "run.jsonl"
+    assert verify(images, "10", "--instance", "c5.large", "--disk", "gp3:500GiB",
+                  "--batch-size", "8", "--out", str(out)) == 0  # fmt: skip
+    (trial,) = measured.given
+    assert (trial.resources.vcpus, trial.resources.memory_mib) == (2, 4096)
+    assert trial.resources.disk.type == "gp3"
+    assert trial.workload.batch_size == 8
+    (row,) = open_store().all()
+    assert row.trial.trial_id == trial.trial_id == json.loads(out.read_text())["trial_id"]
+
+
+def test_a_second_run_joins_the_row_of_the_first(images, measured):
+    verify(images, "10")
+    verify(images, "10")
+    (row,) = open_store().all()
+    assert len(row.repeats) == 1
+
+
+def test_a_failed_trial_is_one_line_and_stays_stored(images, measured, capsys):
+    measured.status = Status.FAILED
+    assert verify(images, "10") == 1
+    assert "no such device" in capsys.readouterr().err
+    assert [row.status for row in open_store().all()] == [Status.FAILED]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--instance", "g9x.large"), "unknown instance type"),
+        (("--minutes", "99"), "--minutes takes up to 60"),
+        (("--samples", "500"), "leave it out with --data"),
+        (("--out", "/nowhere/run.jsonl"), "a folder that exists"),
+        (("--disk", "gp9"), "unknown disk type"),
+        (("--instance", " "), "--instance is empty"),
+    ],
+)
+def test_a_wrong_question_starts_nothing_and_names_the_way_out(
+    images, measured, capsys, more, words
+):
+    assert verify(images, "10", *more) == 2
+    assert words in capsys.readouterr().err
+    assert measured.given == []
+
+
+def test_a_negative_target_and_missing_data_are_refused(tmp_path, measured, capsys):
+    assert verify(tmp_path / "gone", "10") == 2
+    assert verify(tmp_path, "-5") == 2
+    said = capsys.readouterr().err
+    assert "there is nothing at" in said
+    assert "--target-throughput must be a number above 0" in said
+
+
+def test_an_emulated_gpu_that_is_too_slow_by_itself_is_not_tried(measured, capsys):
+    code = run(
+        ["verify", "--task", "inference", "--model", "googlenet", "--target-throughput", "99999",
+         "--accelerator", "emulated:T4"]
+    )  # fmt: skip
+    assert code == 2
+    assert "nothing can be learnt here" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_real_trial_measures_and_answers(tmp_path, capsys):
+    """Anything decodes an image in ten seconds, whatever else runs on the machine."""
+    write_samples(tmp_path, range(120), seed=0)
+    assert verify(tmp_path, "0.1", "--minutes", "0.1", "--batch-size", "4", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["measured"]["throughput"]["lower"] > 0.1

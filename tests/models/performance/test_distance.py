@@ -1,0 +1,121 @@
+"""How far from the measurements a prediction is asked is told in numbers, and kept in the model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain import IMAGENET, Stage, Task
+from advisor.errors import DataError
+from models.performance import load_model, save_model
+from models.performance.distance import AS_GOOD_AS, stage_weights
+from models.performance.persistence import content_id
+from models.performance.ranges import measured_ranges
+from tests.models.performance.synthetic import measure, trials, true_parameters
+from tests.models.performance.test_prediction import machine, predict, workload
+
+MODEL = load_model()
+
+
+def facts(workload_, resources):
+    prediction = predict(workload_, resources)
+    return {one.subject: one for one in MODEL.distances(workload_, resources, prediction)}
+
+
+@given(st.floats(0.1, 200), st.floats(1, 4000), st.floats(1e3, 1e7))
+def test_inside_means_between_what_was_measured_and_outside_says_how_far(vcpus, read, size):
+    dataset = replace(IMAGENET, bytes_per_sample=size)
+    asked = replace(workload(), dataset=dataset)
+    found = facts(asked, machine(vcpus=vcpus, read=read))
+    for name, value in (("vcpus", vcpus), ("disk_throughput", read), ("sample_bytes", size)):
+        low, high = MODEL.pipeline.measured[name]
+        assert found[name].inside == (low / AS_GOOD_AS <= value <= high * AS_GOOD_AS)
+        assert value == pytest.approx(found[name].times * min(max(value, low), high))
+
+
+def test_eight_vcpus_are_four_times_the_two_that_were_measured():
+    found = facts(workload("alexnet"), machine(vcpus=8, memory_mib=400_000))
+    assert found["vcpus"].detail == "8 vCPUs, 4 times the 2 that were measured"
+    assert found["vcpus"].matters
+    assert found["vcpus"].stage is Stage.HOST
+
+
+@pytest.mark.parametrize(
+    ("gpu", "network", "inside", "said"),
+    [
+        ("V100-SXM2-16GB", "resnet50", True, "was measured with other networks"),
+        ("T4", "resnet50", False, "other software than PyTorch"),
+        ("L4", "resnet50", False, "its architecture (Ada) was"),
+        ("H100-SXM5-80GB", "resnet50", False, "neither H100-SXM5-80GB nor its architecture"),
+    ],
+)
+def test_how_near_a_gpu_is_to_the_measured_ones_is_told(gpu, network, inside, said):
+    found = facts(workload(network, Task.INFERENCE), machine(gpu))["gpu"]
+    assert found.inside == inside
+    assert said in found.detail
+
+
+def test_a_network_is_measured_on_this_gpu_or_on_others_or_not_at_all():
+    details = [
+        facts(workload(network), machine(gpu))["network"]
+        for network, gpu in (("resnet50", "A100-SXM4-40GB"), ("vgg16", "T4"), ("googlenet", "T4"))
+    ]
+    assert [one.inside for one in details] == [True, True, False]
+    assert details[0].detail == "resnet50 training in fp32 was measured on A100"
+
+
+def test_preprocessing_stands_on_no_gpu_and_an_unknown_cpu_is_outside():
+    unknown = replace(machine(), cpu=None)
+    found = facts(workload(task=Task.PREPROCESSING), unknown)
+    assert not {"gpu", "network", "host_to_gpu"} & set(found)
+    assert not found["cpu"].inside
+    assert "unknown" in found["cpu"].detail
+
+
+def test_a_stage_far_from_binding_does_not_matter():
+    prediction = predict(workload(), machine(vcpus=96, read=4000.0))
+    weights = stage_weights(prediction, MODEL.pipeline)
+    assert sum(weights.values()) == pytest.approx(1)
+    assert max(weights, key=weights.get) is prediction.bottleneck
+    found = facts(workload(), machine(vcpus=96, read=4000.0))
+    assert not found["vcpus"].matters
+    assert found["gpu"].matters
+
+
+def test_the_ranges_are_those_of_the_trials():
+    ranges = measured_ranges(measure(trials(), true_parameters()))
+    assert ranges["vcpus"] == (0.5, 2.0)
+    assert ranges["disk_throughput"] == (20.0, 125.0)
+    assert "disk_iops" not in ranges
+
+
+def rewritten(path, measured):
+    document = json.loads(path.read_text())
+    if measured is None:
+        del document["pipeline"]["measured"]
+    else:
+        document["pipeline"]["measured"] = measured
+    path.write_text(json.dumps({**document, "id": content_id(document)}))
+    return path
+
+
+def test_a_model_of_before_ranges_were_kept_still_answers(tmp_path):
+    save_model(MODEL, tmp_path / "model.json")
+    old = load_model(rewritten(tmp_path / "model.json", None))
+    prediction = old.predict([(workload(), machine())])[0]
+    told = {one.subject for one in old.distances(workload(), machine(), prediction)}
+    assert told == {"gpu", "network", "cpu", "host_to_gpu"}
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [{"vcpus": [2, 1]}, {"vcpus": [0, 1]}, {"vcpus": 3}, {"moons": [1, 2]}, {"vcpus": [1]}],
+)
+def test_ranges_that_are_none_are_a_damaged_model(tmp_path, measured):
+    save_model(MODEL, tmp_path / "model.json")
+    with pytest.raises(DataError, match="no performance model"):
+        load_model(rewritten(tmp_path / "model.json", measured))
