@@ -53,8 +53,8 @@ def explain_answer(
 
     Raises `UsageError` for an output that has no room for it.
     """
-    if asked and output not in ("table", "json"):
-        raise UsageError("--explain goes with -o table or json")
+    if asked and output not in ("table", "json", "yaml"):
+        raise UsageError("--explain goes with -o table, json or yaml")
     one = answer.chosen or answer.nearest
     if not asked or one is None:
         return Explained()

@@ -9,18 +9,21 @@ from typing import Any
 import click
 
 from advisor.catalog import load_catalog
-from advisor.cli.explaining import explain_answer, explain_option
+from advisor.cli.explaining import Explained, explain_answer, explain_option
 from advisor.cli.parameters import GpuFilter, Name, Positive
 from advisor.cli.requests import question_options, request_from, today
 from advisor.cli.run_options import run_limit_options, run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
-from advisor.domain import HOURS_PER_MONTH
+from advisor.domain import HOURS_PER_MONTH, Recommendation
 from advisor.errors import NoOfferError
 from advisor.recommend import no_offer, require_fresh_price
 from advisor.recommend import recommend as decide
-from advisor.report.document import recommendation_document
+from advisor.report.document import Sources, document_yaml, recommendation_document
+from advisor.report.exporting import FORMATS, export
 from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
+
+OUTPUTS = ("table", "json", "yaml", "csv", "md")
 
 
 @click.command()
@@ -57,8 +60,11 @@ from advisor.report.text import recommendation_text
     "--allow-extrapolation", is_flag=True, help="Accept rates with no calibrated interval."
 )
 @click.option(
-    "-o", "--output", type=Name("output format", ("table", "json", "csv", "md")), default="table",
-    show_default=True,
+    "-o", "--output", type=Name("output format", OUTPUTS), default="table", show_default=True,
+)  # fmt: skip
+@click.option(
+    "--export", "export_to", type=Name("export", FORMATS),
+    help="Print what starts the recommended spec, and nothing else.",
 )  # fmt: skip
 def recommend(
     model_file: Path | None,
@@ -66,6 +72,7 @@ def recommend(
     strict: bool,
     explain: bool,
     explain_rejected: bool,
+    export_to: str | None,
     **answers: Any,
 ) -> None:
     """The cheapest instance and disk that will really reach a throughput.
@@ -74,22 +81,33 @@ def recommend(
     advisor recommend --task inference --model googlenet --target-throughput 500
     advisor recommend --task training --model resnet50 --precision amp --gpu T4,L4,A10G
     advisor recommend --task training --model resnet50 --epochs 90 --max-hours 72
+    advisor recommend --task training --model resnet50 --export terraform > main.tf
     """
     model, catalog = model_in_use(model_file), load_catalog()
     request = request_from(model.networks, catalog, answers)
     answer = decide(request, catalog, model, today=today())
     if strict and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
-    sources = sources_of(model, catalog)
-    explained = explain_answer(explain, output, answer, catalog, model)
-    if output == "json":
-        document = recommendation_document(answer, sources, explained.document())
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
-    elif output == "table":
-        text = recommendation_text(answer, sources, all_rejected=explain_rejected)
-        click.echo(text + explained.text())
-    else:
-        render = recommendation_csv if output == "csv" else recommendation_markdown
-        click.echo(render(recommendation_document(answer, sources)), nl=False)
+    if export_to is None:
+        explained = explain_answer(explain, output, answer, catalog, model)
+        sources = sources_of(model, catalog)
+        click.echo(_written(answer, sources, output, explained, explain_rejected), nl=False)
+    elif answer.chosen is not None:
+        click.echo(export(answer.chosen, export_to), nl=False)
     if answer.chosen is None:
         raise NoOfferError(no_offer(answer))
+
+
+def _written(
+    answer: Recommendation, sources: Sources, output: str, explained: Explained, all_rejected: bool
+) -> str:
+    """The whole answer in one format."""
+    if output == "table":
+        text = recommendation_text(answer, sources, all_rejected=all_rejected)
+        return text + explained.text() + "\n"
+    document = recommendation_document(answer, sources, explained.document())
+    if output == "json":
+        return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    if output == "yaml":
+        return document_yaml(document)
+    return (recommendation_csv if output == "csv" else recommendation_markdown)(document)

@@ -83,6 +83,13 @@ def recommendation_document(
     }
 
 
+def document_yaml(document: Mapping[str, Any]) -> str:
+    """The same document as YAML, keys in the same order."""
+    import yaml  # nobody else waits for it
+
+    return str(yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True))
+
+
 def request_document(request: Request) -> dict[str, Any]:
     """What was asked, with the defaults filled in."""
     return {
