@@ -62,4 +62,4 @@ def test_an_explanation_is_made_only_when_asked_and_never_dropped_silently(ask):
     assert json.loads(ask(*QUESTION, "-o", "json")[1])["explanation"] is None
     code, out, err = ask(*QUESTION, "--explain", "-o", "csv")
     assert (code, out) == (2, "")
-    assert "-o table or json" in err
+    assert "-o table, json or yaml" in err
