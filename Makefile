@@ -45,3 +45,4 @@ lint: .venv/full ## ruff, mypy, import contracts
 bench: .venv/full ## accuracy and speed, as JSON
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json || exit 1; done
 	@$(BIN)/python -m benchmarks.accuracy --json
+	@$(BIN)/python -m benchmarks.vcpu_truth --json

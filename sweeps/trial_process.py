@@ -47,9 +47,10 @@ def measure_trial(
         spoiled.append(run_facts(measurement))
         measurement = attempt(trial)
     if measurement.status is Status.CONTAMINATED:
+        when = f"in each of {len(spoiled) + 1} attempts" if spoiled else "meanwhile"
         reason = (
-            f"other processes used {measurement.environment['other_cores']:.2f} cores in each "
-            f"of {len(spoiled) + 1} attempts; measure again when the machine is quiet"
+            f"other processes used {measurement.environment['other_cores']:.2f} cores {when}; "
+            "measure again when the machine is quiet"
         )
         measurement = replace(measurement, reason=reason)
     return replace(measurement, attempts=tuple(spoiled))

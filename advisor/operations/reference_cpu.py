@@ -8,11 +8,13 @@ from advisor.catalog.cpus import plain_cpu_name
 from advisor.domain import Measurement
 from models.performance.pipeline import ReferenceCpu
 
-# Log standard deviation of carrying decode rates to another CPU by the ratio of PassMark's
-# single-thread marks, and where the measured CPU's own mark is not known. Judgement, see
-# docs/model.md: no measurement of decoding on two CPUs is at hand.
+# Log standard deviation of carrying rates to another CPU of the same architecture by the ratio of
+# PassMark's single-thread marks: how far its other mark strays from that ratio (benchmarks/
+# vcpu_truth, docs/vcpus.md). Where the measured CPU's own mark is not known it is judgement.
 KNOWN_SIGMA = 0.10
 UNKNOWN_SIGMA = 0.30
+# What the kernel calls it, and what clouds do.
+_ARCHITECTURES = {"aarch64": "arm64", "AMD64": "x86_64"}
 
 # Cloud hypervisors hide some names. "AMD EPYC" of family 25 with AVX-512 is Zen 4, the
 # generation of AWS m7a (EPYC 9R14).
@@ -25,12 +27,14 @@ def reference_cpu(measurement: Measurement) -> ReferenceCpu:
     A CPU that nobody scored counts as fast as the one of the bundled sweep, and its rates are
     carried to other CPUs with the doubt that this deserves.
     """
+    kernel = str(measurement.environment.get("architecture") or "x86_64")
+    architecture = _ARCHITECTURES.get(kernel, kernel)
     score = _score_of(_telling_name(measurement))
     if score is not None:
-        return ReferenceCpu(score=score, sigma=KNOWN_SIGMA)
+        return ReferenceCpu(score=score, sigma=KNOWN_SIGMA, architecture=architecture)
     bundled = _score_of(_ZEN_4[2])
     assert bundled is not None
-    return ReferenceCpu(score=bundled, sigma=UNKNOWN_SIGMA)
+    return ReferenceCpu(score=bundled, sigma=UNKNOWN_SIGMA, architecture=architecture)
 
 
 def _telling_name(measurement: Measurement) -> str:

@@ -6,8 +6,9 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,12 +133,18 @@ def execute_sweep(
 def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     """One more run of a trial here, whether or not there are others; it joins the trial's row.
 
-    Returns the run by itself. Raises `MeasuringError` while a sweep runs on this machine.
+    Returns the run by itself: somebody waits, so that neighbours spoil it and do not repeat it.
+    Raises `MeasuringError` while a sweep runs on this machine.
     """
+    from sweeps.executors import ProcessExecutor
     from sweeps.repeating import merged
     from sweeps.runner import known_rows
+    from sweeps.trial_process import measure_trial
 
-    with _only_sweep_here(False), _executor("process", None) as chosen:
+    with (
+        _only_sweep_here(False),
+        closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
+    ):
         (bare,) = chosen.execute([trial])
     fresh = replace(bare, environment={**bare.environment, **_probed_machine()})
     row = known_rows([trial], store).get(trial.trial_id)

@@ -151,6 +151,8 @@ def _caveats(
         said.append("the data lay on this machine's own disk, which the prediction leaves out")
     if pessimistic:
         said.append("all was read from the disk, where a later epoch finds a part in memory")
+    if measurement.status is Status.CONTAMINATED:
+        said.append(f"slower than it could be: {measurement.reason}")
     data = measurement.trial.workload.dataset
     if data.name != request.dataset.name and data.storage_format != "synthetic":
         said.append(

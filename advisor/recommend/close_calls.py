@@ -35,6 +35,7 @@ LEAST_CHANCE = 0.05
 # A much safer spec misses at most this part as often as the chosen one.
 MUCH_SAFER = 0.25
 MOST_CALLS = 3
+_AT_A_TIME = 8
 
 # Predictions of the same candidates at another confidence.
 PredictAt = Callable[[Sequence[Candidate], float], list[Prediction]]
@@ -60,16 +61,17 @@ def close_calls(
 ) -> tuple[CloseCall, ...]:
     """The close calls of an answer, the one whose trial is worth most first; at most three.
 
-    `ranked` are the specs that answer, the chosen one first; `turned_down` those that would do but
-    for a lower bound below the target. Empty without a target.
+    `ranked` are the specs that answer, by price, the chosen one first; `turned_down` those that
+    would do but for a lower bound below the target. Empty without a target.
     """
     if request.target_throughput is None:
         return ()
     chosen = ranked[0] if ranked else None
     tempting = _tempting(request, turned_down, chosen)
-    found = [_cheaper(request, one, chosen) for one in _judged(request, tempting, predict_at)]
+    judged = _judged(request, [*tempting, *ranked[:1]], predict_at)
+    found = [_cheaper(request, one, chosen) for one in judged[: len(tempting)]]
     if chosen is not None:
-        found.append(_chosen(request, chosen, ranked[1:], predict_at))
+        found.append(_chosen(request, judged[-1], ranked[1:], predict_at))
     told = [one for one in found if one is not None and one.worth_usd > one.trial_usd]
     return tuple(sorted(told, key=_least_urgent)[:MOST_CALLS])
 
@@ -120,6 +122,8 @@ def _judged(
     request: Request, candidates: Sequence[Candidate], predict_at: PredictAt
 ) -> list[_Judged]:
     """Each candidate with its chance, by bounds at several confidences."""
+    if not candidates:
+        return []
     looks = [predict_at(candidates, confidence) for confidence in CLOSE_LOOK]
     target = request.target_throughput or 0.0
     return [
@@ -140,19 +144,19 @@ def _cheaper(request: Request, one: _Judged, chosen: Candidate | None) -> CloseC
 
 
 def _chosen(
-    request: Request, chosen: Candidate, dearer: Sequence[Candidate], predict_at: PredictAt
+    request: Request, first: _Judged, dearer: Sequence[Candidate], predict_at: PredictAt
 ) -> CloseCall | None:
     """The chosen spec, where it may well miss and a dearer one hardly does."""
-    (first,) = _judged(request, [chosen], predict_at)
     miss = 1 - first.chance
     if miss < LEAST_CHANCE:
         return None
-    others = _judged(request, dearer, predict_at)
-    safer = [one for one in others if 1 - one.chance <= MUCH_SAFER * miss]
-    if not safer:
-        return None
-    instead = min(safer, key=lambda one: one.usd_per_hour).candidate
-    return _call(CloseCallKind.CHOSEN_MAY_MISS, first, instead, _worth(request, [first], [True]))
+    # By price, a few at a time: often one of the first is safe, and the list may be long.
+    for start in range(0, len(dearer), _AT_A_TIME):
+        for one in _judged(request, dearer[start : start + _AT_A_TIME], predict_at):
+            if 1 - one.chance <= MUCH_SAFER * miss:
+                worth = _worth(request, [first], [True])
+                return _call(CloseCallKind.CHOSEN_MAY_MISS, first, one.candidate, worth)
+    return None
 
 
 def _worth(request: Request, by_price: Sequence[_Judged], taken: Sequence[bool]) -> float:

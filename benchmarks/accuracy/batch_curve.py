@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult, figures
-from models.performance.curves.batch import (
+from benchmarks.accuracy.curves.batch import (
     BatchCell,
     BatchCurves,
     affine_seconds,
     fit_batch_curves,
 )
+from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult, figures
 
 _FILE = Path("perfmodel/profet/profet_training_latency.csv")
 _CELL = ["instance_name", "model", "image_px"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.accuracy.curves.stalls import STALLED_BELOW, StallColumns, fit_stalls
 from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult, figures
-from models.performance.curves.stalls import STALLED_BELOW, StallColumns, fit_stalls
 from models.performance.joining import smooth_minimum
 
 _FILE = Path("articles/input_pipeline_real_vs_synthetic.csv")

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.accuracy.aws_prices import on_demand_prices
-from benchmarks.accuracy.gpu_sheets import read_sheets
+from benchmarks.accuracy.data_sheets import read_family_sheets
 
 _TYPES = Path("catalog/aws_instance_types.csv")
 _GCP = Path("catalog/gcp_prices_2026-07-30.csv")
@@ -60,7 +60,7 @@ def all_prices(
 
 def price_slope(folder: Path) -> float:
     """Slope of log price per GPU over log speed; speed is the mean of fp32 rate and bandwidth."""
-    sheets, cheapest = read_sheets(folder), dict[str, float]()
+    sheets, cheapest = read_family_sheets(folder), dict[str, float]()
     for kind, _, price in _aws(folder):
         family = kind.partition(".")[0]
         if family in sheets and price > 0:

@@ -17,7 +17,7 @@ import numpy as np
 
 from advisor.domain import Task
 from advisor.errors import AdvisorError
-from benchmarks.accuracy.card_sheets import DataSheets, read_data_sheets
+from benchmarks.accuracy.data_sheets import DataSheet, find_sheet, read_data_sheets
 from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult, figures
 from benchmarks.accuracy.network_baselines import forest_seconds, linear_seconds, ratio_seconds
 from benchmarks.accuracy.network_prediction import Fold, Known, probe_settings
@@ -189,11 +189,13 @@ def _capture_missing(table: OperationTable, rows: Sequence[Row]) -> list[str]:
     return said
 
 
-def _peaks(rows: Sequence[Row], sheets: DataSheets, said: list[str]) -> dict[Setting, Peaks]:
+def _peaks(
+    rows: Sequence[Row], sheets: Mapping[str, DataSheet], said: list[str]
+) -> dict[Setting, Peaks]:
     """Data sheets of the settings; what has none, or none of that precision, is said."""
     found: dict[Setting, Peaks] = {}
     for setting in sorted({row.setting for row in rows}):
-        sheet = sheets.find(setting.gpu)
+        sheet = find_sheet(setting.gpu, sheets)
         if sheet is None:
             said.append(f"no data sheet of {setting.gpu}: its rows are left out")
         elif setting.precision == HALF and capability(sheet.gpu) < 7:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accuracy.data_sheets import read_data_sheets
+from benchmarks.accuracy.data_sheets import read_gpus
 from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult, figures
 from benchmarks.accuracy.lambda_rows import read_lambda
 from benchmarks.accuracy.new_gpu_baselines import BASELINES
@@ -116,7 +116,7 @@ def _each_figures(
 
 
 def _read(train: Path, score: Path) -> tuple[Split, set[RateRow], list[str]]:
-    sheets = read_data_sheets(train)
+    sheets = read_gpus(train)
     together = train.resolve() == score.resolve()
     fitted = read_lambda(train, sheets)
     scored = fitted if together else read_lambda(score, sheets, also=train)

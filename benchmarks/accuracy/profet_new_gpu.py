@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.accuracy.data_sheets import instance_sheet, read_family_sheets
 from benchmarks.accuracy.figures import NothingToScore, SuiteResult, figures
-from benchmarks.accuracy.gpu_sheets import instance_sheet, read_sheets
 from benchmarks.accuracy.profet_rows import Rows, read_rows
 from models.performance.networks import Floats
 from models.performance.transfer.cells import Cells
@@ -35,7 +35,7 @@ class _Scored:
 
 def run(train: Path, score: Path) -> SuiteResult:
     """Errors of step seconds by ordered pair of instances."""
-    taught, asked, sheets = read_rows(train), read_rows(score), read_sheets(train)
+    taught, asked, sheets = read_rows(train), read_rows(score), read_family_sheets(train)
     unknown = [name for name in asked.instances if name not in taught.instances]
     new = unknown or (asked.instances if train == score else [])
     skipped = [f"{name}: no data sheet" for name in new if not instance_sheet(sheets, name)]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.accuracy.data_sheets import instance_sheet, read_family_sheets
 from benchmarks.accuracy.figures import NothingToScore
-from benchmarks.accuracy.gpu_sheets import instance_sheet, read_sheets
 from benchmarks.accuracy.profet_rows import Rows, read_rows
 from models.performance.networks import Floats
 from models.performance.transfer.across_gpus import TrainingPair, fit_across_gpus
@@ -56,7 +56,7 @@ class Runs:
 def transfer_runs(train: Path, score: Path, *, profiled: bool) -> Runs:
     """Runs of all ordered pairs and scored networks; with profiles also their held-out rows."""
     taught, scored = read_rows(train), read_rows(score)
-    sheets = read_sheets(train)
+    sheets = read_family_sheets(train)
     runs, skipped = [], [*taught.notes, *(scored.notes if score != train else ())]
     known = [name for name in scored.instances if name in taught.instances]
     new = [name for name in scored.instances if name not in known]

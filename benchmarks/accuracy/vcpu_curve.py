@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy import vcpu_rows
-from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult, figures
-from benchmarks.accuracy.vcpu_rows import Threads
-from models.performance.curves.scaling import (
+from benchmarks.accuracy.curves.scaling import (
     VcpuCurve,
     VcpuRamp,
     doubling_slope,
@@ -18,8 +16,10 @@ from models.performance.curves.scaling import (
     fit_ramp,
     next_doubling,
 )
+from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult, figures
+from benchmarks.accuracy.vcpu_rows import Threads
+from benchmarks.accuracy.vcpu_stages import joined_stages, law_at_eight
 from models.performance.networks import Floats
-from models.performance.stages import useful_cores
 
 # (workload, predicted, true) of one scored point.
 Point = tuple[str, float, float]
@@ -81,35 +81,17 @@ def _damping(curves: list[Threads]) -> float:
     return fit_damping(slopes, gains)
 
 
-def _law_at_eight(rates: Floats, *, coherent: bool) -> float:
-    """The product's scaling law fitted to 1, 2 and 4 threads; Amdahl's without coherence."""
-    from scipy.optimize import least_squares
-
-    threads = np.array([1.0, 2.0, 4.0])
-
-    def law(values: Floats, at: Floats) -> Floats:
-        return np.exp(values[0]) * useful_cores(
-            at, float(np.exp(values[1])), float(np.exp(values[2])) if coherent else 0.0
-        )
-
-    prior = np.array([np.log(0.05), np.log(3e-3)])
-
-    def residuals(values: Floats) -> Floats:
-        data = np.log(law(values, threads) / rates) / 0.1
-        return np.concatenate([data, values[1:] - prior])
-
-    start = np.array([np.log(rates[0]), *prior])
-    found = least_squares(residuals, start, bounds=([-50, -20, -20], [50, 0, 0])).x
-    return float(law(found, np.array([8.0]))[0])
-
-
 _THREAD_FORMS: dict[str, Callable[[Floats], float]] = {
     "linear": lambda rates: float(8 * rates[0]),
     "hard minimum": lambda rates: float(min(8 * rates[0], rates.max())),
-    "regularised USL": lambda rates: _law_at_eight(rates, coherent=True),
-    "Amdahl": lambda rates: _law_at_eight(rates, coherent=False),
+    "regularised USL (the product's law)": lambda rates: law_at_eight(rates, coherent=True),
+    "Amdahl": lambda rates: law_at_eight(rates, coherent=False),
     "y4 (y4/y2)^0.92": lambda rates: float(rates[2] * (rates[2] / rates[1]) ** 0.92),
 }
+
+
+# The first from the same three trials as ours, the others from the first and the last.
+_CURVE_FORMS = ("the product's stages", "hard minimum", "linear")
 
 
 def _synergy(
@@ -117,15 +99,15 @@ def _synergy(
 ) -> tuple[dict[str, list[Point]], dict[str, list[Point]]]:
     curves, fitted = vcpu_rows.synergy(score, notes), vcpu_rows.synergy(train, [])
     found: dict[str, list[Point]] = {"Synergy": [], "Synergy, workloads without gain too": []}
-    simple: dict[str, list[Point]] = {"Synergy: hard minimum": [], "Synergy: linear": []}
+    simple: dict[str, list[Point]] = {f"Synergy: {name}": [] for name in _CURVE_FORMS}
     ramps = {name: _ramp_without(fitted, name) for name in {curve.workload for curve in curves}}
     for curve in curves:
-        points, minimum, linear = _curve_points(ramps[curve.workload], curve)
+        points, *others = _curve_points(ramps[curve.workload], curve)
         found["Synergy, workloads without gain too"].extend(points)
         if curve.rates[-1] > _GAINS * curve.rates[0]:
             found["Synergy"].extend(points)
-            simple["Synergy: hard minimum"].extend(minimum)
-            simple["Synergy: linear"].extend(linear)
+            for name, baseline in zip(_CURVE_FORMS, others, strict=True):
+                simple[f"Synergy: {name}"].extend(baseline)
     return found, simple
 
 
@@ -134,7 +116,7 @@ def _ramp_without(curves: list[VcpuCurve], workload: str) -> VcpuRamp:
 
 
 def _curve_points(ramp: VcpuRamp, curve: VcpuCurve) -> tuple[list[Point], ...]:
-    """Scored points of the ramp (three trials), of the hard minimum and of the line (two)."""
+    """Scored points of the ramp, then of `_CURVE_FORMS`."""
     last, name = len(curve.vcpus) - 1, curve.workload
     tried = np.full(last + 1, np.nan)
     tried[[0, last]] = curve.rates[[0, last]]
@@ -142,8 +124,11 @@ def _curve_points(ramp: VcpuRamp, curve: VcpuCurve) -> tuple[list[Point], ...]:
     tried[third] = curve.rates[third]
     ours = ramp.predict(VcpuCurve(workload=name, vcpus=curve.vcpus, rates=tried), third)
     line = curve.rates[0] * curve.vcpus / curve.vcpus[0]
+    stages = joined_stages(curve.vcpus, tried)
+    left = [i for i in range(1, last) if i != third]
     return (
-        [(name, ours[i], curve.rates[i]) for i in range(1, last) if i != third],
+        [(name, ours[i], curve.rates[i]) for i in left],
+        [(name, stages[i], curve.rates[i]) for i in left],
         [(name, min(line[i], curve.rates[-1]), curve.rates[i]) for i in range(1, last)],
         [(name, line[i], curve.rates[i]) for i in range(1, last)],
     )

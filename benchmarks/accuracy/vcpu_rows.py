@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.accuracy.curves.scaling import VcpuCurve
 from benchmarks.accuracy.figures import NothingToScore
-from models.performance.curves.scaling import VcpuCurve
 from models.performance.networks import Floats
 
 _PRESTO = Path("perfmodel/presto/presto_thread_speedup.csv")

@@ -10,6 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.catalog.cpus import plain_cpu_name
+from infra.catalog_build.second_threads import (
+    measured_servers,
+    second_thread_yields,
+    usual_yield,
+)
 from infra.catalog_build.tables import OutputTable, number, read_source, table
 from infra.catalog_build.types import family
 
@@ -26,7 +31,14 @@ SERVER_HEADER = (
     "host_to_gpu_gb_per_second",
     "gpu_basis",
 )
-CPU_HEADER = ("cpu_model", "second_thread_yield", "basis", "servers")
+CPU_HEADER = (
+    "cpu_model",
+    "second_thread_yield",
+    "basis",
+    "servers",
+    "mixed_marks_yield",
+    "integer_division_yield",
+)
 
 Row = Mapping[str, str]
 
@@ -41,8 +53,8 @@ def build_sparecores(types: Sequence[Row]) -> list[OutputTable]:
         gpu = _gpu_cells(one, gpu_servers)
         if any(cpu) or any(gpu):
             rows.append((one["instance_type"], *cpu, *gpu))
-    yields = _yields(scores, gpu_servers, {one["instance_type"]: one for one in types})
-    return [table(SERVERS_FILE, SERVER_HEADER, rows), table(CPU_FILE, CPU_HEADER, yields)]
+    models = _cpu_models(scores, gpu_servers, {one["instance_type"]: one for one in types})
+    return [table(SERVERS_FILE, SERVER_HEADER, rows), table(CPU_FILE, CPU_HEADER, models)]
 
 
 def _renamed(row: Row) -> dict[str, str]:
@@ -86,13 +98,31 @@ def _gpu_cells(one: Row, gpu_servers: Sequence[Row]) -> tuple[str, str, str]:
     return own["vram_mib_each"], family_rate, "rate of family"
 
 
-def _yields(
+def _cpu_models(
     scores: Sequence[Row], gpu_servers: Sequence[Row], types: Mapping[str, Row]
 ) -> list[tuple[str, ...]]:
-    """Per CPU model, what second threads add to full cores (integer division, 0..1).
+    """Per CPU model the yield of second threads, and the two figures that it was judged by."""
+    servers = measured_servers(scores, types)
+    mixed, division = second_thread_yields(servers), _division_yields(scores, gpu_servers, types)
+    usual = number(f"{usual_yield(mixed):.2f}")
+    counts = Counter(one.cpu for one in servers if one.threaded)
+    rows: list[tuple[str, ...]] = []
+    for model in sorted({row["cpu_model"] for row in (*scores, *gpu_servers)}):
+        own = (_share(mixed.get(model)), _share(division.get(model)))
+        if any(own):
+            rows.append((model, usual, "median of all", str(counts[model]), *own))
+        else:
+            rows.append((model, "0", "one thread a core", "0", *own))
+    return rows
+
+
+def _division_yields(
+    scores: Sequence[Row], gpu_servers: Sequence[Row], types: Mapping[str, Row]
+) -> dict[str, float]:
+    """What second threads add to integer division, per CPU model.
 
     From the thread curve where one was measured; else from one thread and all threads, which
-    a falling turbo clock lowers.
+    a falling turbo clock lowers. For comparison: one thread keeps a newer divider busy.
     """
     curves, ratios = defaultdict(list), defaultdict(list)
     for row in gpu_servers:
@@ -104,8 +134,7 @@ def _yields(
         if 0 < cores < int(row["vcpus"]):
             one_thread = float(row["stressng_cpu_1thread"])
             ratios[row["cpu_model"]].append(float(row["stressng_cpu_max"]) / one_thread / cores - 1)
-    models = sorted({row["cpu_model"] for row in scores} | set(curves))
-    return [_yield_row(model, curves.get(model), ratios.get(model)) for model in models]
+    return {model: statistics.median(gains) for model, gains in (ratios | curves).items()}
 
 
 def _curve_gain(curve: str, cores: int, vcpus: int) -> float | None:
@@ -116,12 +145,8 @@ def _curve_gain(curve: str, cores: int, vcpus: int) -> float | None:
     return float(points[str(vcpus)]) / float(points[str(cores)]) - 1
 
 
-def _yield_row(model: str, curve: list[float] | None, ratio: list[float] | None) -> tuple[str, ...]:
-    gains, basis = (curve, "thread curve") if curve else (ratio, "all threads over one")
-    if not gains:
-        return model, "0", "one thread a core", "0"
-    value = min(1.0, max(0.0, statistics.median(gains)))
-    return model, number(f"{value:.3f}"), basis, str(len(gains))
+def _share(value: float | None) -> str:
+    return "" if value is None else number(f"{value:.3f}")
 
 
 def _median(values: Iterable[str]) -> str:

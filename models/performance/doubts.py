@@ -17,13 +17,16 @@ from models.performance.features import PipelineColumns, PipelineRequest
 from models.performance.gpu_rates import GpuRate
 from models.performance.intervals import HalfWidths, gaussian_multiplier, half_widths
 from models.performance.networks import Floats
-from models.performance.pipeline import ALL_TRIALS, Pipeline, trial_group
-from models.performance.stages import STAGES
+from models.performance.pipeline import ALL_TRIALS, Pipeline, ReferenceCpu, trial_group
+from models.performance.stages import SECOND_THREAD_SIGMA, STAGES, second_thread_cores
 from models.performance.wording import SAME_SCORE, is_unmeasured_on_cpu
 
-# Log standard deviations of what no held-out residual describes, see docs/model.md.
+# Log standard deviations of what no held-out residual describes, see docs/model.md; those of CPUs
+# and cores are `python -m benchmarks.vcpu_truth`'s.
 _CPU_UNKNOWN_SIGMA = 0.30
-_PER_DOUBLING_OF_VCPUS_SIGMA = 0.04
+_PER_DOUBLING_OF_VCPUS_SIGMA = 0.05
+# A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
+_OTHER_ARCHITECTURE_SIGMA = 0.42
 _COPY_ASSUMED_SIGMA = 0.30
 _CPU_NETWORK_UNMEASURED_SIGMA = 0.40
 
@@ -78,10 +81,11 @@ def _shifts(
     up[:, _ACCELERATOR] = [rate.widths.upper if rate else 0.0 for rate in gpu_rates]
     yield down, up
     cores = np.zeros_like(rates)
-    cores[:, _HOST] = z * _core_sigma(columns, pipeline)
+    cores[:, _HOST] = z * _core_sigma(rows, columns, pipeline)
     # A network on the CPU runs on the same cores: both are wrong together.
     cores[on_cpu, _ACCELERATOR] = cores[on_cpu, _HOST]
     yield cores, cores
+    yield _both(rates, _HOST, z * _second_thread_sigma(columns, pipeline))
     unmeasured = np.array([is_unmeasured_on_cpu(row, pipeline) for row in rows])
     yield _both(rates, _ACCELERATOR, z * _CPU_NETWORK_UNMEASURED_SIGMA * unmeasured)
     assumed = np.array([row.resources.host_to_gpu_gb_per_second is None for row in rows])
@@ -97,13 +101,30 @@ def _trial_widths(weights: Floats, pipeline: Pipeline, confidence: float) -> lis
     return [by_stage[column] for column in weights.argmax(axis=1).tolist()]
 
 
-def _core_sigma(columns: PipelineColumns, pipeline: Pipeline) -> Floats:
+def _core_sigma(
+    rows: Sequence[PipelineRequest], columns: PipelineColumns, pipeline: Pipeline
+) -> Floats:
     """Log standard deviation of a core's speed and of how many cores scale, shape (n,)."""
-    score, reference = columns.score, pipeline.reference.score
-    cpu = np.where(np.isnan(score), _CPU_UNKNOWN_SIGMA, pipeline.reference.sigma)
-    cpu = np.where(np.abs(score / reference - 1) < SAME_SCORE, 0.0, cpu)
+    reference = pipeline.reference
+    cpu = np.where(np.isnan(columns.score), _CPU_UNKNOWN_SIGMA, reference.sigma)
+    alike = np.array([_is_alike(row, reference) for row in rows])
+    same = alike & (np.abs(columns.score / reference.score - 1) < SAME_SCORE)
+    cpu = np.where(same, 0.0, np.where(alike, cpu, np.maximum(cpu, _OTHER_ARCHITECTURE_SIGMA)))
     doublings = np.maximum(0.0, np.log2(columns.vcpus / pipeline.largest_vcpus))
     sigma: Floats = np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings)
+    return sigma
+
+
+def _is_alike(row: PipelineRequest, reference: ReferenceCpu) -> bool:
+    """Whether the row's CPU runs the measured one's machine code, as far as anyone says."""
+    cpu = row.resources.cpu
+    return cpu is None or cpu.architecture == reference.architecture
+
+
+def _second_thread_sigma(columns: PipelineColumns, pipeline: Pipeline) -> Floats:
+    """What the doubt on second threads is to the host's log rate, shape (n,)."""
+    added = second_thread_cores(columns, pipeline.parameters)
+    sigma: Floats = SECOND_THREAD_SIGMA * added / (columns.cores + added)
     return sigma
 
 

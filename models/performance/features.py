@@ -16,6 +16,9 @@ from models.performance.networks import Floats, NetworkTable
 
 MIB = 2**20
 _DEFAULT_LATENCY_SECONDS = 2e-4
+# What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
+# (infra/catalog_build/second_threads.py, docs/vcpus.md).
+USUAL_SECOND_THREAD_YIELD = 0.33
 # PCIe 3.0 x16 as clouds of that generation deliver it (g4dn: 6.3 GB/s).
 ASSUMED_COPY_GB_PER_SECOND = 6.0
 
@@ -24,14 +27,15 @@ ASSUMED_COPY_GB_PER_SECOND = 6.0
 class PipelineColumns:
     """One row a request, every column of shape (n,).
 
-    `cores` counts physical cores plus the yield of second threads; `score` is PassMark's
-    single-thread mark (nan: unknown); `cached_share` is the part of the data set that lies in
-    the page cache; `disk_operations_per_second` is limited by IOPS and by the latency that
-    each loader process waits out;
-    `copy_bytes_per_second` is infinite where no batch crosses a bus.
+    `cores` counts physical cores, `second_threads` what their second threads add, in cores;
+    `score` is PassMark's single-thread mark (nan: unknown); `cached_share` is the part of the
+    data set that lies in the page cache; `disk_operations_per_second` is limited by IOPS and by
+    the latency that each loader process waits out; `copy_bytes_per_second`
+    is infinite where no batch crosses a bus.
     """
 
     cores: Floats
+    second_threads: Floats
     vcpus: Floats
     score: Floats
     stored_bytes: Floats
@@ -69,14 +73,12 @@ def _row(request: PipelineRequest, networks: NetworkTable) -> tuple[float, ...]:
     facts = networks[workload.network]
     dataset = workload.dataset
     cpu = resources.cpu
-    yielded = (cpu.second_thread_yield if cpu else 0.0) * max(
-        0.0, resources.vcpus - resources.physical_cores
-    )
     score = cpu.single_thread_score if cpu and cpu.single_thread_score else np.nan
     copy = resources.host_to_gpu_gb_per_second or ASSUMED_COPY_GB_PER_SECOND
     crosses = resources.gpu is not None and workload.task != Task.PREPROCESSING
     return (
-        min(resources.vcpus, resources.physical_cores) + yielded,
+        min(resources.vcpus, resources.physical_cores),
+        second_threads(resources),
         resources.vcpus,
         score,
         dataset.bytes_per_sample,
@@ -90,6 +92,13 @@ def _row(request: PipelineRequest, networks: NetworkTable) -> tuple[float, ...]:
         facts.input_bytes,
         request.on_cpu,
     )
+
+
+def second_threads(resources: Resources) -> float:
+    """What second hardware threads add, in whole cores; 0 where each vCPU is a core."""
+    known = resources.cpu.second_thread_yield if resources.cpu else 0.0
+    threads = max(0.0, resources.vcpus - resources.physical_cores)
+    return (known or USUAL_SECOND_THREAD_YIELD) * threads
 
 
 def cached_share(request: PipelineRequest, networks: NetworkTable) -> float:

@@ -150,7 +150,10 @@ def _gpu_rates(raw: Mapping[str, Any]) -> GpuRates:
 def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
     remainder = raw["remainder"]
     return Pipeline(
-        parameters=_known(_in_range(raw["parameters"]), PIPELINE_PRIORS),
+        # Models fitted before second threads had a factor of their own took the usual yield.
+        parameters=_known(
+            {"host/second_thread": 0.0, **_in_range(raw["parameters"])}, PIPELINE_PRIORS
+        ),
         reference=ReferenceCpu(**raw["reference"]),
         largest_vcpus=float(raw["largest_vcpus"]),
         residuals=_sorted(raw["residuals"]),

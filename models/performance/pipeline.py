@@ -26,11 +26,13 @@ def trial_group(stage: Stage) -> str:
 class ReferenceCpu:
     """The CPU that was measured: its PassMark single-thread mark, and how far to trust it.
 
-    `sigma` is the log standard deviation of carrying its rates to a CPU of another mark.
+    `sigma` is the log standard deviation of carrying its rates to a CPU of another mark;
+    `architecture` is what the kernel calls its instruction set.
     """
 
     score: float
     sigma: float
+    architecture: str = "x86_64"
 
     def __post_init__(self) -> None:
         require_positive(score=self.score, sigma=self.sigma)

@@ -15,6 +15,8 @@ from models.performance.features import PipelineColumns
 from models.performance.joining import smooth_minimum
 from models.performance.networks import Floats
 
+# Log standard deviation of what second threads add, over CPUs and kinds of work (docs/vcpus.md).
+SECOND_THREAD_SIGMA = 0.42
 # name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
 # one core of the reference machine; decoding figures are Pillow with libjpeg-turbo. Block reads
 # of a JPEG file that is not cached were counted. See docs/model.md for both measurements.
@@ -24,7 +26,8 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "host/seconds_per_decoded_pixel": (np.log(6.9e-9), 0.3),
     "host/seconds_per_output_pixel": (np.log(1.3e-8), 0.3),
     "host/contention": (np.log(0.01), 0.7),
-    "host/coherence": (np.log(1e-4), 0.7),
+    "host/coherence": (np.log(1e-5), 0.7),
+    "host/second_thread": (0.0, SECOND_THREAD_SIGMA),
     "cpu/contention": (np.log(0.03), 0.7),
     "cpu/sharing": (0.0, 0.15),
     "storage/disk_efficiency": (0.0, 0.05),
@@ -50,12 +53,18 @@ def host_rate(columns: PipelineColumns, parameters: Parameters, reference_score:
         + np.exp(parameters["host/seconds_per_output_pixel"]) * columns.output_pixels
     )
     cores = useful_cores(
-        columns.cores,
+        columns.cores + second_thread_cores(columns, parameters),
         np.exp(parameters["host/contention"]),
         np.exp(parameters["host/coherence"]),
     )
     rate: Floats = relative_speed(columns, reference_score) * cores / seconds
     return rate
+
+
+def second_thread_cores(columns: PipelineColumns, parameters: Parameters) -> Floats:
+    """What second threads add, in whole cores (n,); a sweep on such threads moves the factor."""
+    added: Floats = columns.second_threads * np.exp(parameters["host/second_thread"])
+    return added
 
 
 def cpu_network_rate(
@@ -64,7 +73,10 @@ def cpu_network_rate(
     parameters: Parameters,
     reference_score: float,
 ) -> Floats:
-    """A network on the CPU alone; `log_core_rates` (n,) is its rate on one reference core."""
+    """A network on the CPU alone; `log_core_rates` (n,) is its rate on one reference core.
+
+    Whole cores count: one thread of dense arithmetic keeps a core's multipliers busy.
+    """
     cores = useful_cores(columns.cores, np.exp(parameters["cpu/contention"]), 0.0)
     rate: Floats = np.exp(log_core_rates) * cores * relative_speed(columns, reference_score)
     return rate

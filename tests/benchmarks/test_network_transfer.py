@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import network_transfer
-from benchmarks.accuracy.card_sheets import read_data_sheets
+from benchmarks.accuracy.data_sheets import find_sheet, read_data_sheets
 from benchmarks.accuracy.figures import NothingToScore
 from benchmarks.accuracy.network_families import family
 from benchmarks.accuracy.network_rows import read_rows
@@ -60,9 +60,9 @@ def test_families_are_read_from_names(name: str, expected: str) -> None:
 def test_gpus_are_found_by_the_names_that_sources_give_them(tmp_path: Path) -> None:
     """A sheet is found by its number; what is not there is not guessed."""
     sheets = read_data_sheets(write_directory(tmp_path))
-    found = [sheets.find(name) for name in ("4090", "GeForce RTX 3090", "NVIDIA RTX 4090")]
+    found = [find_sheet(name, sheets) for name in ("4090", "GeForce RTX 3090", "NVIDIA RTX 4090")]
     assert [sheet and sheet.gpu.name for sheet in found] == ["RTX 4090", "RTX 3090", "RTX 4090"]
-    assert sheets.find("rtx5090") is None
+    assert find_sheet("rtx5090", sheets) is None
 
 
 def test_rows_without_a_rate_are_said(tmp_path: Path) -> None:

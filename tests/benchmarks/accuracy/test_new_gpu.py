@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.domain import Task
-from benchmarks.accuracy.data_sheets import find_sheet, read_data_sheets
+from benchmarks.accuracy.data_sheets import find_sheet, read_gpus
 from benchmarks.accuracy.figures import NothingToScore
 from benchmarks.accuracy.lambda_rows import read_lambda, software_of
 from benchmarks.accuracy.new_gpu import Split, by_name, by_rates, run
@@ -148,5 +148,5 @@ def test_the_median_of_runs_is_one_row(tmp_path):
     again = [("host-third", "syn", "replicated", "fp32", 1, "train", "odd", 64, rate)
              for rate in (10.0, 30.0, 11.0)]  # fmt: skip
     path = folder(tmp_path, cards=("third",), extra=again)
-    found = read_lambda(path, read_data_sheets(path))
+    found = read_lambda(path, read_gpus(path))
     assert [row.samples_per_second for row in found.rows if row.network == "odd"] == [11.0]

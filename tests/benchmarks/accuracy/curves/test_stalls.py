@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.performance.curves.stalls import STALL_PRIORS, StallColumns, StallModel, fit_stalls
+from benchmarks.accuracy.curves.stalls import STALL_PRIORS, StallColumns, StallModel, fit_stalls
 
 PRIOR = StallModel(parameters={name: mean for name, (mean, _) in STALL_PRIORS.items()})
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.performance.curves.batch import (
+from benchmarks.accuracy.curves.batch import (
     BatchCell,
     affine_seconds,
     fit_batch_curves,

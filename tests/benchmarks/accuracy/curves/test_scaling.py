@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.performance.curves.scaling import (
+from benchmarks.accuracy.curves.scaling import (
     USUAL_DAMPING,
     VcpuCurve,
     doubling_slope,

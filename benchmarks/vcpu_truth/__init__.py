@@ -1,0 +1,1 @@
+"""Does the host stage carry a rate over cores, second threads and CPUs as servers measured it?"""

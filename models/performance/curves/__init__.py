@@ -1,1 +1,0 @@
-"""Curves completed from a few trials: seconds over batch, rate over vCPUs, real over synthetic."""

@@ -1,0 +1,65 @@
+"""Calibration against measured servers: what the host stage must reproduce, with room to spare."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.vcpu_truth.__main__ import document
+
+
+@pytest.fixture(scope="module")
+def found():
+    return document()
+
+
+def by_name(rows):
+    return {row["name"]: row for row in rows}
+
+
+def test_instances_follow_from_two_whole_cores_of_another_cpu(found):
+    """Small x86 instances within a tenth on average, and better than any simpler yield."""
+    ours = by_name(found["instances_from_whole_cores_of_another_cpu"])["x86, up to 16 cores"]
+    assert ours["n"] > 400
+    assert ours["mape_percent"] < 10
+    assert ours["median_percent"] < 6
+    for baseline in found["instances_baselines_up_to_16_cores"]:
+        assert ours["mape_percent"] < baseline["mape_percent"]
+
+
+def test_second_threads_follow_from_whole_cores(found):
+    """Thread curves whose divider leaves room, and the same CPU with second threads on."""
+    curves = by_name(found["thread_curves"])
+    assert curves["second threads from all cores, slow dividers"]["mape_percent"] < 6
+    assert curves["from one thread, up to 8 cores, slow dividers"]["mape_percent"] < 5
+    switched = by_name(found["second_threads_switched_on"])
+    assert switched["usual yield"]["mape_percent"] < 5
+    assert switched["usual yield"]["mape_percent"] < switched["no yield"]["mape_percent"]
+
+
+def test_the_doubts_of_the_product_are_those_that_were_measured(found):
+    """A constant that no longer stands for its measurement is a wrong interval."""
+    from advisor.operations.reference_cpu import KNOWN_SIGMA
+    from models.performance import doubts
+    from models.performance.features import USUAL_SECOND_THREAD_YIELD
+    from models.performance.stages import SECOND_THREAD_SIGMA
+
+    spreads = found["spreads"]
+    assert pytest.approx(spreads["cpu_speed"]["x86_64_log_sigma"], abs=0.02) == KNOWN_SIGMA
+    yields = spreads["second_thread_yield"]
+    assert pytest.approx(yields["median"], abs=0.01) == USUAL_SECOND_THREAD_YIELD
+    assert pytest.approx(yields["log_sigma"], abs=0.02) == SECOND_THREAD_SIGMA
+    doubling = spreads["per_doubling_of_cores"]["log_sigma"]
+    assert pytest.approx(doubling, abs=0.01) == doubts._PER_DOUBLING_OF_VCPUS_SIGMA
+    shift = abs(spreads["cpu_speed"]["between_architectures_log_shift"])
+    assert pytest.approx(shift, abs=0.02) == doubts._OTHER_ARCHITECTURE_SIGMA
+
+
+@pytest.mark.slow
+def test_the_benchmark_prints_one_json_document():
+    command = [sys.executable, "-m", "benchmarks.vcpu_truth", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["schema"] == "advisor.vcpu_truth/1"
