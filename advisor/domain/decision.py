@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 
@@ -156,6 +157,12 @@ class Recommendation:
     def chosen(self) -> Candidate | None:
         """The cheapest spec that meets the target; without one, the cheapest by sample."""
         return self.ranked[0] if self.ranked else None
+
+    @property
+    def rejected_by_reason(self) -> dict[str, int]:
+        """How many types each reason took out, the most frequent first."""
+        counts = Counter(one.reason for one in self.rejected)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

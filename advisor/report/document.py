@@ -19,6 +19,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.report.close_calls import close_call_documents
+from advisor.report.risk import risk
 from advisor.report.runs import run_document
 
 SCHEMA = "advisor.recommendation/1"
@@ -63,6 +64,7 @@ def recommendation_document(
             "sources": list(sources.catalog_sources),
             "offers_considered": answer.offers_considered,
             "offers_rejected": len(answer.rejected),
+            "rejected_by_reason": answer.rejected_by_reason,
         },
         "recommendation": candidates[0] if candidates else None,
         "nearest": candidate_document(answer.nearest) if answer.nearest else None,
@@ -214,18 +216,6 @@ def latency_document(latency: Latency | None) -> dict[str, Any] | None:
         "p50_ms": 1000 * latency.p50_seconds,
         "p99_ms": 1000 * latency.p99_seconds if sure else None,
     }
-
-
-def risk(prediction: Prediction) -> str:
-    """How much trust the rate deserves: low, medium or high.
-
-    High without a calibrated interval, where the lower bound is under half of the median, or
-    where three or more facts lie outside of what was measured; low within 15 % and inside of it.
-    """
-    share = prediction.lower / prediction.median
-    if not prediction.calibrated or share < 0.5 or len(prediction.extrapolation) >= 3:
-        return "high"
-    return "low" if share >= 0.85 and not prediction.extrapolation else "medium"
 
 
 def _by_stage(values: Mapping[Any, float]) -> dict[str, float]:

@@ -15,8 +15,8 @@ from advisor.report.document import (
     prediction_document,
     price_document,
     request_document,
-    risk,
 )
+from advisor.report.risk import risk_text
 from advisor.report.runs import run_document, run_lines
 from advisor.report.text import PROVENANCE, bottleneck_text, disk_text, interval_text, table
 from advisor.units import ceil_ms, floor_rate, format_rate, format_usd
@@ -86,7 +86,7 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
     total = f"{format_usd(price.usd_per_hour + disk.usd_per_hour)}/h" if price else "price unknown"
     dated = f"{price.kind} price of {price.as_of}; " if price else ""
     lines = [
-        f"{PROVENANCE[str(prediction.provenance)]}, {risk(prediction)} risk; {dated}"
+        f"{PROVENANCE[str(prediction.provenance)]}, {risk_text(prediction)}; {dated}"
         f"model {sources.model_id[:8]}.",
         "",
         f"{one.instance.name} + {disk_text(disk)}   {total}",

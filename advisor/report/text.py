@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from advisor.domain import Candidate, Disk, Prediction, Recommendation, Rejected
 from advisor.report.close_calls import close_call_lines
-from advisor.report.document import SAMPLE_UNIT, Sources, risk
+from advisor.report.document import SAMPLE_UNIT, Sources
+from advisor.report.risk import risk_text
 from advisor.report.runs import run_lines
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
@@ -81,7 +82,7 @@ def table(
 def _headline(chosen: Candidate, sources: Sources) -> list[str]:
     price = chosen.spec.offer.price
     return [
-        f"{PROVENANCE[str(chosen.prediction.provenance)]}, {risk(chosen.prediction)} risk; "
+        f"{PROVENANCE[str(chosen.prediction.provenance)]}, {risk_text(chosen.prediction)}; "
         f"{price.kind} price of {price.as_of}; model {sources.model_id[:8]}.",
         "",
         f"{chosen.spec.offer.instance.name} + {disk_text(chosen.spec.disk)}   "
@@ -178,7 +179,7 @@ def _rejections(answer: Recommendation, chosen: Candidate | None, most: int | No
     if not shown:
         return []
     title = f"Cheaper, but ({len(cheaper)} in all)" if chosen else "Why not"
-    title = "Rejected" if most is None else title
+    title = _counted(answer) if most is None else title
     return ["", title, *map(_rejection, shown)]
 
 
@@ -187,6 +188,12 @@ def _most_telling(cheaper: Sequence[Rejected]) -> list[Rejected]:
     ran = [one for one in cheaper if one.reason in RAN]
     never = [one for one in cheaper if one.reason not in RAN]
     return [*ran, *never]
+
+
+def _counted(answer: Recommendation) -> str:
+    """'Rejected 67: 30 too_slow, 12 unsupported'."""
+    counts = ", ".join(f"{count} {reason}" for reason, count in answer.rejected_by_reason.items())
+    return f"Rejected {len(answer.rejected)}: {counts}"
 
 
 def _rejection(one: Rejected) -> str:

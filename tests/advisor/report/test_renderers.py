@@ -16,7 +16,8 @@ import jsonschema
 import pytest
 
 from advisor.domain import CloseCallKind, Latency, Request, RunTime, Span, Task
-from advisor.report.document import Sources, recommendation_document, risk
+from advisor.report.document import Sources, recommendation_document
+from advisor.report.risk import risk
 from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
 from tests.builders import candidate, close_call, prediction, recommendation, rejected
@@ -125,6 +126,13 @@ def test_all_rejected_are_listed_when_asked_for():
     assert all(f"t{i}.xlarge" in said for i in range(60))
 
 
+def test_all_rejected_are_counted_by_reason():
+    answer = recommendation()
+    said = recommendation_text(answer, SOURCES, all_rejected=True)
+    assert "Rejected 2: 1 no_price, 1 unsupported" in said
+    assert document()["catalog"]["rejected_by_reason"] == {"no_price": 1, "unsupported": 1}
+
+
 def test_csv_loses_nothing():
     rows = list(csv.DictReader(io.StringIO(recommendation_csv(document()))))
     first = document()["recommendation"]
@@ -136,11 +144,14 @@ def test_csv_loses_nothing():
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        (prediction(lower=90, median=100, upper=110), "low"),
-        (prediction(lower=90, median=100, upper=110, extrapolation=("far",)), "medium"),
-        (prediction(lower=60, median=100, upper=150), "medium"),
-        (prediction(lower=40, median=100, upper=200), "high"),
-        (prediction(lower=90, median=100, upper=110, calibrated=False), "high"),
+        (prediction(lower=97, median=100, upper=110), 0),
+        (prediction(lower=90, median=100, upper=110), 1),
+        (prediction(lower=97, median=100, upper=110, extrapolation=("far",)), 2),
+        (prediction(lower=97, median=100, upper=110, extrapolation=("far", "off", "out")), 3),
+        (prediction(lower=60, median=100, upper=150), 2),
+        (prediction(lower=40, median=100, upper=200), 3),
+        (prediction(lower=39, median=100, upper=200, extrapolation=("far",)), 4),
+        (prediction(lower=97, median=100, upper=110, calibrated=False), 4),
     ],
 )
 def test_risk_grows_with_the_interval_and_with_guessing(one, expected):
