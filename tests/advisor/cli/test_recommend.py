@@ -160,7 +160,7 @@ def test_a_target_out_of_reach_still_gives_a_document_with_the_nearest(ask):
 def test_a_guess_is_marked_as_high_risk_and_is_valid_json(ask):
     code, out, _ = ask(*QUESTION, "--confidence", "0.9999", "--allow-extrapolation", "-o", "json")
     document = strict_json(out)
-    assert (code, document["recommendation"]["risk"]) == (0, "high")
+    assert (code, document["recommendation"]["risk"]) == (0, 4)
     jsonschema.validate(document, SCHEMA)
 
 
