@@ -17,9 +17,9 @@ from models.performance.features import PipelineColumns, PipelineRequest
 from models.performance.gpu_rates import GpuRate
 from models.performance.intervals import HalfWidths, gaussian_multiplier, half_widths
 from models.performance.networks import Floats
-from models.performance.pipeline import ALL_TRIALS, Pipeline, ReferenceCpu, trial_group
+from models.performance.pipeline import ALL_TRIALS, Pipeline, trial_group
 from models.performance.stages import SECOND_THREAD_SIGMA, STAGES, second_thread_cores
-from models.performance.wording import SAME_SCORE, is_unmeasured_on_cpu
+from models.performance.wording import SAME_SCORE, is_same_architecture, is_unmeasured_on_cpu
 
 # Log standard deviations of what no held-out residual describes, see docs/model.md; those of CPUs
 # and cores are `python -m benchmarks.vcpu_truth`'s.
@@ -107,18 +107,12 @@ def _core_sigma(
     """Log standard deviation of a core's speed and of how many cores scale, shape (n,)."""
     reference = pipeline.reference
     cpu = np.where(np.isnan(columns.score), _CPU_UNKNOWN_SIGMA, reference.sigma)
-    alike = np.array([_is_alike(row, reference) for row in rows])
+    alike = np.array([is_same_architecture(row.resources, reference) for row in rows])
     same = alike & (np.abs(columns.score / reference.score - 1) < SAME_SCORE)
     cpu = np.where(same, 0.0, np.where(alike, cpu, np.maximum(cpu, _OTHER_ARCHITECTURE_SIGMA)))
     doublings = np.maximum(0.0, np.log2(columns.vcpus / pipeline.largest_vcpus))
     sigma: Floats = np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings)
     return sigma
-
-
-def _is_alike(row: PipelineRequest, reference: ReferenceCpu) -> bool:
-    """Whether the row's CPU runs the measured one's machine code, as far as anyone says."""
-    cpu = row.resources.cpu
-    return cpu is None or cpu.architecture == reference.architecture
 
 
 def _second_thread_sigma(columns: PipelineColumns, pipeline: Pipeline) -> Floats:

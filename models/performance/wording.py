@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from advisor.domain import Precision, Prediction, Provenance, Resources, Stage
 from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, PipelineRequest
 from models.performance.gpu_rates import GpuRate
-from models.performance.pipeline import Pipeline
+from models.performance.pipeline import Pipeline, ReferenceCpu
 
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
@@ -69,9 +69,15 @@ def is_unmeasured_on_cpu(row: PipelineRequest, pipeline: Pipeline) -> bool:
 
 def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:
     score = resources.cpu.single_thread_score if resources.cpu else None
-    same = score and abs(score / pipeline.reference.score - 1) < SAME_SCORE
+    alike = is_same_architecture(resources, pipeline.reference)
+    same = alike and score and abs(score / pipeline.reference.score - 1) < SAME_SCORE
     inside = resources.vcpus <= pipeline.largest_vcpus
     return Provenance.MEASURED if same and inside else Provenance.MODELLED
+
+
+def is_same_architecture(resources: Resources, reference: ReferenceCpu) -> bool:
+    """Whether the CPU runs the measured one's machine code, as far as anyone says."""
+    return resources.cpu is None or resources.cpu.architecture == reference.architecture
 
 
 def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[str]:
@@ -82,3 +88,8 @@ def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[str]:
         )
     if not (resources.cpu and resources.cpu.single_thread_score):
         yield "the CPU's speed is unknown: the measured CPU's is assumed"
+    elif not is_same_architecture(resources, pipeline.reference):
+        yield (
+            f"{resources.cpu.architecture} cores were not measured: rates are carried from "
+            f"{pipeline.reference.architecture} by a single-thread mark, which tells little"
+        )

@@ -58,6 +58,11 @@ def test_what_was_measured_on_whole_cores_is_surer_there():
     assert width(machine(2, 2, architecture="arm64")) > whole * 2
 
 
+def test_another_instruction_set_is_told():
+    answer = load_model().predict([(PREPROCESSING, machine(2, 2, architecture="arm64"))])[0]
+    assert any("arm64 cores were not measured" in note for note in answer.extrapolation)
+
+
 @pytest.mark.parametrize("truth", [0.15, 0.5])
 def test_a_sweep_on_second_threads_learns_what_they_add(truth):
     """The factor on the usual yield moves towards what the trials show."""
