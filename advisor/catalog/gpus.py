@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from advisor.catalog.files import BundleFiles
+from advisor.catalog.files import Files
 from advisor.domain import Gpu
 
 
-def read_gpus(files: BundleFiles) -> dict[str, Gpu]:
+def read_gpus(files: Files) -> dict[str, Gpu]:
     """Data sheets by name; memory is nominal, rates are dense."""
     return {row["name"]: _gpu(row) for row in files.table("catalog/gpus.csv").records()}
 

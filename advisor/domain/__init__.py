@@ -15,7 +15,18 @@ from advisor.domain.decision import (
     Request,
 )
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
-from advisor.domain.money import Disk, DiskChoice, Offer, Price, Spec
+from advisor.domain.money import (
+    ESTIMATED,
+    FREE,
+    LIST,
+    OBSERVED,
+    PRICE_KINDS,
+    Disk,
+    DiskChoice,
+    Offer,
+    Price,
+    Spec,
+)
 from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
 from advisor.domain.words import (
     CacheState,
@@ -30,8 +41,13 @@ from advisor.domain.words import (
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 __all__ = [
+    "ESTIMATED",
+    "FREE",
     "IMAGENET",
+    "LIST",
     "MOUNTED",
+    "OBSERVED",
+    "PRICE_KINDS",
     "BatchPoint",
     "CacheState",
     "Candidate",

@@ -1,0 +1,54 @@
+"""The cheapest of many prices, without building what is dearer."""
+
+from __future__ import annotations
+
+import math
+
+from advisor.catalog.clouds import Cloud
+from advisor.catalog.prices import Priced, PriceRow, PriceTable
+
+Place = tuple[Cloud, PriceTable, PriceRow, int]
+# By price, then in an order that no two offers share.
+Ranked = tuple[float, str, str, str, str, Place]
+
+
+class Cheapest:
+    """Keeps the `count` cheapest places; ties by cloud, region, type and market."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._kept: list[Ranked] = []
+        self._limit = math.inf
+        self.seen = 0
+
+    def add(self, cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced) -> None:
+        """Look at the prices of one line."""
+        columns, usd = priced
+        self.seen += len(columns)
+        if min(usd) > self._limit:
+            return
+        for column, price in zip(columns, usd, strict=True):
+            if price <= self._limit:
+                where = (cloud.name, table.region_at(column), row.instance_type)
+                place = (cloud, table, row, column)
+                self._kept.append((price, *where, str(row.basis.market), place))
+        if len(self._kept) > 4 * self._count:
+            self._cut()
+
+    @property
+    def ranked(self) -> list[Ranked]:
+        """The cheapest, in order."""
+        self._cut()
+        return self._kept
+
+    @property
+    def places(self) -> list[Place]:
+        """Where they stand."""
+        return [place for *_, place in self.ranked]
+
+    def _cut(self) -> None:
+        # Two offers never share price, cloud, region, type and market: places are not compared.
+        self._kept.sort(key=lambda one: one[:5])
+        del self._kept[self._count :]
+        if len(self._kept) == self._count:
+            self._limit = self._kept[-1][0]
