@@ -156,7 +156,7 @@ class Catalog:
             offer
             for cloud in self._asked(query)
             for table, row, priced in cloud.matching(query)
-            for offer in _offers(cloud, table, row, priced[0])
+            for offer in _offers(cloud, table, row, priced.columns)
         ]
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
@@ -188,7 +188,7 @@ class Catalog:
             )
             for cloud in self._asked(query)
             for table, row, priced, partial in cloud.lacking(query)
-            for column in priced[0]
+            for column in priced.columns
         ]
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:

@@ -23,11 +23,10 @@ class Cheapest:
 
     def add(self, cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced) -> None:
         """Look at the prices of one line."""
-        columns, usd = priced
-        self.seen += len(columns)
-        if min(usd) > self._limit:
+        self.seen += len(priced.usd)
+        if min(priced.usd) > self._limit:
             return
-        for column, price in zip(columns, usd, strict=True):
+        for column, price in zip(priced.columns, priced.usd, strict=True):
             if price <= self._limit:
                 where = (cloud.name, table.region_at(column), row.instance_type)
                 place = (cloud, table, row, column)

@@ -71,7 +71,7 @@ class Cloud:
         for table in self._prices_in(query.region):
             for row, priced in table.scan(names, query.region, query.market):
                 within = _up_to(limit, priced) if limit else priced
-                if within[0]:
+                if within.usd:
                     yield table, row, within
 
     def price(self, name: str, region: str, market: Market) -> Price | None:
@@ -137,5 +137,13 @@ class Cloud:
 
 
 def _up_to(limit: float, priced: Priced) -> Priced:
-    within = [(column, usd) for column, usd in zip(*priced, strict=True) if usd <= limit]
-    return [column for column, _ in within], [usd for _, usd in within]
+    """Only the prices that are not above a limit."""
+    if max(priced.usd) <= limit:
+        return priced
+    within = {
+        column - priced.first
+        for column, usd in zip(priced.columns, priced.usd, strict=True)
+        if usd <= limit
+    }
+    texts = [text if at in within else "" for at, text in enumerate(priced.texts)]
+    return Priced([usd for usd in priced.usd if usd <= limit], texts, priced.first)

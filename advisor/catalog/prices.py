@@ -65,8 +65,17 @@ class PriceRow(NamedTuple):
     cells: list[str]
 
 
-# The columns of a line that hold a price, and the US dollars an hour that stand there.
-Priced = tuple[list[int], list[float]]
+class Priced(NamedTuple):
+    """The prices of a line, in US dollars an hour; `texts` are the cells from `first` on."""
+
+    usd: list[float]
+    texts: list[str]
+    first: int
+
+    @property
+    def columns(self) -> list[int]:
+        """Where the prices stand: told apart from them, because few are asked for."""
+        return [at for at, text in enumerate(self.texts, self.first) if text]
 
 
 def read_bases(
@@ -122,11 +131,15 @@ class PriceTable:
             end = first + 1
         wanted = {key for key, one in self._bases.items() if market in (None, one.market)}
         for line in self._table.lines:
-            name, basis, _ = line.split(",", 2)
-            if (names is None or name in names) and basis in wanted:
-                row = PriceRow(name, self._bases[basis], line.split(","))
+            # Cutting a line in full is what costs: only those of the types asked for.
+            name = line[: line.index(",")]
+            if names is not None and name not in names:
+                continue
+            cells = line.split(",")
+            if cells[1] in wanted:
+                row = PriceRow(name, self._bases[cells[1]], cells)
                 priced = self._usd(row, first, end)
-                if priced[0]:
+                if priced.usd:
                     yield row, priced
 
     def region_at(self, column: int) -> str:
@@ -154,25 +167,24 @@ class PriceTable:
     def _usd(self, row: PriceRow, first: int, end: int) -> Priced:
         """The prices of a line; `DataError` for what is none."""
         texts = row.cells[first:end]
-        columns = [at for at, text in enumerate(texts, first) if text]
-        texts = [text for text in texts if text]
+        known = [text for text in texts if text]
         if row.basis.has_bands:
-            texts = [text[: text.index("~")] for text in texts]
+            known = [text[: text.index("~")] for text in known]
         try:
-            usd = list(map(float, texts))
+            usd = list(map(float, known))
             if row.basis.currency != "USD":
                 usd = [price / row.basis.rate.per_usd for price in usd]
             # A sum of what is not a number is not below anything.
             sound = not usd or (min(usd) > 0 and sum(usd) < math.inf)
         except ValueError:
             sound = False
-        if not sound and not (row.basis.kind == FREE and set(texts) <= {"0"}):
+        if not sound and not (row.basis.kind == FREE and set(known) <= {"0"}):
             raise DataError(f"{self._table.path}: what {row.instance_type} costs is no price")
-        return columns, usd
+        return Priced(usd, texts, first)
 
     def _built(self, row: PriceRow, column: int) -> Price:
         basis = row.basis
-        (usd,) = self._usd(row, column, column + 1)[1]
+        (usd,) = self._usd(row, column, column + 1).usd
         band = row.cells[column].partition("~")[2]
         return Price(
             usd_per_hour=usd,

@@ -54,7 +54,7 @@ def list_offers(output: str, cny_per_usd: float | None, **asked: Any) -> None:
             click.echo(piece)
         return
     offers, count = known.cheapest(query, SHOWN_OFFERS)
-    partial = sorted(known.partial_offers(query), key=_partial_place)
+    partial = sorted(known.partial_offers(query), key=_place)
     shown = sorted([*map(_row, offers), *map(_partial_row, partial)], key=lambda row: row[0])
     click.echo("\n".join(_table([cells for _, cells in shown[:SHOWN_OFFERS]])))
     more = count + len(partial) - SHOWN_OFFERS
@@ -83,14 +83,14 @@ def _query(
 
 
 def _document(known: Catalog, query: OfferQuery) -> Iterator[str]:
-    """The JSON document, an offer a line: there are many."""
-    offers = sorted(known.offers(query), key=_place)
-    partial = sorted(known.partial_offers(query), key=_partial_place)
+    """The JSON document, an offer a line: there are many, and none waits for the others."""
+    found: list[Offer | PartialOffer] = [*known.offers(query), *known.partial_offers(query)]
+    found.sort(key=_place)
     head = {"schema": SCHEMA, "as_of": known.as_of.isoformat(), "sources": list(known.sources)}
     yield json.dumps(head, indent=2)[:-2] + ',\n  "offers": ['
-    documents = [*map(_offer_document, offers), *map(_partial_document, partial)]
-    for place, document in enumerate(documents, 1):
-        comma = "," if place < len(documents) else ""
+    for place, one in enumerate(found, 1):
+        document = _offer_document(one) if isinstance(one, Offer) else _partial_document(one)
+        comma = "," if place < len(found) else ""
         yield f"    {json.dumps(document, allow_nan=False)}{comma}"
     yield "  ]\n}"
 
@@ -138,7 +138,7 @@ def _partial_row(one: PartialOffer) -> Row:
     gpu = f"{facts.gpu_count or '?'} x {facts.gpu_name}" if facts.gpu_name else "-"
     memory = format_mib(facts.memory_mib) if facts.memory_mib else "?"
     size = [str(facts.vcpus or "?"), "?", memory]
-    return _partial_place(one), [
+    return _place(one), [
         facts.cloud,
         facts.name,
         one.region,
@@ -165,11 +165,7 @@ def _table(rows: list[list[str]]) -> list[str]:
     return table(header, rows, right=(4, 5, 6, 7))
 
 
-def _place(one: Offer) -> tuple[float, str, str, str, str]:
-    name = one.instance
-    return one.price.usd_per_hour, name.cloud, one.region, name.name, str(one.market)
-
-
-def _partial_place(one: PartialOffer) -> tuple[float, str, str, str, str]:
-    name = one.type
-    return one.price.usd_per_hour, name.cloud, one.region, name.name, str(one.market)
+def _place(one: Offer | PartialOffer) -> tuple[float, str, str, str, str]:
+    """Cheapest first, ties in an order that no two offers share."""
+    facts = one.instance if isinstance(one, Offer) else one.type
+    return one.price.usd_per_hour, facts.cloud, one.region, facts.name, str(one.market)
