@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-from advisor.catalog.cheapest import Cheapest
+from advisor.catalog.cheapest import Cheapest, Ranked, cheapest_in_line
 from advisor.catalog.clouds import Cloud
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
@@ -169,13 +169,15 @@ class Catalog:
 
     def cheapest_of_each(self, query: OfferQuery) -> list[Offer]:
         """Of `offers`, for each type and market the one in its cheapest region, cheapest first."""
-        best: dict[tuple[str, str, Market], Cheapest] = {}
+        best: dict[tuple[str, str, Market], Ranked] = {}
         for cloud in self._asked(query):
             for table, row, priced in cloud.matching(query):
                 key = (cloud.name, row.instance_type, row.basis.market)
-                best.setdefault(key, Cheapest(1)).add(cloud, table, row, priced)
-        places = sorted(place for one in best.values() for place in one.ranked)
-        return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in places]
+                ranked = cheapest_in_line(cloud, table, row, priced)
+                if key not in best or ranked[:5] < best[key][:5]:
+                    best[key] = ranked
+        ranking = sorted(best.values(), key=lambda one: one[:5])
+        return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in ranking]
 
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
         """Priced types that lack facts and may be what is asked for."""

@@ -12,6 +12,18 @@ Place = tuple[Cloud, PriceTable, PriceRow, int]
 Ranked = tuple[float, str, str, str, str, Place]
 
 
+def cheapest_in_line(cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced) -> Ranked:
+    """The cheapest region of a line; the first of equal ones (columns are in order)."""
+    least = min(priced.usd)
+    column = priced.columns[priced.usd.index(least)]
+    return _ranked(cloud, table, row, column, least)
+
+
+def _ranked(cloud: Cloud, table: PriceTable, row: PriceRow, column: int, usd: float) -> Ranked:
+    names = (cloud.name, table.region_at(column), row.instance_type, str(row.basis.market))
+    return (usd, *names, (cloud, table, row, column))
+
+
 class Cheapest:
     """Keeps the `count` cheapest places; ties by cloud, region, type and market."""
 
@@ -28,9 +40,7 @@ class Cheapest:
             return
         for column, price in zip(priced.columns, priced.usd, strict=True):
             if price <= self._limit:
-                where = (cloud.name, table.region_at(column), row.instance_type)
-                place = (cloud, table, row, column)
-                self._kept.append((price, *where, str(row.basis.market), place))
+                self._kept.append(_ranked(cloud, table, row, column, price))
         if len(self._kept) > 4 * self._count:
             self._cut()
 
