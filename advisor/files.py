@@ -8,15 +8,6 @@ from pathlib import Path
 
 from advisor.errors import DataError
 
-APPLICATION = "instance-sizing-advisor"
-
-
-def user_folder() -> Path:
-    """Where a user's own files live."""
-    from platformdirs import user_data_path
-
-    return user_data_path(APPLICATION)
-
 
 def write_whole(path: Path, text: str) -> None:
     """Write the file whole or leave the old one; `DataError` when it cannot be written.

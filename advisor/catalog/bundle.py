@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.files import DATA_FOLDER, BundleFiles, Files
-from advisor.catalog.imported import imported_files
 from advisor.catalog.prices import Currency
-from advisor.files import user_folder
+from advisor.places import user_folder
 from advisor.units import parse_positive
 
 CNY_VARIABLE = "ADVISOR_CNY_PER_USD"
@@ -29,13 +28,20 @@ def load_catalog(
     """
     bundle = BundleFiles(folder or DATA_FOLDER)
     extra = imports or (own_imports() if folder is None else None)
-    beside = imported_files(extra) if extra else []
-    return Catalog([bundle, *beside], _currencies(bundle, cny_per_usd))
+    return Catalog([bundle, *_beside(extra)], _currencies(bundle, cny_per_usd))
 
 
 def own_imports() -> Path:
     """The folder of the user's own imports."""
     return user_folder() / "catalog"
+
+
+def _beside(folder: Path | None) -> Sequence[Files]:
+    if folder is None or not folder.is_dir():
+        return []
+    from advisor.catalog.imported import imported_files  # few have imported anything
+
+    return imported_files(folder)
 
 
 def _currencies(bundle: Files, cny_per_usd: float | None) -> dict[str, Currency]:
@@ -48,5 +54,5 @@ def _currencies(bundle: Files, cny_per_usd: float | None) -> dict[str, Currency]
     if cny_per_usd is None and told:
         cny_per_usd = parse_positive(told, CNY_VARIABLE)
     if cny_per_usd is not None:
-        known["CNY"] = replace(known["CNY"], per_usd=cny_per_usd, own=True)
+        known["CNY"] = known["CNY"]._replace(per_usd=cny_per_usd, own=True)
     return known

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
 from advisor.catalog.cheapest import Cheapest, Ranked, cheapest_in_line
 from advisor.catalog.clouds import Cloud
@@ -21,8 +22,7 @@ from advisor.errors import NoOfferError, UsageError, unknown_name
 DEFAULT_CLOUD = "aws"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartialOffer:
+class PartialOffer(NamedTuple):
     """A priced type that lacks facts: it can be listed and never ranked."""
 
     type: PartialType

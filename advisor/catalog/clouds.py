@@ -55,6 +55,12 @@ class Cloud:
     def _bases(self) -> dict[str, Basis]:
         return read_bases(self._files, self._origins, self._currencies)
 
+    @property
+    def _lacking(self) -> list[str]:
+        """Types that lack facts; told by the manifest, so that no table is searched for them."""
+        names: list[str] = self._facts["lacking"]
+        return names
+
     @cached_property
     def instances(self) -> InstanceTable:
         """Facts of the types."""
@@ -89,7 +95,7 @@ class Cloud:
 
     def matching(self, query: OfferQuery) -> Iterator[tuple[PriceTable, PriceRow, Priced]]:
         """Of `scan`, the types with known facts that are what the query looks for."""
-        verdicts = dict.fromkeys(self.instances.lacking, False)
+        verdicts = dict.fromkeys(self._lacking, False)
         plain = not query.asks_for_facts
         for table, row, priced in self.scan(query):
             name = row.instance_type
@@ -102,7 +108,7 @@ class Cloud:
         self, query: OfferQuery
     ) -> Iterator[tuple[PriceTable, PriceRow, Priced, PartialType]]:
         """Of `scan`, the types that lack facts and may be what the query looks for."""
-        partial = {name: self.instances.partial(name) for name in self.instances.lacking}
+        partial = {name: self.instances.partial(name) for name in self._lacking}
         asked = {name: one for name, one in partial.items() if could_match(one, query)}
         if asked:
             for table, row, priced in self.scan(replace(query, instances=tuple(asked))):

@@ -131,7 +131,10 @@ def _is_complete(manifest: Mapping[str, Any]) -> bool:
         return (
             all(entry["sha256"] for entry in manifest["files"].values())
             and all(part["as_of"] for part in manifest["parts"].values())
-            and all(cloud["prices"] and cloud["as_of"] for cloud in manifest["clouds"].values())
+            and all(
+                cloud["prices"] and cloud["as_of"] and "lacking" in cloud
+                for cloud in manifest["clouds"].values()
+            )
             and bool(manifest["snapshot"] and manifest["clouds"])
         )
     except (KeyError, TypeError, AttributeError):

@@ -61,6 +61,7 @@ def build_tables(rows: Sequence[ImportRow], sheets: Sheets) -> tuple[dict[str, A
         clouds[cloud] = {
             "as_of": min(row.as_of for row in own).isoformat(),
             "prices": {path: regions},
+            "lacking": sorted({row.instance_type for row in own if _lacks_facts(row)}),
         }
     columns = ("basis", "market", "kind", "currency", "source")
     tables[BASES_FILE] = _csv(columns, [(name, *key) for key, name in bases.items()])
@@ -85,6 +86,14 @@ def sheet_of(name: str, memory_gib: float | None, sheets: Sheets) -> str:
         and (memory_gib is None or _same_size(memory_gib, one.memory_mib / 1024))
     ]
     return min(fitting, key=lambda one: one.memory_gb_per_second).name if fitting else name
+
+
+def _lacks_facts(row: ImportRow) -> bool:
+    """Whether a type cannot be judged: no vCPUs, no RAM, or who knows how much GPU."""
+    facts = row.facts
+    return not ("vcpus" in facts and "memory_gib" in facts) or (
+        "gpu_name" in facts and "gpu_count" not in facts
+    )
 
 
 def _same_size(told: float, nominal: float) -> bool:

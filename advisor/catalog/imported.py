@@ -16,7 +16,6 @@ from typing import Any
 
 from advisor.catalog.files import Table
 from advisor.errors import DataError, UsageError, unknown_name
-from advisor.files import write_whole
 
 SCHEMA = "advisor.catalog-import/1"
 SUFFIX = ".import.json"
@@ -86,6 +85,8 @@ def import_names(folder: Path) -> list[str]:
 
 def store(folder: Path, name: str, manifest: Mapping[str, Any], tables: Mapping[str, str]) -> None:
     """Write one import whole, in place of an earlier one of that name."""
+    from advisor.files import write_whole  # only who imports waits for it
+
     content = json.dumps(tables, sort_keys=True)
     head = dict(manifest) | {
         "schema": SCHEMA,

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
 from advisor.catalog.files import Files, Table
 from advisor.domain import Cpu, InstanceType
 
 MIB = 2**20
 GIB = 2**30
-_NEEDED = {
+NEEDED_FACTS = {
     "vcpus": "vCPUs",
     "physical_cores": "cores",
     "memory_mib": "RAM",
@@ -37,8 +38,7 @@ def read_origins(files: Files) -> dict[str, Origin]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartialType:
+class PartialType(NamedTuple):
     """A type that lacks facts (`missing` names them): listed, never ranked."""
 
     cloud: str
@@ -96,12 +96,6 @@ class InstanceTable:
         """Names of the types with a GPU or another accelerator."""
         gpu, other = self._table.column["gpu_name"], self._table.column["accelerator"]
         return frozenset(cells[0] for cells in self._table if cells[gpu] or cells[other])
-
-    @cached_property
-    def lacking(self) -> tuple[str, ...]:
-        """Types that lack a fact without which they cannot be judged, in the bundle's order."""
-        columns = [self._table.column[name] for name in _NEEDED]
-        return tuple(c[0] for c in self._table if not all(c[column] for column in columns))
 
     @cached_property
     def gpu_names(self) -> frozenset[str]:
@@ -184,7 +178,7 @@ class InstanceTable:
 
 def _missing(row: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the facts without which a type cannot be judged, and that are not known."""
-    return tuple(word for column, word in _NEEDED.items() if not row[column])
+    return tuple(word for column, word in NEEDED_FACTS.items() if not row[column])
 
 
 def _yields(table: Table) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
@@ -24,8 +23,7 @@ INTERRUPTIONS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Currency:
+class Currency(NamedTuple):
     """What a US dollar was worth, and when; `own` where the user says so."""
 
     per_usd: float
@@ -36,8 +34,7 @@ class Currency:
         return f"{self.per_usd:g} a US dollar" + (" as told" if self.own else f" of {self.as_of}")
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(NamedTuple):
     """What a line of prices is: the market, how the prices are known, their worth and origin.
 
     `has_bands`: its cells tell how often instances are taken back, too.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.files import APPLICATION as APPLICATION
-from advisor.files import user_folder
+from advisor.places import APPLICATION as APPLICATION
+from advisor.places import user_folder
 
 
 def own_model_path() -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.catalog.files import MANIFEST, SCHEMA, sealed
+from advisor.catalog.instances import NEEDED_FACTS
 from advisor.catalog.prices import KEYS
 from infra.catalog_build import (
     bases,
@@ -141,9 +142,12 @@ def _manifest(tables: Sequence[OutputTable], files: dict[str, bytes]) -> dict[st
 
 
 def _cloud(cloud: str, source: provenance.Source, tables: Iterable[OutputTable]) -> dict[str, Any]:
-    """The date of its list prices, and each price table with its regions."""
+    """The date of its list prices, types that lack facts, price tables with their regions."""
     own = [one for one in tables if one.path.startswith(f"catalog/{cloud}_prices")]
+    (types,) = [one for one in tables if one.path == f"catalog/{cloud}_instance_types.csv"]
+    needed = [types.header.index(column) for column in NEEDED_FACTS]
     return {
+        "lacking": [row[0] for row in types.rows if not all(row[at] for at in needed)],
         "as_of": source.as_of,
         "prices": {one.path: list(one.header[len(KEYS) :]) for one in own},
     }

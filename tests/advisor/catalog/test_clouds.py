@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
 
 from advisor.catalog import OfferQuery, Rejection, Supported, check
+from advisor.catalog.files import DATA_FOLDER, MANIFEST, BundleFiles
 from advisor.domain import Market
 
 
@@ -98,6 +100,15 @@ def test_types_without_facts_are_never_offers(catalog):
     rejected = catalog.unpriced(query)
     assert {one.reason for one in rejected} == {"facts_missing"}
     assert "RAM" in rejected[0].detail
+
+
+def test_the_manifest_tells_exactly_the_types_that_lack_facts(catalog):
+    """What it does not list has all facts; what it lists lacks one."""
+    for cloud, facts in json.loads((DATA_FOLDER / MANIFEST).read_text())["clouds"].items():
+        table = BundleFiles(DATA_FOLDER).table(f"catalog/{cloud}_instance_types.csv")
+        names = [row["instance_type"] for row in table.records()]
+        lacking = [name for name in names if catalog.partial_type(name, cloud).missing]
+        assert lacking == facts["lacking"]
 
 
 def test_shares_of_a_gpu_are_never_taken_for_a_whole_one(catalog):

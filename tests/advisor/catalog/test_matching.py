@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, load_catalog, matches
+from advisor.catalog.files import DATA_FOLDER
 from advisor.catalog.matching import is_gpu
 from advisor.domain import Market
 from advisor.errors import UsageError
@@ -86,7 +87,7 @@ queries = st.builds(
         st.sampled_from(["g4dn.xlarge", "p2.xlarge", "ecs.gn5-c4g1.xlarge"]), max_size=2
     ).map(tuple),
 )
-CATALOG = load_catalog()
+CATALOG = load_catalog(DATA_FOLDER)
 EVERYTHING = [
     offer
     for region in ("us-east-1", "eu-central-1")
