@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from advisor.catalog import load_catalog
-from advisor.catalog.files import DATA_FOLDER
+from advisor.catalog.files import DATA_FOLDER, BundleFiles
 from infra.catalog_build import bundle as bundles
 
 
@@ -32,7 +31,7 @@ def main(check: bool, out: Path) -> None:
         _check(built, out)
         return
     bundles.write(built, out)
-    load_catalog(out)
+    BundleFiles(out).verify()
     click.echo(f"written to {out}", err=True)
 
 
@@ -40,7 +39,7 @@ def _check(built: bundles.Bundle, out: Path) -> None:
     """Write aside, read it back, compare with `out`."""
     with tempfile.TemporaryDirectory() as aside:
         bundles.write(built, Path(aside))
-        load_catalog(Path(aside))
+        BundleFiles(Path(aside)).verify()
     stale = bundles.differences(built, out)
     if stale:
         raise click.ClickException(

@@ -47,7 +47,7 @@ def instance(name="g4dn.xlarge", **changes):
 
 
 def price(usd_per_hour=0.526, source="a price list"):
-    return Price(usd_per_hour=usd_per_hour, kind="on-demand", as_of=PRICED, source=source)
+    return Price(usd_per_hour=usd_per_hour, kind="list", as_of=PRICED, source=source)
 
 
 def prediction(lower=505.0, median=612.3, upper=741.0, **changes):

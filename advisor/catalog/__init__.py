@@ -1,7 +1,7 @@
 """Offers, machines and disks, read from the bundled snapshot. Pure reading: no network."""
 
 from advisor.catalog.bundle import load_catalog
-from advisor.catalog.catalog import Catalog
+from advisor.catalog.catalog import Catalog, PartialOffer
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.matching import OfferQuery, matches
 from advisor.catalog.resources import resources_of
@@ -11,6 +11,7 @@ __all__ = [
     "Catalog",
     "DiskCatalog",
     "OfferQuery",
+    "PartialOffer",
     "Rejection",
     "Supported",
     "check",

@@ -2,63 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
+from advisor.catalog.cheapest import Cheapest, Ranked, cheapest_in_line
+from advisor.catalog.clouds import Cloud
 from advisor.catalog.disks import DiskCatalog
-from advisor.catalog.files import BundleFiles
+from advisor.catalog.files import Files
 from advisor.catalog.gpus import GpuSheet, read_sheets
-from advisor.catalog.instances import InstanceTable, read_origins
-from advisor.catalog.matching import OfferQuery, is_gpu, matches, matches_instance
-from advisor.catalog.prices import PriceTable
+from advisor.catalog.instances import PartialType, read_origins
+from advisor.catalog.matching import OfferQuery, is_gpu
+from advisor.catalog.prices import Currency, PriceRow, PriceTable
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
 
+DEFAULT_CLOUD = "aws"
 
-@dataclass(frozen=True, slots=True)
-class _Cloud:
-    """One cloud's tables."""
 
-    instances: InstanceTable
-    prices: PriceTable
-    disks: DiskCatalog
+class PartialOffer(NamedTuple):
+    """A priced type that lacks facts: it can be listed and never ranked."""
+
+    type: PartialType
+    region: str
+    market: Market
+    price: Price
 
 
 class Catalog:
-    """A bundle of files as records; everything is built when it is first asked for."""
+    """Bundles of files as records; everything is read and built when it is first asked for."""
 
-    def __init__(self, files: BundleFiles) -> None:
-        self._files = files
-        self._parts: Mapping[str, Mapping[str, str]] = files.manifest["parts"]
+    def __init__(self, bundles: Sequence[Files], currencies: Mapping[str, Currency]) -> None:
+        self._bundles = bundles
+        self._currencies = currencies
 
     @property
     def as_of(self) -> date:
-        """Date of the instance prices; the oldest, where they differ."""
-        return min(cloud.prices.as_of for cloud in self._clouds.values())
+        """Date of the list prices of AWS, the default cloud; each price carries its own."""
+        return self._clouds[DEFAULT_CLOUD].as_of
 
     @property
     def sources(self) -> tuple[str, ...]:
         """One line a part: what it is, when it was true, where it comes from."""
         return tuple(
             f"{name} {part['as_of']}: {part['source']} ({part['licence']})"
-            for name, part in sorted(self._parts.items())
+            for bundle in self._bundles
+            for name, part in sorted(bundle.manifest["parts"].items())
         )
 
     @property
     def clouds(self) -> tuple[str, ...]:
-        """Clouds with data."""
+        """Clouds with data, imported ones last."""
         return tuple(self._clouds)
 
-    def regions(self, cloud: str = "aws") -> tuple[str, ...]:
-        """Regions of a cloud with prices."""
-        return self._cloud(cloud).prices.regions
+    def regions(self, cloud: str = DEFAULT_CLOUD) -> tuple[str, ...]:
+        """Regions of a cloud with prices, estimated ones included."""
+        return self._cloud(cloud).priced_regions
 
-    def known_regions(self, cloud: str = "aws") -> frozenset[str]:
+    def known_regions(self, cloud: str = DEFAULT_CLOUD) -> frozenset[str]:
         """Regions of a cloud that are known to offer something, priced or not."""
         one = self._cloud(cloud)
-        return one.instances.regions | frozenset(one.prices.regions)
+        return one.instances.regions | frozenset(one.priced_regions)
 
     @cached_property
     def gpus(self) -> Mapping[str, Gpu]:
@@ -68,7 +74,7 @@ class Catalog:
     @cached_property
     def gpu_sheets(self) -> Mapping[str, GpuSheet]:
         """Whole data sheets by name."""
-        return read_sheets(self._files)
+        return read_sheets(self._bundles[0])
 
     def gpu_of(self, instance: InstanceType) -> Gpu | None:
         """The data sheet of an instance's GPU with the memory usable there; None without one."""
@@ -91,44 +97,73 @@ class Catalog:
 
     @property
     def disks(self) -> DiskCatalog:
-        """Disks of AWS, the one cloud whose disks are known."""
-        return self._cloud("aws").disks
+        """Disks of AWS, the default cloud."""
+        return self.disks_of(DEFAULT_CLOUD)
 
-    def instance(self, name: str) -> InstanceType:
-        """The facts of a type; `UsageError` with near names for an unknown one."""
-        for cloud in self._clouds.values():
-            if name in cloud.instances:
-                return cloud.instances.get(name)
-        known = [name for cloud in self._clouds.values() for name in cloud.instances.names]
-        raise unknown_name("instance type", name, known)
+    def disks_of(self, cloud: str) -> DiskCatalog:
+        """Disks of a cloud."""
+        return self._cloud(cloud).disks
 
-    def instances(self) -> list[InstanceType]:
-        """Every known type, retired ones (`current` False) included."""
-        return [
-            cloud.instances.get(name)
-            for cloud in self._clouds.values()
-            for name in cloud.instances.names
-        ]
+    def instance(self, name: str, cloud: str | None = None) -> InstanceType:
+        """The facts of a type; `UsageError` with near names for an unknown one, and with what is
+        missing for one whose facts are not known.
+        """
+        table = self._home_of(name, cloud).instances
+        found = table.find(name)
+        if found is None:
+            missing = ", ".join(table.partial(name).missing)
+            raise UsageError(f"{name} cannot be judged: not known of it: {missing}")
+        return found
 
-    def is_offered(self, name: str, region: str) -> bool:
+    def name_of(self, text: str, cloud: str | None = None) -> str:
+        """A type as the catalogue writes it, whatever its case; `UsageError` for an unknown one."""
+        clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
+        for spelling in (text, text.lower()):
+            if any(spelling in one.instances for one in clouds):
+                return spelling
+        names = {name.casefold(): name for one in clouds for name in one.instances.names}
+        if text.casefold() not in names:
+            _require_instance(text, clouds)
+        return names[text.casefold()]
+
+    def require_region(self, region: str, cloud: str) -> None:
+        """`UsageError` with near names for a region nobody knows."""
+        if region not in self.known_regions(cloud):
+            raise unknown_name("region", region, self.known_regions(cloud))
+
+    def partial_type(self, name: str, cloud: str | None = None) -> PartialType:
+        """What is known of a type, however little."""
+        return self._home_of(name, cloud).instances.partial(name)
+
+    def instances(self, cloud: str = DEFAULT_CLOUD) -> list[InstanceType]:
+        """Every type of a cloud (or "any") with facts, retired ones (`current` False) included."""
+        asked = list(self._clouds.values()) if cloud == "any" else [self._cloud(cloud)]
+        built = [one.instances.find(name) for one in asked for name in one.instances.names]
+        return [instance for instance in built if instance is not None]
+
+    def is_offered(self, name: str, region: str, cloud: str | None = None) -> bool:
         """Whether a region has a type."""
+        clouds = [self._cloud(cloud)] if cloud else self._clouds.values()
         return any(
-            name in cloud.instances and region in cloud.instances.regions_of(name)
-            for cloud in self._clouds.values()
+            name in one.instances and region in one.instances.regions_of(name) for one in clouds
         )
 
-    def regions_of(self, name: str) -> tuple[str, ...]:
+    def regions_of(self, name: str, cloud: str | None = None) -> tuple[str, ...]:
         """Regions that offer a type, in order; empty for a retired one."""
-        cloud = self._clouds[self.instance(name).cloud]
-        return tuple(sorted(cloud.instances.regions_of(name)))
+        return tuple(sorted(self._home_of(name, cloud).instances.regions_of(name)))
 
-    def price(self, name: str, region: str, market: Market = Market.ON_DEMAND) -> Price | None:
+    def price(
+        self,
+        name: str,
+        region: str,
+        market: Market = Market.ON_DEMAND,
+        cloud: str | None = None,
+    ) -> Price | None:
         """What a type costs in a region; None where that is not known."""
-        cloud = self._clouds[self.instance(name).cloud]
-        return cloud.prices.price(name, region, market)
+        return self._home_of(name, cloud).price(name, region, market)
 
     def offers(self, query: OfferQuery) -> list[Offer]:
-        """Priced offers that match, in the bundle's order.
+        """Priced offers that match and whose facts are known, in the bundle's order.
 
         Retired types that still have a list price are among them, so that they can be rejected
         by name (`support.check`). `UsageError` for names nobody knows, `NoOfferError` for a
@@ -137,88 +172,130 @@ class Catalog:
         return [
             offer
             for cloud in self._asked(query)
-            for offer in self._offers_of(cloud, query)
-            if matches(offer, query)
+            for table, row, priced in cloud.matching(query)
+            for offer in _offers(cloud, table, row, priced.columns)
+        ]
+
+    def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
+        """The `count` cheapest of `offers`, and how many there are in all; only those are built."""
+        best = Cheapest(count)
+        for cloud in self._asked(query):
+            for table, row, priced in cloud.matching(query):
+                best.add(cloud, table, row, priced)
+        return [_offers(c, table, row, [at])[0] for c, table, row, at in best.places], best.seen
+
+    def cheapest_of_each(self, query: OfferQuery) -> list[Offer]:
+        """Of `offers`, for each type and market the one in its cheapest region, cheapest first."""
+        best: dict[tuple[str, str, Market], Ranked] = {}
+        for cloud in self._asked(query):
+            for table, row, priced in cloud.matching(query):
+                key = (cloud.name, row.instance_type, row.basis.market)
+                ranked = cheapest_in_line(cloud, table, row, priced)
+                if key not in best or ranked[:5] < best[key][:5]:
+                    best[key] = ranked
+        ranking = sorted(best.values(), key=lambda one: one[:5])
+        return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in ranking]
+
+    def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
+        """Priced types that lack facts and may be what is asked for."""
+        return [
+            PartialOffer(
+                type=partial,
+                region=table.region_at(column),
+                market=row.basis.market,
+                price=table.price(row, column),
+            )
+            for cloud in self._asked(query)
+            for table, row, priced, partial in cloud.lacking(query)
+            for column in priced.columns
         ]
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:
-        """Types that match and are offered in the region, and whose price is not known."""
-        if query.region is None:
-            return []
+        """Types that match and cannot be ranked: without a price (`no_price`) where the region
+        (or any) offers them, or without facts (`facts_missing`).
+        """
         asked = self._asked(query)
-        priced = {name for cloud in asked for name in _priced_names(cloud, query)}
-        detail = f"no {query.market or 'instance'} price in {query.region} is known"
-        return [
+        lacking = {p.name: p.missing for one in asked for *_, p in one.lacking(query)}
+        rejected = [
+            Rejected(
+                instance_type=name,
+                reason="facts_missing",
+                detail=f"not known of it: {', '.join(missing)}",
+            )
+            for name, missing in lacking.items()
+        ]
+        where = f"in {query.region}" if query.region else "anywhere"
+        detail = f"no {query.market or 'instance'} price {where} is known"
+        return rejected + [
             Rejected(instance_type=name, reason="no_price", detail=detail)
-            for cloud in asked
-            for name in _candidates(cloud, query) or cloud.instances.names
-            if name not in priced
-            and query.region in cloud.instances.regions_of(name)
-            and matches_instance(cloud.instances.get(name), query)
+            for one in asked
+            for name in one.unpriced(query)
         ]
 
     @cached_property
-    def _clouds(self) -> dict[str, _Cloud]:
-        origins = read_origins(self._files)
-        return {
-            name: _Cloud(
-                InstanceTable(name, self._files, origins),
-                PriceTable(name, self._files, origins),
-                DiskCatalog(name, self._files, origins),
-            )
-            for name in self._files.manifest["clouds"]
-        }
+    def _clouds(self) -> dict[str, Cloud]:
+        clouds = {}
+        for bundle in self._bundles:
+            origins = read_origins(bundle)
+            for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
+                clouds[name] = Cloud(name, bundle, origins, self._currencies)
+        return clouds
 
-    def _offers_of(self, cloud: _Cloud, query: OfferQuery) -> Iterator[Offer]:
-        region = query.region
-        if region is not None and region not in cloud.prices.regions:
-            return
-        for one in cloud.prices.scan(_candidates(cloud, query), region, query.market):
-            instance = cloud.instances.get(one.instance_type)
-            yield Offer(instance=instance, region=one.region, market=one.market, price=one.price)
-
-    def _asked(self, query: OfferQuery) -> list[_Cloud]:
+    def _asked(self, query: OfferQuery) -> list[Cloud]:
         """The clouds a query is about, once its names are known to be right."""
         everywhere = query.cloud in (None, "any")
         asked = list(self._clouds.values()) if everywhere else [self._cloud(str(query.cloud))]
         for name in query.instances:
-            self.instance(name)
+            _require_instance(name, asked)
         for name in query.gpus:
-            self._require_gpu(name)
+            self._require_gpu(name, asked)
         if query.region is not None:
             _require_region(query.region, asked)
+            asked = [one for one in asked if query.region in one.priced_regions]
         return asked
 
-    def _require_gpu(self, name: str) -> None:
-        sold = frozenset().union(*(one.instances.gpu_names for one in self._clouds.values()))
-        if not any(is_gpu(one, name) for one in (*sold, *self.gpus)):
-            raise unknown_name("GPU", name, sold)
+    def _require_gpu(self, name: str, asked: Sequence[Cloud]) -> None:
+        if any(is_gpu(sheet, name) for sheet in self.gpus):
+            return
+        sold = frozenset().union(*(one.instances.gpu_names for one in asked))
+        if not any(is_gpu(one, name) for one in sold):
+            raise unknown_name("GPU", name, {*sold, *self.gpus})
 
-    def _cloud(self, name: str) -> _Cloud:
+    def _home_of(self, name: str, cloud: str | None) -> Cloud:
+        """The cloud (the named one, else the first) that has a type."""
+        clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
+        _require_instance(name, clouds)
+        return next(one for one in clouds if name in one.instances)
+
+    def _cloud(self, name: str) -> Cloud:
         if name not in self._clouds:
             known = ", ".join(self._clouds)
             raise UsageError(f"the catalogue has no data on cloud '{name}'; it has: {known}")
         return self._clouds[name]
 
 
-def _candidates(cloud: _Cloud, query: OfferQuery) -> Collection[str] | None:
-    """Names worth building records for: a cheap, wider choice than the predicate's own."""
-    if query.instances:
-        return query.instances
-    if query.accelerated or query.gpus or query.min_gpu_memory_mib is not None:
-        return cloud.instances.accelerated
-    return None
+def _offers(cloud: Cloud, table: PriceTable, row: PriceRow, columns: Iterable[int]) -> list[Offer]:
+    instance = cloud.instances.find(row.instance_type)
+    assert instance is not None
+    return [
+        Offer(
+            instance=instance,
+            region=table.region_at(column),
+            market=row.basis.market,
+            price=table.price(row, column),
+        )
+        for column in columns
+    ]
 
 
-def _priced_names(cloud: _Cloud, query: OfferQuery) -> Iterator[str]:
-    """Types with a price in the asked region and market; no records are built for it."""
-    if query.region is None or query.region in cloud.prices.regions:
-        rows = cloud.prices.scan(_candidates(cloud, query), query.region, query.market)
-        yield from (one.instance_type for one in rows)
+def _require_instance(name: str, clouds: Sequence[Cloud]) -> None:
+    if not any(name in cloud.instances for cloud in clouds):
+        known = [one for cloud in clouds for one in cloud.instances.names]
+        raise unknown_name("instance type", name, known)
 
 
-def _require_region(region: str, clouds: Collection[_Cloud]) -> None:
-    priced = sorted({one for cloud in clouds for one in cloud.prices.regions})
+def _require_region(region: str, clouds: Sequence[Cloud]) -> None:
+    priced = sorted({one for cloud in clouds for one in cloud.priced_regions})
     if region in priced:
         return
     known = {one for cloud in clouds for one in cloud.instances.regions}

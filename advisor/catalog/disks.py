@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from advisor.catalog.disk_rules import DiskRule, rule_from
-from advisor.catalog.files import BundleFiles
+from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
 from advisor.domain import HOURS_PER_MONTH, Disk, DiskChoice, DiskRate, InstanceType, Price
 from advisor.errors import NoOfferError, UsageError, unknown_name
@@ -43,7 +43,7 @@ _VARIANTS: tuple[tuple[str, float | None, float | None], ...] = (
 class DiskCatalog:
     """The volume types of one cloud, with their rules and prices."""
 
-    def __init__(self, cloud: str, files: BundleFiles, origins: Mapping[str, Origin]) -> None:
+    def __init__(self, cloud: str, files: Files, origins: Mapping[str, Origin]) -> None:
         self._origins = origins
         self._rule_table = files.table(f"catalog/{cloud}_disk_types.csv")
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
@@ -126,7 +126,7 @@ class DiskCatalog:
         origin = self._origins[row["source"]]
         return Price(
             usd_per_hour=month / HOURS_PER_MONTH,
-            kind="on-demand",
+            kind="list",
             as_of=origin.as_of,
             source=origin.text,
         )

@@ -1,8 +1,9 @@
 """The bundle's files: found, hashed against the manifest, and cut into lines. Nothing else.
 
-Format `advisor.catalog-bundle/1`: plain CSV without quoting (no cell holds a comma), one
-header line; `catalog/manifest.json` lists every file with its SHA-256. Prices are wide, one
-column a region, so that 20,000 offers stay small and a region is read without the others.
+Format `advisor.catalog-bundle/2`: plain CSV without quoting (no cell holds a comma), one
+header line; `catalog/manifest.json` lists every file with its SHA-256, and holds its own. Prices
+are wide, one column a region, so that many offers stay small. A file is read, and checked, when
+it is first asked for: who asks about one cloud never waits for another.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from advisor.errors import DataError
 
 DATA_FOLDER = Path(__file__).parents[1] / "data"
 MANIFEST = "catalog/manifest.json"
-SCHEMA = "advisor.catalog-bundle/1"
+SCHEMA = "advisor.catalog-bundle/2"
+_OWN_DIGEST = b'"digest": "%s"'
 _WAY_OUT = (
     "reinstall the package, or rebuild it in a source checkout: python -m infra.build_catalog"
 )
@@ -52,44 +54,91 @@ class Table:
         return dict(zip(self.header, line.split(","), strict=True))
 
 
+class Files(Protocol):
+    """Where tables come from: the bundle that ships, or what a user imported."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Clouds with their price tables, parts with their dates."""
+
+    def has(self, path: str) -> bool:
+        """Whether there is this table."""
+
+    def table(self, path: str) -> Table:
+        """The table at `path`; `DataError` where it is not whole."""
+
+
 class BundleFiles:
-    """Every file of a bundle, read once and checked against the manifest.
+    """The files of a bundle, each read and checked against the manifest when it is asked for.
 
     Raises `DataError` that names the file and the way out when one is missing, cut short,
     changed, or of another format version.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.manifest = _read_manifest(folder / MANIFEST)
-        self._texts = {
-            path: _read_checked(folder / path, facts["sha256"])
-            for path, facts in self.manifest["files"].items()
-        }
+        self._folder = folder
+        self._manifest = _read_manifest(folder / MANIFEST)
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Clouds with their price tables, parts with their dates, files with their digests."""
+        return self._manifest
+
+    def has(self, path: str) -> bool:
+        """Whether the bundle has this table."""
+        return path in self.manifest["files"]
 
     def table(self, path: str) -> Table:
         """The table at `path`, relative to the data folder."""
-        if path not in self._texts:
+        if not self.has(path):
             raise DataError(f"the catalogue's manifest does not list {path}; {_WAY_OUT}")
-        return Table(path, self._texts[path])
+        digest = self.manifest["files"][path]["sha256"]
+        return Table(path, _read_checked(self._folder / path, digest))
+
+    def verify(self) -> None:
+        """Read and check every file now."""
+        for path in self.manifest["files"]:
+            self.table(path)
+
+
+def sealed(manifest: Mapping[str, Any]) -> bytes:
+    """A manifest as it is written: with the SHA-256 of all its other bytes in `digest`."""
+    blank = (json.dumps(dict(manifest) | {"digest": ""}, indent=1, sort_keys=True) + "\n").encode()
+    digest = hashlib.sha256(blank).hexdigest().encode()
+    return blank.replace(_OWN_DIGEST % b"", _OWN_DIGEST % digest, 1)
 
 
 def _read_manifest(path: Path) -> Mapping[str, Any]:
+    content = _read(path)
     try:
-        manifest: Any = json.loads(_read(path))
+        manifest: Any = json.loads(content)
     except ValueError as error:
         raise DataError(f"the catalogue's {path} is corrupt; {_WAY_OUT}") from error
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema != SCHEMA:
         raise DataError(f"the catalogue's {path} has format {schema}, not {SCHEMA}; {_WAY_OUT}")
-    try:
-        complete = all(entry["sha256"] for entry in manifest["files"].values())
-        complete = complete and bool(manifest["clouds"] and manifest["snapshot"])
-        complete = complete and all(part["as_of"] for part in manifest["parts"].values())
-    except (KeyError, TypeError, AttributeError):
-        complete = False
-    if not complete:
+    digest = str(manifest.get("digest")).encode()
+    blank = content.replace(_OWN_DIGEST % digest, _OWN_DIGEST % b"", 1)
+    if hashlib.sha256(blank).hexdigest().encode() != digest:
+        raise DataError(f"the catalogue's {path} was changed or cut short; {_WAY_OUT}")
+    if not _is_complete(manifest):
         raise DataError(f"the catalogue's {path} is incomplete; {_WAY_OUT}")
     return dict(manifest)
+
+
+def _is_complete(manifest: Mapping[str, Any]) -> bool:
+    try:
+        return (
+            all(entry["sha256"] for entry in manifest["files"].values())
+            and all(part["as_of"] for part in manifest["parts"].values())
+            and all(
+                cloud["prices"] and cloud["as_of"] and "lacking" in cloud
+                for cloud in manifest["clouds"].values()
+            )
+            and bool(manifest["snapshot"] and manifest["clouds"])
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False
 
 
 def _read_checked(path: Path, digest: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from advisor.catalog.files import BundleFiles
+from advisor.catalog.files import Files
 from advisor.domain import Gpu
 
 
@@ -24,7 +24,7 @@ class GpuSheet:
     link: str | None
 
 
-def read_sheets(files: BundleFiles) -> dict[str, GpuSheet]:
+def read_sheets(files: Files) -> dict[str, GpuSheet]:
     """Data sheets by name; memory is nominal, rates are dense."""
     return {row["name"]: _sheet(row) for row in files.table("catalog/gpus.csv").records()}
 

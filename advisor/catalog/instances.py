@@ -6,12 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
-from advisor.catalog.files import BundleFiles, Table
+from advisor.catalog.files import Files, Table
 from advisor.domain import Cpu, InstanceType
 
 MIB = 2**20
 GIB = 2**30
+NEEDED_FACTS = {
+    "vcpus": "vCPUs",
+    "physical_cores": "cores",
+    "memory_mib": "RAM",
+    "gpu_count": "how much GPU it has",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,29 +27,40 @@ class Origin:
 
     text: str
     as_of: date
+    terms: str = ""
 
 
-def read_origins(files: BundleFiles) -> dict[str, Origin]:
+def read_origins(files: Files) -> dict[str, Origin]:
     """Source id -> origin."""
     return {
-        row["source"]: Origin(row["origin"], date.fromisoformat(row["as_of"]))
+        row["source"]: Origin(row["origin"], date.fromisoformat(row["as_of"]), row.get("terms", ""))
         for row in files.table("catalog/sources.csv").records()
     }
 
 
-class InstanceTable:
-    """Facts of one cloud's types; `get` builds one record and remembers it."""
+class PartialType(NamedTuple):
+    """A type that lacks facts (`missing` names them): listed, never ranked."""
 
-    def __init__(self, cloud: str, files: BundleFiles, origins: Mapping[str, Origin]) -> None:
+    cloud: str
+    name: str
+    vcpus: int | None
+    memory_mib: int | None
+    gpu_name: str | None
+    gpu_count: int | None
+    gpu_memory_mib: int | None
+    missing: tuple[str, ...]
+
+
+class InstanceTable:
+    """Facts of one cloud's types; `find` builds one record and remembers it."""
+
+    def __init__(self, cloud: str, files: Files, origins: Mapping[str, Origin]) -> None:
         self._cloud = cloud
         self._origins = origins
         self._table = files.table(f"catalog/{cloud}_instance_types.csv")
         self._lines = self._table.lines_by_key()
-        self._servers = files.table(f"sparecores/{cloud}_servers.csv")
-        self._server_lines = self._servers.lines_by_key()
-        self._yields = _yields(files.table("sparecores/cpu_models.csv"))
-        self._region_sets = files.table(f"catalog/{cloud}_region_sets.csv")
-        self._built: dict[str, InstanceType] = {}
+        self._files = files
+        self._built: dict[str, InstanceType | None] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,11 +70,26 @@ class InstanceTable:
     def __contains__(self, name: str) -> bool:
         return name in self._lines
 
-    def get(self, name: str) -> InstanceType:
-        """The facts of a known type; `KeyError` for another."""
+    def find(self, name: str) -> InstanceType | None:
+        """The facts of a known type; None where one that counts is missing."""
         if name not in self._built:
-            self._built[name] = self._build(self._table.record(self._lines[name]))
+            row = self._table.record(self._lines[name])
+            self._built[name] = None if _missing(row) else self._build(row)
         return self._built[name]
+
+    def partial(self, name: str) -> PartialType:
+        """What is known of a type, however little that is."""
+        row = self._table.record(self._lines[name])
+        return PartialType(
+            cloud=self._cloud,
+            name=name,
+            vcpus=int(row["vcpus"]) if row["vcpus"] else None,
+            memory_mib=int(row["memory_mib"]) if row["memory_mib"] else None,
+            gpu_name=row["gpu_name"] or None,
+            gpu_count=int(row["gpu_count"]) if row["gpu_count"] else None,
+            gpu_memory_mib=int(float(row["gpu_memory_mib"])) if row["gpu_memory_mib"] else None,
+            missing=_missing(row),
+        )
 
     @cached_property
     def accelerated(self) -> frozenset[str]:
@@ -72,7 +105,20 @@ class InstanceTable:
 
     @cached_property
     def _regions_of_set(self) -> dict[str, frozenset[str]]:
-        return {key: frozenset(regions.split(" ")) for key, regions in self._region_sets}
+        sets = self._files.table(f"catalog/{self._cloud}_region_sets.csv")
+        return {key: frozenset(regions.split(" ")) for key, regions in sets}
+
+    @cached_property
+    def _measured(self) -> tuple[Table | None, dict[str, str]]:
+        """What was measured on these types, by name; nothing for clouds nobody measured."""
+        path = f"sparecores/{self._cloud}_servers.csv"
+        table = self._files.table(path) if self._files.has(path) else None
+        return table, table.lines_by_key() if table else {}
+
+    @cached_property
+    def _yields(self) -> dict[str, float]:
+        path = "sparecores/cpu_models.csv"
+        return _yields(self._files.table(path)) if self._files.has(path) else {}
 
     @cached_property
     def regions(self) -> frozenset[str]:
@@ -85,8 +131,9 @@ class InstanceTable:
         return self._regions_of_set.get(row[self._table.column["region_set"]], frozenset())
 
     def _build(self, row: Mapping[str, str]) -> InstanceType:
-        line = self._server_lines.get(row["instance_type"])
-        measured = self._servers.record(line) if line else {}
+        servers, lines = self._measured
+        line = lines.get(row["instance_type"])
+        measured = servers.record(line) if servers and line else {}
         origin = self._origins[row["source"]]
         gpu_memory = measured.get("gpu_memory_mib") or row["gpu_memory_mib"]
         return InstanceType(
@@ -127,6 +174,11 @@ class InstanceTable:
             single_thread_score=_float(measured.get("single_thread_score")),
             second_thread_yield=self._yields.get(model, 0.0) if threaded else 0.0,
         )
+
+
+def _missing(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the facts without which a type cannot be judged, and that are not known."""
+    return tuple(word for column, word in NEEDED_FACTS.items() if not row[column])
 
 
 def _yields(table: Table) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.catalog.instances import PartialType
 from advisor.domain import InstanceType, Market, Offer, require_positive
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them
@@ -29,6 +30,11 @@ class OfferQuery:
     accelerated: bool | None = None
     max_usd_per_hour: float | None = None
     instances: tuple[str, ...] = ()
+
+    @property
+    def asks_for_facts(self) -> bool:
+        """Whether anything about the instance is asked, beside its name."""
+        return bool(self.gpus) or (self.accelerated, self.min_gpu_memory_mib) != (None, None)
 
     def __post_init__(self) -> None:
         require_positive(
@@ -59,6 +65,23 @@ def matches_instance(instance: InstanceType, query: OfferQuery) -> bool:
         return False
     if query.min_gpu_memory_mib is not None:
         return (instance.gpu_memory_mib or 0) >= ECC_SHARE * query.min_gpu_memory_mib
+    return True
+
+
+def could_match(partial: PartialType, query: OfferQuery) -> bool:
+    """The same for a type that lacks facts: what is not known of it is not held against it, but
+    for its memory, where a least one is asked for.
+    """
+    if query.cloud not in (None, "any", partial.cloud):
+        return False
+    if query.instances and partial.name not in query.instances:
+        return False
+    if query.accelerated is not None and query.accelerated != (partial.gpu_name is not None):
+        return False
+    if query.gpus and not any(is_gpu(partial.gpu_name, name) for name in query.gpus):
+        return False
+    if query.min_gpu_memory_mib is not None:
+        return (partial.gpu_memory_mib or 0) >= ECC_SHARE * query.min_gpu_memory_mib
     return True
 
 

@@ -1,85 +1,192 @@
-"""One cloud's instance prices: a row a type and market, a column a region."""
+"""One table of instance prices: a row a type and market, a column a region."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
-from advisor.catalog.files import BundleFiles
+from advisor.catalog.files import Files, Table
 from advisor.catalog.instances import Origin
-from advisor.domain import Market, Price
+from advisor.domain import ESTIMATED, FREE, Market, Price
+from advisor.errors import DataError
 
 # Columns before the regions.
-_KEYS = ("instance_type", "market", "source")
+KEYS = ("instance_type", "basis")
+BASES_FILE = "catalog/price_kinds.csv"
+# How often the Spot Instance Advisor saw instances taken back; by the index it gives.
+INTERRUPTIONS = tuple(
+    f"{share} interrupted within a month"
+    for share in ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")
+)
 
 
-@dataclass(frozen=True, slots=True)
-class PricedType:
-    """A price with what it is for."""
+class Currency(NamedTuple):
+    """What a US dollar was worth, and when; `own` where the user says so."""
+
+    per_usd: float
+    as_of: date
+    own: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.per_usd:g} a US dollar" + (" as told" if self.own else f" of {self.as_of}")
+
+
+class Basis(NamedTuple):
+    """What a line of prices is: the market, how the prices are known, their worth and origin.
+
+    `has_bands`: its cells tell how often instances are taken back, too.
+    """
+
+    market: Market
+    kind: str
+    origin: Origin
+    currency: str
+    rate: Currency
+    has_bands: bool
+
+    @property
+    def source(self) -> str:
+        """The origin, with the rate at which other currencies were taken."""
+        told = f"; {self.currency} at {self.rate}" if self.currency != "USD" else ""
+        return self.origin.text + told
+
+
+class PriceRow(NamedTuple):
+    """One line, cut into cells."""
 
     instance_type: str
-    region: str
-    market: Market
-    price: Price
+    basis: Basis
+    cells: list[str]
+
+
+class Priced(NamedTuple):
+    """The prices of a line, in US dollars an hour; `texts` are the cells from `first` on."""
+
+    usd: list[float]
+    texts: list[str]
+    first: int
+
+    @property
+    def columns(self) -> list[int]:
+        """Where the prices stand: told apart from them, because few are asked for."""
+        return [at for at, text in enumerate(self.texts, self.first) if text]
+
+
+def read_bases(
+    files: Files, origins: Mapping[str, Origin], currencies: Mapping[str, Currency]
+) -> dict[str, Basis]:
+    """Every basis by its id."""
+    return {
+        row["basis"]: Basis(
+            Market(row["market"]),
+            row["kind"],
+            origins[row["source"]],
+            row["currency"],
+            currencies[row["currency"]],
+            has_bands=(row["market"], row["kind"]) == (Market.SPOT, ESTIMATED),
+        )
+        for row in files.table(BASES_FILE).records()
+    }
 
 
 class PriceTable:
     """Prices, scanned row by row; an empty cell is a missing price, never 0."""
 
-    def __init__(self, cloud: str, files: BundleFiles, origins: Mapping[str, Origin]) -> None:
-        self._table = files.table(f"catalog/{cloud}_prices.csv")
-        self._origins = origins
+    def __init__(self, table: Table, bases: Mapping[str, Basis]) -> None:
+        if tuple(table.header[: len(KEYS)]) != KEYS:
+            raise DataError(f"{table.path} does not start with the columns {', '.join(KEYS)}")
+        self._table = table
+        self._bases = bases
+        self._prices: dict[tuple[str, int], Price] = {}
 
     @property
-    def regions(self) -> tuple[str, ...]:
-        """Regions with prices."""
-        return tuple(self._table.header[len(_KEYS) :])
+    def regions(self) -> list[str]:
+        """Regions with a column."""
+        return self._table.header[len(KEYS) :]
 
-    @property
-    def as_of(self) -> date:
-        """Date of the oldest price."""
-        source = self._table.column["source"]
-        return min(self._origins[key].as_of for key in {cells[source] for cells in self._table})
-
-    def price(self, name: str, region: str, market: Market) -> Price | None:
+    def one(self, name: str, region: str, market: Market) -> Price | None:
         """One price; None where it is not known."""
-        if region not in self.regions:
-            return None
-        column = self._table.column[region]
-        for cells in self._rows.get(name, ()):
-            if cells[1] == market and cells[column]:
-                return self._price(cells, column)
+        column = self._table.column.get(region, 0)
+        for line in self._lines.get(name, ()) if column >= len(KEYS) else ():
+            row = self._row(line)
+            if row.basis.market is market and row.cells[column]:
+                return self.price(row, column)
         return None
 
     def scan(
         self, names: Collection[str] | None, region: str | None, market: Market | None
-    ) -> Iterator[PricedType]:
-        """Prices of the named types (None: all), in one region or all, on one market or all."""
-        wanted = [region] if region else list(self.regions)
-        columns = [(one, self._table.column[one]) for one in wanted]
-        for cells in self._table:
-            name, its_market = cells[:2]
-            if (names is not None and name not in names) or (market and its_market != market):
+    ) -> Iterator[tuple[PriceRow, Priced]]:
+        """Lines of the named types (None: all) on one market or all, with what stands in the
+        column of a region, or in all of them.
+        """
+        first, end = len(KEYS), len(self._table.header)
+        if region is not None:
+            first = self._table.column[region]
+            end = first + 1
+        wanted = {key for key, one in self._bases.items() if market in (None, one.market)}
+        for line in self._table.lines:
+            # Cutting a line in full is what costs: only those of the types asked for.
+            name = line[: line.index(",")]
+            if names is not None and name not in names:
                 continue
-            for one, column in columns:
-                if cells[column]:
-                    yield PricedType(name, one, Market(its_market), self._price(cells, column))
+            cells = line.split(",")
+            if cells[1] in wanted:
+                row = PriceRow(name, self._bases[cells[1]], cells)
+                priced = self._usd(row, first, end)
+                if priced.usd:
+                    yield row, priced
+
+    def region_at(self, column: int) -> str:
+        """The region a column is of."""
+        return self._table.header[column]
+
+    def price(self, row: PriceRow, column: int) -> Price:
+        """What stands in a cell, with its date and source; equal ones are one record."""
+        key = (row.cells[column], id(row.basis))
+        if key not in self._prices:
+            self._prices[key] = self._built(row, column)
+        return self._prices[key]
 
     @cached_property
-    def _rows(self) -> dict[str, list[list[str]]]:
-        rows: dict[str, list[list[str]]] = {}
-        for cells in self._table:
-            rows.setdefault(cells[0], []).append(cells)
-        return rows
+    def _lines(self) -> dict[str, list[str]]:
+        lines: dict[str, list[str]] = {}
+        for line in self._table.lines:
+            lines.setdefault(line[: line.index(",")], []).append(line)
+        return lines
 
-    def _price(self, cells: list[str], column: int) -> Price:
-        _, market, source = cells[: len(_KEYS)]
-        origin = self._origins[source]
+    def _row(self, line: str) -> PriceRow:
+        cells = line.split(",")
+        return PriceRow(cells[0], self._bases[cells[1]], cells)
+
+    def _usd(self, row: PriceRow, first: int, end: int) -> Priced:
+        """The prices of a line; `DataError` for what is none."""
+        texts = row.cells[first:end]
+        known = [text for text in texts if text]
+        if row.basis.has_bands:
+            known = [text[: text.index("~")] for text in known]
+        try:
+            usd = list(map(float, known))
+            if row.basis.currency != "USD":
+                usd = [price / row.basis.rate.per_usd for price in usd]
+            # A sum of what is not a number is not below anything.
+            sound = not usd or (min(usd) > 0 and sum(usd) < math.inf)
+        except ValueError:
+            sound = False
+        if not sound and not (row.basis.kind == FREE and set(known) <= {"0"}):
+            raise DataError(f"{self._table.path}: what {row.instance_type} costs is no price")
+        return Priced(usd, texts, first)
+
+    def _built(self, row: PriceRow, column: int) -> Price:
+        basis = row.basis
+        (usd,) = self._usd(row, column, column + 1).usd
+        band = row.cells[column].partition("~")[2]
         return Price(
-            usd_per_hour=float(cells[column]),
-            kind=market,
-            as_of=origin.as_of,
-            source=origin.text,
+            usd_per_hour=usd,
+            kind=basis.kind,
+            as_of=basis.origin.as_of,
+            source=basis.source,
+            terms=INTERRUPTIONS[int(band)] if band else basis.origin.terms,
         )

@@ -17,6 +17,8 @@ OLDEST_CUDA_BUILD = (5, 0)
 OLDEST_CUDA_13_BUILD = (7, 5)
 OLDEST_ARM_CUDA_BUILD = (8, 0)
 OLD_BUILD_NOTE = "needs a CUDA 12.6 build of PyTorch"
+# AWS publishes this limit for every type but a few old ones; of others few are known here.
+UNLIMITED_NOTE = "what it passes on to network disks counts only where that is published"
 _CPU_ARCHITECTURES = ("x86_64", "arm64")
 
 
@@ -52,7 +54,9 @@ def check(
         return Rejection("not_offered", f"retired: facts of {instance.as_of}, no region offers it")
     if not offered:
         return Rejection("not_offered", "not offered in this region")
-    return verdict or Supported()
+    unlimited = instance.ebs_baseline_mib_per_second is None
+    notes = [verdict.note if verdict else "", UNLIMITED_NOTE if unlimited else ""]
+    return Supported("; ".join(note for note in notes if note))
 
 
 def _check_host(instance: InstanceType) -> Rejection | None:
@@ -62,7 +66,7 @@ def _check_host(instance: InstanceType) -> Rejection | None:
         return Rejection(
             "facts_missing", "burstable, and the share of its vCPUs it may use for ever is unknown"
         )
-    if instance.ebs_baseline_mib_per_second is None:
+    if instance.ebs_baseline_mib_per_second is None and instance.cloud == "aws":
         return Rejection("facts_missing", "its own limit to network disks is unknown")
     return None
 

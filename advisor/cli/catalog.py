@@ -1,15 +1,18 @@
-"""`advisor catalog`: what the bundled catalogue knows."""
+"""`advisor catalog`: what the catalogue knows."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from advisor.catalog import Catalog, OfferQuery, Rejection, check, load_catalog
-from advisor.cli.parameters import GpuFilter, Name, Positive
-from advisor.domain import InstanceType, Offer
+from advisor.catalog import Catalog, OfferQuery, PartialOffer, load_catalog
+from advisor.cli.catalog_import import import_offers
+from advisor.cli.catalog_show import show
+from advisor.cli.parameters import GpuFilter, Name, Positive, Text
+from advisor.domain import Market, Offer
 from advisor.report.document import instance_document, price_document
 from advisor.report.text import table
 from advisor.units import format_mib, format_usd
@@ -18,136 +21,151 @@ SCHEMA = "advisor.catalog/1"
 # A terminal's worth; JSON has no limit.
 SHOWN_OFFERS = 40
 FORMAT = Name("output format", ("table", "json"))
+MARKET = Name("market", (*Market, "any"))
 
 
 @click.group()
 def catalog() -> None:
-    """Instance types and prices of the bundled snapshot."""
+    """Instance types and prices: the bundled snapshot, and what was imported."""
+
+
+catalog.add_command(import_offers)
+catalog.add_command(show)
 
 
 @catalog.command("list")
 @click.option("--cloud", default="any", show_default=True, help="Only this cloud.")
-@click.option("--region", help="Only this region.")
+@click.option("--region", type=Text("--region"), help="Only this region.")
+@click.option("--market", type=MARKET, default="any", show_default=True, help="How it is paid.")
 @click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
+@click.option("--instance", "names", multiple=True, help="Only this type; may be repeated.")
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, without a disk.")
+@click.option("--cny-per-usd", type=Positive("--cny-per-usd"), help="Yuan for a dollar.")
 @click.option("-o", "--output", type=FORMAT, default="table", show_default=True)
-def list_offers(
-    cloud: str, region: str | None, gpu: Any, max_price: float | None, output: str
-) -> None:
-    """All priced offers, cheapest first; in JSON every one, in a table the first 40."""
+def list_offers(output: str, cny_per_usd: float | None, **asked: Any) -> None:
+    """All priced offers, cheapest first; in JSON every one, in a table the first 40.
+
+    Prices are list prices, observed ones (spot), or estimated: the table says which.
+    """
+    known = load_catalog(cny_per_usd=cny_per_usd)
+    query = _query(**asked)
+    if output == "json":
+        for piece in _document(known, query):
+            click.echo(piece)
+        return
+    offers, count = known.cheapest(query, SHOWN_OFFERS)
+    partial = sorted(known.partial_offers(query), key=_place)
+    shown = sorted([*map(_row, offers), *map(_partial_row, partial)], key=lambda row: row[0])
+    click.echo("\n".join(_table([cells for _, cells in shown[:SHOWN_OFFERS]])))
+    more = count + len(partial) - SHOWN_OFFERS
+    if more > 0:
+        click.echo(f"... and {more:,} more; filter, or take all with -o json")
+
+
+def _query(
+    cloud: str,
+    region: str | None,
+    market: str,
+    gpu: Any,
+    names: tuple[str, ...],
+    max_price: float | None,
+) -> OfferQuery:
     gpus, min_gpu_memory_mib = gpu or ((), None)
-    known = load_catalog()
-    query = OfferQuery(
-        cloud=cloud,
+    return OfferQuery(
+        cloud=cloud.lower(),
         region=region,
+        market=None if market == "any" else Market(market),
         gpus=gpus,
         min_gpu_memory_mib=min_gpu_memory_mib,
+        instances=names,
         max_usd_per_hour=max_price,
     )
-    offers = sorted(known.offers(query), key=lambda one: (one.price.usd_per_hour, _place(one)))
-    if output == "json":
-        click.echo(json.dumps(_offers_document(known, offers), indent=2, allow_nan=False))
-        return
-    click.echo("\n".join(_offer_table(offers[:SHOWN_OFFERS])))
-    if len(offers) > SHOWN_OFFERS:
-        click.echo(f"... and {len(offers) - SHOWN_OFFERS} more; filter, or take all with -o json")
 
 
-@catalog.command()
-@click.argument("instance_type")
-@click.option("-o", "--output", type=FORMAT, default="table", show_default=True)
-def show(instance_type: str, output: str) -> None:
-    """Everything known about one instance type."""
-    known = load_catalog()
-    instance = known.instance(instance_type.lower())
-    document = _type_document(known, instance)
-    if output == "json":
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
-        return
-    for name, value in _flat(document):
-        click.echo(f"{name:42}{value}")
+def _document(known: Catalog, query: OfferQuery) -> Iterator[str]:
+    """The JSON document, an offer a line: there are many, and none waits for the others."""
+    found: list[Offer | PartialOffer] = [*known.offers(query), *known.partial_offers(query)]
+    found.sort(key=_place)
+    head = {"schema": SCHEMA, "as_of": known.as_of.isoformat(), "sources": list(known.sources)}
+    yield json.dumps(head, indent=2)[:-2] + ',\n  "offers": ['
+    for place, one in enumerate(found, 1):
+        document = _offer_document(one) if isinstance(one, Offer) else _partial_document(one)
+        comma = "," if place < len(found) else ""
+        yield f"    {json.dumps(document, allow_nan=False)}{comma}"
+    yield "  ]\n}"
 
 
-def _offers_document(known: Catalog, offers: list[Offer]) -> dict[str, Any]:
+def _offer_document(one: Offer) -> dict[str, Any]:
     return {
-        "schema": SCHEMA,
-        "as_of": known.as_of.isoformat(),
-        "sources": list(known.sources),
-        "offers": [
-            {
-                "cloud": one.instance.cloud,
-                "region": one.region,
-                "market": str(one.market),
-                **instance_document(one.instance),
-                "price": price_document(one.price),
-            }
-            for one in offers
-        ],
+        "cloud": one.instance.cloud,
+        "region": one.region,
+        "market": str(one.market),
+        **instance_document(one.instance),
+        "price": price_document(one.price),
+        "missing": [],
     }
 
 
-def _offer_table(offers: list[Offer]) -> list[str]:
-    rows = [
-        [
-            one.instance.name,
-            one.region,
-            f"{one.instance.gpu_count} x {one.instance.gpu_name}" if one.instance.gpu_name else "-",
-            str(one.instance.vcpus),
-            str(one.instance.physical_cores),
-            format_mib(one.instance.memory_mib),
-            format_usd(one.price.usd_per_hour),
-            one.price.as_of.isoformat(),
-        ]
-        for one in offers
+def _partial_document(one: PartialOffer) -> dict[str, Any]:
+    facts = one.type
+    gpu = {"name": facts.gpu_name, "count": facts.gpu_count, "memory_mib": facts.gpu_memory_mib}
+    return {
+        "cloud": facts.cloud,
+        "region": one.region,
+        "market": str(one.market),
+        "instance_type": facts.name,
+        "gpu": gpu if facts.gpu_name else None,
+        "vcpus": facts.vcpus,
+        "physical_cores": None,
+        "memory_mib": facts.memory_mib,
+        "price": price_document(one.price),
+        "missing": list(facts.missing),
+    }
+
+
+Row = tuple[tuple[float, str, str, str, str], list[str]]
+
+
+def _row(one: Offer) -> Row:
+    facts = one.instance
+    gpu = f"{facts.gpu_count} x {facts.gpu_name}" if facts.gpu_name else "-"
+    size = [str(facts.vcpus), str(facts.physical_cores), format_mib(facts.memory_mib)]
+    return _place(one), [facts.cloud, facts.name, one.region, gpu, *size, *_price_cells(one)]
+
+
+def _partial_row(one: PartialOffer) -> Row:
+    facts = one.type
+    gpu = f"{facts.gpu_count or '?'} x {facts.gpu_name}" if facts.gpu_name else "-"
+    memory = format_mib(facts.memory_mib) if facts.memory_mib else "?"
+    size = [str(facts.vcpus or "?"), "?", memory]
+    return _place(one), [
+        facts.cloud,
+        facts.name,
+        one.region,
+        gpu,
+        *size,
+        *_price_cells(one),
     ]
-    header = ["instance", "region", "gpu", "vcpus", "cores", "memory", "per hour", "as of"]
-    return table(header, rows, right=(3, 4, 5, 6))
 
 
-def _type_document(known: Catalog, instance: InstanceType) -> dict[str, Any]:
-    verdict = check(instance, known.gpu_of(instance), needs_gpu=instance.gpu_name is not None)
-    prices = {region: known.price(instance.name, region) for region in known.regions()}
-    return {
-        "schema": "advisor.instance-type/1",
-        "cloud": instance.cloud,
-        **instance_document(instance),
-        "cpu": {
-            "model": instance.cpu.model,
-            "architecture": instance.cpu.architecture,
-            "single_thread_score": instance.cpu.single_thread_score,
-            "second_thread_yield": instance.cpu.second_thread_yield,
-        },
-        "network_disks": {
-            "baseline_mib_per_second": instance.ebs_baseline_mib_per_second,
-            "baseline_iops": instance.ebs_baseline_iops,
-            "burst_mib_per_second": instance.ebs_burst_mib_per_second,
-            "burst_iops": instance.ebs_burst_iops,
-        },
-        "local_disk": {
-            "size_gib": instance.instance_store_gib,
-            "read_iops": instance.instance_store_read_iops,
-        },
-        "host_to_gpu_gb_per_second": instance.host_to_gpu_gb_per_second,
-        "ranked": not isinstance(verdict, Rejection),
-        "remark": verdict.detail if isinstance(verdict, Rejection) else verdict.note,
-        "prices": {r: price_document(price) for r, price in prices.items() if price},
-        "regions": list(known.regions_of(instance.name)),
-        "as_of": instance.as_of.isoformat(),
-        "source": instance.source,
-    }
+def _price_cells(one: Offer | PartialOffer) -> list[str]:
+    price = one.price
+    return [
+        format_usd(price.usd_per_hour) if price.usd_per_hour else "free",
+        str(one.market),
+        price.kind,
+        price.as_of.isoformat(),
+        price.terms,
+    ]
 
 
-def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    lines: list[tuple[str, str]] = []
-    for name, value in document.items():
-        if isinstance(value, dict):
-            lines += _flat(value, f"{prefix}{name} ")
-        elif isinstance(value, list):
-            lines.append((prefix + name, ", ".join(map(str, value)) or "-"))
-        elif name != "schema":
-            lines.append((prefix + name, "-" if value in (None, "") else str(value)))
-    return lines
+def _table(rows: list[list[str]]) -> list[str]:
+    header = ["cloud", "instance", "region", "gpu", "vcpus", "cores", "memory", "per hour"]
+    header += ["market", "price", "as of", "terms"]
+    return table(header, rows, right=(4, 5, 6, 7))
 
 
-def _place(one: Offer) -> tuple[str, str, str]:
-    return one.instance.cloud, one.region, one.instance.name
+def _place(one: Offer | PartialOffer) -> tuple[float, str, str, str, str]:
+    """Cheapest first, ties in an order that no two offers share."""
+    facts = one.instance if isinstance(one, Offer) else one.type
+    return one.price.usd_per_hour, facts.cloud, one.region, facts.name, str(one.market)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from typing import Any
 
 import click
@@ -67,6 +68,22 @@ class Name(click.ParamType[str]):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Show the list in --help; click passes both by name."""
         return f"[{'|'.join(self.known)}]"
+
+
+class Day(click.ParamType[date]):
+    """A date."""
+
+    name = "YYYY-MM-DD"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        """'2026-07-20' -> that day."""
+        try:
+            return value if isinstance(value, date) else date.fromisoformat(str(value))
+        except ValueError:
+            raise UsageError(f"{self.what} must be a date like 2026-07-20, not '{value}'") from None
 
 
 class Confidence(click.ParamType[float]):

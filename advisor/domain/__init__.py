@@ -17,7 +17,19 @@ from advisor.domain.decision import (
     Request,
 )
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
-from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Offer, Price, Spec
+from advisor.domain.money import (
+    ESTIMATED,
+    FREE,
+    HOURS_PER_MONTH,
+    LIST,
+    OBSERVED,
+    PRICE_KINDS,
+    Disk,
+    DiskChoice,
+    Offer,
+    Price,
+    Spec,
+)
 from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification
@@ -35,9 +47,14 @@ from advisor.domain.words import (
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 __all__ = [
+    "ESTIMATED",
+    "FREE",
     "HOURS_PER_MONTH",
     "IMAGENET",
+    "LIST",
     "MOUNTED",
+    "OBSERVED",
+    "PRICE_KINDS",
     "BatchPoint",
     "CacheState",
     "Candidate",

@@ -11,19 +11,32 @@ from advisor.domain.words import Market
 
 # A mean month, as clouds bill one.
 HOURS_PER_MONTH = 730.0
+# How a price is known. Only what is free costs 0: a missing price is a missing `Price`.
+LIST, OBSERVED, ESTIMATED, FREE = PRICE_KINDS = ("list", "observed", "estimated", "free")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What one hour costs. A missing price is a missing `Price`, never 0."""
+    """What one hour costs. A missing price is a missing `Price`, never 0.
+
+    `kind` is one of `PRICE_KINDS`: published by the seller, seen on the spot market, estimated,
+    or free of charge. `terms` says what comes with it: how often spot instances are taken back,
+    the quota of a free service.
+    """
 
     usd_per_hour: float
     kind: str
     as_of: date
     source: str
+    terms: str = ""
 
     def __post_init__(self) -> None:
-        require_positive(usd_per_hour=self.usd_per_hour)
+        if self.kind not in PRICE_KINDS:
+            raise ValueError(f"'{self.kind}' is no way to know a price")
+        if self.kind != FREE:
+            require_positive(usd_per_hour=self.usd_per_hour)
+        elif self.usd_per_hour != 0:
+            raise ValueError(f"free, and costs {self.usd_per_hour}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

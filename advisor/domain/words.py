@@ -43,6 +43,8 @@ class Market(StrEnum):
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
+    COMMITMENT_1Y = "commitment-1y"
+    COMMITMENT_3Y = "commitment-3y"
 
 
 class CloseCallKind(StrEnum):

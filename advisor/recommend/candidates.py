@@ -119,12 +119,13 @@ def disks_for(request: Request, catalog: Catalog, instance: InstanceType) -> tup
     was asked for is not to be had on this instance.
     """
     dataset_gib = request.dataset.total_mib / 1024
+    disks = catalog.disks_of(instance.cloud)
     if request.disk is None:
-        return tuple(catalog.disks.candidate_disks(instance, dataset_gib, request.region))
+        return tuple(disks.candidate_disks(instance, dataset_gib, request.region))
     choice = request.disk
-    size_gib = choice.size_gib or catalog.disks.fitting_size(choice.type, dataset_gib)
+    size_gib = choice.size_gib or disks.fitting_size(choice.type, dataset_gib)
     return (
-        catalog.disks.attach(
+        disks.attach(
             instance,
             choice.type,
             size_gib,
@@ -152,7 +153,7 @@ def _judge(
         instance,
         gpu,
         needs_gpu=request.task is not Task.PREPROCESSING,
-        offered=catalog.is_offered(instance.name, offer.region),
+        offered=catalog.is_offered(instance.name, offer.region, instance.cloud),
     )
     if isinstance(verdict, Rejection):
         return _rejected(offer, verdict.reason, verdict.detail)

@@ -182,6 +182,7 @@ def price_document(price: Price) -> dict[str, Any]:
         "kind": price.kind,
         "as_of": price.as_of.isoformat(),
         "source": price.source,
+        "terms": price.terms,
     }
 
 

@@ -18,7 +18,14 @@ from advisor.report.document import (
 )
 from advisor.report.risk import risk_text
 from advisor.report.runs import run_document, run_lines
-from advisor.report.text import PROVENANCE, bottleneck_text, disk_text, interval_text, table
+from advisor.report.text import (
+    PROVENANCE,
+    bottleneck_text,
+    disk_text,
+    interval_text,
+    price_words,
+    table,
+)
 from advisor.units import ceil_ms, floor_rate, format_rate, format_usd
 
 
@@ -84,7 +91,7 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
     """A few lines for a terminal."""
     prediction, disk, price = one.prediction, one.disk, one.price
     total = f"{format_usd(price.usd_per_hour + disk.usd_per_hour)}/h" if price else "price unknown"
-    dated = f"{price.kind} price of {price.as_of}; " if price else ""
+    dated = f"{price_words(request.market, price)}; " if price else ""
     lines = [
         f"{PROVENANCE[str(prediction.provenance)]}, {risk_text(prediction)}; {dated}"
         f"model {sources.model_id[:8]}.",

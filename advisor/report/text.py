@@ -5,7 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from advisor.domain import Candidate, Disk, Prediction, Recommendation, Rejected
+from advisor.domain import (
+    FREE,
+    LIST,
+    Candidate,
+    Disk,
+    Market,
+    Prediction,
+    Price,
+    Recommendation,
+    Rejected,
+)
 from advisor.report.close_calls import close_call_lines
 from advisor.report.document import SAMPLE_UNIT, Sources
 from advisor.report.risk import risk_text
@@ -79,11 +89,19 @@ def table(
     return [line(header), *map(line, rows)]
 
 
+def price_words(market: Market, price: Price) -> str:
+    """'on-demand price of 2026-07-20', 'estimated spot price of 2025-06-28', 'free of charge'."""
+    if price.kind == FREE:
+        return "free of charge"
+    known = "" if price.kind == LIST else f"{price.kind} "
+    return f"{known}{market} price of {price.as_of}"
+
+
 def _headline(chosen: Candidate, sources: Sources) -> list[str]:
     price = chosen.spec.offer.price
     return [
         f"{PROVENANCE[str(chosen.prediction.provenance)]}, {risk_text(chosen.prediction)}; "
-        f"{price.kind} price of {price.as_of}; model {sources.model_id[:8]}.",
+        f"{price_words(chosen.spec.offer.market, price)}; model {sources.model_id[:8]}.",
         "",
         f"{chosen.spec.offer.instance.name} + {disk_text(chosen.spec.disk)}   "
         f"{format_usd(chosen.spec.total_usd_per_hour)}/h   "

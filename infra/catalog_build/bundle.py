@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from advisor.catalog.files import MANIFEST, SCHEMA
-from infra.catalog_build import disks, gpus, prices, provenance, sparecores, types
-from infra.catalog_build.tables import OutputTable, sha256, table
+from advisor.catalog.files import MANIFEST, SCHEMA, sealed
+from advisor.catalog.instances import NEEDED_FACTS
+from advisor.catalog.prices import KEYS
+from infra.catalog_build import (
+    bases,
+    disks,
+    gpus,
+    other_clouds,
+    prices,
+    provenance,
+    sparecores,
+    types,
+)
+from infra.catalog_build.tables import OutputTable, read_source, sha256, table
+from infra.catalog_build.wide import basis_table
 
 SOURCES_FILE = "catalog/sources.csv"
 
@@ -25,18 +37,22 @@ class Bundle:
 def build() -> Bundle:
     """Build every file in memory, the same bytes every time."""
     type_tables, type_origins = types.build_types()
-    known = frozenset(row[0] for row in type_tables[0].rows)
-    priced = prices.build_prices(known)
+    priced = prices.build_prices(types.offered_regions())
+    others = (other_clouds.build_gcp(), other_clouds.build_azure(), other_clouds.build_alibaba())
     tables = [
         *type_tables,
-        priced.table,
+        *priced.tables,
+        *(one for cloud in others for one in cloud.tables),
         *gpus.build_gpus(),
         *disks.build_disks(),
+        *_no_disks({cloud.name for cloud in others}),
         *sparecores.build_sparecores(types.read_types()),
         _sources_table(type_origins),
+        _currencies(),
+        basis_table(bases.ALL),
     ]
     files = {one.path: one.encoded() for one in tables}
-    files[MANIFEST] = _manifest(tables, files)
+    files[MANIFEST] = sealed(_manifest(tables, files))
     notes = tuple(f"{one.path}: {len(one.rows)} rows" for one in tables)
     skipped = ", ".join(priced.unknown)
     return Bundle(files, (*notes, f"left out, priced but with no known facts: {skipped or 'none'}"))
@@ -72,6 +88,12 @@ _PART_SOURCES = {
     "instance types": _CURRENT,
     "regions offered": provenance.OFFERINGS,
     "instance prices": provenance.PRICES,
+    "instance prices outside us-east-1 (estimated)": provenance.REGIONAL,
+    "spot prices (estimated)": provenance.SPOT,
+    "spot prices outside us-east-1 (estimated)": provenance.REGIONAL_SPOT,
+    "GCP types and prices": provenance.GCP,
+    "Azure sizes and prices": provenance.AZURE,
+    "Alibaba types and prices": provenance.ALIBABA,
     "disk types": provenance.DISK_RULES,
     "disk prices": provenance.DISK_PRICES,
     "instance store read rates": provenance.STORE_IOPS,
@@ -80,11 +102,35 @@ _PART_SOURCES = {
 }
 
 
-def _manifest(tables: Iterable[OutputTable], files: dict[str, bytes]) -> bytes:
-    content = {
+def _no_disks(clouds: Iterable[str]) -> list[OutputTable]:
+    """Clouds whose disks are not known have empty tables."""
+    rules = tuple(read_source("catalog/ebs_volume_rules.csv")[0])
+    empty = []
+    for cloud in sorted(clouds):
+        empty.append(table(f"catalog/{cloud}_disk_types.csv", rules, []))
+        empty.append(table(f"catalog/{cloud}_disk_prices.csv", disks.PRICE_HEADER, []))
+    return empty
+
+
+def _currencies() -> OutputTable:
+    rows = read_source("catalog/currencies.csv")
+    header = ("currency", "per_usd", "as_of", "note")
+    return table("catalog/currencies.csv", header, [[row[c] for c in header] for row in rows])
+
+
+_CLOUDS = {
+    "aws": provenance.PRICES,
+    "gcp": provenance.GCP,
+    "azure": provenance.AZURE,
+    "alibaba": provenance.ALIBABA,
+}
+
+
+def _manifest(tables: Sequence[OutputTable], files: dict[str, bytes]) -> dict[str, Any]:
+    return {
         "schema": SCHEMA,
         "snapshot": max(one.as_of for one in _PART_SOURCES.values()),
-        "clouds": ["aws"],
+        "clouds": {cloud: _cloud(cloud, source, tables) for cloud, source in _CLOUDS.items()},
         "parts": {
             name: {"as_of": one.as_of, "source": one.origin, "licence": one.licence}
             for name, one in _PART_SOURCES.items()
@@ -93,4 +139,15 @@ def _manifest(tables: Iterable[OutputTable], files: dict[str, bytes]) -> bytes:
             one.path: {"rows": len(one.rows), "sha256": sha256(files[one.path])} for one in tables
         },
     }
-    return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _cloud(cloud: str, source: provenance.Source, tables: Iterable[OutputTable]) -> dict[str, Any]:
+    """The date of its list prices, types that lack facts, price tables with their regions."""
+    own = [one for one in tables if one.path.startswith(f"catalog/{cloud}_prices")]
+    (types,) = [one for one in tables if one.path == f"catalog/{cloud}_instance_types.csv"]
+    needed = [types.header.index(column) for column in NEEDED_FACTS]
+    return {
+        "lacking": [row[0] for row in types.rows if not all(row[at] for at in needed)],
+        "as_of": source.as_of,
+        "prices": {one.path: list(one.header[len(KEYS) :]) for one in own},
+    }

@@ -1,41 +1,50 @@
-"""Instance prices: one row a type and market, one column a region."""
+"""AWS instance prices: listed in us-east-1, estimated elsewhere and on spot."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from infra.catalog_build import provenance
-from infra.catalog_build.tables import OutputTable, number, read_source, table
+from infra.catalog_build import bases
+from infra.catalog_build.regional import HOME, on_demand_estimates, spot_estimates
+from infra.catalog_build.tables import OutputTable, read_source
+from infra.catalog_build.wide import PriceRow, price_cell, price_table
 
 PRICES_FILE = "catalog/aws_prices.csv"
+ESTIMATES_FILE = "catalog/aws_prices_estimated.csv"
 
 
 @dataclass(frozen=True, slots=True)
 class PricePart:
-    """The price table, and the priced names that no type table knows."""
+    """The price tables (us-east-1 apart from the rest), and priced names without facts."""
 
-    table: OutputTable
+    tables: tuple[OutputTable, ...]
     unknown: tuple[str, ...]
 
 
-def build_prices(types: frozenset[str]) -> PricePart:
-    """On-demand US-dollar prices of known types; a price for an unknown type is left out."""
-    rows = [row for row in read_source("catalog/aws_ondemand_prices.csv") if _usable(row)]
-    regions = sorted({row["region"] for row in rows})
-    by_type: dict[str, dict[str, str]] = {}
-    for row in rows:
-        prices = by_type.setdefault(row["instance_type"], {})
-        if row["region"] in prices:
-            raise ValueError(f"two prices for {row['instance_type']} in {row['region']}")
-        prices[row["region"]] = number(row["price_per_hour"])
-    table_rows = [
-        (name, "on-demand", provenance.PRICES.id, *(prices.get(region, "") for region in regions))
-        for name, prices in by_type.items()
-        if name in types
-    ]
-    header = ("instance_type", "market", "source", *regions)
-    return PricePart(table(PRICES_FILE, header, table_rows), tuple(sorted(by_type.keys() - types)))
+def build_prices(offered: Mapping[str, Iterable[str]]) -> PricePart:
+    """`offered`: every known type with its regions, none for a retired one."""
+    listed = _listed()
+    known = {name: usd for name, usd in listed.items() if name in offered}
+    here = {name: {HOME: usd} for name, usd in known.items()}
+    elsewhere = on_demand_estimates(known, offered)
+    current = {name: cells for name, cells in here.items() if HOME in offered[name]}
+    home_rows = [PriceRow(name, bases.AWS_LIST, cells) for name, cells in here.items()]
+    home_rows += spot_estimates(current, bases.AWS_SPOT)
+    far = {row.instance_type: row.cells for row in elsewhere}
+    elsewhere += spot_estimates(far, bases.AWS_REGIONAL_SPOT)
+    tables = (price_table(PRICES_FILE, home_rows), price_table(ESTIMATES_FILE, elsewhere))
+    return PricePart(tables, tuple(sorted(listed.keys() - offered.keys())))
 
 
-def _usable(row: dict[str, str]) -> bool:
-    return row["currency"] == "USD" and float(row["price_per_hour"]) > 0
+def _listed() -> dict[str, str]:
+    """Type -> US dollars an hour in us-east-1; `ValueError` for a row that is no price."""
+    listed: dict[str, str] = {}
+    for row in read_source("catalog/aws_ondemand_prices.csv"):
+        name, currency = row["instance_type"], row["currency"]
+        if currency != "USD" or row["region"] != HOME:
+            raise ValueError(f"{name}: a price in '{currency}' of {row['region']}")
+        if name in listed:
+            raise ValueError(f"two prices for {name} in {HOME}")
+        listed[name] = price_cell(row["price_per_hour"], name)
+    return listed

@@ -16,12 +16,42 @@ class Source:
 
 
 _KARPENTER = "aws/karpenter-provider-aws@1d927085 (AWS Pricing API; Linux; shared tenancy)"
+_RATIO = "the region's ratio of 2022-02-06 (cortexlabs/cortex@dc48c02e)"
+_SAVING = "the saving of the AWS Spot Instance Advisor of 2025-06-28 (alexei-led/spotinfo@5eedf20a)"
 _CORTEX = "cortexlabs/cortex@dc48c02e (AWS price list)"
 _AWS_DOCS = "awsdocs/amazon-ec2-user-guide@d2899614"
 _SHEETS = "IGUANE; gpu-info-api; NeuSight; Habitat; gpu-specs and vendor sheets"
 
 OFFERINGS = Source("moto-c6bd43ff2d09", "2026-08-01", "Apache-2.0", "getmoto/moto@c6bd43ff2d09")
 PRICES = Source("karpenter-1d927085", "2026-07-20", "Apache-2.0", _KARPENTER)
+REGIONAL = Source(
+    "aws-regional", "2022-02-06", "Apache-2.0", f"us-east-1 price of 2026-07-20 x {_RATIO}"
+)
+SPOT = Source("aws-spot", "2025-06-28", "Apache-2.0", f"on-demand price less {_SAVING}")
+REGIONAL_SPOT = Source(
+    "aws-regional-spot",
+    "2022-02-06",
+    "Apache-2.0",
+    f"us-east-1 price of 2026-07-20 x {_RATIO} less {_SAVING}",
+)
+GCP = Source(
+    "gcp-fd66b26f",
+    "2026-07-30",
+    "Apache-2.0",
+    "Cyclenerd/google-cloud-pricing-cost-calculator@fd66b26f (GCP price list)",
+)
+AZURE = Source(
+    "azure-352646f5",
+    "2026-06-18",
+    "Apache-2.0",
+    "Azure/karpenter-provider-azure@352646f5 (Azure price list)",
+)
+ALIBABA = Source(
+    "alibaba-60cef47f",
+    "2024-10-09",
+    "Apache-2.0",
+    "cloudpilot-ai/priceserver@60cef47f (Alibaba Cloud price list in CNY)",
+)
 DISK_PRICES = Source("cortex-89ba2f47", "2022-02-06", "Apache-2.0", _CORTEX)
 DISK_RULES = Source("ebs-rules", "2025-09-01", "plain facts", f"{_AWS_DOCS}; gp3 limits 2025-09")
 STORE_IOPS = Source("awsdocs-d2899614", "2023-05-01", "plain facts", _AWS_DOCS)

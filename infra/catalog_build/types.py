@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from infra.catalog_build import provenance
 from infra.catalog_build.gpus import sheet_names
 from infra.catalog_build.tables import OutputTable, flag, number, read_source, table
+from infra.catalog_build.wide import region_sets
 
 TYPES_FILE = "catalog/aws_instance_types.csv"
 REGION_SETS_FILE = "catalog/aws_region_sets.csv"
@@ -46,7 +47,8 @@ def read_types() -> list[dict[str, str]]:
 
 def build_types() -> tuple[list[OutputTable], list[provenance.Source]]:
     """The type table, the region sets it refers to, and the origins of its rows."""
-    sets, set_of = _region_sets()
+    offered = {name: regions for name, regions in offered_regions().items() if regions}
+    sets, set_of = region_sets(REGION_SETS_FILE, offered)
     store_iops = {
         row["instance_type"]: row["random_read_iops_4k"]
         for row in read_source("catalog/aws_instance_store_iops.csv")
@@ -125,14 +127,10 @@ def _gpu_facts(
     }
 
 
-def _region_sets() -> tuple[OutputTable, dict[str, str]]:
-    """Types share few combinations of regions (144), so each combination is written once."""
+def offered_regions() -> dict[str, tuple[str, ...]]:
+    """Every known type with the regions that offer it; none for a retired one."""
     offered = {
         row["instance_type"]: tuple(sorted(row["regions"].split("|")))
         for row in read_source("catalog/aws_offerings_by_region.csv")
     }
-    distinct = sorted(set(offered.values()))
-    ids = {regions: f"r{number:03d}" for number, regions in enumerate(distinct)}
-    rows = [(ids[regions], " ".join(regions)) for regions in distinct]
-    sets = table(REGION_SETS_FILE, ("region_set", "regions"), rows)
-    return sets, {name: ids[regions] for name, regions in offered.items()}
+    return {row["instance_type"]: offered.get(row["instance_type"], ()) for row in read_types()}

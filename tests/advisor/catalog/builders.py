@@ -33,7 +33,7 @@ def make_cpu_instance(**changes) -> InstanceType:
 
 
 def make_offer(instance: InstanceType | None = None, usd: float = 0.5, **changes) -> Offer:
-    price = Price(usd_per_hour=usd, kind="on-demand", as_of=date(2026, 1, 2), source="test")
+    price = Price(usd_per_hour=usd, kind="list", as_of=date(2026, 1, 2), source="test")
     facts = {"region": "us-east-1", "market": Market.ON_DEMAND, "price": price}
     return Offer(instance=instance or make_instance(), **(facts | changes))
 

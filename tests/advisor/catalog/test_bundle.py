@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -9,8 +10,8 @@ import sys
 
 import pytest
 
-from advisor.catalog import load_catalog
-from advisor.catalog.files import DATA_FOLDER, MANIFEST, SCHEMA
+from advisor.catalog import OfferQuery, load_catalog
+from advisor.catalog.files import DATA_FOLDER, MANIFEST, SCHEMA, BundleFiles, sealed
 from advisor.errors import DataError
 
 FILES = sorted(json.loads((DATA_FOLDER / MANIFEST).read_text())["files"])
@@ -26,7 +27,7 @@ def folder(tmp_path):
 def refused(folder, path):
     """The one line with which the bundle is refused; it names the file and the way out."""
     with pytest.raises(DataError) as caught:
-        load_catalog(folder)
+        BundleFiles(folder).verify()
     message = str(caught.value)
     assert str(folder / path) in message
     assert "reinstall" in message
@@ -40,13 +41,13 @@ def test_a_copy_of_the_bundle_loads(folder):
     assert load_catalog(folder).instance("g4dn.xlarge").vcpus == 4
 
 
-@pytest.mark.parametrize("path", FILES)
+@pytest.mark.parametrize("path", [*FILES, MANIFEST])
 def test_a_flipped_byte_is_noticed(folder, path):
     """In any file, wherever it is."""
     content = bytearray((folder / path).read_bytes())
     content[len(content) // 2] ^= 1
     (folder / path).write_bytes(content)
-    assert "changed or cut short" in refused(folder, path)
+    refused(folder, path)
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -66,7 +67,7 @@ def test_a_missing_file_is_noticed(folder, path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", "null", '{"schema": "advisor.catalog-bundle/2"}', "\x00\xff"],
+    ["", "{", "[]", "{}", "null", '{"schema": "advisor.catalog-bundle/1"}', "\x00\xff"],
 )
 def test_a_broken_manifest_is_noticed(folder, text):
     """Not JSON, not ours, or of another version."""
@@ -88,7 +89,7 @@ def test_an_incomplete_manifest_is_noticed(folder, key):
     """Our version, and something is gone."""
     manifest = json.loads((folder / MANIFEST).read_text())
     del manifest[key]
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    (folder / MANIFEST).write_bytes(sealed(manifest))
     assert "incomplete" in refused(folder, MANIFEST)
 
 
@@ -101,3 +102,56 @@ def test_reading_the_catalogue_needs_the_standard_library_alone():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("place", range(0, 9000, 397))
+def test_no_byte_of_the_manifest_changes_unnoticed(folder, place):
+    """It guards the other files, and itself."""
+    content = bytearray((folder / MANIFEST).read_bytes())
+    content[place % len(content)] ^= 2
+    (folder / MANIFEST).write_bytes(content)
+    refused(folder, MANIFEST)
+
+
+def test_one_cloud_is_answered_with_another_one_damaged(folder):
+    """Who asks about AWS reads nothing of GCP; who asks about GCP is told."""
+    (folder / "catalog" / "gcp_prices.csv").write_text("instance_type,basis\n")
+    damaged = load_catalog(folder)
+    assert damaged.offers(OfferQuery(cloud="aws", region="us-east-1", gpus=("T4",)))
+    with pytest.raises(DataError, match="gcp_prices"):
+        damaged.offers(OfferQuery(cloud="gcp"))
+
+
+def test_us_east_1_is_answered_without_reading_other_regions(folder):
+    """The default question waits for no estimate."""
+    (folder / "catalog" / "aws_prices_estimated.csv").unlink()
+    found = load_catalog(folder).offers(OfferQuery(cloud="aws", region="us-east-1"))
+    assert len(found) > 1000
+
+
+def reseal(folder, path, text):
+    """Put a table with wrong content, and a manifest that vouches for it."""
+    (folder / path).write_text(text)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["files"][path]["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    (folder / MANIFEST).write_bytes(sealed(manifest))
+
+
+@pytest.mark.parametrize("lie", ["0", "-0.5", "nan", "inf", "free", "0x1", "1e999", " "])
+def test_no_wrong_price_passes_even_where_the_digest_is_right(folder, lie):
+    """Zero, negative, endless and senseless prices end the answer; none is shown."""
+    path = "catalog/aws_prices.csv"
+    text = (folder / path).read_text().replace("g4dn.xlarge,list,0.526", f"g4dn.xlarge,list,{lie}")
+    assert f",{lie}" in text
+    reseal(folder, path, text)
+    with pytest.raises(DataError, match="is no price"):
+        load_catalog(folder).offers(OfferQuery(cloud="aws", region="us-east-1"))
+
+
+def test_reordered_columns_are_refused(folder):
+    """A price table's first columns have a fixed order: no region is taken for another thing."""
+    path = "catalog/aws_prices.csv"
+    text = (folder / path).read_text().replace("instance_type,basis", "basis,instance_type", 1)
+    reseal(folder, path, text)
+    with pytest.raises(DataError, match="does not start with the columns"):
+        load_catalog(folder).offers(OfferQuery(cloud="aws", region="us-east-1"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, load_catalog, matches
+from advisor.catalog.files import DATA_FOLDER
 from advisor.catalog.matching import is_gpu
 from advisor.domain import Market
+from advisor.errors import UsageError
 from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer
 
 
@@ -68,28 +70,62 @@ def test_gpu_names_match_whole_words(gpu, asked, same):
     assert is_gpu(gpu, asked) is same
 
 
+GPUS = st.sampled_from(["T4", "L4", "A100", "H200", "P100", "Radeon Pro V520"])
+NAMES = st.sampled_from(["g4dn.xlarge", "p2.xlarge", "ecs.gn5-c4g1.xlarge"])
 queries = st.builds(
     OfferQuery,
-    region=st.sampled_from([None, "us-east-1"]),
+    cloud=st.sampled_from(["any", "aws", "alibaba"]),
+    region=st.sampled_from(["us-east-1", "eu-central-1"]),
     market=st.sampled_from([None, *Market]),
-    gpus=st.lists(st.sampled_from(["T4", "L4", "A100", "H200", "Radeon Pro V520"]), max_size=2).map(
-        tuple
-    ),
+    gpus=st.lists(
+        st.sampled_from(["T4", "L4", "A100", "H200", "P100", "Radeon Pro V520"]), max_size=2
+    ).map(tuple),
     min_gpu_memory_mib=st.none() | st.floats(1, 200000),
     accelerated=st.sampled_from([None, True, False]),
     max_usd_per_hour=st.none() | st.floats(0.01, 100),
-    instances=st.lists(st.sampled_from(["g4dn.xlarge", "p2.xlarge", "m5.large"]), max_size=2).map(
-        tuple
-    ),
+    instances=st.lists(
+        st.sampled_from(["g4dn.xlarge", "p2.xlarge", "ecs.gn5-c4g1.xlarge"]), max_size=2
+    ).map(tuple),
 )
-CATALOG = load_catalog()
-EVERYTHING = CATALOG.offers(OfferQuery())
+CATALOG = load_catalog(DATA_FOLDER)
+EVERYTHING = [
+    offer
+    for region in ("us-east-1", "eu-central-1")
+    for offer in CATALOG.offers(OfferQuery(region=region))
+]
 
 
+@settings(deadline=None)
 @given(queries)
 def test_the_catalogue_offers_exactly_what_matches(query):
     """Looking only where it is worth it never loses or adds an offer."""
-    assert CATALOG.offers(query) == [offer for offer in EVERYTHING if matches(offer, query)]
+    known = [CATALOG.instance(name).cloud for name in query.instances]
+    if query.cloud != "any" and any(cloud != query.cloud for cloud in known):
+        with pytest.raises(UsageError):
+            CATALOG.offers(query)
+        return
+    found = CATALOG.offers(query)
+    assert found == [offer for offer in EVERYTHING if matches(offer, query)]
+    cheapest, count = CATALOG.cheapest(query, 7)
+    assert count == len(found)
+    assert cheapest == sorted(found, key=place)[:7]
+
+
+def place(offer):
+    """The order in which offers are told."""
+    name = offer.instance
+    return offer.price.usd_per_hour, name.cloud, offer.region, name.name, offer.market
+
+
+@settings(deadline=None, max_examples=20)
+@given(queries)
+def test_the_cheapest_region_of_each_type_is_found(query):
+    """One offer a type and market; the prices of the others are not below it."""
+    query = dataclasses.replace(query, region=None, cloud="alibaba", instances=())
+    best = {}
+    for offer in sorted(CATALOG.offers(query), key=place):
+        best.setdefault((offer.instance.name, offer.market), offer)
+    assert CATALOG.cheapest_of_each(query) == sorted(best.values(), key=place)
 
 
 @given(queries, st.floats(0.01, 100), st.floats(1, 200000))

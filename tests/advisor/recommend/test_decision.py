@@ -169,4 +169,4 @@ def test_unknown_names_are_usage_errors_and_a_region_without_prices_is_not():
     with pytest.raises(UsageError, match="unknown GPU"):
         ask(gpus=("T44",))
     with pytest.raises(NoOfferError, match="us-east-1"):
-        ask(region="eu-west-1")
+        ask(region="ca-west-1")

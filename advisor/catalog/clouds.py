@@ -1,0 +1,155 @@
+"""One cloud's tables, each read when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+from advisor.catalog.disks import DiskCatalog
+from advisor.catalog.files import Files
+from advisor.catalog.instances import InstanceTable, Origin, PartialType
+from advisor.catalog.matching import OfferQuery, could_match, matches_instance
+from advisor.catalog.prices import (
+    Basis,
+    Currency,
+    Priced,
+    PriceRow,
+    PriceTable,
+    read_bases,
+)
+from advisor.domain import Market, Price
+
+
+class Cloud:
+    """Types, prices and disks of one cloud; what nobody asks about is not read."""
+
+    def __init__(
+        self,
+        name: str,
+        files: Files,
+        origins: Mapping[str, Origin],
+        currencies: Mapping[str, Currency],
+    ) -> None:
+        self.name = name
+        self._files = files
+        self._origins = origins
+        self._currencies = currencies
+        self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
+        self._tables: dict[str, PriceTable] = {}
+
+    @property
+    def as_of(self) -> date:
+        """Date of the list prices."""
+        return date.fromisoformat(self._facts["as_of"])
+
+    @property
+    def priced_regions(self) -> tuple[str, ...]:
+        """Regions with any price, in order; told by the manifest, so that no table is read."""
+        listed: Mapping[str, list[str]] = self._facts["prices"]
+        return tuple(sorted({region for regions in listed.values() for region in regions}))
+
+    @cached_property
+    def _bases(self) -> dict[str, Basis]:
+        return read_bases(self._files, self._origins, self._currencies)
+
+    @property
+    def _lacking(self) -> list[str]:
+        """Types that lack facts; told by the manifest, so that no table is searched for them."""
+        names: list[str] = self._facts["lacking"]
+        return names
+
+    @cached_property
+    def instances(self) -> InstanceTable:
+        """Facts of the types."""
+        return InstanceTable(self.name, self._files, self._origins)
+
+    @cached_property
+    def disks(self) -> DiskCatalog:
+        """Network disks."""
+        return DiskCatalog(self.name, self._files, self._origins)
+
+    def scan(self, query: OfferQuery) -> Iterator[tuple[PriceTable, PriceRow, Priced]]:
+        """Prices in the regions, on the markets and of the types that are asked for."""
+        names, limit = self.candidates(query), query.max_usd_per_hour
+        for table in self._prices_in(query.region):
+            for row, priced in table.scan(names, query.region, query.market):
+                within = _up_to(limit, priced) if limit else priced
+                if within.usd:
+                    yield table, row, within
+
+    def price(self, name: str, region: str, market: Market) -> Price | None:
+        """One price; None where it is not known."""
+        found = (table.one(name, region, market) for table in self._prices_in(region))
+        return next((price for price in found if price), None)
+
+    def candidates(self, query: OfferQuery) -> Collection[str] | None:
+        """Names worth a look: a cheap, wider choice than the predicate's own; None: all."""
+        if query.instances:
+            return frozenset(query.instances)
+        if query.accelerated or query.gpus or query.min_gpu_memory_mib is not None:
+            return self.instances.accelerated
+        return None
+
+    def matching(self, query: OfferQuery) -> Iterator[tuple[PriceTable, PriceRow, Priced]]:
+        """Of `scan`, the types with known facts that are what the query looks for."""
+        verdicts = dict.fromkeys(self._lacking, False)
+        plain = not query.asks_for_facts
+        for table, row, priced in self.scan(query):
+            name = row.instance_type
+            if name not in verdicts:
+                verdicts[name] = plain or self._fits(name, query)
+            if verdicts[name]:
+                yield table, row, priced
+
+    def lacking(
+        self, query: OfferQuery
+    ) -> Iterator[tuple[PriceTable, PriceRow, Priced, PartialType]]:
+        """Of `scan`, the types that lack facts and may be what the query looks for."""
+        partial = {name: self.instances.partial(name) for name in self._lacking}
+        asked = {name: one for name, one in partial.items() if could_match(one, query)}
+        if asked:
+            for table, row, priced in self.scan(replace(query, instances=tuple(asked))):
+                yield table, row, priced, asked[row.instance_type]
+
+    def unpriced(self, query: OfferQuery) -> list[str]:
+        """Types that match, are offered where it is asked, and have no price there."""
+        free = replace(query, max_usd_per_hour=None)
+        priced = {row.instance_type for _, row, _ in self.scan(free)}
+        return [
+            name
+            for name in self.candidates(query) or self.instances.names
+            if name not in priced and self._offers(name, query.region) and self._fits(name, query)
+        ]
+
+    def _fits(self, name: str, query: OfferQuery) -> bool:
+        instance = self.instances.find(name)
+        return instance is not None and matches_instance(instance, query)
+
+    def _offers(self, name: str, region: str | None) -> bool:
+        if name not in self.instances:
+            return False
+        regions = self.instances.regions_of(name)
+        return region in regions if region else bool(regions)
+
+    def _prices_in(self, region: str | None) -> Iterator[PriceTable]:
+        for path, regions in self._facts["prices"].items():
+            if region is None or region in regions:
+                if path not in self._tables:
+                    self._tables[path] = PriceTable(self._files.table(path), self._bases)
+                yield self._tables[path]
+
+
+def _up_to(limit: float, priced: Priced) -> Priced:
+    """Only the prices that are not above a limit."""
+    if max(priced.usd) <= limit:
+        return priced
+    within = {
+        column - priced.first
+        for column, usd in zip(priced.columns, priced.usd, strict=True)
+        if usd <= limit
+    }
+    texts = [text if at in within else "" for at, text in enumerate(priced.texts)]
+    return Priced([usd for usd in priced.usd if usd <= limit], texts, priced.first)

@@ -1,0 +1,197 @@
+"""Checked rows of an import -> tables in the bundle's form, and the manifest for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from advisor.catalog.import_rows import ImportRow, bad
+from advisor.catalog.matching import ECC_SHARE, is_gpu
+from advisor.catalog.prices import BASES_FILE, KEYS
+from advisor.domain import Gpu
+
+TYPE_COLUMNS = (
+    "instance_type",
+    "vcpus",
+    "physical_cores",
+    "memory_mib",
+    "cpu_architecture",
+    "cpu_manufacturer",
+    "gpu_vendor",
+    "gpu_name",
+    "gpu_count",
+    "gpu_fraction",
+    "gpu_memory_mib",
+    "accelerator",
+    "ebs_baseline_mbps",
+    "ebs_baseline_iops",
+    "ebs_burst_mbps",
+    "ebs_burst_iops",
+    "instance_store_gb",
+    "instance_store_disks",
+    "instance_store_nvme",
+    "instance_store_read_iops",
+    "burstable",
+    "current",
+    "region_set",
+    "source",
+)
+Sheets = Mapping[str, Gpu]
+Tables = dict[str, str]
+# (date, source, terms) -> the id that other tables use.
+Ids = Mapping[tuple[str, str, str], str]
+
+
+def build_tables(rows: Sequence[ImportRow], sheets: Sheets) -> tuple[dict[str, Any], Tables]:
+    """Manifest and table texts; refuses two prices or two sets of facts for one thing."""
+    ids = _origin_ids(rows)
+    tables = {
+        "catalog/sources.csv": _csv(
+            ("source", "as_of", "licence", "origin", "terms"),
+            [(i, as_of, "the user's", text, terms) for (as_of, text, terms), i in ids.items()],
+        )
+    }
+    bases: dict[tuple[str, ...], str] = {}
+    clouds: dict[str, Any] = {}
+    for cloud in sorted({row.cloud for row in rows}):
+        own = [row for row in rows if row.cloud == cloud]
+        tables |= _type_tables(cloud, own, sheets, ids)
+        path = f"catalog/{cloud}_prices.csv"
+        tables[path], regions = _prices(own, ids, bases)
+        clouds[cloud] = {
+            "as_of": min(row.as_of for row in own).isoformat(),
+            "prices": {path: regions},
+            "lacking": sorted({row.instance_type for row in own if _lacks_facts(row)}),
+        }
+    columns = ("basis", "market", "kind", "currency", "source")
+    tables[BASES_FILE] = _csv(columns, [(name, *key) for key, name in bases.items()])
+    return {"clouds": clouds}, tables
+
+
+def sheet_of(name: str, memory_gib: float | None, sheets: Sheets) -> str:
+    """The data sheet a card's name means ('A100-80GB', 'V100'), or the name itself.
+
+    A name that fits several (PCIe and SXM) takes the one with the least bandwidth: nothing is
+    promised that the slower card could not keep.
+    """
+    head, _, tail = name.rpartition("-")
+    bare = head if tail.removesuffix("GB").isdigit() else name
+    if bare != name and memory_gib is None:
+        memory_gib = float(tail.removesuffix("GB"))
+    exact = [one for one in sheets.values() if one.name.casefold() == name.casefold()]
+    fitting = exact or [
+        one
+        for one in sheets.values()
+        if is_gpu(one.name, bare)
+        and (memory_gib is None or _same_size(memory_gib, one.memory_mib / 1024))
+    ]
+    return min(fitting, key=lambda one: one.memory_gb_per_second).name if fitting else name
+
+
+def _lacks_facts(row: ImportRow) -> bool:
+    """Whether a type cannot be judged: no vCPUs, no RAM, or who knows how much GPU."""
+    facts = row.facts
+    return not ("vcpus" in facts and "memory_gib" in facts) or (
+        "gpu_name" in facts and "gpu_count" not in facts
+    )
+
+
+def _same_size(told: float, nominal: float) -> bool:
+    return ECC_SHARE * nominal <= told <= nominal / ECC_SHARE
+
+
+def _origin_ids(rows: Iterable[ImportRow]) -> dict[tuple[str, str, str], str]:
+    ids: dict[tuple[str, str, str], str] = {}
+    for row in rows:
+        ids.setdefault(_origin(row), f"s{len(ids) + 1}")
+    return ids
+
+
+def _origin(row: ImportRow) -> tuple[str, str, str]:
+    return row.as_of.isoformat(), row.source or "imported by the user", row.terms
+
+
+def _type_tables(cloud: str, rows: Sequence[ImportRow], sheets: Sheets, ids: Ids) -> Tables:
+    first: dict[str, ImportRow] = {}
+    regions: dict[str, set[str]] = {}
+    for row in rows:
+        seen = first.setdefault(row.instance_type, row)
+        if seen.facts != row.facts:
+            raise bad(row.line, f"has other facts of {row.instance_type} than line {seen.line}")
+        regions.setdefault(row.instance_type, set()).add(row.region)
+    sets = {name: f"r{place}" for place, name in enumerate(first)}
+    types = [_type_cells(row, sheets, sets[name], ids) for name, row in first.items()]
+    places = [(sets[name], " ".join(sorted(where))) for name, where in regions.items()]
+    return {
+        f"catalog/{cloud}_instance_types.csv": _csv(TYPE_COLUMNS, types),
+        f"catalog/{cloud}_region_sets.csv": _csv(("region_set", "regions"), places),
+        f"catalog/{cloud}_disk_types.csv": "type\n",
+        f"catalog/{cloud}_disk_prices.csv": "region,type\n",
+    }
+
+
+def _type_cells(row: ImportRow, sheets: Sheets, region_set: str, ids: Ids) -> tuple[str, ...]:
+    facts = row.facts
+    vcpus, memory = facts.get("vcpus"), facts.get("memory_gib")
+    cells = {
+        "instance_type": row.instance_type,
+        "vcpus": _text(vcpus),
+        # Clouds sell hardware threads, two of a core, unless they say otherwise.
+        "physical_cores": _text(facts.get("physical_cores") or (vcpus and max(1, int(vcpus) // 2))),
+        "memory_mib": str(round(float(memory) * 1024)) if memory else "",
+        "cpu_architecture": str(facts.get("cpu_architecture", "x86_64")),
+        "instance_store_gb": _text(float(facts.get("local_disk_gib", 0)) * 2**30 / 1e9 or None),
+        "instance_store_read_iops": _text(facts.get("local_disk_read_iops")),
+        "burstable": "0",
+        "current": "1",
+        "region_set": region_set,
+        "source": ids[_origin(row)],
+    } | _gpu_cells(facts, sheets)
+    return tuple(cells.get(column, "") for column in TYPE_COLUMNS)
+
+
+def _gpu_cells(facts: Mapping[str, float | str], sheets: Sheets) -> dict[str, str]:
+    if "gpu_name" not in facts:
+        return {"gpu_count": _text(facts.get("gpu_count")) or "0"}
+    told = facts.get("gpu_memory_gib")
+    name = sheet_of(str(facts["gpu_name"]), float(told) if told else None, sheets)
+    sheet = sheets.get(name)
+    memory = float(told) * 1024 if told else (sheet.memory_mib if sheet else None)
+    return {
+        "gpu_name": name,
+        "gpu_vendor": sheet.vendor if sheet else "NVIDIA",
+        "gpu_count": _text(facts.get("gpu_count")),
+        "gpu_fraction": "1",
+        "gpu_memory_mib": str(round(memory)) if memory else "",
+    }
+
+
+def _prices(
+    rows: Sequence[ImportRow],
+    ids: Ids,
+    bases: dict[tuple[str, ...], str],
+) -> tuple[str, list[str]]:
+    """The wide price table and its regions; `bases` gets what it refers to."""
+    regions = sorted({row.region for row in rows})
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    seen: dict[tuple[str, str, str], int] = {}
+    for row in rows:
+        key = (str(row.market), row.kind, row.currency, ids[_origin(row)])
+        basis = bases.setdefault(key, f"b{len(bases) + 1}")
+        offer = (row.instance_type, str(row.market), row.region)
+        if offer in seen:
+            what = f"is a second price of {row.instance_type} in {row.region}"
+            raise bad(row.line, f"{what} ({row.market}); the first is in line {seen[offer]}")
+        seen[offer] = row.line
+        if row.price is not None:
+            lines.setdefault((row.instance_type, basis), {})[row.region] = f"{row.price:.10g}"
+    body = [(*key, *(cells.get(r, "") for r in regions)) for key, cells in lines.items()]
+    return _csv((*KEYS, *regions), body), regions
+
+
+def _text(value: float | str | None) -> str:
+    return "" if value is None else f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "".join(",".join(row) + "\n" for row in (header, *rows))

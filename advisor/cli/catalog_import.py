@@ -1,0 +1,74 @@
+"""`advisor catalog import`: offers of the user's own."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import click
+
+from advisor.catalog import load_catalog
+from advisor.catalog.bundle import own_imports
+from advisor.catalog.imported import remove
+from advisor.catalog.importing import Imported, import_file, imports_in
+from advisor.cli.parameters import Day, Name, Text
+from advisor.errors import UsageError
+from advisor.report.text import table
+
+
+@click.command("import")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--name", type=Text("--name"), help="What to call it.  [default: the file's name]")
+@click.option("--as-of", type=Day("--as-of"), help="When a SkyPilot catalogue was fetched.")
+@click.option("--list", "listing", is_flag=True, help="Tell what has been imported.")
+@click.option("--remove", "removed", metavar="NAME", help="Take an import away.")
+@click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
+              show_default=True)  # fmt: skip
+def import_offers(
+    file: Path | None,
+    name: str | None,
+    as_of: date | None,
+    listing: bool,
+    removed: str | None,
+    output: str,
+) -> None:
+    """Own machines, free services and other clouds from a CSV file (docs/catalog.md has the
+    columns), or SkyPilot's vms.csv. The file is taken whole, or not at all.
+
+    \b
+    advisor catalog import docs/examples/free_services.csv
+    advisor catalog import vms.csv --name lambda --as-of 2026-07-20
+    """
+    if sum((file is not None, listing, removed is not None)) != 1:
+        raise UsageError("name one CSV file, or --list, or --remove NAME")
+    folder = own_imports()
+    if removed is not None:
+        remove(folder, removed)
+        click.echo(f"removed {removed}", err=True)
+        return
+    told = imports_in(folder) if file is None else [_take(file, name, folder, as_of)]
+    click.echo(_document(told) if output == "json" else _text(told, file))
+
+
+def _take(file: Path, name: str | None, folder: Path, as_of: date | None) -> Imported:
+    return import_file(file, name, folder, load_catalog(), as_of=as_of)
+
+
+def _document(told: list[Imported]) -> str:
+    imports = [{"name": o.name, "offers": o.offers, "left_out": o.left_out} for o in told]
+    return json.dumps({"schema": "advisor.catalog-imports/1", "imports": imports}, indent=2)
+
+
+def _text(told: list[Imported], file: Path | None) -> str:
+    if not told:
+        return "nothing has been imported"
+    rows = [
+        [one.name, cloud, str(count), str(one.left_out)]
+        for one in told
+        for cloud, count in one.offers.items()
+    ]
+    lines = table(["import", "cloud", "offers", "lines left out"], rows, right=(2, 3))
+    if file is not None:
+        lines.append(f"Ask with --cloud {next(iter(told[0].offers))}, or --cloud any.")
+    return "\n".join(lines)

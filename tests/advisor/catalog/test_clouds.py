@@ -1,0 +1,136 @@
+"""Facts and prices of the other clouds, estimates on AWS, and what may never pass for what."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from advisor.catalog import OfferQuery, Rejection, Supported, check
+from advisor.catalog.files import DATA_FOLDER, MANIFEST, BundleFiles
+from advisor.domain import Market
+
+
+def all_of(catalog, **query):
+    return catalog.offers(OfferQuery(**query))
+
+
+def test_there_are_twenty_thousand_offers_and_more(catalog):
+    """Of four clouds, on four markets."""
+    offers = all_of(catalog, cloud="any")
+    assert len(offers) > 20_000
+    assert set(Counter(one.instance.cloud for one in offers)) == {"aws", "gcp", "alibaba"}
+    assert {one.market for one in offers} == set(Market)
+
+
+def test_only_us_east_1_has_list_prices_of_aws(catalog):
+    """Elsewhere an estimate of 2022 says that it is one, with the older date."""
+    for one in all_of(catalog, cloud="aws", gpus=("T4", "L4"), market=Market.ON_DEMAND):
+        listed = one.region == "us-east-1"
+        assert one.price.kind == ("list" if listed else "estimated")
+        assert one.price.as_of.year == (2026 if listed else 2022)
+
+
+def test_spot_prices_of_aws_are_estimates_and_tell_the_interruptions(catalog):
+    """No spot price of AWS was observed."""
+    spot = all_of(catalog, cloud="aws", market=Market.SPOT)
+    assert {one.price.kind for one in spot} == {"estimated"}
+    assert all(one.price.terms.endswith("interrupted within a month") for one in spot)
+    assert {one.price.kind for one in all_of(catalog, cloud="gcp", market=Market.SPOT)} == {
+        "observed"
+    }
+
+
+def test_spot_of_aws_costs_what_the_saving_leaves(catalog):
+    """g4dn.xlarge in us-east-1: 64 % below $0.526."""
+    spot = catalog.price("g4dn.xlarge", "us-east-1", Market.SPOT)
+    assert spot.usd_per_hour == pytest.approx(0.526 * 0.36, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("market", "usd"),
+    [
+        (Market.ON_DEMAND, 4.049590926),
+        (Market.SPOT, 2.429675),
+        (Market.COMMITMENT_1Y, 1846.61330783 / 730),
+        (Market.COMMITMENT_3Y, 1038.71536699 / 730),
+    ],
+)
+def test_prices_of_gcp_are_the_lists(catalog, market, usd):
+    """One A100 in Tokyo; a commitment's month has 730 hours."""
+    price = catalog.price("a2-highgpu-1g", "asia-northeast1", market)
+    assert price.usd_per_hour == pytest.approx(usd, rel=5e-6)
+
+
+def test_a_price_of_zero_in_alibabas_list_is_missing(catalog):
+    """238 of its rows have 0 on demand."""
+    assert catalog.is_offered("ecs.gn5-c4g1.xlarge", "us-east-1")
+    found = all_of(catalog, cloud="alibaba")
+    assert min(one.price.usd_per_hour for one in found) > 0
+    missing = catalog.unpriced(OfferQuery(cloud="alibaba", market=Market.ON_DEMAND))
+    assert {one.reason for one in missing} == {"no_price", "facts_missing"}
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("ecs.gn5-c4g1.xlarge", (4, 2, 30720, "P100-PCIE-16GB", 1)),
+        ("ecs.gn6v-c8g1.16xlarge", (64, 32, 262144, "V100-SXM2-16GB", 8)),
+        ("ecs.g8y.large", (2, 2, 8192, None, 0)),  # Arm, though the price list says amd64
+        ("a2-highgpu-8g", (96, 48, 696320, "A100-SXM4-40GB", 8)),
+        ("g2-standard-8", (8, 4, 32768, "L4", 1)),
+        ("t2d-standard-8", (8, 8, 32768, None, 0)),
+        ("n1-standard-1", (1, 1, 3840, None, 0)),
+    ],
+)
+def test_facts_of_types(catalog, name, facts):
+    """vCPUs, cores, RAM and GPUs."""
+    one = catalog.instance(name)
+    has = (one.vcpus, one.physical_cores, one.memory_mib, one.gpu_name, one.gpu_count)
+    assert has == facts
+
+
+def test_types_without_facts_are_never_offers(catalog):
+    """All of Azure: no file at hand tells RAM. They are listed, and rejected by name."""
+    assert all_of(catalog, cloud="azure") == []
+    query = OfferQuery(cloud="azure", region="eastus", gpus=("T4",))
+    partial = catalog.partial_offers(query)
+    assert {one.type.name for one in partial} >= {"Standard_NC4as_T4_v3"}
+    rejected = catalog.unpriced(query)
+    assert {one.reason for one in rejected} == {"facts_missing"}
+    assert "RAM" in rejected[0].detail
+
+
+def test_the_manifest_tells_exactly_the_types_that_lack_facts(catalog):
+    """What it does not list has all facts; what it lists lacks one."""
+    for cloud, facts in json.loads((DATA_FOLDER / MANIFEST).read_text())["clouds"].items():
+        table = BundleFiles(DATA_FOLDER).table(f"catalog/{cloud}_instance_types.csv")
+        names = [row["instance_type"] for row in table.records()]
+        lacking = [name for name in names if catalog.partial_type(name, cloud).missing]
+        assert lacking == facts["lacking"]
+
+
+def test_shares_of_a_gpu_are_never_taken_for_a_whole_one(catalog):
+    """vgn6i sells a share of a T4 that its price list counts as one GPU."""
+    names = {one.instance.name for one in all_of(catalog, cloud="alibaba", gpus=("T4",))}
+    assert names
+    assert all(name.startswith(("ecs.gn6i", "ecs.ebmgn6i")) for name in names)
+    share = catalog.instance("g4-standard-12")
+    assert share.gpu_fraction == 0.25
+
+
+@pytest.mark.parametrize("name", ["ecs.t6-c1m1.large", "e2-micro", "ecs.n4.large"])
+def test_vcpus_that_are_shared_are_no_fact(catalog, name):
+    """Burstable and shared types are rejected for that."""
+    verdict = check(catalog.instance(name), None, needs_gpu=False)
+    assert isinstance(verdict, Rejection)
+    assert verdict.reason == "facts_missing"
+
+
+def test_what_an_instance_passes_on_to_disks_is_told_where_it_is_unknown(catalog):
+    """Another cloud's type is ranked, with that remark."""
+    instance = catalog.instance("g2-standard-8")
+    verdict = check(instance, catalog.gpu_of(instance), needs_gpu=True)
+    assert isinstance(verdict, Supported)
+    assert "network disks" in verdict.note

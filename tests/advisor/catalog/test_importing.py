@@ -1,0 +1,260 @@
+"""A user's CSV is taken whole or not at all, and never makes a price of what is none."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import date
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import OfferQuery, load_catalog
+from advisor.catalog.import_rows import FACTS, NEEDED, OPTIONAL, read_rows
+from advisor.catalog.import_skypilot import read_skypilot
+from advisor.catalog.import_tables import sheet_of
+from advisor.catalog.imported import import_names
+from advisor.catalog.importing import import_file
+from advisor.domain import Market
+from advisor.errors import UsageError
+
+GOOD = {
+    "instance_type": "box",
+    "region": "home",
+    "market": "on-demand",
+    "price_per_hour": "0.5",
+    "currency": "USD",
+    "kind": "list",
+    "as_of": "2026-07-20",
+    "vcpus": "8",
+    "memory_gib": "32",
+    "gpu_name": "T4",
+    "gpu_count": "1",
+}
+
+
+def text_of(*changes):
+    """A file with one good line for each of the changes made to it."""
+    rows = [GOOD | one for one in changes]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)))
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def take(folder, text, name="mine", **more):
+    """Import a text into a folder; the catalogue with it."""
+    file = folder / f"{name}.csv"
+    file.write_text(text)
+    import_file(file, None, folder / "kept", load_catalog(imports=folder / "kept"), **more)
+    return load_catalog(imports=folder / "kept")
+
+
+def test_a_good_file_becomes_offers_of_its_own_cloud(tmp_path):
+    known = take(tmp_path, text_of({}, {"region": "office", "price_per_hour": "0.75"}))
+    found = known.offers(OfferQuery(cloud="mine"))
+    assert [(o.region, o.price.usd_per_hour) for o in found] == [("home", 0.5), ("office", 0.75)]
+    assert found[0].instance.gpu_name == "T4"
+    assert found[0].instance.physical_cores == 4
+    assert found[0].price.as_of == date(2026, 7, 20)
+    assert found[0] in known.offers(OfferQuery(cloud="any", gpus=("T4",)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"price_per_hour": "0"}, "costs 0 and its kind is not 'free'"),
+        ({"price_per_hour": "0.000"}, "costs 0"),
+        ({"price_per_hour": "-1"}, "above 0"),
+        ({"price_per_hour": "nan"}, "above 0"),
+        ({"price_per_hour": "inf"}, "above 0"),
+        ({"price_per_hour": "$1"}, "above 0"),
+        ({"price_per_hour": "1", "kind": "free"}, "is free and costs"),
+        ({"price_per_hour": "", "kind": "free"}, "write 0"),
+        ({"currency": ""}, "nothing as currency"),
+        ({"currency": "EUR"}, "known: USD, CNY"),
+        ({"kind": "guess"}, "as kind"),
+        ({"market": "sometimes"}, "as market"),
+        ({"as_of": "20/7/2026"}, "write a date"),
+        ({"instance_type": ""}, "instance_type ''"),
+        ({"instance_type": "a,b"}, "letters, digits"),
+        ({"region": ""}, "region ''"),
+        ({"vcpus": "2.5"}, "a whole number"),
+        ({"vcpus": "0"}, "above 0"),
+        ({"memory_gib": "much"}, "above 0"),
+        ({"physical_cores": "9"}, "more physical_cores"),
+        ({"gpu_name": ""}, "GPUs without a gpu_name"),
+        ({"gpu_count": "0"}, "and no GPU"),
+        ({"cpu_architecture": "vax"}, "known: x86_64, arm64"),
+        ({"terms": 'a "quota"'}, "quote"),
+        ({"region": "home"}, "a second price of box in home"),
+        ({"region": "office", "vcpus": "16"}, "other facts of box than line 2"),
+    ],
+)
+def test_a_bad_line_refuses_the_file_with_its_number_and_the_reason(tmp_path, changes, reason):
+    with pytest.raises(UsageError, match=r"^line 3 .*; nothing was imported$") as caught:
+        take(tmp_path, text_of({}, changes))
+    assert reason in str(caught.value)
+    assert import_names(tmp_path / "kept") == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda text: "", "lacks the columns"),
+        (lambda text: text.splitlines()[0], "no offers"),
+        (lambda text: text.replace("currency", "curency"), "lacks the columns: currency"),
+        (lambda text: text.replace("vcpus", "cpus"), "unknown columns: cpus"),
+        (lambda text: text.replace("vcpus", "region"), "columns twice: region"),
+        (lambda text: text[: text.rindex("2026") - 1] + "\n", "cells, the header"),
+        (lambda text: text.rstrip() + ",extra\n", "cells, the header"),
+        (lambda text: text.rstrip() + ',"', "line 2"),
+    ],
+)
+def test_a_file_cut_short_or_with_other_columns_is_refused(tmp_path, spoil, reason):
+    with pytest.raises(UsageError, match=reason):
+        take(tmp_path, spoil(text_of({})))
+    assert import_names(tmp_path / "kept") == []
+
+
+def test_the_order_of_columns_does_not_matter():
+    """Columns are found by name: a reordered file gives the same offers."""
+    forward = read_rows(text_of({}), "mine")
+    turned = dict(reversed(GOOD.items()))
+    backward = f"{','.join(turned)}\n{','.join(turned.values())}\n"
+    assert read_rows(backward, "mine") == forward
+
+
+def test_yuan_are_dollars_in_the_end(tmp_path):
+    known = take(tmp_path, text_of({"currency": "CNY", "price_per_hour": "7.07"}))
+    (offer,) = known.offers(OfferQuery(cloud="mine"))
+    assert offer.price.usd_per_hour == pytest.approx(1)
+
+
+def test_a_line_without_a_price_is_an_unknown_price(tmp_path):
+    known = take(tmp_path, text_of({}, {"region": "office", "price_per_hour": ""}))
+    assert len(known.offers(OfferQuery(cloud="mine"))) == 1
+    (missing,) = known.unpriced(OfferQuery(cloud="mine", region="office"))
+    assert missing.reason == "no_price"
+    assert known.price("box", "office", cloud="mine") is None
+
+
+def test_types_of_the_same_name_are_told_apart_by_cloud(tmp_path):
+    known = take(tmp_path, text_of({"instance_type": "g4dn.xlarge"}))
+    assert known.instance("g4dn.xlarge").vcpus == 4
+    assert known.instance("g4dn.xlarge", "mine").vcpus == 8
+    assert known.price("g4dn.xlarge", "home", cloud="mine").usd_per_hour == 0.5
+    assert not known.is_offered("g4dn.xlarge", "home", "aws")
+
+
+cells = st.sampled_from(
+    ["", "0", "-1", "1", "0.5", "nan", "1e400", "USD", "list", "free", "spot", "x y", "2026-01-01"]
+) | st.text(max_size=6)
+lines = st.dictionaries(st.sampled_from(sorted((*NEEDED, *OPTIONAL))), cells, max_size=4)
+
+
+def rows_or_refusal(text):
+    """What is read, or the line with which it is refused."""
+    try:
+        return read_rows(text, "mine")
+    except UsageError as error:
+        return str(error)
+
+
+@settings(deadline=None)
+@given(st.lists(lines, min_size=1, max_size=4))
+def test_whatever_a_file_says_prices_are_right_or_the_file_is_refused(changes):
+    """No wrong price comes out: above 0, or 0 and free; and each row is one of the file."""
+    rows = rows_or_refusal(text_of(*changes))
+    if isinstance(rows, str):
+        assert "\n" not in rows
+        return
+    assert len(rows) == len(changes)
+    for row in rows:
+        free = row.kind == "free"
+        assert row.price is None or (row.price == 0 if free else row.price > 0)
+        assert row.currency in ("USD", "CNY")
+        assert set(row.facts) <= set(FACTS)
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_text_is_read_or_refused_in_one_line(text):
+    told = rows_or_refusal(text)
+    assert not isinstance(told, str) or len(told.splitlines()) == 1
+
+
+@settings(
+    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(usd=st.floats(1e-6, 1e4), vcpus=st.integers(1, 512), memory=st.floats(0.5, 4096))
+def test_what_is_imported_comes_back(tmp_path, usd, vcpus, memory):
+    """Price and facts survive the way through the stored file."""
+    facts = {"vcpus": str(vcpus), "memory_gib": repr(memory), "price_per_hour": repr(usd)}
+    (offer,) = take(tmp_path, text_of(facts)).offers(OfferQuery(cloud="mine"))
+    assert offer.price.usd_per_hour == pytest.approx(usd, rel=1e-9)
+    assert offer.instance.vcpus == vcpus
+    assert offer.instance.memory_mib == round(memory * 1024)
+
+
+INFO = "\"{'Gpus': [{'Name': 'T4', 'MemoryInfo': {'SizeInMiB': 16384}}]}\""
+COLUMNS = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice"
+SKYPILOT = f"""{COLUMNS},Region,AvailabilityZone,Arch
+g9.xlarge,T4,1.0,4.0,16.0,{INFO},0.5,0.2,east,east-a,x86_64
+g9.xlarge,T4,1.0,4.0,16.0,{INFO},0.5,0.15,east,east-b,x86_64
+c9.large,,,2.0,4.0,,0.1,,east,east-a,arm64
+f9.large,L4,0.125,2.0,8.0,,0.2,,east,east-a,x86_64
+,V100,1.0,,,,2.4,0.7,east,east-a,
+"""
+
+
+def test_skypilots_catalogue_is_read_zone_by_zone(tmp_path):
+    """The cheapest zone's spot price; shares of a GPU lack facts; attachable GPUs are left out."""
+    known = take(tmp_path, SKYPILOT, "sky", as_of=date(2026, 7, 1))
+    found = {(o.instance.name, o.market): o for o in known.offers(OfferQuery(cloud="sky"))}
+    assert found["g9.xlarge", Market.ON_DEMAND].price.usd_per_hour == 0.5
+    spot = found["g9.xlarge", Market.SPOT].price
+    assert (spot.usd_per_hour, spot.kind) == (0.15, "observed")
+    arm = found["c9.large", Market.ON_DEMAND].instance
+    assert (arm.cpu.architecture, arm.physical_cores, arm.gpu_name) == ("arm64", 2, None)
+    assert ("c9.large", Market.SPOT) not in found
+    (partial,) = known.partial_offers(OfferQuery(cloud="sky"))
+    assert partial.type.missing == ("how much GPU it has",)
+    assert read_skypilot(SKYPILOT, "sky", date(2026, 7, 1))[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("0.5,0.15", "0.6,0.15", "line 3 has another price"),
+        ("0.1,,east", "0,,east", "line 4 has Price '0'"),
+        ("0.1,,east", "-0.1,,east", "line 4"),
+        ("c9.large,,,2.0", "c9.large,,,two", "line 4 has vCPUs 'two'"),
+        (",Region,", ",Place,", "lacks the columns: Region"),
+    ],
+)
+def test_a_bad_line_of_skypilots_refuses_it(tmp_path, old, new, reason):
+    with pytest.raises(UsageError, match=reason):
+        take(tmp_path, SKYPILOT.replace(old, new), "sky", as_of=date(2026, 7, 1))
+
+
+def test_skypilots_catalogue_needs_a_date(tmp_path):
+    with pytest.raises(UsageError, match="--as-of"):
+        take(tmp_path, SKYPILOT, "sky")
+
+
+@pytest.mark.parametrize(
+    ("name", "memory", "sheet"),
+    [
+        ("T4", None, "T4"),
+        ("t4", 15.0, "T4"),
+        ("A100-80GB", None, "A100-PCIE-80GB"),
+        ("A100-SXM4-80GB", None, "A100-SXM4-80GB"),
+        ("V100", 32, "V100-SXM2-32GB"),
+        ("Frobnicator", 12, "Frobnicator"),
+    ],
+)
+def test_a_cards_name_means_a_data_sheet_and_the_slower_where_it_could_be_two(name, memory, sheet):
+    assert sheet_of(name, memory, load_catalog().gpus) == sheet

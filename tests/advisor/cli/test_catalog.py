@@ -1,0 +1,170 @@
+"""`advisor catalog`: lists, shows and imports offers, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.main import run
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """A user's data directory of the test's own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("ADVISOR_CNY_PER_USD", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def ask(capsys):
+    def command(*arguments):
+        code = run(["catalog", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command
+
+
+def offers(ask, *arguments):
+    code, out, err = ask("list", *arguments, "-o", "json")
+    assert (code, err) == (0, "")
+    return json.loads(out)["offers"]
+
+
+def test_a_table_tells_how_each_price_is_known_and_how_often_spot_is_taken_back(ask):
+    code, out, _ = ask("list", "--cloud", "aws", "--region", "us-east-1", "--gpu", "T4")
+    line = next(one for one in out.splitlines() if "g4dn.xlarge" in one and "spot" in one)
+    assert code == 0
+    assert "estimated" in line
+    assert "interrupted within a month" in line
+
+
+def test_filters_hold_for_every_offer(ask):
+    found = offers(ask, "--cloud", "gcp", "--market", "commitment-3y", "--gpu", "L4")
+    assert len(found) > 50
+    assert {(one["cloud"], one["market"], one["gpu"]["name"]) for one in found} == {
+        ("gcp", "commitment-3y", "L4")
+    }
+    assert all(one["price"]["kind"] == "list" for one in found)
+
+
+def test_without_a_region_all_regions_of_the_clouds_are_told(ask):
+    found = offers(ask, "--gpu", "L4", "--market", "on-demand")
+    assert {"aws", "gcp"} <= {one["cloud"] for one in found}
+    assert len({one["region"] for one in found}) > 20
+
+
+def test_offers_are_told_cheapest_first_and_always_in_the_same_order(ask):
+    found = offers(ask, "--cloud", "alibaba", "--gpu", "P100,T4")
+    assert found == offers(ask, "--cloud", "alibaba", "--gpu", "P100,T4")
+    usd = [one["price"]["usd_per_hour"] for one in found]
+    assert usd == sorted(usd)
+    assert min(usd) > 0
+
+
+def test_types_without_facts_are_listed_and_say_what_is_missing(ask):
+    found = offers(ask, "--cloud", "azure", "--gpu", "T4")
+    assert found
+    assert all("RAM" in one["missing"] and one["memory_mib"] is None for one in found)
+    code, out, _ = ask("show", "standard_nc4as_t4_v3")
+    assert code == 0
+    assert "RAM" in out
+
+
+def test_yuan_are_taken_at_a_rate_that_is_told_and_can_be_set(ask, monkeypatch):
+    one = ("--cloud", "alibaba", "--instance", "ecs.gn6i-c4g1.xlarge")
+    (first, *_) = offers(ask, *one, "--market", "on-demand")
+    assert "CNY at 7.07 a US dollar of 2024-10-09" in first["price"]["source"]
+    (told, *_) = offers(ask, *one, "--market", "on-demand", "--cny-per-usd", "14.14")
+    assert told["price"]["usd_per_hour"] == pytest.approx(first["price"]["usd_per_hour"] / 2)
+    assert "as told" in told["price"]["source"]
+    monkeypatch.setenv("ADVISOR_CNY_PER_USD", "14.14")
+    assert offers(ask, *one, "--market", "on-demand")[0] == told
+    monkeypatch.setenv("ADVISOR_CNY_PER_USD", "0")
+    code, _, err = ask("list")
+    assert (code, "ADVISOR_CNY_PER_USD" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("list", "--region", "us-esat-1"), 2, "did you mean"),
+        (("list", "--cloud", "gpc"), 2, "it has: aws"),
+        (("list", "--market", "sport"), 2, "did you mean spot"),
+        (("list", "--gpu", "T44"), 2, "unknown GPU"),
+        (("list", "--instance", "g4dn.xlrge"), 2, "did you mean g4dn.xlarge"),
+        (("list", "--cny-per-usd", "0"), 2, "above 0"),
+        (("list", "--cloud", "aws", "--region", "ca-west-1"), 3, "regions with prices"),
+        (("show", "g4dn.xlrge"), 2, "did you mean g4dn.xlarge"),
+        (("show", "g4dn.xlarge", "--region", "us-esat-1"), 2, "us-east-1"),
+        (("show", "g4dn.xlarge", "--cloud", "gcp"), 2, "unknown instance type"),
+        (("import",), 2, "name one CSV file"),
+        (("import", "x.csv", "--list"), 2, "name one CSV file"),
+        (("import", "nowhere.csv"), 2, "cannot read"),
+        (("import", "--remove", "x"), 2, "nothing has been imported"),
+        (("import", "x.csv", "--as-of", "yesterday"), 2, "a date like"),
+    ],
+)
+def test_each_refusal_is_one_line_with_the_way_out(ask, arguments, code, said):
+    got, out, err = ask(*arguments)
+    assert (got, out, len(err.strip().splitlines())) == (code, "", 1)
+    assert said in err
+
+
+def test_free_services_are_imported_told_as_free_and_removed(ask):
+    code, out, _ = ask("import", EXAMPLES / "free_services.csv")
+    assert code == 0
+    assert "colab" in out
+    (found, *_) = offers(ask, "--cloud", "aistudio")
+    assert (found["price"]["usd_per_hour"], found["price"]["kind"]) == (0, "free")
+    assert "12 GPU hours a day" in found["price"]["terms"]
+    assert "RAM" in found["missing"]
+    assert "free" in ask("list", "--cloud", "colab")[1]
+    assert ask("import", "--remove", "free_services")[0] == 0
+    assert ask("list", "--cloud", "colab")[0] == 2
+
+
+def test_own_machines_have_facts_and_can_be_ranked(ask):
+    ask("import", EXAMPLES / "own_machines.csv")
+    shown = json.loads(ask("show", "workstation", "-o", "json")[1])
+    assert shown["ranked"]
+    assert shown["gpu"] == {"name": "RTX 3090", "count": 1, "memory_mib": 24576}
+    listing = json.loads(ask("import", "--list", "-o", "json")[1])
+    assert listing["imports"] == [{"name": "own_machines", "offers": {"lab": 2}, "left_out": 0}]
+
+
+def test_a_bad_file_leaves_the_import_before_it_whole(ask, tmp_path):
+    good = (EXAMPLES / "own_machines.csv").read_text()
+    file = tmp_path / "mine.csv"
+    file.write_text(good)
+    ask("import", file)
+    before = offers(ask, "--cloud", "lab")
+    file.write_text(good.replace("0.35,USD", "-0.35,USD"))
+    code, _, err = ask("import", file)
+    assert code == 2
+    assert "line 3" in err
+    assert "nothing was imported" in err
+    assert offers(ask, "--cloud", "lab") == before
+
+
+@pytest.mark.parametrize("cloud", ["aws", "any", "gcp"])
+def test_an_import_never_takes_a_clouds_name(ask, tmp_path, cloud):
+    text = (EXAMPLES / "own_machines.csv").read_text().replace("lab,", f"{cloud},")
+    (tmp_path / "mine.csv").write_text(text)
+    code, _, err = ask("import", tmp_path / "mine.csv")
+    assert (code, "--name" in err) == (2, True)
+
+
+def test_a_damaged_import_is_told_with_the_way_out(ask, home):
+    ask("import", EXAMPLES / "own_machines.csv")
+    (stored,) = home.rglob("*.import.json")
+    stored.write_text(stored.read_text().replace("0.35", "0.05"))
+    code, _, err = ask("list", "--cloud", "lab")
+    assert code == 1
+    assert "--remove own_machines" in err
+    assert ask("import", "--remove", "own_machines")[0] == 0
