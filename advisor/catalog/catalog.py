@@ -23,7 +23,6 @@ class _Cloud:
 
     instances: InstanceTable
     prices: PriceTable
-    disks: DiskCatalog
 
 
 class Catalog:
@@ -32,6 +31,7 @@ class Catalog:
     def __init__(self, files: BundleFiles) -> None:
         self._files = files
         self._parts: Mapping[str, Mapping[str, str]] = files.manifest["parts"]
+        self._disks: dict[str, DiskCatalog] = {}
 
     @property
     def as_of(self) -> date:
@@ -74,8 +74,27 @@ class Catalog:
 
     @property
     def disks(self) -> DiskCatalog:
-        """Disks of AWS, the one cloud whose disks are known."""
-        return self._cloud("aws").disks
+        """Disks of AWS, the default cloud."""
+        return self.disks_of("aws")
+
+    @property
+    def disk_clouds(self) -> tuple[str, ...]:
+        """Clouds whose disks are known."""
+        names = ("aws", "gcp", "azure", "alibaba")
+        return tuple(
+            n for n in names if f"catalog/{n}_disk_types.csv" in self._files.manifest["files"]
+        )
+
+    def disks_of(self, cloud: str) -> DiskCatalog:
+        """Disks of a cloud; `UsageError` where none are known."""
+        if cloud not in self._disks:
+            if cloud not in self.disk_clouds:
+                known = ", ".join(self.disk_clouds)
+                raise UsageError(
+                    f"no disks of cloud '{cloud}' are known; of these they are: {known}"
+                )
+            self._disks[cloud] = DiskCatalog(cloud, self._files, read_origins(self._files))
+        return self._disks[cloud]
 
     def instance(self, name: str) -> InstanceType:
         """The facts of a type; `UsageError` with near names for an unknown one."""
@@ -147,7 +166,6 @@ class Catalog:
             name: _Cloud(
                 InstanceTable(name, self._files, origins),
                 PriceTable(name, self._files, origins),
-                DiskCatalog(name, self._files, origins),
             )
             for name in self._files.manifest["clouds"]
         }

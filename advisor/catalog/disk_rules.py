@@ -59,6 +59,14 @@ class DiskRule:
                 f"not {size_gib:g}GiB"
             )
 
+    def size_for(self, size_gib: float, iops: float | None) -> float:
+        """The smallest size from `size_gib` on that may have so many IOPS provisioned."""
+        if iops is None or self.provision_iops_per_gib is None:
+            return size_gib
+        if iops <= (self.included_iops(size_gib) or 0.0):
+            return size_gib
+        return max(size_gib, float(math.ceil(iops / self.provision_iops_per_gib)))
+
     def included_iops(self, size_gib: float) -> float | None:
         """IOPS in the price of the size; None where they are provisioned or follow the rate."""
         if self.iops_base is None or self.iops_per_gib is None:

@@ -15,7 +15,7 @@ from advisor.domain.decision import (
     Request,
 )
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
-from advisor.domain.money import Disk, DiskChoice, Offer, Price, Spec
+from advisor.domain.money import Burst, Disk, DiskChoice, Offer, Price, Spec
 from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
 from advisor.domain.words import (
     CacheState,
@@ -33,6 +33,7 @@ __all__ = [
     "IMAGENET",
     "MOUNTED",
     "BatchPoint",
+    "Burst",
     "CacheState",
     "Candidate",
     "Cpu",
