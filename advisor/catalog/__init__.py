@@ -2,6 +2,7 @@
 
 from advisor.catalog.bundle import load_catalog
 from advisor.catalog.catalog import Catalog
+from advisor.catalog.disk_rules import DiskRule
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.matching import OfferQuery, matches
 from advisor.catalog.resources import resources_of
@@ -10,6 +11,7 @@ from advisor.catalog.support import Rejection, Supported, check
 __all__ = [
     "Catalog",
     "DiskCatalog",
+    "DiskRule",
     "OfferQuery",
     "Rejection",
     "Supported",

@@ -8,7 +8,7 @@ the cheapest order between them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.catalog.disk_rules import DiskRule
 from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType
@@ -22,9 +22,9 @@ _GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
     (40000, 1000),
     (80000, 2000),
 )
-# gp3 gives every IOPS that it has for less than io1 and io2 do: io2 begins where it ends.
-_IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((128000, None), (256000, None))
-_STEPS = {"gp3": _GP3_STEPS, "io1": (), "io2": _IO2_STEPS}
+# gp3 gives every IOPS that it has for less than gp2, io1 and io2 do: io2 begins where it ends.
+_IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((256000, None),)
+_STEPS = {"gp2": (), "gp3": _GP3_STEPS, "io1": (), "io2": _IO2_STEPS}
 _MOST_IOPS_OF_GP3 = 80000.0
 
 
@@ -71,6 +71,13 @@ def undominated(disks: Iterable[Disk]) -> list[Disk]:
         if not any(_at_least(other.rate, disk.rate) for other in kept):
             kept.append(disk)
     return kept
+
+
+def without_slow_steps(disks: Iterable[Disk], rules: Mapping[str, DiskRule]) -> list[Disk]:
+    """Of each type of hard disk only the fastest one: the search shrinks it, and few want it."""
+    kept = list(disks)
+    fastest = {disk.rate.type: disk for disk in kept}
+    return [d for d in kept if rules[d.rate.type].media != "hdd" or d is fastest[d.rate.type]]
 
 
 def _provisioned(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from advisor.catalog.disk_bursts import VolumeBurst, burst_on, volume_burst
-from advisor.catalog.disk_ladder import cut_to, undominated, volumes
+from advisor.catalog.disk_ladder import cut_to, undominated, volumes, without_slow_steps
 from advisor.catalog.disk_orders import parse_choice
 from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import BundleFiles
@@ -55,6 +55,10 @@ class DiskCatalog:
         if choice.iops or choice.mib_per_second:
             raise UsageError(f"'{text}' says more than a type and a size, like gp3:500GiB")
         return choice.type, choice.size_gib
+
+    def is_hard_disk(self, disk_type: str) -> bool:
+        """Whether a type is no flash drive."""
+        return disk_type != LOCAL and self._rule(disk_type).media == "hdd"
 
     def volume_rate(
         self,
@@ -109,6 +113,15 @@ class DiskCatalog:
         )
         return self._attached(instance, choice, region)
 
+    def with_burst(self, instance: InstanceType, disk: Disk) -> Disk:
+        """A disk on its instance, with what it reads there at first; local disks lend nothing."""
+        if disk.rate.type == LOCAL:
+            return disk
+        volume = self._rate(disk.choice)
+        bucket = self._bucket(disk.choice, volume)
+        takes = self._as_it_takes(instance, disk.rate.type)
+        return replace(disk, burst=burst_on(takes, volume, bucket))
+
     def burst(self, choice: DiskChoice) -> Burst | None:
         """What a volume of a known size reads at first, alone; None where it lasts."""
         rate = self._rate(choice)
@@ -144,7 +157,7 @@ class DiskCatalog:
         )
         attached = [self._attached(instance, cut, region) for cut in cuts if cut]
         local = local_if_it_fits(instance, dataset_gib)
-        return ([local] if local else []) + undominated(attached)
+        return ([local] if local else []) + without_slow_steps(undominated(attached), self.rules)
 
     def _ladder(self, dataset_gib: float, region: str) -> tuple[DiskChoice, ...]:
         """Volumes worth a look on any instance; the same for all of them, so made once."""
@@ -177,13 +190,15 @@ class DiskCatalog:
 
     def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
         volume = self._rate(choice)
-        limits = self._limits.get(instance.name, {}).get(choice.type)
-        if limits:
-            instance = replace(
-                instance, ebs_baseline_mib_per_second=limits[0], ebs_baseline_iops=limits[1]
-            )
-        burst = burst_on(instance, volume, self._bucket(choice, volume))
-        return _on_instance(instance, volume, choice, self._price(choice, region), burst)
+        instance = self._as_it_takes(instance, choice.type)
+        return _on_instance(instance, volume, choice, self._price(choice, region))
+
+    def _as_it_takes(self, instance: InstanceType, disk_type: str) -> InstanceType:
+        """The instance with its own limits for a disk type, where those are listed."""
+        limits = self._limits.get(instance.name, {}).get(disk_type)
+        if limits is None:
+            return instance
+        return replace(instance, ebs_baseline_mib_per_second=limits[0], ebs_baseline_iops=limits[1])
 
     def _rate(self, choice: DiskChoice) -> DiskRate:
         assert choice.size_gib is not None
@@ -245,7 +260,6 @@ def _on_instance(
     volume: DiskRate,
     choice: DiskChoice,
     price: Price,
-    burst: Burst | None,
 ) -> Disk:
     limit = instance.ebs_baseline_mib_per_second
     own, own_iops = volume.read_mib_per_second, volume.read_iops
@@ -263,7 +277,6 @@ def _on_instance(
         size_gib=choice.size_gib or 0.0,
         binding_limit=binding,
         price=price,
-        burst=burst,
     )
 
 
