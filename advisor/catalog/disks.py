@@ -117,14 +117,14 @@ class DiskCatalog:
         """A disk on its instance, with what it reads there at first; local disks lend nothing."""
         if disk.rate.type == LOCAL:
             return disk
-        volume = self._rate(disk.choice)
+        volume = self.rate(disk.choice)
         bucket = self._bucket(disk.choice, volume)
         takes = self._as_it_takes(instance, disk.rate.type)
         return replace(disk, burst=burst_on(takes, volume, bucket))
 
     def burst(self, choice: DiskChoice) -> Burst | None:
         """What a volume of a known size reads at first, alone; None where it lasts."""
-        rate = self._rate(choice)
+        rate = self.rate(choice)
         return burst_on(None, rate, self._bucket(choice, rate))
 
     def regional_prices(self, choice: DiskChoice) -> dict[str, Price]:
@@ -178,7 +178,7 @@ class DiskCatalog:
         """Orders without those that a cheaper one equals wherever they are attached."""
         alone = (
             Disk(
-                rate=self._rate(choice),
+                rate=self.rate(choice),
                 choice=choice,
                 size_gib=choice.size_gib or 0.0,
                 binding_limit="volume",
@@ -189,7 +189,7 @@ class DiskCatalog:
         return (disk.choice for disk in undominated(alone))
 
     def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
-        volume = self._rate(choice)
+        volume = self.rate(choice)
         instance = self._as_it_takes(instance, choice.type)
         return _on_instance(instance, volume, choice, self._price(choice, region))
 
@@ -200,7 +200,8 @@ class DiskCatalog:
             return instance
         return replace(instance, ebs_baseline_mib_per_second=limits[0], ebs_baseline_iops=limits[1])
 
-    def _rate(self, choice: DiskChoice) -> DiskRate:
+    def rate(self, choice: DiskChoice) -> DiskRate:
+        """What a volume of a known size sustains, whatever it is attached to."""
         assert choice.size_gib is not None
         return self.rules[choice.type].rate(choice.size_gib, choice.iops, choice.mib_per_second)
 

@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from advisor.catalog import Catalog, OfferQuery, Rejection, check, load_catalog
+from advisor.catalog import (
+    INSTANCE_BURST_SECONDS,
+    Catalog,
+    OfferQuery,
+    Rejection,
+    check,
+    load_catalog,
+)
+from advisor.cli.catalog_disks import disks
 from advisor.cli.parameters import GpuFilter, Name, Positive
 from advisor.domain import InstanceType, Offer
 from advisor.report.document import instance_document, price_document
@@ -22,7 +30,10 @@ FORMAT = Name("output format", ("table", "json"))
 
 @click.group()
 def catalog() -> None:
-    """Instance types and prices of the bundled snapshot."""
+    """Instance types, disks and prices of the bundled snapshot."""
+
+
+catalog.add_command(disks)
 
 
 @catalog.command("list")
@@ -122,6 +133,7 @@ def _type_document(known: Catalog, instance: InstanceType) -> dict[str, Any]:
             "baseline_iops": instance.ebs_baseline_iops,
             "burst_mib_per_second": instance.ebs_burst_mib_per_second,
             "burst_iops": instance.ebs_burst_iops,
+            "burst_seconds": _burst_seconds(instance),
         },
         "local_disk": {
             "size_gib": instance.instance_store_gib,
@@ -135,6 +147,12 @@ def _type_document(known: Catalog, instance: InstanceType) -> dict[str, Any]:
         "as_of": instance.as_of.isoformat(),
         "source": instance.source,
     }
+
+
+def _burst_seconds(instance: InstanceType) -> float | None:
+    """How long the instance lends its burst; None where it lends none."""
+    sustained, burst = instance.ebs_baseline_mib_per_second, instance.ebs_burst_mib_per_second
+    return INSTANCE_BURST_SECONDS if (burst or 0.0) > (sustained or 0.0) else None
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
