@@ -79,7 +79,7 @@ class DiskRule:
         included = self.included_iops(size_gib)
         if self.provision_iops_max is None:
             if asked is not None:
-                raise UsageError(f"{self.type} IOPS cannot be provisioned; use gp3 or io2")
+                raise UsageError(f"{self.type} IOPS cannot be provisioned: they come with the size")
             return included
         low, high = self._iops_range(size_gib, included)
         if asked is None:
@@ -136,7 +136,9 @@ class DiskRule:
 
     def _provisioned_rate(self, size_gib: float, iops: float, asked: float) -> float:
         if self.provision_mib_s_max is None:
-            raise UsageError(f"{self.type} throughput cannot be provisioned; use gp3")
+            raise UsageError(
+                f"{self.type} throughput cannot be provisioned: gp3 alone sells it apart"
+            )
         low = self.provision_mib_s_min or 0.0
         high = min((self.provision_mib_s_per_iops or math.inf) * iops, self.provision_mib_s_max)
         if not low <= asked <= high:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog, resources_of
 from advisor.domain import (
     IMAGENET,
+    DiskChoice,
     Prediction,
     Provenance,
     Rejected,
@@ -162,3 +163,19 @@ def test_a_hard_disk_is_enough_where_nothing_faster_is_needed():
     small = ask(target_throughput=0.3, dataset=dataset).chosen.spec.disk
     assert small.rate.type in {"sc1", "st1"}
     assert ask(target_throughput=100, dataset=dataset).chosen.spec.disk.rate.type == "gp3"
+
+
+def test_a_burst_that_a_short_test_would_see_is_told():
+    """g6.xlarge passes on 119 MiB/s for ever and lends more for half an hour: storage binds."""
+    answer = ask(target_throughput=450, gpus=("L4",))
+    (warning,) = [one for one in answer.warnings if "short test" in one]
+    assert "for about 30 min (lent by g6.xlarge), then" in warning
+
+
+def test_no_burst_is_told_where_the_disk_has_time_to_spare():
+    """A host that is slower than the disk hides what the disk lends."""
+    answer = ask(target_throughput=100, gpus=("L4",), disk=DiskChoice(type="gp3", size_gib=500.0))
+    storage = answer.chosen.prediction.stage_rates[Stage.STORAGE]
+    shown = any("short test" in one for one in answer.warnings)
+    burst = answer.chosen.spec.disk.burst
+    assert shown == (burst is not None and answer.chosen.prediction.median >= 0.8 * storage)
