@@ -42,9 +42,7 @@ def test_machine_types_pass_on_what_is_documented(name, disk_type, rate, iops):
 
 
 def test_a_machine_type_refuses_disks_it_does_not_take():
-    with pytest.raises(
-        UsageError, match=r"g2-standard-4 takes no pd-standard disk; it takes"
-    ):
+    with pytest.raises(UsageError, match=r"g2-standard-4 takes no pd-standard disk; it takes"):
         GCP.attach(on_gcp("g2-standard-4"), "pd-standard", 100, IOWA)
     found = GCP.candidate_disks(on_gcp("g2-standard-4"), 131, IOWA)
     assert {disk.rate.type for disk in found} == {"pd-balanced", "pd-ssd"}
