@@ -2,14 +2,18 @@
 
 from advisor.catalog.bundle import load_catalog
 from advisor.catalog.catalog import Catalog, PartialOffer
+from advisor.catalog.disk_bursts import INSTANCE_BURST_SECONDS
+from advisor.catalog.disk_rules import DiskRule
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.matching import OfferQuery, matches
 from advisor.catalog.resources import resources_of
 from advisor.catalog.support import Rejection, Supported, check
 
 __all__ = [
+    "INSTANCE_BURST_SECONDS",
     "Catalog",
     "DiskCatalog",
+    "DiskRule",
     "OfferQuery",
     "PartialOffer",
     "Rejection",

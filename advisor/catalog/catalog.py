@@ -100,9 +100,18 @@ class Catalog:
         """Disks of AWS, the default cloud."""
         return self.disks_of(DEFAULT_CLOUD)
 
+    @property
+    def disk_clouds(self) -> tuple[str, ...]:
+        """Clouds whose network disks are known."""
+        return tuple(name for name, cloud in self._clouds.items() if cloud.has_disks)
+
     def disks_of(self, cloud: str) -> DiskCatalog:
-        """Disks of a cloud."""
-        return self._cloud(cloud).disks
+        """Disks of a cloud; `UsageError` where none are known."""
+        one = self._cloud(cloud)
+        if not one.has_disks:
+            known = ", ".join(self.disk_clouds)
+            raise UsageError(f"no disks of cloud '{cloud}' are known; of these they are: {known}")
+        return one.disks
 
     def instance(self, name: str, cloud: str | None = None) -> InstanceType:
         """The facts of a type; `UsageError` with near names for an unknown one, and with what is

@@ -66,6 +66,11 @@ class Cloud:
         """Facts of the types."""
         return InstanceTable(self.name, self._files, self._origins)
 
+    @property
+    def has_disks(self) -> bool:
+        """Whether anything is known of its disks."""
+        return self._files.has(f"catalog/{self.name}_disk_types.csv")
+
     @cached_property
     def disks(self) -> DiskCatalog:
         """Network disks."""

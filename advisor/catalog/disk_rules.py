@@ -59,6 +59,14 @@ class DiskRule:
                 f"not {size_gib:g}GiB"
             )
 
+    def size_for(self, size_gib: float, iops: float | None) -> float:
+        """The smallest size from `size_gib` on that may have so many IOPS provisioned."""
+        if iops is None or self.provision_iops_per_gib is None:
+            return size_gib
+        if iops <= (self.included_iops(size_gib) or 0.0):
+            return size_gib
+        return max(size_gib, float(math.ceil(iops / self.provision_iops_per_gib)))
+
     def included_iops(self, size_gib: float) -> float | None:
         """IOPS in the price of the size; None where they are provisioned or follow the rate."""
         if self.iops_base is None or self.iops_per_gib is None:
@@ -71,7 +79,7 @@ class DiskRule:
         included = self.included_iops(size_gib)
         if self.provision_iops_max is None:
             if asked is not None:
-                raise UsageError(f"{self.type} IOPS cannot be provisioned; use gp3 or io2")
+                raise UsageError(f"{self.type} IOPS cannot be provisioned: they come with the size")
             return included
         low, high = self._iops_range(size_gib, included)
         if asked is None:
@@ -128,7 +136,9 @@ class DiskRule:
 
     def _provisioned_rate(self, size_gib: float, iops: float, asked: float) -> float:
         if self.provision_mib_s_max is None:
-            raise UsageError(f"{self.type} throughput cannot be provisioned; use gp3")
+            raise UsageError(
+                f"{self.type} throughput cannot be provisioned: gp3 alone sells it apart"
+            )
         low = self.provision_mib_s_min or 0.0
         high = min((self.provision_mib_s_per_iops or math.inf) * iops, self.provision_mib_s_max)
         if not low <= asked <= high:

@@ -7,37 +7,27 @@ Prices are per month in the source; an hour is a 730th of that. "GB-month" is bi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from advisor.catalog.disk_bursts import VolumeBurst, burst_on, volume_burst
+from advisor.catalog.disk_ladder import cut_to, undominated, volumes, without_slow_steps
+from advisor.catalog.disk_orders import parse_choice
 from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
-from advisor.domain import HOURS_PER_MONTH, Disk, DiskChoice, DiskRate, InstanceType, Price
-from advisor.errors import NoOfferError, UsageError, unknown_name
-from advisor.units import parse_memory_mib, parse_positive, parse_rate_mib_per_second
-
-LOCAL = "instance_store"
-# Space beside the data set, for checkpoints, shuffled copies and the file system itself.
-HEADROOM = 1.2
-# Local disks are known by their random 4 KiB reads alone; IOPS x 4 KiB is a floor of what
-# larger reads reach.
-LOCAL_IO_KIB = 4
-# A flash drive's own; the catalogue has none of it.
-_LOCAL_LATENCY_SECONDS = 1e-4
-
-# (type, IOPS, MiB/s) worth a look; None: what the type gives unasked. Files that lie in no cache
-# take IOPS before they take bandwidth: a photograph is read in several operations. No more is
-# bought than the instance passes on. gp3 gives every IOPS of io2 for less.
-_VARIANTS: tuple[tuple[str, float | None, float | None], ...] = (
-    ("st1", None, None),
-    ("gp3", None, None),
-    ("gp3", 8000, 250),
-    ("gp3", 16000, 500),
-    ("gp3", 40000, 1000),
-    ("gp3", 64000, 2000),
+from advisor.catalog.local_disks import HEADROOM, LOCAL, local_disk, local_if_it_fits
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    Burst,
+    Disk,
+    DiskChoice,
+    DiskRate,
+    InstanceType,
+    Price,
 )
+from advisor.errors import NoOfferError, UsageError, unknown_name
 
 
 class DiskCatalog:
@@ -47,11 +37,14 @@ class DiskCatalog:
         self._origins = origins
         self._rule_table = files.table(f"catalog/{cloud}_disk_types.csv")
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
+        limits = f"catalog/{cloud}_disk_limits.csv"
+        self._limit_table = files.table(limits) if files.has(limits) else None
+        self._ladders: dict[tuple[float, str], tuple[DiskChoice, ...]] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, DiskRule]:
         """Network volume types by name."""
-        return {row["type"]: rule_from(row) for row in self._rule_table.records()}
+        return {name: rule_from(row) for name, row in self._rows.items()}
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -60,37 +53,18 @@ class DiskCatalog:
 
     def parse_choice(self, text: str) -> DiskChoice:
         """'gp3:158GiB:6000iops:250MiB/s', or less of it from the right, as a `DiskChoice`."""
-        named, *extras = text.strip().split(":")
-        sizes = [part for part in extras if not _is_provisioning(part)]
-        if len(sizes) > 1:
-            raise UsageError(f"'{text}' is no disk; write it like gp3:158GiB:6000iops:250MiB/s")
-        disk_type, size_gib = self.parse(":".join([named, *sizes]))
-        iops = [part for part in extras if part.lower().endswith("iops")]
-        rates = [part for part in extras if "/" in part]
-        choice = DiskChoice(
-            type=disk_type,
-            size_gib=size_gib,
-            iops=parse_positive(iops[0][:-4], "IOPS") if iops else None,
-            mib_per_second=parse_rate_mib_per_second(rates[0]) if rates else None,
-        )
-        if disk_type != LOCAL and size_gib:
-            self.volume_rate(
-                disk_type, size_gib, iops=choice.iops, mib_per_second=choice.mib_per_second
-            )
-        return choice
+        return parse_choice(text, self.rules)
 
     def parse(self, text: str) -> tuple[str, float | None]:
         """'gp3:500GiB' -> ('gp3', 500.0); 'gp3' -> ('gp3', None), sized for the data set later."""
-        name, colon, size = text.strip().partition(":")
-        disk_type = name.strip().lower()
-        if disk_type not in self.types:
-            raise unknown_name("disk type", name.strip(), self.types)
-        if not colon:
-            return disk_type, None
-        size_gib = parse_memory_mib(size) / 1024
-        if disk_type != LOCAL:
-            self.rules[disk_type].require_size(size_gib)
-        return disk_type, size_gib
+        choice = self.parse_choice(text)
+        if choice.iops or choice.mib_per_second:
+            raise UsageError(f"'{text}' says more than a type and a size, like gp3:500GiB")
+        return choice.type, choice.size_gib
+
+    def is_hard_disk(self, disk_type: str) -> bool:
+        """Whether a type is no flash drive."""
+        return disk_type != LOCAL and self._rule(disk_type).media == "hdd"
 
     def volume_rate(
         self,
@@ -113,23 +87,11 @@ class DiskCatalog:
         mib_per_second: float | None = None,
     ) -> Price:
         """What a volume costs by the hour; `NoOfferError` where no price is known."""
-        rule = self._rule(disk_type)
-        rule.rate(size_gib, iops, mib_per_second)
-        row = self._prices.get((region, disk_type))
-        if row is None:
-            where = ", ".join(sorted(r for r, t in self._prices if t == disk_type))
-            raise NoOfferError(f"no price of {disk_type} in {region} is known; it is in: {where}")
-        extra_iops, extra_rate = rule.billed(size_gib, iops, mib_per_second)
-        month = size_gib * float(row["usd_per_gib_month"])
-        month += _tiered(row["usd_per_iops_month"], extra_iops)
-        month += extra_rate * float(row["usd_per_mib_s_month"])
-        origin = self._origins[row["source"]]
-        return Price(
-            usd_per_hour=month / HOURS_PER_MONTH,
-            kind="list",
-            as_of=origin.as_of,
-            source=origin.text,
+        self._rule(disk_type).rate(size_gib, iops, mib_per_second)
+        choice = DiskChoice(
+            type=disk_type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second
         )
+        return self._price(choice, region)
 
     def attach(
         self,
@@ -147,23 +109,42 @@ class DiskCatalog:
         provisioning that is not sold, and for local disks the instance does not have.
         """
         if disk_type == LOCAL:
-            return _local(instance, size_gib)
-        volume = self.volume_rate(disk_type, size_gib, iops=iops, mib_per_second=mib_per_second)
-        price = self.volume_price(
-            disk_type, size_gib, region, iops=iops, mib_per_second=mib_per_second
-        )
+            return local_disk(instance, size_gib)
+        rule = self._rule(disk_type)
+        if not self._fits(instance, disk_type):
+            takes = ", ".join(self._limits[instance.name])
+            raise UsageError(f"{instance.name} takes no {disk_type} disk; it takes: {takes}")
         choice = DiskChoice(
-            type=disk_type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second
+            type=rule.type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second
         )
-        return _on_instance(instance, volume, choice, size_gib, price)
+        return self._attached(instance, choice, region)
 
-    def fitting_size(self, disk_type: str, dataset_gib: float) -> float:
-        """Smallest whole GiB of a type that holds a data set with headroom."""
+    def with_burst(self, instance: InstanceType, disk: Disk) -> Disk:
+        """A disk on its instance, with what it reads there at first; local disks lend nothing."""
+        if disk.rate.type == LOCAL:
+            return disk
+        volume = self.rate(disk.choice)
+        bucket = self._bucket(disk.choice, volume)
+        takes = self._as_it_takes(instance, disk.rate.type)
+        return replace(disk, burst=burst_on(takes, volume, bucket))
+
+    def burst(self, choice: DiskChoice) -> Burst | None:
+        """What a volume of a known size reads at first, alone; None where it lasts."""
+        rate = self.rate(choice)
+        return burst_on(None, rate, self._bucket(choice, rate))
+
+    def regional_prices(self, choice: DiskChoice) -> dict[str, Price]:
+        """What a volume of a known size costs by region, where that is known."""
+        regions = sorted(region for region, name in self._prices if name == choice.type)
+        return {region: self._price(choice, region) for region in regions}
+
+    def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
+        """Smallest whole GiB of a type that holds a data set with headroom, and may have `iops`."""
         needed = math.ceil(dataset_gib * HEADROOM)
         if disk_type == LOCAL:
             return float(max(1, needed))
         rule = self._rule(disk_type)
-        size = max(rule.min_gib, float(needed))
+        size = rule.size_for(max(rule.min_gib, float(needed)), iops)
         rule.require_size(size)
         return size
 
@@ -175,25 +156,101 @@ class DiskCatalog:
         Local disks where they are large enough and their rate is known; of the network volumes
         those that no cheaper one equals on this instance. Volumes without a price are left out.
         """
-        volumes = self._candidate_volumes(instance, dataset_gib, region)
-        local = _local_if_it_fits(instance, dataset_gib)
-        return ([local] if local else []) + _undominated(volumes)
+        cuts = (
+            cut_to(instance, choice, self.rules[choice.type])
+            for choice in self._ladder(dataset_gib, region)
+            if self._fits(instance, choice.type)
+        )
+        attached = [self._attached(instance, cut, region) for cut in cuts if cut]
+        local = local_if_it_fits(instance, dataset_gib)
+        return ([local] if local else []) + without_slow_steps(undominated(attached), self.rules)
 
-    def _candidate_volumes(
-        self, instance: InstanceType, dataset_gib: float, region: str
-    ) -> Iterator[Disk]:
-        for disk_type, iops, rate in _VARIANTS:
-            rule = self.rules.get(disk_type)
-            if rule is None or (region, disk_type) not in self._prices:
-                continue
-            size = max(rule.min_gib, float(math.ceil(dataset_gib * HEADROOM)))
-            if size > rule.max_gib:
-                continue
-            useful = _useful(rule, instance, size, iops, rate)
-            if useful is not None:
-                yield self.attach(
-                    instance, disk_type, size, region, iops=useful[0], mib_per_second=useful[1]
-                )
+    def _ladder(self, dataset_gib: float, region: str) -> tuple[DiskChoice, ...]:
+        """Volumes worth a look on any instance; the same for all of them, so made once."""
+        key = (dataset_gib, region)
+        if key not in self._ladders:
+            needed = float(math.ceil(dataset_gib * HEADROOM))
+            steps = [
+                choice
+                for rule in self.rules.values()
+                if (region, rule.type) in self._prices
+                for choice in volumes(rule, max(rule.min_gib, needed))
+            ]
+            # Limits of an instance that differ by type may turn what is better round.
+            self._ladders[key] = tuple(steps if self._limits else self._best(steps, region))
+        return self._ladders[key]
+
+    def _best(self, steps: list[DiskChoice], region: str) -> Iterator[DiskChoice]:
+        """Orders without those that a cheaper one equals wherever they are attached."""
+        alone = (
+            Disk(
+                rate=self.rate(choice),
+                choice=choice,
+                size_gib=choice.size_gib or 0.0,
+                binding_limit="volume",
+                price=self._price(choice, region),
+            )
+            for choice in steps
+        )
+        return (disk.choice for disk in undominated(alone))
+
+    def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
+        volume = self.rate(choice)
+        instance = self._as_it_takes(instance, choice.type)
+        return _on_instance(instance, volume, choice, self._price(choice, region))
+
+    def _as_it_takes(self, instance: InstanceType, disk_type: str) -> InstanceType:
+        """The instance with its own limits for a disk type, where those are listed."""
+        limits = self._limits.get(instance.name, {}).get(disk_type)
+        if limits is None:
+            return instance
+        return replace(instance, ebs_baseline_mib_per_second=limits[0], ebs_baseline_iops=limits[1])
+
+    def rate(self, choice: DiskChoice) -> DiskRate:
+        """What a volume of a known size sustains, whatever it is attached to."""
+        assert choice.size_gib is not None
+        return self.rules[choice.type].rate(choice.size_gib, choice.iops, choice.mib_per_second)
+
+    def _price(self, choice: DiskChoice, region: str) -> Price:
+        rule, size_gib = self.rules[choice.type], choice.size_gib
+        assert size_gib is not None
+        row = self._prices.get((region, choice.type))
+        if row is None:
+            where = ", ".join(sorted(r for r, t in self._prices if t == choice.type))
+            known = f"it is in: {where}" if where else "nor is it anywhere else"
+            raise NoOfferError(f"no price of {choice.type} in {region} is known; {known}")
+        extra_iops, extra_rate = rule.billed(size_gib, choice.iops, choice.mib_per_second)
+        month = size_gib * float(row["usd_per_gib_month"])
+        month += _tiered(row["usd_per_iops_month"], extra_iops)
+        month += extra_rate * float(row["usd_per_mib_s_month"])
+        origin = self._origins[row["source"]]
+        return Price(
+            usd_per_hour=month / HOURS_PER_MONTH,
+            kind="list",
+            as_of=origin.as_of,
+            source=origin.text,
+        )
+
+    def _bucket(self, choice: DiskChoice, rate: DiskRate) -> VolumeBurst | None:
+        return volume_burst(self._rows[choice.type], choice.size_gib or 0.0, rate)
+
+    def _fits(self, instance: InstanceType, disk_type: str) -> bool:
+        """Whether the instance takes the type: all are taken where no list of its own is known."""
+        listed = self._limits.get(instance.name)
+        return listed is None or disk_type in listed
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, str]]:
+        return {row["type"]: row for row in self._rule_table.records()}
+
+    @cached_property
+    def _limits(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Instance type -> disk type -> (MiB/s, IOPS) that it passes on, where clouds list them."""
+        found: dict[str, dict[str, tuple[float, float]]] = {}
+        for row in self._limit_table.records() if self._limit_table else ():
+            limits = float(row["read_mib_s"]), float(row["read_iops"])
+            found.setdefault(row["instance_type"], {})[row["disk_type"]] = limits
+        return found
 
     @cached_property
     def _prices(self) -> dict[tuple[str, str], dict[str, str]]:
@@ -205,12 +262,11 @@ class DiskCatalog:
         return self.rules[disk_type]
 
 
-def _is_provisioning(part: str) -> bool:
-    return part.lower().endswith("iops") or "/" in part
-
-
 def _on_instance(
-    instance: InstanceType, volume: DiskRate, choice: DiskChoice, size_gib: float, price: Price
+    instance: InstanceType,
+    volume: DiskRate,
+    choice: DiskChoice,
+    price: Price,
 ) -> Disk:
     limit = instance.ebs_baseline_mib_per_second
     own, own_iops = volume.read_mib_per_second, volume.read_iops
@@ -222,70 +278,13 @@ def _on_instance(
         read_iops=min(own_iops, instance.ebs_baseline_iops or own_iops),
     )
     binding = "instance" if limit is not None and limit < own else "volume"
-    return Disk(rate=rate, choice=choice, size_gib=size_gib, binding_limit=binding, price=price)
-
-
-def _local(instance: InstanceType, size_gib: float) -> Disk:
-    """All local disks of the instance, striped; their price is part of the instance's."""
-    has = instance.instance_store_gib
-    if has == 0:
-        raise UsageError(f"{instance.name} has no local disk; use a network disk such as gp3")
-    iops = instance.instance_store_read_iops
-    if iops is None:
-        raise UsageError(
-            f"how fast {instance.name} reads its local disk is not known; use a network disk "
-            "such as gp3"
-        )
-    if not 0 < size_gib <= has:
-        raise UsageError(f"{instance.name} has {has:.0f}GiB of local disk, not {size_gib:g}GiB")
-    rate = DiskRate(
-        type=LOCAL,
-        read_mib_per_second=iops * LOCAL_IO_KIB / 1024,
-        read_iops=iops,
-        read_latency_seconds=_LOCAL_LATENCY_SECONDS,
+    return Disk(
+        rate=rate,
+        choice=choice,
+        size_gib=choice.size_gib or 0.0,
+        binding_limit=binding,
+        price=price,
     )
-    return Disk(rate=rate, choice=DiskChoice(type=LOCAL), size_gib=has, binding_limit="volume")
-
-
-def _local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None:
-    has, needed = instance.instance_store_gib, dataset_gib * HEADROOM
-    if instance.instance_store_read_iops is None or not 0 < needed <= has:
-        return None
-    return _local(instance, needed)
-
-
-def _useful(
-    rule: DiskRule,
-    instance: InstanceType,
-    size_gib: float,
-    iops: float | None,
-    mib_per_second: float | None,
-) -> tuple[float | None, float | None] | None:
-    """Provisioning cut to what the instance passes on; None where the size cannot have it."""
-    if iops is not None:
-        passed = max(instance.ebs_baseline_iops or iops, rule.included_iops(size_gib) or 0.0)
-        iops = min(iops, passed)
-        if rule.provision_iops_per_gib and iops > rule.provision_iops_per_gib * size_gib:
-            return None
-    if mib_per_second is not None:
-        limit = instance.ebs_baseline_mib_per_second or mib_per_second
-        mib_per_second = min(mib_per_second, max(math.ceil(limit), rule.provision_mib_s_min or 0.0))
-    return iops, mib_per_second
-
-
-def _undominated(disks: Iterable[Disk]) -> list[Disk]:
-    """Cheapest first, without those that a cheaper one equals in rate and in IOPS."""
-    kept: list[Disk] = []
-    for disk in sorted(disks, key=lambda one: (one.usd_per_hour, one.rate.type)):
-        if not any(_at_least(other.rate, disk.rate) for other in kept):
-            kept.append(disk)
-    return kept
-
-
-def _at_least(other: DiskRate, rate: DiskRate) -> bool:
-    return (other.read_mib_per_second or 0) >= (rate.read_mib_per_second or 0) and (
-        other.read_iops or 0
-    ) >= (rate.read_iops or 0)
 
 
 def _tiered(tiers: str, amount: float) -> float:

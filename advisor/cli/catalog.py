@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from advisor.catalog import Catalog, OfferQuery, PartialOffer, load_catalog
+from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_import import import_offers
 from advisor.cli.catalog_show import show
 from advisor.cli.parameters import GpuFilter, Name, Positive, Text
@@ -29,6 +30,7 @@ def catalog() -> None:
     """Instance types and prices: the bundled snapshot, and what was imported."""
 
 
+catalog.add_command(disks)
 catalog.add_command(import_offers)
 catalog.add_command(show)
 

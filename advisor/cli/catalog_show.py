@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from advisor.catalog import Catalog, Rejection, check, load_catalog
+from advisor.catalog import INSTANCE_BURST_SECONDS, Catalog, Rejection, check, load_catalog
 from advisor.cli.parameters import Name, Positive, Text
 from advisor.domain import InstanceType, Market, Price
 from advisor.report.document import instance_document, price_document
@@ -78,6 +78,7 @@ def _type_document(known: Catalog, instance: InstanceType) -> dict[str, Any]:
             "baseline_iops": instance.ebs_baseline_iops,
             "burst_mib_per_second": instance.ebs_burst_mib_per_second,
             "burst_iops": instance.ebs_burst_iops,
+            "burst_seconds": _burst_seconds(instance),
         },
         "local_disk": {
             "size_gib": instance.instance_store_gib,
@@ -90,6 +91,12 @@ def _type_document(known: Catalog, instance: InstanceType) -> dict[str, Any]:
         "as_of": instance.as_of.isoformat(),
         "source": instance.source,
     }
+
+
+def _burst_seconds(instance: InstanceType) -> float | None:
+    """How long the instance lends its burst; None where it lends none."""
+    sustained, burst = instance.ebs_baseline_mib_per_second, instance.ebs_burst_mib_per_second
+    return INSTANCE_BURST_SECONDS if (burst or 0.0) > (sustained or 0.0) else None
 
 
 def _partial_document(known: Catalog, name: str, cloud: str) -> dict[str, Any]:

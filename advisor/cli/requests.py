@@ -92,7 +92,9 @@ def request_from(
         max_usd_per_hour=answers.get("max_price"),
         max_latency_ms=max_latency_ms,
         **run_answers(answers, dataset),
-        disk=_disk(catalog, answers["disk"], dataset) if answers["disk"] else None,
+        disk=_disk(catalog, answers["cloud"], answers["disk"], dataset)
+        if answers["disk"]
+        else None,
         horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
@@ -110,8 +112,11 @@ def _unknown_network(name: str, known_networks: tuple[str, ...]) -> UsageError:
     return unknown_name("network", name, known_networks)
 
 
-def _disk(catalog: Catalog, text: str, dataset: DatasetProfile) -> DiskChoice:
-    choice = catalog.disks.parse_choice(text)
+def _disk(catalog: Catalog, cloud: str, text: str, dataset: DatasetProfile) -> DiskChoice:
+    name = text.partition(":")[0].strip().lower()
+    clouds = [one for one in catalog.disk_clouds if cloud in ("any", one)]
+    home = [one for one in clouds if name in catalog.disks_of(one).types] or [*clouds, "aws"]
+    choice = catalog.disks_of(home[0]).parse_choice(text)
     needed_gib = dataset.total_mib / 1024
     if choice.size_gib is not None and choice.size_gib < needed_gib:
         raise UsageError(

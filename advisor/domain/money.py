@@ -71,12 +71,25 @@ class DiskChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """What a disk reads at first, and for how long once credits are full; never counted on.
+
+    `causes` names who lends it: the volume's type, the instance's type, or both.
+    """
+
+    read_mib_per_second: float
+    read_iops: float
+    seconds: float
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
     """A priced disk on a given instance.
 
     `rate` is the effective one: the lower of the volume's and the instance's own sustained
     limit; `binding_limit` says which of them it is (`volume` or `instance`). `choice` is what
-    has to be bought for it.
+    has to be bought for it; `burst` is what a short test would see instead.
     """
 
     rate: DiskRate
@@ -84,6 +97,7 @@ class Disk:
     size_gib: float
     binding_limit: str
     price: Price | None = None
+    burst: Burst | None = None
 
     @property
     def usd_per_hour(self) -> float:

@@ -21,7 +21,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.errors import UsageError
+from advisor.errors import NoOfferError, UsageError
 from advisor.recommend.latency import batch_latencies
 from advisor.units import format_mib
 
@@ -53,12 +53,16 @@ class PerformanceModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """An offer that can run the request: its disks, and the workloads that fit its GPU."""
+    """An offer that can run the request: its disks, and the workloads that fit its GPU.
+
+    `slow_disks` are hard disks: they can only be enough where the others are too fast.
+    """
 
     offer: Offer
     disks: tuple[Disk, ...]
     workloads: tuple[Workload, ...]
     note: str
+    slow_disks: tuple[Disk, ...] = ()
 
 
 def workloads_of(request: Request) -> tuple[Workload, ...]:
@@ -89,9 +93,15 @@ def runnable(
 
 
 def predicted(
-    catalog: Catalog, model: PerformanceModel, options: Sequence[Runnable], confidence: float
+    catalog: Catalog,
+    model: PerformanceModel,
+    options: Sequence[Runnable],
+    confidence: float,
+    *,
+    with_latency: bool = True,
 ) -> Iterator[Candidate]:
-    """Every spec and batch size of the options with its prediction, in one call of the model."""
+    """Every spec and batch size of the options with its prediction, in one call of the model
+    (latencies take another)."""
     specs = [
         (option, Spec(offer=option.offer, disk=disk), resources_of(catalog, option.offer, disk))
         for option in options
@@ -100,7 +110,10 @@ def predicted(
     pairs = [(option, spec, w, has) for option, spec, has in specs for w in option.workloads]
     asked = [(workload, resources) for _, _, workload, resources in pairs]
     predictions = model.predict(asked, confidence=confidence)
-    latencies = batch_latencies(asked, lambda some: model.predict(some, confidence=confidence))
+    latencies = batch_latencies(
+        asked if with_latency else [], lambda some: model.predict(some, confidence=confidence)
+    )
+    latencies = latencies if with_latency else [None] * len(asked)
     answers = zip(pairs, predictions, latencies, strict=True)
     for (option, spec, workload, _), prediction, latency in answers:
         yield Candidate(
@@ -112,24 +125,27 @@ def predicted(
         )
 
 
-def disks_for(request: Request, catalog: Catalog, instance: InstanceType) -> tuple[Disk, ...]:
-    """The disk that was asked for, or those worth a look on this instance, cheapest first.
+def disks_for(
+    request: Request, catalog: Catalog, instance: InstanceType, region: str | None = None
+) -> tuple[Disk, ...]:
+    """The disk that was asked for, or those worth a look on this instance, cheapest first; priced
+    in the region (of the request, where none is named).
 
     Empty where no disk with a known price holds the data set; `UsageError` where the disk that
-    was asked for is not to be had on this instance.
+    was asked for is not to be had on this instance, `NoOfferError` where its price is not known.
     """
+    disks, region = catalog.disks_of(instance.cloud), region or request.region
     dataset_gib = request.dataset.total_mib / 1024
-    disks = catalog.disks_of(instance.cloud)
-    if request.disk is None:
-        return tuple(disks.candidate_disks(instance, dataset_gib, request.region))
     choice = request.disk
-    size_gib = choice.size_gib or disks.fitting_size(choice.type, dataset_gib)
+    if choice is None:
+        return tuple(disks.candidate_disks(instance, dataset_gib, region))
+    size_gib = choice.size_gib or disks.fitting_size(choice.type, dataset_gib, choice.iops)
     return (
         disks.attach(
             instance,
             choice.type,
             size_gib,
-            request.region,
+            region,
             iops=choice.iops,
             mib_per_second=choice.mib_per_second,
         ),
@@ -164,8 +180,8 @@ def _judge(
         have = format_mib(gpu.memory_mib)
         return _rejected(offer, "gpu_memory", f"needs {needed} of GPU memory, has {have}")
     try:
-        attached = disks_for(request, catalog, instance)
-    except UsageError as error:
+        attached = disks_for(request, catalog, instance, offer.region)
+    except (UsageError, NoOfferError) as error:
         return _rejected(offer, "no_disk", str(error))
     if not attached:
         return _rejected(offer, "no_disk", "no disk with a known price holds the data set")
@@ -176,7 +192,12 @@ def _judge(
         have = format_mib(instance.memory_mib)
         return _rejected(offer, "memory", f"needs {needed} of RAM, has {have}")
     worth = hosted if request.max_latency_ms else _worth_predicting(hosted)
-    return Runnable(offer, attached, tuple(worth), verdict.note)
+    disks = catalog.disks_of(instance.cloud)
+    fast = tuple(disk for disk in attached if not disks.is_hard_disk(disk.rate.type))
+    if request.disk is not None or not fast:
+        return Runnable(offer, attached, tuple(worth), verdict.note)
+    slow = tuple(disk for disk in attached if disk not in fast)
+    return Runnable(offer, fast, tuple(worth), verdict.note, slow)
 
 
 def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:

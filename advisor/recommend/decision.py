@@ -18,6 +18,7 @@ from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Requ
 from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted, runnable
 from advisor.recommend.close_calls import close_calls
+from advisor.recommend.disk_fitting import with_fitted_disks
 from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
 from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
 
@@ -37,23 +38,31 @@ def recommend(
     offers = catalog.offers(query)
     judged = list(runnable(request, catalog, model, offers))
     options = [one for one in judged if isinstance(one, Runnable)]
-    found = predicted(catalog, model, options, request.confidence)
-    candidates = with_runs(request, catalog, model, found)
+
+    def with_times(found: Iterable[Candidate]) -> list[Candidate]:
+        return with_runs(request, catalog, model, found)
+
+    candidates = with_times(predicted(catalog, model, options, request.confidence))
+    candidates += with_fitted_disks(
+        request, catalog, model, options, candidates,
+        answers=answers, rank=_rank(request), complete=with_times,
+    )  # fmt: skip
     best = [_best(request, group) for group in _by_instance_type(candidates)]
     ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
     _require_intervals(request, best, ranked)
+    shown = [_with_burst(catalog, one) for one in ranked[: request.max_results]]
     passed_over = [_passed_over(request, one) for one in best if not answers(request, one)]
     rejected = [one for one in judged if isinstance(one, Rejected)] + passed_over
     rejected += catalog.unpriced(query)
     return Recommendation(
         request=request,
-        ranked=tuple(ranked[: request.max_results]),
+        ranked=tuple(shown),
         nearest=None if ranked else _nearest(request, candidates),
         beyond_price=None if ranked else _beyond_price(request, candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
         offers_considered=len(offers),
-        assumptions=assumptions(request, ranked[0] if ranked else None),
-        warnings=warnings(ranked[0] if ranked else None, today),
+        assumptions=assumptions(request, shown[0] if shown else None),
+        warnings=warnings(shown[0] if shown else None, today),
         today=today,
         close_calls=close_calls(
             request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
@@ -78,6 +87,12 @@ def _at_confidence(
         return model.predict(pairs, confidence=confidence)
 
     return predict_at
+
+
+def _with_burst(catalog: Catalog, one: Candidate) -> Candidate:
+    instance = one.spec.offer.instance
+    disk = catalog.disks_of(instance.cloud).with_burst(instance, one.spec.disk)
+    return replace(one, spec=replace(one.spec, disk=disk))
 
 
 def query_of(request: Request) -> OfferQuery:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import date
 
-from advisor.domain import Candidate, Recommendation, Request, Stage, Task
+from advisor.domain import Candidate, Disk, Recommendation, Request, Stage, Task
 from advisor.errors import StalePriceError
 from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
@@ -14,6 +14,9 @@ from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_u
 WARN_PRICE_DAYS = 30
 # --strict refuses an instance price of this age.
 STRICT_PRICE_DAYS = 90
+
+# A disk that could read this much faster than it has to hides its burst from the throughput.
+BURST_SHOWS = 0.8
 
 STAGE_NAMES = {
     Stage.ACCELERATOR: "the GPU",
@@ -59,10 +62,40 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
     if disk_price is not None and (today - disk_price.as_of).days > WARN_PRICE_DAYS:
         disk_age = (today - disk_price.as_of).days
         said.append(f"the disk price is {disk_age} days old ({disk_price.as_of})")
+    burst = _burst_warning(chosen)
+    said += [burst] if burst else []
     if chosen.note:
         said.append(chosen.note)
     said.extend(chosen.prediction.extrapolation)
     return tuple(said)
+
+
+def _burst_warning(chosen: Candidate) -> str | None:
+    """What a test that ends too soon would find; None where the disk has time to spare anyway."""
+    disk, rates = chosen.spec.disk, chosen.prediction.stage_rates
+    storage = rates.get(Stage.STORAGE)
+    if disk.burst is None or storage is None or chosen.prediction.median < BURST_SHOWS * storage:
+        return None
+    return f"a short test would read faster than what lasts: {burst_text(disk)}"
+
+
+def burst_text(disk: Disk) -> str:
+    """'417 MiB/s and 15,700 IOPS for about 30 min (lent by g5.xlarge), then 83.4 MiB/s and ..'."""
+    burst = disk.burst
+    assert burst is not None
+    lasting = _speed(disk.rate.read_mib_per_second or 0.0, disk.rate.read_iops or 0.0)
+    first = _speed(burst.read_mib_per_second, burst.read_iops)
+    lent = " and ".join(burst.causes)
+    return f"{first} for about {_duration(burst.seconds)} (lent by {lent}), then {lasting}"
+
+
+def _speed(mib_per_second: float, iops: float) -> str:
+    return f"{mib_per_second:.3g} MiB/s and {iops:,.0f} IOPS"
+
+
+def _duration(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
 def require_fresh_price(chosen: Candidate, today: date) -> None:

@@ -45,7 +45,6 @@ def build() -> Bundle:
         *(one for cloud in others for one in cloud.tables),
         *gpus.build_gpus(),
         *disks.build_disks(),
-        *_no_disks({cloud.name for cloud in others}),
         *sparecores.build_sparecores(types.read_types()),
         _sources_table(type_origins),
         _currencies(),
@@ -96,20 +95,13 @@ _PART_SOURCES = {
     "Alibaba types and prices": provenance.ALIBABA,
     "disk types": provenance.DISK_RULES,
     "disk prices": provenance.DISK_PRICES,
+    "GCP disk types": provenance.GCP_DISK_RULES,
+    "GCP disk prices": provenance.GCP_DISK_PRICES,
+    "Alibaba disk types": provenance.ALIBABA_DISK_RULES,
     "instance store read rates": provenance.STORE_IOPS,
     "GPU data sheets": provenance.GPU_SHEETS,
     "CPU and GPU measurements": provenance.SPARECORES,
 }
-
-
-def _no_disks(clouds: Iterable[str]) -> list[OutputTable]:
-    """Clouds whose disks are not known have empty tables."""
-    rules = tuple(read_source("catalog/ebs_volume_rules.csv")[0])
-    empty = []
-    for cloud in sorted(clouds):
-        empty.append(table(f"catalog/{cloud}_disk_types.csv", rules, []))
-        empty.append(table(f"catalog/{cloud}_disk_prices.csv", disks.PRICE_HEADER, []))
-    return empty
 
 
 def _currencies() -> OutputTable:

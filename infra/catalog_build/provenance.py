@@ -54,6 +54,13 @@ ALIBABA = Source(
 )
 DISK_PRICES = Source("cortex-89ba2f47", "2022-02-06", "Apache-2.0", _CORTEX)
 DISK_RULES = Source("ebs-rules", "2025-09-01", "plain facts", f"{_AWS_DOCS}; gp3 limits 2025-09")
+_GCP_RULES = "Compute Engine docs; opengovern/opengovernance@003004c0 (the same docs as code)"
+GCP_DISK_RULES = Source("gcp-disk-rules", "2024-01-01", "plain facts", _GCP_RULES)
+_CYCLENERD = "Cyclenerd/google-cloud-pricing-cost-calculator@fd66b26f"
+GCP_DISK_PRICES = Source("gcp-disks-fd66b26f", "2026-07-30", "Apache-2.0", _CYCLENERD)
+ALIBABA_DISK_RULES = Source(
+    "alibaba-disk-rules", "2021-07-19", "MIT", "AlibabaCloudDocs/ecs@41c0f515"
+)
 STORE_IOPS = Source("awsdocs-d2899614", "2023-05-01", "plain facts", _AWS_DOCS)
 GPU_SHEETS = Source("gpu-sheets", "2026-08-02", "plain facts", _SHEETS)
 SPARECORES = Source(

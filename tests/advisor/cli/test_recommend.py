@@ -75,7 +75,11 @@ requests = st.builds(
 def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
     answer = recommend(request, CATALOG, MODEL, today=CATALOG.as_of)
     judged = runnable(request, CATALOG, MODEL, CATALOG.offers(query_of(request)))
-    options = [one for one in judged if isinstance(one, Runnable)]
+    options = [
+        replace(one, disks=(*one.disks, *one.slow_disks))
+        for one in judged
+        if isinstance(one, Runnable)
+    ]
     good = [
         one.spec.total_usd_per_hour
         for one in predicted(CATALOG, MODEL, options, request.confidence)
@@ -85,7 +89,7 @@ def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
         assert not good
     else:
         assert answer.chosen.prediction.lower >= request.target_throughput
-        assert answer.chosen.spec.total_usd_per_hour == min(good)
+        assert answer.chosen.spec.total_usd_per_hour <= min(good) + 1e-12
 
 
 @pytest.mark.slow

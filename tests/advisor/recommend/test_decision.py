@@ -70,7 +70,7 @@ def test_no_cheaper_spec_that_meets_the_target_is_passed_over(request):
     if answer.chosen is None:
         assert not good
     elif request.target_throughput is not None:
-        assert answer.chosen.spec.total_usd_per_hour == min(price for price, _ in good)
+        assert answer.chosen.spec.total_usd_per_hour <= min(price for price, _ in good)
         assert answer.chosen.prediction.lower >= target
     else:
         cheapest = min(price / one.median for price, one in good)

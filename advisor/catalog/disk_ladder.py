@@ -1,0 +1,103 @@
+"""Which volumes are worth a look: a coarse ladder of rates for each type, not every order.
+
+Rate is bought with provisioning (gp3, io2) or with size (all others). The steps only have to
+show which types of instance can answer at all: `advisor.recommend.disk_search` then looks for
+the cheapest order between them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from advisor.catalog.disk_rules import DiskRule
+from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType
+
+# (IOPS, MiB/s) of gp3; None: what the size includes. Files that lie in no cache take IOPS before
+# they take bandwidth: a photograph is read in several operations.
+_GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
+    (None, None),
+    (8000, 250),
+    (16000, 500),
+    (40000, 1000),
+    (80000, 2000),
+)
+# gp3 gives every IOPS that it has for less than gp2, io1 and io2 do: io2 begins where it ends.
+_IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((256000, None),)
+_STEPS = {"gp2": (), "gp3": _GP3_STEPS, "io1": (), "io2": _IO2_STEPS}
+_MOST_IOPS_OF_GP3 = 80000.0
+
+
+def volumes(rule: DiskRule, smallest_gib: float) -> Iterator[DiskChoice]:
+    """A ladder of orders of one type from the smallest size that holds the data, slowest first.
+
+    Types whose rate grows with their size double it until it no longer does.
+    """
+    if smallest_gib > rule.max_gib:
+        return
+    steps = _STEPS.get(rule.type)
+    if steps is not None:
+        yield from _provisioned(rule, smallest_gib, steps)
+        return
+    size, reached = smallest_gib, None
+    while reached != (now := _speed(rule.rate(size))):
+        yield DiskChoice(type=rule.type, size_gib=size)
+        if size >= rule.max_gib:
+            return
+        size, reached = min(2 * size, rule.max_gib), now
+
+
+def cut_to(instance: InstanceType, choice: DiskChoice, rule: DiskRule) -> DiskChoice | None:
+    """The order without what the instance does not pass on; None where it is not worth a look."""
+    assert choice.size_gib is not None
+    iops, mib_per_second = choice.iops, choice.mib_per_second
+    if iops is not None:
+        limit = instance.ebs_baseline_iops
+        if rule.type == "io2" and (limit or 0.0) <= _MOST_IOPS_OF_GP3:
+            return None
+        iops = min(iops, max(limit or iops, rule.included_iops(choice.size_gib) or 0.0))
+    if mib_per_second is not None:
+        limit = instance.ebs_baseline_mib_per_second or mib_per_second
+        mib_per_second = min(mib_per_second, max(math.ceil(limit), rule.provision_mib_s_min or 0.0))
+    return DiskChoice(
+        type=choice.type, size_gib=choice.size_gib, iops=iops, mib_per_second=mib_per_second
+    )
+
+
+def undominated(disks: Iterable[Disk]) -> list[Disk]:
+    """Cheapest first, without those that a cheaper one equals in rate, IOPS and latency."""
+    kept: list[Disk] = []
+    for disk in sorted(disks, key=lambda one: (one.usd_per_hour, one.rate.type)):
+        if not any(_at_least(other.rate, disk.rate) for other in kept):
+            kept.append(disk)
+    return kept
+
+
+def without_slow_steps(disks: Iterable[Disk], rules: Mapping[str, DiskRule]) -> list[Disk]:
+    """Of each type of hard disk only the fastest one: the search shrinks it, and few want it."""
+    kept = list(disks)
+    fastest = {disk.rate.type: disk for disk in kept}
+    return [d for d in kept if rules[d.rate.type].media != "hdd" or d is fastest[d.rate.type]]
+
+
+def _provisioned(
+    rule: DiskRule, smallest_gib: float, steps: Iterable[tuple[float | None, float | None]]
+) -> Iterator[DiskChoice]:
+    for iops, mib_per_second in steps:
+        size = rule.size_for(smallest_gib, iops)
+        if size <= rule.max_gib:
+            yield DiskChoice(
+                type=rule.type, size_gib=size, iops=iops, mib_per_second=mib_per_second
+            )
+
+
+def _speed(rate: DiskRate) -> tuple[float | None, float | None]:
+    return rate.read_mib_per_second, rate.read_iops
+
+
+def _at_least(other: DiskRate, rate: DiskRate) -> bool:
+    return (
+        (other.read_mib_per_second or 0) >= (rate.read_mib_per_second or 0)
+        and (other.read_iops or 0) >= (rate.read_iops or 0)
+        and (other.read_latency_seconds or 0) <= (rate.read_latency_seconds or 0)
+    )

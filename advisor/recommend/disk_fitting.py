@@ -1,0 +1,153 @@
+"""Candidates with the disk that they need, no more: where `disk_search` is worth its time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from advisor.catalog import Catalog
+from advisor.domain import Candidate, Disk, Request
+from advisor.recommend.candidates import PerformanceModel, Runnable, predicted
+from advisor.recommend.disk_search import Aim, Rank, cheaper_orders
+
+# An instance type in a region, and one of its disk types.
+_Key = tuple[str, str, str]
+
+
+def with_fitted_disks(
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    options: Sequence[Runnable],
+    candidates: Sequence[Candidate],
+    *,
+    answers: Callable[[Request, Candidate], bool],
+    rank: Rank,
+    complete: Callable[[Iterable[Candidate]], list[Candidate]],
+) -> list[Candidate]:
+    """More candidates: instances that may be chosen or shown, each with the cheapest disk orders
+    with which they answer, at every batch. None where the disk was asked for.
+
+    `complete` gives predicted candidates what `answers` and `rank` look at beside.
+    """
+    if request.disk is not None:
+        return []
+    free = replace(request, max_usd_per_hour=None)
+
+    def predict(asked: Sequence[tuple[Candidate, Disk]]) -> list[Candidate]:
+        return complete(_with_disks(catalog, model, asked, request.confidence))
+
+    def enough(one: Candidate) -> bool:
+        return answers(free, one)
+
+    good = [one for one in candidates if enough(one)]
+    good += [one for one in predict(_on_slow_disks(request, options, good, rank)) if enough(one)]
+    aim = Aim(
+        predict=predict,
+        answers=enough,
+        rank=rank,
+        by_sample=request.target_throughput is None,
+    )
+    disks: dict[_Key, list[Disk]] = {}
+    for one in cheaper_orders(_worth_fitting(request, good, rank), catalog, aim):
+        disks.setdefault(_place(one), []).append(one.spec.disk)
+    fitted = [
+        replace(option, disks=tuple(disks[key]))
+        for option in options
+        if (key := _place_of(option)) in disks
+    ]
+    return complete(predicted(catalog, model, fitted, request.confidence))
+
+
+def _with_disks(
+    catalog: Catalog,
+    model: PerformanceModel,
+    asked: Sequence[tuple[Candidate, Disk]],
+    confidence: float,
+) -> list[Candidate]:
+    """The candidates with other disks; a disk changes no latency: requests arrive in memory."""
+    options = [Runnable(one.spec.offer, (disk,), (one.workload,), one.note) for one, disk in asked]
+    if not options:
+        return []
+    found = predicted(catalog, model, options, confidence, with_latency=False)
+    return [replace(new, latency=one.latency) for (one, _), new in zip(asked, found, strict=True)]
+
+
+def _on_slow_disks(
+    request: Request, options: Sequence[Runnable], good: Sequence[Candidate], rank: Rank
+) -> list[tuple[Candidate, Disk]]:
+    """Hard disks that could come out ahead, on the instances that answer with something faster."""
+    slow = {_place_of(option): option.slow_disks for option in options if option.slow_disks}
+    shown = _last_shown(request, good, rank)
+    asked = []
+    for place, one in _best_of(good, _place, rank).items():
+        limit = min(shown, rank(one)[0])
+        if _least(request, one, free_disk=True) > limit:
+            continue
+        best = _at_best_batch(one, good)
+        for disk in slow.get(place, ()):
+            slower = replace(best, spec=replace(best.spec, disk=disk))
+            if _least(request, slower) <= limit:
+                asked.append((best, disk))
+    return asked
+
+
+def _worth_fitting(request: Request, good: Sequence[Candidate], rank: Rank) -> list[Candidate]:
+    """The best start of each instance and disk type that could still come out ahead: of the same
+    instance with another disk, and of the last that would be shown."""
+    best, shown = _best_of(good, _place, rank), _last_shown(request, good, rank)
+    return [
+        _at_best_batch(one, good)
+        for one in _best_of(good, _place_and_disk, rank).values()
+        if one.spec.disk.price and _least(request, one) <= min(shown, rank(best[_place(one)])[0])
+    ]
+
+
+def _last_shown(request: Request, good: Sequence[Candidate], rank: Rank) -> float:
+    ranks = sorted(rank(one)[0] for one in _best_of(good, _place, rank).values())
+    return ranks[: request.max_results][-1] if ranks else math.inf
+
+
+def _least(request: Request, one: Candidate, *, free_disk: bool = False) -> float:
+    """What a candidate's rank could come down to: with the smallest disk of its type, at its
+    upper bound. Infinite where that is beyond the price that is asked for.
+    """
+    disk, dataset_gib = one.spec.disk, one.workload.dataset.total_mib / 1024
+    known = disk.choice.iops is None and not free_disk
+    share = dataset_gib / disk.size_gib if known else 0.0
+    usd = one.spec.offer.price.usd_per_hour + min(1.0, share) * disk.usd_per_hour
+    if usd > (request.max_usd_per_hour or math.inf):
+        return math.inf
+    if request.target_throughput is not None:
+        return usd
+    return usd / (one.prediction.upper * 3600) * (request.run_samples or 1e6)
+
+
+def _best_of(
+    candidates: Iterable[Candidate], key_of: Callable[[Candidate], _Key], rank: Rank
+) -> dict[_Key, Candidate]:
+    best: dict[_Key, tuple[tuple[float, float, str], Candidate]] = {}
+    for one in candidates:
+        key, ranks = key_of(one), rank(one)
+        if key not in best or ranks < best[key][0]:
+            best[key] = ranks, one
+    return {key: one for key, (_, one) in best.items()}
+
+
+def _at_best_batch(chosen: Candidate, candidates: Sequence[Candidate]) -> Candidate:
+    """The same spec at the batch that is surely the fastest: it bears the least disk."""
+    same = [one for one in candidates if one.spec is chosen.spec] or [chosen]
+    return max(same, key=lambda one: one.prediction.lower)
+
+
+def _place(one: Candidate) -> _Key:
+    return one.spec.offer.instance.name, one.spec.offer.region, ""
+
+
+def _place_and_disk(one: Candidate) -> _Key:
+    return one.spec.offer.instance.name, one.spec.offer.region, one.spec.disk.rate.type
+
+
+def _place_of(option: Runnable) -> _Key:
+    return option.offer.instance.name, option.offer.region, ""

@@ -1,0 +1,106 @@
+"""Disks beyond AWS: limits of the instance by disk type, sizes that buy rate, unknown prices."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.catalog import load_catalog
+from advisor.errors import NoOfferError, UsageError
+from tests.advisor.catalog.builders import make_instance
+
+CATALOG = load_catalog()
+GCP, ALIBABA = CATALOG.disks_of("gcp"), CATALOG.disks_of("alibaba")
+IOWA = "us-central1"
+
+
+def on_gcp(name, **changes):
+    unlimited = {"ebs_baseline_mib_per_second": None, "ebs_baseline_iops": None}
+    return make_instance(cloud="gcp", name=name, **(unlimited | changes))
+
+
+# Compute Engine, Persistent Disk performance: limits by machine type
+LIMITS = [
+    ("a2-highgpu-1g", "pd-standard", 800, 5000),
+    ("a2-highgpu-1g", "pd-balanced", 800, 15000),
+    ("a2-ultragpu-2g", "pd-balanced", 1200, 20000),
+    ("a2-ultragpu-2g", "pd-ssd", 1200, 25000),
+    ("a2-highgpu-4g", "pd-ssd", 1200, 60000),
+    ("a2-megagpu-16g", "pd-ssd", 1200, 100000),
+    ("a3-highgpu-8g", "pd-ssd", 1200, 80000),
+    ("g2-standard-4", "pd-ssd", 240, 15000),
+    ("g2-standard-12", "pd-balanced", 800, 15000),
+    ("g2-standard-24", "pd-ssd", 1200, 25000),
+    ("g2-standard-96", "pd-balanced", 1200, 80000),
+]
+
+
+@pytest.mark.parametrize(("name", "disk_type", "rate", "iops"), LIMITS)
+def test_machine_types_pass_on_what_is_documented(name, disk_type, rate, iops):
+    """A volume that is large enough for anything is held to the machine type's own limit."""
+    disk = GCP.attach(on_gcp(name), disk_type, 65536, IOWA)
+    assert (disk.rate.read_mib_per_second, disk.rate.read_iops) == (rate, iops)
+
+
+def test_a_machine_type_refuses_disks_it_does_not_take():
+    with pytest.raises(UsageError, match=r"g2-standard-4 takes no pd-standard disk; it takes"):
+        GCP.attach(on_gcp("g2-standard-4"), "pd-standard", 100, IOWA)
+    found = GCP.candidate_disks(on_gcp("g2-standard-4"), 131, IOWA)
+    assert {disk.rate.type for disk in found} == {"pd-balanced", "pd-ssd"}
+
+
+def test_the_volume_alone_counts_where_no_limit_is_known():
+    disk = GCP.attach(on_gcp("n9-standard-4"), "pd-ssd", 100, IOWA)
+    assert (disk.rate.read_mib_per_second, disk.rate.read_iops) == (288, 9000)
+    assert disk.binding_limit == "volume"
+
+
+def test_persistent_disks_cost_their_size():
+    price = GCP.volume_price("pd-balanced", 1000, IOWA)
+    assert price.usd_per_hour == pytest.approx(100 / 730)
+    assert price.as_of.isoformat() == "2026-07-30"
+
+
+def test_larger_disks_are_candidates_where_size_buys_rate():
+    """Up to the size with which the machine type binds, cheapest first, none equalled by less."""
+    found = GCP.candidate_disks(on_gcp("g2-standard-8"), 131, IOWA)
+    prices = [disk.usd_per_hour for disk in found]
+    assert prices == sorted(prices)
+    assert found[-1].rate.read_iops == 15000
+    assert found[0].size_gib == 158
+
+
+def test_disks_without_a_known_price_are_never_candidates():
+    """Alibaba's rates are documented and no price is at hand: missing, never guessed."""
+    assert ALIBABA.candidate_disks(on_gcp("ecs.gn6i"), 131, "cn-beijing") == []
+    with pytest.raises(NoOfferError, match=r"no price of cloud_ssd in cn-beijing is known"):
+        ALIBABA.volume_price("cloud_ssd", 500, "cn-beijing")
+    assert ALIBABA.volume_rate("cloud_ssd", 500).read_iops == 16800
+
+
+def test_clouds_without_facts_say_so():
+    with pytest.raises(UsageError, match="no disks of cloud 'azure' are known"):
+        CATALOG.disks_of("azure")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("gp3:1.5GiB", "whole GiB: 1 or 2"),
+        ("gp3:500GiB:6000.5iops", "whole IOPS: 6000 or 6001"),
+        ("gp3:500GiB:250.5MiB/s", "whole MiB/s: 250 or 251"),
+        ("gp3:500GiB:6000iops:7000iops", "is no disk"),
+        ("gp3:90000iops", "3000 to 80000 IOPS"),
+        ("instance_store:100GiB:9000iops", "nothing of it can be provisioned"),
+        ("gp2:1000iops", "cannot be provisioned"),
+    ],
+)
+def test_orders_that_nobody_sells_are_refused(text, words):
+    """With and without a size, each names its limit."""
+    with pytest.raises(UsageError, match=words):
+        CATALOG.disks.parse_choice(text)
+
+
+def test_a_small_data_set_gets_the_size_that_its_iops_need():
+    """500 IOPS a GiB: 8,000 need 16 GiB, however little is stored."""
+    assert CATALOG.disks.fitting_size("gp3", 0.2, 8000) == 16
+    assert CATALOG.disks.fitting_size("gp3", 0.2, 3000) == 1
