@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor.domain import Precision, Provenance, Workload
 from models.performance.calibration import held_out, pooled, residuals_of
+from models.performance.datasheet.known_networks import fit_known_networks
 from models.performance.evaluation import summary
 from models.performance.fit_accelerator import fit_accelerator
 from models.performance.gpu_rates import Anchor, GpuRates, cell_name, network_key
@@ -18,6 +19,7 @@ from models.performance.step_work import HALF, chip
 
 # Parameters that only explain how a source measured; predictions never name them.
 _OF_SOURCES = ("stack/", "host/", "launch/")
+_OF_PREDICTIONS = ("launch/training", "launch/inference", "launch/network/")
 _NOTHING = 1e-4
 
 
@@ -33,7 +35,8 @@ def fit_gpu_rates(
     errors = {kind: summary(groups)["mean_percent"] for kind, groups in residuals.items()}
     whole = _gpu_rates(rows, networks, residuals)
     anchors = {n: a for n, a in whole.anchors.items() if n.split("/")[0] in offered}
-    return replace(whole, anchors=anchors), errors
+    known = whole.known_networks.only(offered)
+    return replace(whole, anchors=anchors, known_networks=known), errors
 
 
 def _gpu_rates(
@@ -46,6 +49,7 @@ def _gpu_rates(
     eager = [row for row in rows if row.is_eager]
     return GpuRates(
         parameters=_predictive(parameters),
+        known_networks=fit_known_networks(rows),
         anchors=_anchors(pytorch, parameters, networks),
         residuals={
             kind: tuple(np.round(values, 3).tolist()) for kind, values in pooled(residuals).items()
@@ -63,7 +67,7 @@ def _predictive(parameters: Mapping[str, float]) -> dict[str, float]:
         name: value
         for name, value in parameters.items()
         if abs(value) > _NOTHING
-        and (not name.startswith(_OF_SOURCES) or name in ("launch/training", "launch/inference"))
+        and (not name.startswith(_OF_SOURCES) or name.startswith(_OF_PREDICTIONS))
     }
 
 
