@@ -10,13 +10,13 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from advisor.domain import Gpu, Workload
+from advisor.domain import Gpu, Precision, Workload
 from models.performance.datasheet.effects import prior, row_effects
 from models.performance.datasheet.model import DataSheetModel
 from models.performance.datasheet.records import RateRow, Software
 from models.performance.networks import Floats
 from models.performance.published import PublishedRow
-from models.performance.step_work import chip
+from models.performance.step_work import capability, chip
 
 _OF_SOURCES = ("offset/source/", "offset/libraries/")
 _DIGITS = 5
@@ -84,13 +84,19 @@ def published_rate(row: PublishedRow) -> RateRow:
 
 
 def asked_rate(workload: Workload, gpu: Gpu) -> RateRow:
-    """What is asked of a workload in today's PyTorch."""
+    """What is asked of a workload in today's PyTorch.
+
+    Nobody published bf16: it computes and moves what fp16 does, or fp32 without units for it.
+    """
+    precision = workload.precision
+    if precision is Precision.BF16:
+        precision = Precision.AMP if capability(gpu) >= 8 else Precision.FP32
     return RateRow(
         gpu_name=chip(gpu.name),
         gpu=gpu,
         network=workload.network,
         task=workload.task,
-        precision=workload.precision,
+        precision=precision,
         batch_size=workload.batch_size,
         software=Software(name="", tf32=True),
         source="",
