@@ -58,7 +58,8 @@ def request_from(
     known_networks: tuple[str, ...], catalog: Catalog, answers: dict[str, Any]
 ) -> Request:
     """Options as click gave them -> Request; `UsageError` names what is wrong and the way out."""
-    network = str(answers["network"]).lower()
+    network = str(answers["network"])
+    network = network if network in known_networks else network.lower()
     if network not in known_networks:
         raise _unknown_network(str(answers["network"]), known_networks)
     dataset = dataset_profile(answers["dataset"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -21,9 +22,27 @@ from models.performance.wording import notes_of, provenance_of
 Request = tuple[Workload, Resources]
 
 
+class UsersMeasurements(Protocol):
+    """What a user measured of the network in question; see `anchoring`."""
+
+    def rates(
+        self,
+        workload: Workload,
+        gpu: Gpu,
+        batch_sizes: Sequence[int],
+        table: NetworkTable,
+        confidence: float,
+    ) -> list[GpuRate]:
+        """As `GpuRates.rates`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerformanceModel:
-    """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from."""
+    """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from.
+
+    `anchored` is what a user measured, `card_mib_of` tells the GPU memory of the user's own
+    network, the last of `networks`; both belong to a question and are never saved.
+    """
 
     id: str
     trained_on: str
@@ -34,6 +53,8 @@ class PerformanceModel:
     pipeline: Pipeline
     table: NetworkTable
     accelerator_errors: Mapping[str, float]
+    anchored: UsersMeasurements | None = None
+    card_mib_of: Callable[[Workload], float] | None = None
 
     def predict(self, requests: Sequence[Request], *, confidence: float = 0.9) -> list[Prediction]:
         """One prediction a request, in order. A request without a GPU runs on its CPU.
@@ -77,6 +98,8 @@ class PerformanceModel:
         """
         if workload.task is Task.PREPROCESSING:
             return 0.0
+        if self.card_mib_of and workload.network == self.networks[-1]:
+            return self.card_mib_of(workload)
         return memory.needed_card_mib(workload)
 
     def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
@@ -104,7 +127,8 @@ class PerformanceModel:
         for key, row in examples.items():
             gpu, sizes = row.resources.gpu, sorted(batches[key])
             assert gpu is not None
-            found = self.gpu_rates.rates(row.workload, gpu, sizes, self.table, confidence)
+            source = self.anchored or self.gpu_rates
+            found = source.rates(row.workload, gpu, sizes, self.table, confidence)
             cells[key] = dict(zip(sizes, found, strict=True))
         return [
             cells[key][row.workload.batch_size] if key else None
