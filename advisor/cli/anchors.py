@@ -9,7 +9,8 @@ import click
 
 from advisor.catalog import Catalog
 from advisor.domain import Precision, Task
-from advisor.operations.anchoring import Asked, Heard, heard_model
+from advisor.operations.anchor_trials import Asked
+from advisor.operations.anchoring import Heard, heard_model
 from models.performance import PerformanceModel
 from models.zoo.own import is_own
 

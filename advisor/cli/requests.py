@@ -96,7 +96,10 @@ def _unknown_network(name: str, known_networks: tuple[str, ...]) -> UsageError:
             f"no rates of {name.lower()} are known yet; there are rates of: "
             f"{', '.join(known_networks)}"
         )
-    return unknown_name("network", name, known_networks)
+    return UsageError(
+        f"{unknown_name('network', name, known_networks)}; for a network of your own give an "
+        "--anchor FILE that was measured, or --model file.py:build"
+    )
 
 
 def _disk(catalog: Catalog, text: str, dataset: DatasetProfile) -> DiskChoice:

@@ -29,6 +29,9 @@ _GROWTH = 1.25
 _BEYOND = 2.0
 # An anchor contradicts the others beyond so many calibrated widths at 90 %, and 10 %.
 _CONTRADICTS, _LEAST = 2.0, 0.1
+# Where a network's operations are known, a step this many times as long or short as modelled is
+# not the GPU's alone: shared, throttled, bound by its host. Published rows stay within 2.5.
+_ODD = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +66,7 @@ class AnchoredRates:
                     strange_gpus=self._strange(gpu),
                     spread=None if self.likeness.is_known else float(spread[i]),
                     fixed=(float(fixed[0][i]), float(fixed[1][i])),
-                    surprise=float(moved[i]),
+                    surprise=float(np.hypot(moved[i], 0.0 if same else np.log(self.odd))),
                 ),
                 confidence,
             )
@@ -93,6 +96,14 @@ class AnchoredRates:
         most = [max(_LEAST, _CONTRADICTS * max(width.lower, width.upper)) for width in widths]
         found: Floats = np.where(np.abs(far) > most, np.abs(far), 0.0)
         return found
+
+    @cached_property
+    def odd(self) -> float:
+        """How much farther the anchors are from the model than can be, as a factor from 1 on."""
+        if not self.likeness.is_known:
+            return 1.0
+        off = float(np.exp(np.abs(np.median(self._errors(self.likeness)))))
+        return max(1.0, off / _ODD)
 
     @property
     def contradicting(self) -> tuple[GpuTrial, ...]:
