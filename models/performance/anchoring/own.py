@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.domain import Task
-from advisor.errors import DataError
+from advisor.errors import UsageError
 from models.performance.networks import NetworkFacts, NetworkTable, Operations
 
 _DEFAULT_SIDE = 224
@@ -68,7 +68,7 @@ def operations_from(
 ) -> dict[Task, Operations]:
     """The operations of each task in an anchor's `captured` block: one mean operation a class.
 
-    Raises `DataError` for classes that the model does not know, and for numbers that cannot be:
+    Raises `UsageError` for classes that the model does not know, and for numbers that cannot be:
     not finite, negative, or without a count.
     """
     try:
@@ -76,7 +76,7 @@ def operations_from(
             raise ValueError(f"unknown: {', '.join(sorted(strange))}")
         return {Task(task): _operations(rows) for task, rows in captured.items() if rows}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(
+        raise UsageError(
             f"{origin}: its captured operations cannot be used ({error}); measure it again"
         ) from error
 
