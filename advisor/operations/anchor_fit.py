@@ -19,7 +19,8 @@ import numpy as np
 
 from advisor.operations.fitting import PUBLISHED_FOLDER
 from models.performance import load_model, save_model
-from models.performance.anchoring.calibration import held_out_ratios
+from models.performance.anchoring.calibration import SCALED, held_out_ratios
+from models.performance.anchoring.widths import GPU
 from models.performance.calibration import gpu_bound, pooled
 from models.performance.evaluation import summary
 from models.performance.fit import with_id
@@ -34,12 +35,15 @@ _CONFIDENCE = 0.9
 
 
 def report(residuals: Groups) -> dict[str, Any]:
-    """By group: errors in per cent, half widths in log, and coverage of both one-sided bounds."""
+    """By group: errors in per cent, half widths in log, and coverage of both one-sided bounds.
+
+    What was scaled to one anchor's width is covered by one anchor's pool.
+    """
     return {
         group: {
             **{name: round(value, 2) for name, value in summary(by_key).items()},
             "half_widths": [round(width, 3) for width in _widths(by_key)],
-            "coverage_percent": _coverage(by_key),
+            "coverage_percent": _coverage(by_key, residuals[GPU] if group == SCALED else by_key),
         }
         for group, by_key in residuals.items()
     }
@@ -67,14 +71,14 @@ def _widths(by_key: Mapping[str, Floats]) -> tuple[float, float]:
     return found.lower, found.upper
 
 
-def _coverage(by_key: Mapping[str, Floats]) -> dict[str, float]:
-    """Of a target GPU's rows with a pool of the others, each GPU and family weighing alike."""
+def _coverage(by_key: Mapping[str, Floats], pool: Mapping[str, Floats]) -> dict[str, float]:
+    """Of a target GPU's rows with the pool of the others, each GPU and family weighing alike."""
     by_gpu: dict[str, dict[str, Floats]] = defaultdict(dict)
     for key, values in by_key.items():
         by_gpu[key.split("/")[0]][key] = values
     above, below = [], []
     for gpu, own in by_gpu.items():
-        rest = {key: values for key, values in by_key.items() if not key.startswith(f"{gpu}/")}
+        rest = {key: values for key, values in pool.items() if not key.startswith(f"{gpu}/")}
         lower, upper = _widths(rest)
         above += [float((values >= -lower).mean()) for values in own.values()]
         below += [float((values <= upper).mean()) for values in own.values()]
@@ -88,8 +92,8 @@ def main(arguments: Sequence[str]) -> None:
     """Print the report; with --write, keep the residuals in the bundled model."""
     rows = read_published(PUBLISHED_FOLDER / "published.csv", PUBLISHED_FOLDER / "gpus.csv")
     networks = bundled_networks()
-    residuals, without = held_out_ratios(rows, gpu_bound(rows, networks), networks)
-    sys.stdout.write(json.dumps(report({**residuals, "without an anchor": without}), indent=1))
+    residuals, beside = held_out_ratios(rows, gpu_bound(rows, networks), networks)
+    sys.stdout.write(json.dumps(report({**residuals, **beside}), indent=1))
     sys.stdout.write("\n")
     if "--write" in arguments:
         save_model(with_residuals(load_model(), residuals), BUNDLED_PATH)

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.performance.anchoring.combining import combine
 from models.performance.anchoring.likeness import any_of
-from models.performance.anchoring.widths import GPU, NETWORK, UNKNOWN
+from models.performance.anchoring.records import Places, card
+from models.performance.anchoring.widths import GPU, NETWORK, UNKNOWN, scale_of
 from models.performance.calibration import residuals_of
 from models.performance.fit_accelerator import fit_accelerator
 from models.performance.gpu_rates import family
@@ -23,6 +25,7 @@ from models.performance.networks import Floats, NetworkTable
 from models.performance.published import PublishedRow
 from models.performance.step_work import chip
 
+ALONE, SEVERAL, SCALED = "without an anchor", "several anchors", "several anchors, scaled"
 Parameters = Mapping[str, float]
 Fit = Callable[[Sequence[PublishedRow], NetworkTable], Parameters]
 # What belongs to a source's host: a user's anchor has a host that nobody measured.
@@ -41,15 +44,18 @@ def held_out_ratios(
     telling: Sequence[PublishedRow],
     networks: NetworkTable,
     fit: Fit = fit_accelerator,
-) -> tuple[dict[str, dict[str, Floats]], dict[str, Floats]]:
+) -> tuple[dict[str, dict[str, Floats]], dict[str, dict[str, Floats]]]:
     """Residuals by group and by target GPU and family; `telling` are rows that the GPU bounds.
-    And those of the targets without an anchor, network and GPU left out.
+
+    And, for comparison, with network and GPU left out: of the targets without an anchor (`ALONE`),
+    with all other GPUs of their source as anchors (`SEVERAL`), and these divided by how much
+    narrower their intervals are than one anchor's (`SCALED`).
 
     A residual is log(observed rate / predicted rate) at the target. Fits once for each pair of
     a family and a GPU (five minutes for the published rows).
     """
     found: dict[str, dict[str, Floats]] = {NETWORK: {}, GPU: {}, UNKNOWN: {}}
-    alone: dict[str, Floats] = {}
+    beside: dict[str, dict[str, Floats]] = {ALONE: {}, SEVERAL: {}, SCALED: {}}
     for name, pairs in sorted(_by_family(pairs_of(telling)).items()):
         left = [row for row in rows if family(row.network) != name]
         without_family = _without_hosts(fit(left, networks))
@@ -61,8 +67,10 @@ def held_out_ratios(
             found[NETWORK][key] = ratio_residuals(some, without_family, networks)
             found[GPU][key] = ratio_residuals(some, parameters, networks)
             found[UNKNOWN][key] = unknown_residuals(some, parameters, networks)
-            alone[key] = residuals_of([pair.target for pair in some], parameters, networks)
-    return found, alone
+            beside[ALONE][key] = residuals_of([pair.target for pair in some], parameters, networks)
+            several, scales = several_residuals(some, parameters, networks)
+            beside[SEVERAL][key], beside[SCALED][key] = several, several / scales
+    return found, beside
 
 
 def pairs_of(rows: Iterable[PublishedRow]) -> Iterator[Pair]:
@@ -85,6 +93,24 @@ def ratio_residuals(
     """Of targets predicted from their anchors, the network's operations known."""
     targets = residuals_of([pair.target for pair in pairs], parameters, networks)
     return targets - residuals_of([pair.anchor for pair in pairs], parameters, networks)
+
+
+def several_residuals(
+    pairs: Sequence[Pair], parameters: Parameters, networks: NetworkTable
+) -> tuple[Floats, Floats]:
+    """Of each target with all its anchors together, and the scale of its interval to that of a
+    single anchor; rows of one card count once, by their mean."""
+    residuals = ratio_residuals(pairs, parameters, networks)
+    by_target: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (anchor, target), residual in zip(pairs, residuals.tolist(), strict=True):
+        by_target[id(target)][card(anchor.gpu)].append(residual)
+    found, scales = [], []
+    for cards in by_target.values():
+        places = Places(tuple(cards), np.zeros(len(cards)))
+        told = combine(places, Places(("",), np.zeros(1)))
+        found.append(float(told.weights[0] @ [np.mean(values) for values in cards.values()]))
+        scales.append(scale_of(float(told.sigma[0]), same_card=False))
+    return np.array(found), np.array(scales)
 
 
 def unknown_residuals(

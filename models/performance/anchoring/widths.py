@@ -7,6 +7,7 @@ with PyTorch, the network was not), `anchored/gpu` (nor the one of the GPUs), `a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,11 +51,21 @@ def anchored_widths(
     that no held-out ratio holds added in squares."""
     z = gaussian_multiplier(confidence)
     group = _group_widths(residuals, doubt, confidence)
-    scale = doubt.sigma / usual_sigma(same_card=doubt.same_card)
+    scale = scale_of(doubt.sigma, same_card=doubt.same_card)
     more = [z * _HOST_SIGMA * fixed for fixed in doubt.fixed]
     more += [doubt.surprise, z * (doubt.spread or 0.0)]
     lower, upper = (float(np.hypot.reduce([scale * one, *more])) for one in group[:2])
     return HalfWidths(lower, upper, group.calibrated)
+
+
+def scale_of(sigma: float, *, same_card: bool) -> float:
+    """An interval's width to that of a single usual anchor, which is what the pools hold.
+
+    More anchors on other cards say more of the network and nothing of the target: the narrowing
+    counts by its root, as held-out rows with several anchors ask for (docs/anchors.md).
+    """
+    scale = sigma / usual_sigma(same_card=same_card)
+    return scale if same_card or scale > 1 else math.sqrt(scale)
 
 
 def _group_widths(
