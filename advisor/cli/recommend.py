@@ -68,7 +68,7 @@ def recommend(
     model = heard.model
     request = request_from(model.networks, catalog, answers)
     answer = decide(request, catalog, model, today=today())
-    answer = replace(answer, warnings=(*answer.warnings, *heard.warnings))
+    answer = replace(answer, warnings=(*heard.warnings, *answer.warnings))
     if strict and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
     sources = sources_of(model, catalog)
