@@ -25,7 +25,8 @@ def question_options(command: Command) -> Command:
     """The workload and where it may run: the same words in every command that predicts."""
     options = [
         click.option("--task", required=True, type=Name("task", tuple(Task)), help="What is done."),
-        click.option("--model", "network", required=True, help="The network, as googlenet."),
+        click.option("--model", "network", required=True,
+                     help="The network, as googlenet, or your file.py:build."),
         click.option("--batch-size", type=Positive("--batch-size", whole=True), help="Fix it."),
         click.option(
             "--precision", type=Name("precision", tuple(Precision)), default="fp32",
