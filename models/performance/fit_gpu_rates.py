@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from advisor.domain import Precision, Provenance, Workload
-from models.performance.calibration import held_out, pooled, residuals_of
+from models.performance.anchoring.calibration import held_out_ratios
+from models.performance.calibration import gpu_bound, held_out, pooled, residuals_of
 from models.performance.datasheet.known_networks import fit_known_networks
 from models.performance.evaluation import summary
 from models.performance.fit_accelerator import fit_accelerator
@@ -26,12 +27,13 @@ _NOTHING = 1e-4
 def fit_gpu_rates(
     rows: Sequence[PublishedRow], networks: NetworkTable, offered: Collection[str]
 ) -> tuple[GpuRates, dict[str, float]]:
-    """Fit on all rows, with residuals of fits that held rows out (takes a minute).
+    """Fit on all rows, with residuals of fits that held rows out (takes ten minutes).
 
     Also gives the mean absolute percentage error by distance, each GPU or family counting
     alike. Cells of `offered` networks are kept as anchors.
     """
-    residuals = held_out(rows, networks)
+    ratios, _ = held_out_ratios(rows, gpu_bound(rows, networks), networks)
+    residuals = {**held_out(rows, networks), **ratios}
     errors = {kind: summary(groups)["mean_percent"] for kind, groups in residuals.items()}
     whole = _gpu_rates(rows, networks, residuals)
     anchors = {n: a for n, a in whole.anchors.items() if n.split("/")[0] in offered}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -33,9 +33,27 @@ if TYPE_CHECKING:
 Request = tuple[Workload, Resources]
 
 
+class UsersMeasurements(Protocol):
+    """What a user measured of the network in question; see `anchoring`."""
+
+    def rates(
+        self,
+        workload: Workload,
+        gpu: Gpu,
+        batch_sizes: Sequence[int],
+        table: NetworkTable,
+        confidence: float,
+    ) -> list[GpuRate]:
+        """As `GpuRates.rates`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerformanceModel:
-    """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from."""
+    """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from.
+
+    `anchored` is what a user measured, `card_mib_of` tells the GPU memory of the user's own
+    network, the last of `networks`; both belong to a question and are never saved.
+    """
 
     id: str
     trained_on: str
@@ -46,6 +64,8 @@ class PerformanceModel:
     pipeline: Pipeline
     table: NetworkTable
     accelerator_errors: Mapping[str, float]
+    anchored: UsersMeasurements | None = None
+    card_mib_of: Callable[[Workload], float] | None = None
 
     def predict(
         self,
@@ -119,6 +139,8 @@ class PerformanceModel:
         """
         if workload.task is Task.PREPROCESSING:
             return 0.0
+        if self.card_mib_of and workload.network == self.networks[-1]:
+            return self.card_mib_of(workload)
         return memory.needed_card_mib(workload)
 
     def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
@@ -149,7 +171,8 @@ class PerformanceModel:
             used = machines.gpus[key[-1] - 1]
             workloads = [loads[load].workload for load in members.values()]
             sizes = [workload.batch_size for workload in workloads]
-            rates = self.gpu_rates.rates(workloads[0], used, sizes, self.table, confidence)
+            source = self.anchored or self.gpu_rates
+            rates = source.rates(workloads[0], used, sizes, self.table, confidence)
             for cell, rate in zip(members, rates, strict=True):
                 cells[cell] = rate
         return cells, cell_of.reshape(-1)
