@@ -33,10 +33,10 @@ def trial(gpu="T4", batch_size=32, step_seconds=0.25, peak_mib=None, **changes):
     return GpuTrial(**{**values, **changes})
 
 
-def modelled_seconds(network, gpu, batches):
+def modelled_seconds(network, gpu, batches, gpu_rates=MODEL.gpu_rates):
     """What the form says of a network of the table, without anybody's measurement."""
     workload = Workload(network=network, task=Task.TRAINING, batch_size=1)
-    rates = replace(MODEL.gpu_rates, anchors={})
+    rates = replace(gpu_rates, anchors={})
     return rates.step_seconds(workload, GPUS[gpu], np.array(batches, dtype=float), MODEL.table)
 
 
