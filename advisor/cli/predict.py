@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from advisor.catalog import load_catalog
+from advisor.cli.anchors import anchor_option, model_for
 from advisor.cli.explaining import explain_instance, explain_option
 from advisor.cli.parameters import Name
 from advisor.cli.requests import question_options, request_from
@@ -21,6 +22,7 @@ from advisor.report.single import prediction_text, single_document
 @click.command()
 @question_options
 @run_options
+@anchor_option
 @explain_option
 @model_option
 @click.option("--instance", "name", required=True, help="Instance type, as g4dn.xlarge.")
@@ -33,8 +35,13 @@ def predict(model_file: Path | None, output: str, name: str, explain: bool, **an
 
     \b
     advisor predict --task training --model resnet50 --instance g5.xlarge --disk gp3:500GiB
+    advisor predict --task training --model my_net --anchor anchor-net.json --instance g5.xlarge
     """
-    model, catalog = model_in_use(model_file), load_catalog()
+    catalog = load_catalog()
+    heard = model_for(model_in_use(model_file), catalog, answers)
+    for warning in heard.warnings:
+        click.echo(f"note: {warning}", err=True)
+    model = heard.model
     request = request_from(model.networks, catalog, answers)
     answer = predict_instance(request, catalog, model, name.lower())
     sources = sources_of(model, catalog)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from advisor.catalog import load_catalog
+from advisor.cli.anchors import anchor_option, model_for
 from advisor.cli.explaining import Explained, explain_answer, explain_option
 from advisor.cli.parameters import GpuFilter, Name, Positive
 from advisor.cli.requests import question_options, request_from, today
@@ -28,6 +30,7 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 
 @click.command()
 @question_options
+@anchor_option
 @model_option
 @click.option(
     "--target-throughput",
@@ -81,11 +84,15 @@ def recommend(
     advisor recommend --task inference --model googlenet --target-throughput 500
     advisor recommend --task training --model resnet50 --precision amp --gpu T4,L4,A10G
     advisor recommend --task training --model resnet50 --epochs 90 --max-hours 72
+    advisor recommend --task training --model my_net --anchor anchor-net.json
     advisor recommend --task training --model resnet50 --export terraform > main.tf
     """
-    model, catalog = model_in_use(model_file), load_catalog()
+    catalog = load_catalog()
+    heard = model_for(model_in_use(model_file), catalog, answers)
+    model = heard.model
     request = request_from(model.networks, catalog, answers)
     answer = decide(request, catalog, model, today=today())
+    answer = replace(answer, warnings=(*heard.warnings, *answer.warnings))
     if strict and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
     if export_to is None:

@@ -35,7 +35,8 @@ def question_options(command: Command) -> Command:
     """The workload and where it may run: the same words in every command that predicts."""
     options = [
         click.option("--task", required=True, type=Name("task", tuple(Task)), help="What is done."),
-        click.option("--model", "network", required=True, help="The network, as googlenet."),
+        click.option("--model", "network", required=True,
+                     help="The network, as googlenet, or your file.py:build."),
         click.option("--batch-size", type=Positive("--batch-size", whole=True), help="Fix it."),
         click.option(
             "--precision", type=Name("precision", tuple(Precision)), default="fp32",
@@ -68,7 +69,8 @@ def request_from(
     known_networks: tuple[str, ...], catalog: Catalog, answers: dict[str, Any]
 ) -> Request:
     """Options as click gave them -> Request; `UsageError` names what is wrong and the way out."""
-    network = str(answers["network"]).lower()
+    network = str(answers["network"])
+    network = network if network in known_networks else network.lower()
     if network not in known_networks:
         raise _unknown_network(str(answers["network"]), known_networks)
     dataset = dataset_profile(answers["dataset"])
@@ -109,7 +111,10 @@ def _unknown_network(name: str, known_networks: tuple[str, ...]) -> UsageError:
             f"no rates of {name.lower()} are known yet; there are rates of: "
             f"{', '.join(known_networks)}"
         )
-    return unknown_name("network", name, known_networks)
+    return UsageError(
+        f"{unknown_name('network', name, known_networks)}; for a network of your own give an "
+        "--anchor FILE that was measured, or --model file.py:build"
+    )
 
 
 def _disk(catalog: Catalog, cloud: str, text: str, dataset: DatasetProfile) -> DiskChoice:

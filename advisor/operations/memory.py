@@ -138,14 +138,20 @@ def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
 
 
 def _traced(question: Question, steps: Sequence[str]) -> MemoryProfile:
-    """From a process of its own, which is gone on leaving."""
-    job = {"reference": question.reference, "pixels": question.pixels, "steps": steps}
+    return traced_profile(question.reference, steps, question.pixels)
+
+
+def traced_profile(
+    reference: str, steps: Sequence[str], pixels: int | None = None
+) -> MemoryProfile:
+    """From a process of its own, which is gone on leaving; steps as in `Conditions.step`."""
+    job = {"reference": reference, "pixels": pixels, "steps": steps}
     with started_worker([*COMMAND, json.dumps(job)]) as worker:
         try:
             while True:
                 message = worker.receive(time.monotonic() + _PATIENCE_SECONDS)
                 if isinstance(message, dict) and "profile" in message:
-                    return profile_from(question.reference, message["profile"])
+                    return profile_from(reference, message["profile"])
                 if isinstance(message, dict) and "error" in message:
                     raise (UsageError if message.get("usage") else MeasuringError)(message["error"])
         except WorkerLate as error:

@@ -12,6 +12,11 @@ from operator import attrgetter
 import numpy as np
 
 from models.performance.accelerator import step_logs, step_times
+from models.performance.datasheet.known_networks import (
+    KnownNetworks,
+    fit_known_networks,
+    published_rate,
+)
 from models.performance.fit_accelerator import fit_accelerator
 from models.performance.gpu_rates import family
 from models.performance.networks import Floats, NetworkTable
@@ -93,10 +98,23 @@ def _leave_out(
     found = {}
     for name in sorted({key(row) for row in telling} - {""}):
         if wanted(name):
-            parameters = fit_accelerator([row for row in rows if key(row) != name], networks)
+            kept = [row for row in rows if key(row) != name]
+            parameters, known = fit_accelerator(kept, networks), fit_known_networks(kept)
             own = [row for row in telling if key(row) == name]
-            found[name] = residuals_of(own, parameters, networks)
+            found[name] = _of_both_forms(own, residuals_of(own, parameters, networks), known)
     return found
+
+
+def _of_both_forms(
+    rows: Sequence[PublishedRow], of_roofline: Floats, known: KnownNetworks
+) -> Floats:
+    """Residuals of what is predicted: the mean of both forms where both can tell."""
+    residuals = of_roofline.copy()
+    for i, row in enumerate(rows):
+        told = known.step_seconds(published_rate(row), np.array([float(row.batch_size)]))
+        if told is not None:
+            residuals[i] = (of_roofline[i] + np.log(told[0] / row.step_seconds)) / 2
+    return residuals
 
 
 def _chip_under_pytorch(row: PublishedRow) -> str:

@@ -8,18 +8,21 @@ binds at its lower bound, and a bigger machine must not look less sure for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from models.performance.features import PipelineColumns, PipelineRequest
-from models.performance.gpu_rates import GpuRate
-from models.performance.intervals import HalfWidths, gaussian_multiplier, half_widths
+from models.performance.features import PipelineColumns
+from models.performance.intervals import gaussian_multiplier, half_widths
 from models.performance.networks import Floats
 from models.performance.pipeline import ALL_TRIALS, Pipeline, trial_group
 from models.performance.stages import SECOND_THREAD_SIGMA, STAGES, second_thread_cores
-from models.performance.wording import SAME_SCORE, is_same_architecture, is_unmeasured_on_cpu
+from models.performance.wording import SAME_SCORE
+
+Booleans = NDArray[np.bool_]
 
 # Log standard deviations of what no held-out residual describes, see docs/model.md; those of CPUs
 # and cores are `python -m benchmarks.vcpu_truth`'s.
@@ -34,82 +37,92 @@ _ACCELERATOR, _HOST, _TRANSFER = 0, 1, 3
 
 
 @dataclass(frozen=True, slots=True)
+class Unsure:
+    """What each request is unsure of, columns of shape (n,).
+
+    `gpu_lower` and `gpu_upper` are half widths of the GPU's rate in log rate, 0 without a GPU
+    stage; `gpu_calibrated` says whether residuals back them. `other_architecture`: the CPU does
+    not run the measured one's machine code.
+    """
+
+    gpu_lower: Floats
+    gpu_upper: Floats
+    gpu_calibrated: Booleans
+    unmeasured_on_cpu: Booleans
+    copy_assumed: Booleans
+    other_architecture: Booleans
+
+
+@dataclass(frozen=True, slots=True)
 class Interval:
     """Half widths of each request in log rate, shape (n,), and whether residuals back them."""
 
     lower: Floats
     upper: Floats
-    calibrated: tuple[bool, ...]
+    calibrated: Booleans
 
 
 def interval(
-    rows: Sequence[PipelineRequest],
-    columns: PipelineColumns,
-    rates: Floats,
-    gpu_rates: Sequence[GpuRate | None],
-    pipeline: Pipeline,
-    confidence: float,
+    columns: PipelineColumns, rates: Floats, unsure: Unsure, pipeline: Pipeline, confidence: float
 ) -> Interval:
     """The interval around the joined `rates` (n, stages): stages' doubts and whole trials'."""
     median, weights = pipeline.join(columns, rates)
-    trials = _trial_widths(weights, pipeline, confidence)
-    lower = np.array([trial.lower**2 for trial in trials])
-    upper = np.array([trial.upper**2 for trial in trials])
-    for down, up in _shifts(rows, columns, rates, gpu_rates, pipeline, confidence):
-        lower += np.log(pipeline.join(columns, rates * np.exp(-down))[0] / median) ** 2
-        upper += np.log(pipeline.join(columns, rates * np.exp(up))[0] / median) ** 2
-    backed = tuple(
-        trial.calibrated and (rate is None or rate.widths.calibrated)
-        for trial, rate in zip(trials, gpu_rates, strict=True)
-    )
-    return Interval(np.sqrt(lower), np.sqrt(upper), backed)
+    below, above, calibrated = _trial_widths(weights, pipeline, confidence)
+    lower, upper = below**2, above**2
+    for down, up in _shifts(columns, unsure, pipeline, gaussian_multiplier(confidence)):
+        lower += np.log(_joined(columns, rates, down, -1, pipeline) / median) ** 2
+        upper += np.log(_joined(columns, rates, up, 1, pipeline) / median) ** 2
+    return Interval(np.sqrt(lower), np.sqrt(upper), calibrated & unsure.gpu_calibrated)
+
+
+Shift = Mapping[int, NDArray[np.floating[Any]]]
 
 
 def _shifts(
-    rows: Sequence[PipelineRequest],
-    columns: PipelineColumns,
-    rates: Floats,
-    gpu_rates: Sequence[GpuRate | None],
-    pipeline: Pipeline,
-    confidence: float,
-) -> Iterator[tuple[Floats, Floats]]:
-    """Each doubt as moves of the stages down and up, in log rate, shape (n, stages)."""
-    z = gaussian_multiplier(confidence)
-    on_cpu = columns.on_cpu > 0
-    down, up = np.zeros_like(rates), np.zeros_like(rates)
-    down[:, _ACCELERATOR] = [rate.widths.lower if rate else 0.0 for rate in gpu_rates]
-    up[:, _ACCELERATOR] = [rate.widths.upper if rate else 0.0 for rate in gpu_rates]
-    yield down, up
-    cores = np.zeros_like(rates)
-    cores[:, _HOST] = z * _core_sigma(rows, columns, pipeline)
+    columns: PipelineColumns, unsure: Unsure, pipeline: Pipeline, z: float
+) -> Iterator[tuple[Shift, Shift]]:
+    """Each doubt as moves of stages down and up, in log rate, without those that nobody has."""
+    cores = z * _core_sigma(columns, unsure, pipeline)
     # A network on the CPU runs on the same cores: both are wrong together.
-    cores[on_cpu, _ACCELERATOR] = cores[on_cpu, _HOST]
-    yield cores, cores
-    yield _both(rates, _HOST, z * _second_thread_sigma(columns, pipeline))
-    unmeasured = np.array([is_unmeasured_on_cpu(row, pipeline) for row in rows])
-    yield _both(rates, _ACCELERATOR, z * _CPU_NETWORK_UNMEASURED_SIGMA * unmeasured)
-    assumed = np.array([row.resources.host_to_gpu_gb_per_second is None for row in rows])
-    yield _both(rates, _TRANSFER, z * _COPY_ASSUMED_SIGMA * assumed)
+    doubts: list[Shift] = [{_HOST: cores, _ACCELERATOR: np.where(columns.on_cpu > 0, cores, 0.0)}]
+    doubts.append({_HOST: z * _second_thread_sigma(columns, pipeline)})
+    doubts.append({_ACCELERATOR: z * _CPU_NETWORK_UNMEASURED_SIGMA * unsure.unmeasured_on_cpu})
+    doubts.append({_TRANSFER: z * _COPY_ASSUMED_SIGMA * unsure.copy_assumed})
+    pairs: list[tuple[Shift, Shift]] = [(doubt, doubt) for doubt in doubts]
+    pairs.append(({_ACCELERATOR: unsure.gpu_lower}, {_ACCELERATOR: unsure.gpu_upper}))
+    for down, up in pairs:
+        if any(shift.any() for shift in (*down.values(), *up.values())):
+            yield down, up
 
 
-def _trial_widths(weights: Floats, pipeline: Pipeline, confidence: float) -> list[HalfWidths]:
+def _joined(
+    columns: PipelineColumns, rates: Floats, shift: Shift, sign: int, pipeline: Pipeline
+) -> Floats:
+    moved = rates.copy()
+    for stage, widths in shift.items():
+        moved[:, stage] *= np.exp(sign * widths)
+    return pipeline.join(columns, moved)[0]
+
+
+def _trial_widths(
+    weights: Floats, pipeline: Pipeline, confidence: float
+) -> tuple[Floats, Floats, Booleans]:
     """Of held-out trials that the same stage bound, else of all trials."""
     by_stage = [
         half_widths(pipeline.residuals, (trial_group(stage), ALL_TRIALS), confidence)
         for stage in STAGES
     ]
-    return [by_stage[column] for column in weights.argmax(axis=1).tolist()]
+    binding = weights.argmax(axis=1)
+    lower, upper, calibrated = (np.array(column)[binding] for column in zip(*by_stage, strict=True))
+    return lower, upper, calibrated
 
 
-def _core_sigma(
-    rows: Sequence[PipelineRequest], columns: PipelineColumns, pipeline: Pipeline
-) -> Floats:
+def _core_sigma(columns: PipelineColumns, unsure: Unsure, pipeline: Pipeline) -> Floats:
     """Log standard deviation of a core's speed and of how many cores scale, shape (n,)."""
-    reference = pipeline.reference
+    reference, other = pipeline.reference, unsure.other_architecture
     cpu = np.where(np.isnan(columns.score), _CPU_UNKNOWN_SIGMA, reference.sigma)
-    alike = np.array([is_same_architecture(row.resources, reference) for row in rows])
-    same = alike & (np.abs(columns.score / reference.score - 1) < SAME_SCORE)
-    cpu = np.where(same, 0.0, np.where(alike, cpu, np.maximum(cpu, _OTHER_ARCHITECTURE_SIGMA)))
+    cpu = np.where(np.abs(columns.score / reference.score - 1) < SAME_SCORE, 0.0, cpu)
+    cpu = np.where(other, np.maximum(cpu, _OTHER_ARCHITECTURE_SIGMA), cpu)
     doublings = np.maximum(0.0, np.log2(columns.vcpus / pipeline.largest_vcpus))
     sigma: Floats = np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings)
     return sigma
@@ -120,9 +133,3 @@ def _second_thread_sigma(columns: PipelineColumns, pipeline: Pipeline) -> Floats
     added = second_thread_cores(columns, pipeline.parameters)
     sigma: Floats = SECOND_THREAD_SIGMA * added / (columns.cores + added)
     return sigma
-
-
-def _both(rates: Floats, stage: int, widths: Floats) -> tuple[Floats, Floats]:
-    shift = np.zeros_like(rates)
-    shift[:, stage] = widths
-    return shift, shift

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from advisor.domain import CacheState, Resources, Task, Workload
-from models.performance.memory import host_memory_mib, loader_workers
+from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from models.performance.networks import Floats, NetworkTable
+from models.performance.resource_table import Integers, ResourceTable
 
 MIB = 2**20
-_DEFAULT_LATENCY_SECONDS = 2e-4
-# What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
-# (infra/catalog_build/second_threads.py, docs/vcpus.md).
-USUAL_SECOND_THREAD_YIELD = 0.33
 # PCIe 3.0 x16 as clouds of that generation deliver it (g4dn: 6.3 GB/s).
 ASSUMED_COPY_GB_PER_SECOND = 6.0
 
@@ -30,8 +28,8 @@ class PipelineColumns:
     `cores` counts physical cores, `second_threads` what their second threads add, in cores;
     `score` is PassMark's single-thread mark (nan: unknown); `cached_share` is the part of the
     data set that lies in the page cache; `disk_operations_per_second` is limited by IOPS and by
-    the latency that each loader process waits out; `copy_bytes_per_second`
-    is infinite where no batch crosses a bus.
+    the latency that each loader process waits out; `copy_bytes_per_second` is infinite where no
+    batch crosses a bus.
     """
 
     cores: Floats
@@ -60,62 +58,87 @@ class PipelineRequest:
     cache: CacheState = CacheState.WARM
 
 
+class Load(NamedTuple):
+    """What machines are asked to do, apart from which machine it is."""
+
+    workload: Workload
+    on_cpu: bool
+    on_gpu: bool
+    cache: CacheState
+
+
 def pipeline_columns(
     requests: Sequence[PipelineRequest], networks: NetworkTable
 ) -> PipelineColumns:
     """Columns for all requests, in their order; needs at least one."""
-    rows = [_row(request, networks) for request in requests]
-    return PipelineColumns(*np.array(rows, dtype=float).T)
+    loads, which = loads_of(requests)
+    return columns_of(loads, which, ResourceTable.of([r.resources for r in requests]), networks)
 
 
-def _row(request: PipelineRequest, networks: NetworkTable) -> tuple[float, ...]:
-    workload, resources = request.workload, request.resources
-    facts = networks[workload.network]
-    dataset = workload.dataset
-    cpu = resources.cpu
-    score = cpu.single_thread_score if cpu and cpu.single_thread_score else np.nan
-    copy = resources.host_to_gpu_gb_per_second or ASSUMED_COPY_GB_PER_SECOND
-    crosses = resources.gpu is not None and workload.task != Task.PREPROCESSING
-    return (
-        min(resources.vcpus, resources.physical_cores),
-        second_threads(resources),
-        resources.vcpus,
-        score,
-        dataset.bytes_per_sample,
-        dataset.pixels,
-        facts.input_pixels**2,
-        workload.batch_size,
-        cached_share(request, networks),
-        (resources.disk.read_mib_per_second or np.inf) * MIB,
-        disk_operations_per_second(resources),
-        copy * 1e9 if crosses else np.inf,
-        facts.input_bytes,
-        request.on_cpu,
+def loads_of(requests: Sequence[PipelineRequest]) -> tuple[list[Load], Integers]:
+    """The distinct loads, and which of them each request has."""
+    # Hashing a workload takes a while, and most requests share the same record.
+    places: dict[tuple[int, bool, bool, CacheState], int] = {}
+    loads: list[Load] = []
+    which = []
+    for workload, resources, on_cpu, cache in (
+        (r.workload, r.resources, r.on_cpu, r.cache) for r in requests
+    ):
+        key = (id(workload), on_cpu, resources.gpu is not None, cache)
+        if key not in places:
+            places[key] = len(loads)
+            loads.append(Load(workload, on_cpu, resources.gpu is not None, cache))
+        which.append(places[key])
+    return loads, np.array(which, dtype=np.intp)
+
+
+def columns_of(
+    loads: Sequence[Load], which: Integers, machines: ResourceTable, networks: NetworkTable
+) -> PipelineColumns:
+    """Columns of `machines` (n rows) under `loads[which]`, `which` of shape (n,)."""
+    (stored, total_mib, decoded, output, batch, input_bytes, device_mib, on_cpu, crosses, warm) = (
+        np.array([_numbers(load, networks) for load in loads], dtype=float)[which].T
+    )
+    vcpus = machines.vcpus
+    workers = loader_workers(vcpus)
+    copy = machines.host_to_gpu_gb_per_second
+    copy = np.where(np.isnan(copy), ASSUMED_COPY_GB_PER_SECOND, copy) * 1e9
+    # What the processes need comes first; the rest of the memory caches files.
+    needed = pipeline_host_mib(workers, input_bytes * batch / MIB) + device_mib
+    return PipelineColumns(
+        cores=np.minimum(vcpus, machines.physical_cores),
+        second_threads=machines.second_thread_yield
+        * np.maximum(0.0, vcpus - machines.physical_cores),
+        vcpus=vcpus,
+        score=machines.score,
+        stored_bytes=stored,
+        decoded_pixels=decoded,
+        output_pixels=output,
+        batch_size=batch,
+        cached_share=warm * np.clip((machines.memory_mib - needed) / total_mib, 0.0, 1.0),
+        disk_bytes_per_second=machines.disk_mib_per_second * MIB,
+        # Each loader process waits for its own read.
+        disk_operations_per_second=np.minimum(
+            machines.disk_iops, workers / machines.disk_latency_seconds
+        ),
+        copy_bytes_per_second=np.where(crosses > 0, copy, np.inf),
+        input_bytes=input_bytes,
+        on_cpu=on_cpu,
     )
 
 
-def second_threads(resources: Resources) -> float:
-    """What second hardware threads add, in whole cores; 0 where each vCPU is a core."""
-    known = resources.cpu.second_thread_yield if resources.cpu else 0.0
-    threads = max(0.0, resources.vcpus - resources.physical_cores)
-    return (known or USUAL_SECOND_THREAD_YIELD) * threads
-
-
-def cached_share(request: PipelineRequest, networks: NetworkTable) -> float:
-    """The part of the data set that the page cache holds once an epoch has passed, 0..1.
-
-    What the processes need comes first; the rest of the memory caches files.
-    """
-    if request.cache is CacheState.COLD:
-        return 0.0
-    facts = networks[request.workload.network]
-    needed = host_memory_mib(facts, request.workload, request.resources, request.on_cpu)
-    free = request.resources.memory_mib - needed
-    return min(1.0, max(0.0, free / request.workload.dataset.total_mib))
-
-
-def disk_operations_per_second(resources: Resources) -> float:
-    """min(IOPS, queue depth / latency): each loader process waits for its own read."""
-    disk = resources.disk
-    latency = disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS
-    return min(disk.read_iops or np.inf, loader_workers(resources.vcpus) / latency)
+def _numbers(load: Load, networks: NetworkTable) -> tuple[float, ...]:
+    workload, dataset = load.workload, load.workload.dataset
+    facts = networks[workload.network]
+    return (
+        dataset.bytes_per_sample,
+        dataset.total_mib,
+        dataset.pixels,
+        facts.input_pixels**2,
+        workload.batch_size,
+        facts.input_bytes,
+        device_host_mib(facts, workload, on_gpu=load.on_gpu, on_cpu=load.on_cpu),
+        load.on_cpu,
+        load.on_gpu and workload.task != Task.PREPROCESSING,
+        load.cache is not CacheState.COLD,
+    )

@@ -24,6 +24,9 @@ _ROW_SIGMA = 0.08
 _MOST_STEPS, _TOLERANCE = 60, 1e-5
 # (start of the name, mean, standard deviation); the first that fits counts.
 _PRIORS: tuple[tuple[str, float, float], ...] = (
+    ("compute/network/", 0.0, 0.2),
+    ("memory/network/", 0.0, 0.2),
+    ("launch/network/", 0.0, 0.2),
     ("compute/conv_depthwise/", math.log(0.15), 0.8),
     ("compute/conv_grouped/", math.log(0.3), 0.6),
     ("compute/linear/", math.log(0.6), 0.4),

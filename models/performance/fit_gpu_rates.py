@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from advisor.domain import Precision, Provenance, Workload
-from models.performance.calibration import held_out, pooled, residuals_of
+from models.performance.anchoring.calibration import held_out_ratios
+from models.performance.calibration import gpu_bound, held_out, pooled, residuals_of
+from models.performance.datasheet.known_networks import fit_known_networks
 from models.performance.evaluation import summary
 from models.performance.fit_accelerator import fit_accelerator
 from models.performance.gpu_rates import Anchor, GpuRates, cell_name, network_key
@@ -18,22 +20,25 @@ from models.performance.step_work import HALF, chip
 
 # Parameters that only explain how a source measured; predictions never name them.
 _OF_SOURCES = ("stack/", "host/", "launch/")
+_OF_PREDICTIONS = ("launch/training", "launch/inference", "launch/network/")
 _NOTHING = 1e-4
 
 
 def fit_gpu_rates(
     rows: Sequence[PublishedRow], networks: NetworkTable, offered: Collection[str]
 ) -> tuple[GpuRates, dict[str, float]]:
-    """Fit on all rows, with residuals of fits that held rows out (takes a minute).
+    """Fit on all rows, with residuals of fits that held rows out (takes ten minutes).
 
     Also gives the mean absolute percentage error by distance, each GPU or family counting
     alike. Cells of `offered` networks are kept as anchors.
     """
-    residuals = held_out(rows, networks)
+    ratios, _ = held_out_ratios(rows, gpu_bound(rows, networks), networks)
+    residuals = {**held_out(rows, networks), **ratios}
     errors = {kind: summary(groups)["mean_percent"] for kind, groups in residuals.items()}
     whole = _gpu_rates(rows, networks, residuals)
     anchors = {n: a for n, a in whole.anchors.items() if n.split("/")[0] in offered}
-    return replace(whole, anchors=anchors), errors
+    known = whole.known_networks.only(offered)
+    return replace(whole, anchors=anchors, known_networks=known), errors
 
 
 def _gpu_rates(
@@ -46,6 +51,7 @@ def _gpu_rates(
     eager = [row for row in rows if row.is_eager]
     return GpuRates(
         parameters=_predictive(parameters),
+        known_networks=fit_known_networks(rows),
         anchors=_anchors(pytorch, parameters, networks),
         residuals={
             kind: tuple(np.round(values, 3).tolist()) for kind, values in pooled(residuals).items()
@@ -63,7 +69,7 @@ def _predictive(parameters: Mapping[str, float]) -> dict[str, float]:
         name: value
         for name, value in parameters.items()
         if abs(value) > _NOTHING
-        and (not name.startswith(_OF_SOURCES) or name in ("launch/training", "launch/inference"))
+        and (not name.startswith(_OF_SOURCES) or name.startswith(_OF_PREDICTIONS))
     }
 
 

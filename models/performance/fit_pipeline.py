@@ -103,29 +103,32 @@ def log_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) ->
 
 
 def held_out_residuals(
-    trials: Trials, networks: NetworkTable, reference: ReferenceCpu, *, remainder: bool
-) -> Floats:
-    """Each trial's residual under the fit on the other folds' trials, shape (n,).
+    trials: Trials, networks: NetworkTable, reference: ReferenceCpu
+) -> tuple[Floats, Floats]:
+    """Each trial's residual under the fit on the other folds' trials, shape (n,): of the physical
+    form alone, and with the regression on what it leaves.
 
     Folds are dealt out in an order shuffled with a fixed seed; rows are whole trials, so no
     repeat of a trial is on both sides.
     """
     count = len(trials.log_rate)
     fold = np.random.default_rng(0).permutation(count) % FOLDS
-    residuals = np.empty(count)
+    plain, learned = np.empty(count), np.empty(count)
     for number in range(min(FOLDS, count)):
         held = fold == number
-        fitted = fit_pipeline(trials.take(~held), networks, reference, remainder=remainder)
-        residuals[held] = log_residuals(trials.take(held), fitted, networks)
-    return residuals
+        rest, asked = trials.take(~held), trials.take(held)
+        physical = fit_pipeline(rest, networks, reference, remainder=False)
+        plain[held] = log_residuals(asked, physical, networks)
+        whole = replace(physical, remainder=_fit_remainder(rest, physical, networks))
+        learned[held] = log_residuals(asked, whole, networks)
+    return plain, learned
 
 
 def fit_and_calibrate(
     trials: Trials, networks: NetworkTable, reference: ReferenceCpu
 ) -> tuple[Pipeline, Floats]:
     """The better of the forms with and without the regression, and its held-out residuals."""
-    plain = held_out_residuals(trials, networks, reference, remainder=False)
-    learned = held_out_residuals(trials, networks, reference, remainder=True)
+    plain, learned = held_out_residuals(trials, networks, reference)
     keep = bool(np.median(np.abs(learned)) < _WORTH_KEEPING * np.median(np.abs(plain)))
     residuals = learned if keep else plain
     pipeline = fit_pipeline(trials, networks, reference, remainder=keep)
@@ -196,10 +199,10 @@ def _alone_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable)
 
 
 def _accelerator(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
+    cells = {c for c, cpu in zip(trials.cells, trials.columns.on_cpu, strict=True) if cpu}
     logs = {
         (name, task): log_core_rate(networks[name], task, pipeline.parameters)
-        for (name, task), cpu in zip(trials.cells, trials.columns.on_cpu, strict=True)
-        if cpu
+        for name, task in cells
     }
     core_rates = np.array([logs.get(cell, 0.0) for cell in trials.cells])
     on_cpu = pipeline.cpu_rates(trials.columns, core_rates)

@@ -1,4 +1,8 @@
-"""Rates of GPUs: the fitted roofline, anchored where somebody measured the very cell."""
+"""Rates of GPUs: two fitted forms, anchored where somebody measured the very cell.
+
+The roofline knows a network by its operations, the data-sheet form by its rates on other GPUs.
+They are wrong in different ways, so where both can tell, their geometric mean is the prediction.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 
 from advisor.domain import Gpu, Precision, Provenance, Task, Workload
 from models.performance.accelerator import step_seconds
+from models.performance.datasheet.known_networks import KnownNetworks, asked_rate
 from models.performance.intervals import HalfWidths, half_widths
 from models.performance.networks import Floats, NetworkTable
 from models.performance.step_work import capability, chip, step_work
@@ -50,6 +55,7 @@ class GpuRates:
     """
 
     parameters: Mapping[str, float]
+    known_networks: KnownNetworks
     anchors: Mapping[str, Anchor]
     residuals: Mapping[str, Sequence[float]]
     chips: frozenset[str]
@@ -62,13 +68,19 @@ class GpuRates:
     ) -> Floats:
         """Seconds of a step for each batch size, anchored where the cell was measured.
 
+        Elsewhere the geometric mean of both forms, or the roofline alone for a workload that no
+        GPU was measured with.
+
         Another card with the same chip (A100 of 40 and of 80 GB) is as much off the form as the
         measured one, and is modelled all the same.
         """
         work = step_work(table[workload.network], workload.task, workload.precision, gpu)
         seconds = step_seconds(work, batch_sizes, self.parameters)
         anchor = self.anchors.get(cell_name(workload, gpu))
-        return seconds * np.exp(anchor.log_ratio) if anchor else seconds
+        if anchor:
+            return seconds * float(np.exp(anchor.log_ratio))
+        told = self.known_networks.step_seconds(asked_rate(workload, gpu), batch_sizes)
+        return seconds if told is None else np.asarray(np.sqrt(seconds * told))
 
     def rates(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from models.performance.networks import Floats
 
 GAMMA_RANGE = (1.0, 20.0)
@@ -13,8 +15,10 @@ def smooth_minimum(rates: Floats, gamma: float) -> tuple[Floats, Floats]:
     A stage that a request does not have is infinite. The weights (n, stages) are the shares
     d log R / d log R_k; they sum to 1, and the largest is the bottleneck's.
     """
-    lowest = rates.min(axis=1, keepdims=True)
-    powers = (lowest / rates) ** gamma
+    # In logarithms: NumPy's power takes several times as long as exp and log together.
+    logs = np.log(rates)
+    lowest = logs.min(axis=1, keepdims=True)
+    powers = np.exp(gamma * (lowest - logs))
     total = powers.sum(axis=1, keepdims=True)
-    joined: Floats = (lowest * total ** (-1 / gamma))[:, 0]
+    joined: Floats = np.exp(lowest - np.log(total) / gamma)[:, 0]
     return joined, powers / total

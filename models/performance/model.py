@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from advisor.domain import CacheState, Gpu, Prediction, Resources, Task, Workload
+from advisor.domain import CacheState, Gpu, Precision, Prediction, Resources, Task, Workload
 from advisor.errors import UsageError, unknown_name
 from models.performance import memory
-from models.performance.doubts import interval
-from models.performance.features import PipelineColumns, PipelineRequest, pipeline_columns
+from models.performance.doubts import Unsure
+from models.performance.estimates import Estimates, estimates
+from models.performance.features import (
+    Load,
+    PipelineColumns,
+    PipelineRequest,
+    columns_of,
+    loads_of,
+)
 from models.performance.gpu_rates import GpuRate, GpuRates
 from models.performance.networks import Floats, NetworkTable
 from models.performance.pipeline import Pipeline, log_core_rate
+from models.performance.resource_table import Integers, ResourceTable
 from models.performance.stages import STAGES
-from models.performance.wording import alone, notes_of, provenance_of
+from models.performance.wording import alone, is_unmeasured_on_cpu, notes_of, provenance_of
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance
@@ -25,9 +33,27 @@ if TYPE_CHECKING:
 Request = tuple[Workload, Resources]
 
 
+class UsersMeasurements(Protocol):
+    """What a user measured of the network in question; see `anchoring`."""
+
+    def rates(
+        self,
+        workload: Workload,
+        gpu: Gpu,
+        batch_sizes: Sequence[int],
+        table: NetworkTable,
+        confidence: float,
+    ) -> list[GpuRate]:
+        """As `GpuRates.rates`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerformanceModel:
-    """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from."""
+    """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from.
+
+    `anchored` is what a user measured, `card_mib_of` tells the GPU memory of the user's own
+    network, the last of `networks`; both belong to a question and are never saved.
+    """
 
     id: str
     trained_on: str
@@ -38,6 +64,8 @@ class PerformanceModel:
     pipeline: Pipeline
     table: NetworkTable
     accelerator_errors: Mapping[str, float]
+    anchored: UsersMeasurements | None = None
+    card_mib_of: Callable[[Workload], float] | None = None
 
     def predict(
         self,
@@ -52,35 +80,49 @@ class PerformanceModel:
 
         Raises `UsageError` for an unknown network or a confidence outside 0.5..1.
         """
+        rows = [_pipeline_request(workload, resources, cache) for workload, resources in requests]
+        loads, which = loads_of(rows)
+        machines = ResourceTable.of([resources for _, resources in requests])
+        found, gpu_rates = self._estimates(loads, which, machines, confidence)
+        return [
+            self._prediction(row, numbers, confidence, rate)
+            for row, numbers, rate in zip(rows, _listed(found), gpu_rates, strict=True)
+        ]
+
+    def predict_columns(
+        self, workload: Workload, machines: ResourceTable, *, confidence: float = 0.9
+    ) -> Estimates:
+        """What `predict` tells of one workload on each machine, as columns: fast, in NumPy alone.
+
+        Raises as `predict` does.
+        """
+        loads = [_load(workload, on_gpu) for on_gpu in (False, True)]
+        which = (machines.gpu >= 0).astype(np.intp)
+        return self._estimates(loads, which, machines, confidence)[0]
+
+    def _estimates(
+        self, loads: Sequence[Load], which: Integers, machines: ResourceTable, confidence: float
+    ) -> tuple[Estimates, list[GpuRate | None]]:
+        """Estimates of `machines` under `loads[which]`, and each row's GPU rate."""
         if not 0.5 <= confidence < 1:
             raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
-        if not requests:
-            return []
-        rows = [_pipeline_request(workload, resources, cache) for workload, resources in requests]
-        for name in {row.workload.network for row in rows}:
+        for name in {load.workload.network for load in loads}:
             if name not in self.networks:
                 raise unknown_name("network", name, self.networks)
-        columns = pipeline_columns(rows, self.table)
-        gpu_rates = self._gpu_rates(rows, confidence)
-        accelerator = self._accelerator(rows, columns, gpu_rates)
-        rates = self.pipeline.stage_rates(columns, accelerator)
-        joined, weights = self.pipeline.join(columns, rates)
-        doubts = interval(rows, columns, rates, gpu_rates, self.pipeline, confidence)
-        lower, upper = joined * np.exp(-doubts.lower), joined * np.exp(doubts.upper)
-        bounds = zip(lower.tolist(), joined.tolist(), upper.tolist(), strict=True)
-        stage_values, weight_values = rates.tolist(), weights.tolist()
-        return [
-            self._prediction(
-                rows[i],
-                bound,
-                confidence,
-                stage_values[i],
-                weight_values[i],
-                gpu_rates[i],
-                doubts.calibrated[i],
-            )
-            for i, bound in enumerate(bounds)
-        ]
+        columns = columns_of(loads, which, machines, self.table)
+        cells, cell_of = self._cells(loads, which, machines, confidence)
+        accelerator = self._accelerator(loads, which, columns, _column(cells, cell_of, _rate))
+        unmeasured = np.array([is_unmeasured_on_cpu(load, self.pipeline) for load in loads], bool)
+        unsure = Unsure(
+            gpu_lower=_column(cells, cell_of, _lower),
+            gpu_upper=_column(cells, cell_of, _upper),
+            gpu_calibrated=_column(cells, cell_of, _calibrated) > 0,
+            unmeasured_on_cpu=unmeasured[which],
+            copy_assumed=np.isnan(machines.host_to_gpu_gb_per_second),
+            other_architecture=machines.runs_other_code(self.pipeline.reference.architecture),
+        )
+        found = estimates(columns, accelerator, unsure, self.pipeline, confidence)
+        return found, [cells[cell] for cell in cell_of.tolist()]
 
     def predict_gpu(
         self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float = 0.9
@@ -92,7 +134,9 @@ class PerformanceModel:
         sizes = [workload.batch_size for workload in workloads]
         return [
             alone(rate, confidence)
-            for rate in self.gpu_rates.rates(first, gpu, sizes, self.table, confidence)
+            for rate in (self.anchored or self.gpu_rates).rates(
+                first, gpu, sizes, self.table, confidence
+            )
         ]
 
     def distances(
@@ -110,6 +154,8 @@ class PerformanceModel:
         """
         if workload.task is Task.PREPROCESSING:
             return 0.0
+        if self.card_mib_of and workload.network == self.networks[-1]:
+            return self.card_mib_of(workload)
         return memory.needed_card_mib(workload)
 
     def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
@@ -123,58 +169,50 @@ class PerformanceModel:
         seconds = self.gpu_rates.step_seconds(workload, gpu, batch, self.table)
         return float(f"{seconds[0]:.4g}")
 
-    def _gpu_rates(
-        self, rows: Sequence[PipelineRequest], confidence: float
-    ) -> list[GpuRate | None]:
-        """Each request's GPU rate, computed once for each cell; None without a GPU stage."""
-        keys = [_cell_key(row) for row in rows]
-        cells: dict[tuple[object, ...], dict[int, GpuRate]] = {}
-        examples = {key: row for key, row in zip(keys, rows, strict=True) if key}
-        batches: dict[tuple[object, ...], set[int]] = {}
-        for key, row in zip(keys, rows, strict=True):
-            if key:
-                batches.setdefault(key, set()).add(row.workload.batch_size)
-        for key, row in examples.items():
-            gpu, sizes = row.resources.gpu, sorted(batches[key])
-            assert gpu is not None
-            found = self.gpu_rates.rates(row.workload, gpu, sizes, self.table, confidence)
-            cells[key] = dict(zip(sizes, found, strict=True))
-        return [
-            cells[key][row.workload.batch_size] if key else None
-            for key, row in zip(keys, rows, strict=True)
-        ]
+    def _cells(
+        self, loads: Sequence[Load], which: Integers, machines: ResourceTable, confidence: float
+    ) -> tuple[list[GpuRate | None], Integers]:
+        """The rate of each distinct load on each distinct GPU, and which of them a row has."""
+        wide = len(machines.gpus) + 1
+        pairs, cell_of = np.unique(which * wide + machines.gpu + 1, return_inverse=True)
+        cells: list[GpuRate | None] = [None] * len(pairs)
+        batches: dict[tuple[str, Task, Precision, int], dict[int, int]] = {}
+        for cell, (load, gpu) in enumerate(zip(*np.divmod(pairs, wide), strict=True)):
+            workload = loads[load].workload
+            if gpu > 0 and workload.task is not Task.PREPROCESSING:
+                key = (workload.network, workload.task, workload.precision, int(gpu))
+                batches.setdefault(key, {})[cell] = int(load)
+        for key, members in batches.items():
+            used = machines.gpus[key[-1] - 1]
+            workloads = [loads[load].workload for load in members.values()]
+            sizes = [workload.batch_size for workload in workloads]
+            source = self.anchored or self.gpu_rates
+            rates = source.rates(workloads[0], used, sizes, self.table, confidence)
+            for cell, rate in zip(members, rates, strict=True):
+                cells[cell] = rate
+        return cells, cell_of.reshape(-1)
 
     def _accelerator(
-        self,
-        rows: Sequence[PipelineRequest],
-        columns: PipelineColumns,
-        gpu_rates: Sequence[GpuRate | None],
+        self, loads: Sequence[Load], which: Integers, columns: PipelineColumns, gpu_rates: Floats
     ) -> Floats:
         """Rates of GPU, or of the network on the CPU, or infinite for preprocessing."""
-        rates = np.array([rate.samples_per_second if rate else np.inf for rate in gpu_rates])
         on_cpu = columns.on_cpu > 0
         if not on_cpu.any():
-            return rates
-        parameters = self.pipeline.parameters
+            return gpu_rates
         logs = [
-            log_core_rate(self.table[row.workload.network], row.workload.task, parameters)
-            if row.on_cpu
+            log_core_rate(
+                self.table[load.workload.network], load.workload.task, self.pipeline.parameters
+            )
+            if load.on_cpu
             else 0.0
-            for row in rows
+            for load in loads
         ]
-        return np.where(on_cpu, self.pipeline.cpu_rates(columns, np.array(logs)), rates)
+        return np.where(on_cpu, self.pipeline.cpu_rates(columns, np.array(logs)[which]), gpu_rates)
 
     def _prediction(
-        self,
-        row: PipelineRequest,
-        bounds: tuple[float, float, float],
-        confidence: float,
-        rates: list[float],
-        weights: list[float],
-        gpu_rate: GpuRate | None,
-        calibrated: bool,
+        self, row: PipelineRequest, numbers: Row, confidence: float, gpu_rate: GpuRate | None
     ) -> Prediction:
-        lower, median, upper = bounds
+        lower, median, upper, rates, weights, calibrated = numbers
         stages = {s: rate for s, rate in zip(STAGES, rates, strict=True) if rate < float("inf")}
         return Prediction(
             lower=lower,
@@ -189,19 +227,47 @@ class PerformanceModel:
         )
 
 
+Row = tuple[float, float, float, list[float], list[float], bool]
+
+
+def _listed(found: Estimates) -> Iterator[Row]:
+    """Rows of plain Python numbers."""
+    columns = (found.lower, found.median, found.upper, found.stage_rates, found.weights)
+    return zip(*(c.tolist() for c in columns), found.calibrated.tolist(), strict=True)
+
+
+def _column(
+    cells: Sequence[GpuRate | None], cell_of: Integers, value: Callable[[GpuRate | None], float]
+) -> Floats:
+    return np.array([value(cell) for cell in cells], dtype=float)[cell_of]
+
+
+def _rate(cell: GpuRate | None) -> float:
+    return cell.samples_per_second if cell else np.inf
+
+
+def _lower(cell: GpuRate | None) -> float:
+    return cell.widths.lower if cell else 0.0
+
+
+def _upper(cell: GpuRate | None) -> float:
+    return cell.widths.upper if cell else 0.0
+
+
+def _calibrated(cell: GpuRate | None) -> float:
+    return cell is None or cell.widths.calibrated
+
+
 def _pipeline_request(
     workload: Workload, resources: Resources, cache: CacheState | None
 ) -> PipelineRequest:
+    load = _load(workload, resources.gpu is not None, cache)
+    return PipelineRequest(workload, resources, load.on_cpu, load.cache)
+
+
+def _load(workload: Workload, on_gpu: bool, cache: CacheState | None = None) -> Load:
     """Training reads its data again and again, so the page cache helps; inference and
     preprocessing read every sample once, from the disk."""
-    on_cpu = resources.gpu is None and workload.task is not Task.PREPROCESSING
+    on_cpu = not on_gpu and workload.task is not Task.PREPROCESSING
     usual = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
-    return PipelineRequest(workload, resources, on_cpu, cache or usual)
-
-
-def _cell_key(row: PipelineRequest) -> tuple[object, ...] | None:
-    """What the GPU's rate depends on besides the batch size."""
-    workload, gpu = row.workload, row.resources.gpu
-    if gpu is None or workload.task is Task.PREPROCESSING:
-        return None
-    return (workload.network, workload.task, workload.precision, gpu)
+    return Load(workload, on_cpu, on_gpu, cache or usual)

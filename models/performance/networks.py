@@ -76,6 +76,11 @@ class NetworkTable:
         """All networks with facts, sorted."""
         return tuple(sorted(self._raw))
 
+    @property
+    def operation_classes(self) -> tuple[str, ...]:
+        """Classes of operations that the model has efficiencies for."""
+        return self._classes
+
     def __getitem__(self, name: str) -> NetworkFacts:
         """Facts of `name`; a `UsageError` with near names where there are none."""
         if name not in self._raw:

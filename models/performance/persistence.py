@@ -3,6 +3,7 @@
 History of the format, so that old files are told apart:
 
 advisor.performance/1   first version
+advisor.performance/2   gpu_rates.known_networks: what networks' rates on other GPUs tell
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from advisor.domain import Provenance
 from advisor.errors import DataError
 from advisor.files import write_whole
+from models.performance.datasheet.known_networks import KnownNetworks
 from models.performance.gpu_rates import GPU_GROUPS, Anchor, GpuRates
 from models.performance.model import PerformanceModel
 from models.performance.networks import NetworkTable, bundled_networks
@@ -27,7 +29,7 @@ from models.performance.ranges import ranges_from
 from models.performance.remainder import Remainder
 from models.performance.stages import PIPELINE_PRIORS
 
-SCHEMA = "advisor.performance/1"
+SCHEMA = "advisor.performance/2"
 BUNDLED_PATH = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "default_model.json"
 
 
@@ -125,10 +127,11 @@ def _sorted(residuals: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _plain(part: GpuRates | Pipeline) -> dict[str, Any]:
     """Fields as JSON has them: sets become sorted lists, tuples lists."""
-    return {
-        name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in asdict(part).items()
-    }
+
+    def plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {n: sorted(v) if isinstance(v, frozenset) else v for n, v in items}
+
+    return asdict(part, dict_factory=plain)
 
 
 def _gpu_rates(raw: Mapping[str, Any]) -> GpuRates:
@@ -136,8 +139,10 @@ def _gpu_rates(raw: Mapping[str, Any]) -> GpuRates:
         name: Anchor(**{**anchor, "provenance": Provenance(anchor["provenance"])})
         for name, anchor in raw["anchors"].items()
     }
+    known = raw["known_networks"]
     return GpuRates(
         parameters=raw["parameters"],
+        known_networks=KnownNetworks(_in_range(known["effects"]), frozenset(known["workloads"])),
         anchors=anchors,
         residuals=_known(_sorted(raw["residuals"]), GPU_GROUPS),
         chips=frozenset(raw["chips"]),

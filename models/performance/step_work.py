@@ -151,15 +151,19 @@ def step_work(
         ),
         traffic_names=(*(f"memory/{kind}" for kind in operations.kind), "memory/elementwise"),
         tensor=(*tensor, False),
-        shared_simt=_shared_compute("simt", task, gpu, False),
-        shared_tensor=_shared_compute("tensor", task, gpu, _uses_tf32(units)),
+        shared_simt=(*_shared_compute("simt", task, gpu, False), *_own("compute", facts, task)),
+        shared_tensor=(
+            *_shared_compute("tensor", task, gpu, _uses_tf32(units)),
+            *_own("compute", facts, task),
+        ),
         shared_traffic=(
             f"memory/{task}",
+            *_own("memory", facts, task),
             f"memory/architecture/{gpu.compute_capability}",
             f"memory/16-bit/{width == 0.5}",
         ),
         offset_names=_offsets(facts, task, precision, gpu, stack, any(tensor)),
-        launch_names=_launch_names(task, stack),
+        launch_names=(*_launch_names(task, stack), *_own("launch", facts, task)),
         launches=float(counts.sum()) + _casts(facts, precision),
         copy_bytes=facts.input_bytes * width if stack.copies_input else 0.0,
     )
@@ -175,6 +179,11 @@ def _shared_compute(unit: str, task: Task, gpu: Gpu, tf32: bool) -> tuple[str, .
         f"compute/architecture/{gpu.compute_capability}/{unit}",
     )
     return (*names, "compute/tf32") if tf32 else names
+
+
+def _own(part: str, facts: NetworkFacts, task: Task) -> tuple[str, ...]:
+    """What a network has of its own: its layers fit a GPU's tiles, caches and queue or do not."""
+    return (f"{part}/network/{facts.name}", f"{part}/network/{facts.name}/{task}")
 
 
 def _offsets(

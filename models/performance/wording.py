@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from advisor.domain import Precision, Prediction, Provenance, Resources, Stage
-from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, PipelineRequest
+from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, Load, PipelineRequest
 from models.performance.gpu_rates import GpuRate
 from models.performance.pipeline import Pipeline, ReferenceCpu
 
@@ -60,7 +60,7 @@ def notes_of(
     return tuple(notes)
 
 
-def is_unmeasured_on_cpu(row: PipelineRequest, pipeline: Pipeline) -> bool:
+def is_unmeasured_on_cpu(row: PipelineRequest | Load, pipeline: Pipeline) -> bool:
     """Whether the network runs on the CPU as no trial did (other network, task or format)."""
     key = f"{row.workload.network}/{row.workload.task}"
     unlike = row.workload.precision is not Precision.FP32

@@ -76,6 +76,11 @@ def capture_operations(
     log = KernelLog()
     with recording(log):
         _step(network, _images(side), log, training)
+    return in_classes(log.kernels)
+
+
+def in_classes(kernels: Sequence[Kernel]) -> tuple[Operation, ...]:
+    """Kernels as the classes of the bundled table tell them, in launch order."""
     return tuple(
         Operation(
             _CLASS_OF_KIND.get(kernel.kind, "elementwise"),
@@ -83,7 +88,7 @@ def capture_operations(
             kernel.sample_bytes,
             kernel.fixed_bytes,
         )
-        for kernel in log.kernels
+        for kernel in kernels
     )
 
 

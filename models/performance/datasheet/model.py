@@ -47,6 +47,16 @@ class DataSheetModel:
             raise NothingKnown("no measured rate of a GPU with a data sheet to learn from")
         return self
 
+    @property
+    def workloads(self) -> frozenset[str]:
+        """'resnet50/training/fp32' and the like that rows with a data sheet told."""
+        return self._workloads
+
+    def effects(self) -> dict[str, float]:
+        """All effects that the fitted rows have, by name (`effects.row_effects` adds them up)."""
+        fitted = fit_effects(self._rows, ())
+        return dict(zip(fitted.index, fitted.values.tolist(), strict=True))
+
     def can_predict(self, row: RateRow) -> bool:
         """Whether its network, task and precision were fitted, and its GPU has a data sheet."""
         return row.gpu is not None and row.workload in self._workloads

@@ -14,8 +14,10 @@ from models.performance.memory.answer import (
 from models.performance.memory.host import (
     BASE_PROCESS_MIB,
     LOADER_PROCESS_MIB,
+    device_host_mib,
     host_memory_mib,
     loader_workers,
+    pipeline_host_mib,
 )
 from models.performance.memory.peak import PeakModel, bundled_peak_model, usable_mib
 from models.performance.memory.profile import MemoryProfile, bundled_profiles, profile_from
@@ -38,11 +40,13 @@ __all__ = [
     "WhatIf",
     "bundled_peak_model",
     "bundled_profiles",
+    "device_host_mib",
     "gpu_peak",
     "host_memory_mib",
     "largest_batch",
     "loader_workers",
     "needed_card_mib",
+    "pipeline_host_mib",
     "profile_from",
     "step_memory",
     "usable_mib",

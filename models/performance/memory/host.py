@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from typing import TypeVar
+
+import numpy as np
 
 from advisor.domain import Resources, Task, Workload
-from models.performance.networks import NetworkFacts
+from models.performance.networks import Floats, NetworkFacts
 
 MIB = 2**20
+# Formulas that hold for one machine and for columns of them.
+Numbers = TypeVar("Numbers", float, Floats)
 # Anonymous memory of the measured pipeline: a process with torch and torchvision imported, and
 # each forked loader process; batches come on top. Measured: 270 to 315 MiB with one loader
 # process, 385 to 395 with two, at batches of 32 images of 224 pixels.
@@ -19,9 +23,10 @@ _PREFETCHED_BATCHES = 2
 _TRAINING_COPIES = 3.0
 
 
-def loader_workers(vcpus: float) -> int:
+def loader_workers(vcpus: Numbers) -> Numbers:
     """Loader processes of the pipeline that is measured: one a vCPU, at least one."""
-    return max(1, math.floor(vcpus))
+    workers: Numbers = np.maximum(1.0, np.floor(vcpus))
+    return workers
 
 
 def host_memory_mib(
@@ -31,15 +36,27 @@ def host_memory_mib(
 
     An emulated GPU (`gpu` is None and not `on_cpu`) needs neither.
     """
-    workers = loader_workers(resources.vcpus)
     batch_mib = facts.input_bytes * workload.batch_size / MIB
+    on_gpu = resources.gpu is not None
+    device_mib = device_host_mib(facts, workload, on_gpu=on_gpu, on_cpu=on_cpu)
+    return float(pipeline_host_mib(loader_workers(resources.vcpus), batch_mib)) + device_mib
+
+
+def pipeline_host_mib(workers: Numbers, batch_mib: Numbers) -> Numbers:
+    """MiB of the processes and of their batches in flight."""
     needed = BASE_PROCESS_MIB + workers * LOADER_PROCESS_MIB
-    needed += (workers * _PREFETCHED_BATCHES + 2) * batch_mib
+    return needed + (workers * _PREFETCHED_BATCHES + 2) * batch_mib
+
+
+def device_host_mib(
+    facts: NetworkFacts, workload: Workload, *, on_gpu: bool, on_cpu: bool
+) -> float:
+    """MiB of host memory that the network takes, on a GPU or on the CPU."""
     if workload.task is Task.PREPROCESSING:
-        return needed
-    if resources.gpu is not None:
-        return needed + _CUDA_HOST_MIB + facts.weight_mib
-    return needed + (_network_on_cpu_mib(facts, workload) if on_cpu else 0.0)
+        return 0.0
+    if on_gpu:
+        return _CUDA_HOST_MIB + facts.weight_mib
+    return _network_on_cpu_mib(facts, workload) if on_cpu else 0.0
 
 
 def _network_on_cpu_mib(facts: NetworkFacts, workload: Workload) -> float:

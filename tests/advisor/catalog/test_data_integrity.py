@@ -12,7 +12,7 @@ import pytest
 from advisor.catalog import OfferQuery, Supported, check
 from advisor.catalog.files import DATA_FOLDER, MANIFEST
 from advisor.domain import Market
-from models.performance.features import USUAL_SECOND_THREAD_YIELD
+from models.performance.resource_table import USUAL_SECOND_THREAD_YIELD
 
 
 @pytest.fixture(scope="module")

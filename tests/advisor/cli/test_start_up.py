@@ -6,6 +6,10 @@ import sys
 
 import pytest
 
+from sweeps.serialization import measurement_to_dict
+from tests.advisor.cli.test_anchors import anchor
+from tests.sweeps.test_anchors import a_measurement
+
 HEAVY = {"torch", "ray", "boto3", "pandas", "sklearn", "scipy", "sqlalchemy", "rich"}
 WATCHED = """
 import json, sys
@@ -55,3 +59,18 @@ def test_what_explains_is_loaded_only_to_explain():
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert explaining & set(json.loads(done.stdout.splitlines()[-1])["modules"]) == loaded
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_an_anchor_needs_nothing_heavy_either(tmp_path, lines):
+    place = tmp_path / "anchor"
+    document = measurement_to_dict(a_measurement()) if lines else anchor()
+    place.write_text(json.dumps(document))
+    question = ["--task", "training", "--model", "my_net", "--anchor", str(place)]
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, "recommend", *question],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["code"] == 0, done.stderr
+    assert not HEAVY & set(seen["modules"])

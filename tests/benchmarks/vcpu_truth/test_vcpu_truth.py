@@ -44,7 +44,7 @@ def test_the_doubts_of_the_product_are_those_that_were_measured(found):
     """A constant that no longer stands for its measurement is a wrong interval."""
     from advisor.operations.reference_cpu import KNOWN_SIGMA
     from models.performance import doubts
-    from models.performance.features import USUAL_SECOND_THREAD_YIELD
+    from models.performance.resource_table import USUAL_SECOND_THREAD_YIELD
     from models.performance.stages import SECOND_THREAD_SIGMA
 
     spreads = found["spreads"]

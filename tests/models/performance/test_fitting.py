@@ -87,3 +87,26 @@ def test_the_order_of_measurements_does_not_change_the_fit_much(parameters):
     forward, backward = fit_user_model(rows), fit_user_model(rows[::-1])
     for name, value in forward.model.pipeline.parameters.items():
         assert backward.model.pipeline.parameters[name] == pytest.approx(value, abs=0.02)
+
+
+def test_negative_and_zero_step_times_never_reach_the_fit(parameters):
+    """A clock that ran backwards is no rate: the trial is left out, and told."""
+    good = measure(trials(), parameters)
+    wrong = [replace(good[0], step_seconds=(-0.1, -0.2)), replace(good[1], step_seconds=(0.0,))]
+    result = fit_user_model([*good[2:], *wrong])
+    assert dict(result.left_out) == {"no finite rate": 2}
+    assert result.fitted == len(good) - 2
+
+
+def test_measurements_that_contradict_each_other_widen_the_interval(parameters):
+    """Half of the trials ten times as fast as the other half, for no reason: wide, not sure."""
+    good = measure(trials(), parameters)
+    torn = [
+        replace(m, step_seconds=tuple(s / 10 for s in m.step_seconds)) if fast else m
+        for fast, m in zip(np.random.default_rng(0).random(len(good)) < 0.5, good, strict=True)
+    ]
+    calm, unsure = fit_user_model(good), fit_user_model(torn)
+    assert unsure.model.error_percent > 5 * calm.model.error_percent
+    request = (good[0].trial.workload, good[0].trial.resources)
+    sure, wide = (found.model.predict([request])[0] for found in (calm, unsure))
+    assert wide.upper / wide.lower > 2 * sure.upper / sure.lower

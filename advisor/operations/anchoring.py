@@ -1,0 +1,145 @@
+"""Joins files that users measured with the performance model: one question's own model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from advisor.catalog import Catalog
+from advisor.domain import Task, Workload
+from advisor.errors import AdvisorError, UsageError
+from advisor.operations.anchor_trials import Asked, trials_of
+from models.performance import PerformanceModel
+from models.performance.anchoring import (
+    GpuTrial,
+    OwnSizes,
+    OwnTable,
+    anchored_model,
+    facts_of_own,
+    operations_from,
+    peaks_of,
+)
+from models.performance.memory import bundled_profiles, needed_card_mib
+from models.performance.networks import NetworkFacts
+from models.zoo.networks import NETWORKS
+from models.zoo.own import is_own
+from sweeps.anchors import AnchorFile, RefusedRow, read_anchor
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The model that answers, and what must be said with its answer."""
+
+    model: PerformanceModel
+    warnings: tuple[str, ...]
+
+
+def heard_model(
+    model: PerformanceModel, catalog: Catalog, asked: Asked, files: Sequence[Path]
+) -> Heard:
+    """The model for a question with anchors, or on a network of the user's own.
+
+    Without either it is the model itself. Raises `UsageError` for a file that is no anchor, one
+    of another network, task or precision, on another device or software, or that contradicts
+    itself; for a GPU without a data sheet; and for an own network that torch cannot follow.
+    """
+    if asked.task is Task.PREPROCESSING and files:
+        raise UsageError("--anchor tells of GPUs, and preprocessing uses none; leave it out")
+    if not files:
+        return _without_anchors(model, asked)
+    read = [read_anchor(path) for path in files]
+    warnings = [f"{one.origin} does not count: {one.reason}" for one in _told(read)]
+    facts = None if asked.network in model.networks else _own_facts(model, asked, read, warnings)
+    trials = trials_of(model, catalog, asked, read, facts)
+    needed = _memory(asked, trials, warnings) if facts else None
+    changed, heard = anchored_model(model, asked.workload, trials, facts, needed)
+    warnings += [
+        f"{trial.origin} (batch {trial.batch_size} on {trial.gpu.name}) contradicts the other "
+        "anchors, or the model; intervals are wider for it"
+        for trial in heard.contradicting
+    ]
+    if heard.odd > 1:
+        warnings.append(
+            "the anchor's step is far from what such a GPU takes (was it shared, throttled, or "
+            "waiting for its host?); intervals are wider for it"
+        )
+    return Heard(changed, tuple(_few(warnings)))
+
+
+def _without_anchors(model: PerformanceModel, asked: Asked) -> Heard:
+    if not is_own(asked.network) or asked.task is Task.PREPROCESSING:
+        return Heard(model, ())
+    from advisor.operations.measuring import checked_reference
+    from advisor.operations.own_networks import captured_facts, traced_memory
+
+    own = captured_facts(checked_reference(asked.network), asked.task)
+    needed = traced_memory(asked.network, asked.task, asked.precision)
+    names = (*model.networks, own.name)
+    table = OwnTable(model.table, own)
+    unmeasured = replace(model, networks=names, table=table, card_mib_of=needed)
+    note = f"{own.name} was never measured: advisor measure and --anchor make its rates surer"
+    return Heard(unmeasured, (note,))
+
+
+def _told(files: Sequence[AnchorFile]) -> Iterator[RefusedRow]:
+    return (row for file in files for row in file.refused if row.is_told)
+
+
+def _own_facts(
+    model: PerformanceModel, asked: Asked, files: Sequence[AnchorFile], warnings: list[str]
+) -> NetworkFacts:
+    """Facts of a network that the model has none of: the anchor's, else captured here."""
+    name, classes = asked.network, model.table.operation_classes
+    if name in NETWORKS and not NETWORKS[name].takes_images:
+        raise UsageError(f"{name} takes words, and only networks of images can be recommended for")
+    told = [file.input_shape for file in files if file.input_shape]
+    shape = NETWORKS[name].input_shape if name in NETWORKS else next(iter(told), None)
+    for file in files:
+        operations = operations_from(file.captured, classes, str(file.path))
+        if asked.task in operations:
+            return facts_of_own(name, OwnSizes(input_shape=shape), operations)
+    if is_own(name):
+        from advisor.operations.own_networks import captured_facts
+
+        try:
+            return captured_facts(name, asked.task)
+        except UsageError as error:
+            warnings.append(f"{error}; its anchor alone answers")
+    warnings.append(
+        f"what {name} computes is not known: it may be like any network, so intervals are wide"
+    )
+    if shape is None:
+        warnings.append(f"the input of {name} is not known: images of 224 pixels are assumed")
+    return facts_of_own(name, OwnSizes(input_shape=shape), {})
+
+
+def _memory(
+    asked: Asked, trials: Sequence[GpuTrial], warnings: list[str]
+) -> Callable[[Workload], float]:
+    """GPU memory of a network without rates: traced for the zoo's, else as its anchor saw it,
+    else traced now, else unknown."""
+    if asked.network in bundled_profiles():
+        return needed_card_mib
+    seen = peaks_of(trials)
+    if not seen.peaks and is_own(asked.network):
+        from advisor.operations.own_networks import traced_memory
+
+        try:
+            return traced_memory(asked.network, asked.task, asked.precision)
+        except AdvisorError as error:
+            warnings.append(str(error))
+    if not seen.peaks:
+        warnings.append(
+            f"the GPU memory of {asked.network} is not known: nothing is rejected for it"
+        )
+    return seen.needed_card_mib
+
+
+def _few(warnings: Sequence[str]) -> list[str]:
+    distinct = list(dict.fromkeys(warnings))
+    more = len(distinct) - 2 * _MOST_NAMED
+    kept = distinct[: 2 * _MOST_NAMED]
+    return [*kept, f"and {more} more of the kind"] if more > 0 else kept

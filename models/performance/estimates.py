@@ -1,0 +1,61 @@
+"""What is predicted of many requests at once, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.domain import Stage
+from models.performance.doubts import Booleans, Unsure, interval
+from models.performance.features import PipelineColumns
+from models.performance.networks import Floats
+from models.performance.pipeline import Pipeline
+from models.performance.resource_table import Integers
+from models.performance.stages import STAGES
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Samples per second with a one-sided bound on either side, columns of shape (n,).
+
+    `stage_rates` and `weights` (n, 4) are in the order of `STAGES`, infinite and 0 where a
+    request has no such stage; the largest weight is the bottleneck's.
+    """
+
+    lower: Floats
+    median: Floats
+    upper: Floats
+    stage_rates: Floats
+    weights: Floats
+    calibrated: Booleans
+
+    @property
+    def bottleneck(self) -> Integers:
+        """Which of `STAGES` binds, shape (n,)."""
+        return np.asarray(self.weights.argmax(axis=1))
+
+    def bottleneck_names(self) -> list[Stage]:
+        """The binding stages by name."""
+        return [STAGES[place] for place in self.bottleneck.tolist()]
+
+
+def estimates(
+    columns: PipelineColumns,
+    accelerator: Floats,
+    unsure: Unsure,
+    pipeline: Pipeline,
+    confidence: float,
+) -> Estimates:
+    """Join the stages; `accelerator` (n,) is infinite for preprocessing."""
+    rates = pipeline.stage_rates(columns, accelerator)
+    joined, weights = pipeline.join(columns, rates)
+    doubts = interval(columns, rates, unsure, pipeline, confidence)
+    return Estimates(
+        lower=joined * np.exp(-doubts.lower),
+        median=joined,
+        upper=joined * np.exp(doubts.upper),
+        stage_rates=rates,
+        weights=weights,
+        calibrated=doubts.calibrated,
+    )

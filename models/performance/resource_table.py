@@ -1,0 +1,87 @@
+"""Machines as columns, so that many are predicted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.domain import Gpu, Resources
+from models.performance.networks import Floats
+
+Integers = NDArray[np.intp]
+
+_NO_GPU = -1
+_COLUMNS = (
+    "vcpus", "physical_cores", "memory_mib", "score", "second_thread_yield",
+    "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "host_to_gpu_gb_per_second",
+)  # fmt: skip
+_DEFAULT_LATENCY_SECONDS = 2e-4
+# What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
+# (infra/catalog_build/second_threads.py, docs/vcpus.md).
+USUAL_SECOND_THREAD_YIELD = 0.33
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTable:
+    """One row a machine, every column of shape (n,): `Resources` in columns.
+
+    An unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
+    indexes `gpus`; -1 stands for none. `architectures` are those of the CPUs, "" where no CPU is
+    known.
+    """
+
+    vcpus: Floats
+    physical_cores: Floats
+    memory_mib: Floats
+    score: Floats
+    second_thread_yield: Floats
+    disk_mib_per_second: Floats
+    disk_iops: Floats
+    disk_latency_seconds: Floats
+    host_to_gpu_gb_per_second: Floats
+    gpu: Integers
+    gpus: tuple[Gpu, ...]
+    architectures: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.vcpus)
+
+    def runs_other_code(self, architecture: str) -> NDArray[np.bool_]:
+        """Whether each machine's CPU is known not to run that machine code, shape (n,)."""
+        other: NDArray[np.bool_] = self.architectures != architecture
+        known: NDArray[np.bool_] = self.architectures != ""
+        return np.logical_and(other, known)
+
+    @classmethod
+    def of(cls, resources: Sequence[Resources]) -> ResourceTable:
+        """The same machines in columns, in their order."""
+        numbers = np.array([_numbers(one) for one in resources], dtype=float)
+        columns = dict(zip(_COLUMNS, numbers.reshape(-1, len(_COLUMNS)).T, strict=True))
+        gpus: dict[Gpu, int] = {}
+        # Hashing a data sheet takes a while, and most machines share the same record.
+        places: dict[int, int] = {id(None): _NO_GPU}
+        for one in resources:
+            if id(one.gpu) not in places and one.gpu is not None:
+                places[id(one.gpu)] = gpus.setdefault(one.gpu, len(gpus))
+        gpu = np.array([places[id(one.gpu)] for one in resources], dtype=np.intp)
+        architectures = np.array([one.cpu.architecture if one.cpu else "" for one in resources])
+        return cls(**columns, gpu=gpu, gpus=tuple(gpus), architectures=architectures)
+
+
+def _numbers(resources: Resources) -> tuple[float | None, ...]:
+    """The values of `_COLUMNS`; None becomes nan, what is not limited infinite."""
+    cpu, disk = resources.cpu, resources.disk
+    return (
+        resources.vcpus,
+        resources.physical_cores,
+        resources.memory_mib,
+        (cpu.single_thread_score or None) if cpu else None,
+        (cpu.second_thread_yield if cpu else 0.0) or USUAL_SECOND_THREAD_YIELD,
+        disk.read_mib_per_second or np.inf,
+        disk.read_iops or np.inf,
+        disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS,
+        resources.host_to_gpu_gb_per_second or None,
+    )

@@ -1,0 +1,94 @@
+"""What a user measured on a GPU, out of whichever file holds it: rows, and why others are none.
+
+Taken are `advisor measure --out` (advisor.anchor/1), `advisor measurements export` and the file
+of a campaign (JSON lines both). A row is one step of PyTorch eager on a real GPU, nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import Precision, Task
+from advisor.errors import UsageError
+
+SCHEMA = "advisor.anchor/1"
+# Of a run, its first steps say how it started; fewer than these say nothing of how it goes on.
+FEWEST_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorRow:
+    """One measured step. `network` is "" and `precision` None where a script does not say;
+    `gpu_name` is what CUDA calls it; `origin` names file and row."""
+
+    network: str
+    task: Task
+    precision: Precision | None
+    batch_size: int
+    step_seconds: float
+    gpu_name: str
+    peak_mib: float | None
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row that is no anchor. `is_told`: worth a word even where other rows are good."""
+
+    origin: str
+    reason: str
+    is_told: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorFile:
+    """All of one file. `captured` and `input_shape` describe its network where it says so."""
+
+    path: Path
+    rows: tuple[AnchorRow, ...]
+    refused: tuple[RefusedRow, ...]
+    input_shape: tuple[int, ...] | None = None
+    captured: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_anchor(path: Path) -> AnchorFile:
+    """The file's rows; `UsageError` names a file that cannot be read, or is something else."""
+    from sweeps.anchor_documents import read_document
+    from sweeps.anchor_lines import read_measurements
+
+    content = _content(path)
+    document = _whole(content)
+    if isinstance(document, dict) and "schema" in document:
+        if document["schema"] == SCHEMA:
+            return read_document(path, document)
+        if isinstance(document["schema"], str):
+            raise UsageError(f"{path} is {document['schema']}, not a measurement; {_way_out()}")
+    return read_measurements(path, content)
+
+
+def no_anchor(path: Path, why: str) -> UsageError:
+    """A file that cannot be used, in one line with the way out."""
+    return UsageError(f"{path} is no anchor: {why}; {_way_out()}")
+
+
+def _way_out() -> str:
+    return "--anchor takes what `advisor measure --out` or `advisor measurements export` wrote"
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}' ({error.strerror}); {_way_out()}") from error
+
+
+def _whole(content: bytes) -> Any:
+    """The file as one JSON value; None where it is none, as lines of JSON are."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None

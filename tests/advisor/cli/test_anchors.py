@@ -1,0 +1,246 @@
+"""`--anchor`: from what a user measured on one GPU to an answer for all others."""
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import numpy as np
+import pytest
+
+from advisor.catalog import load_catalog
+from advisor.cli.main import run
+from advisor.domain import Task, Workload
+from models.performance import load_model
+
+SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
+MODEL, GPUS = load_model(), load_catalog().gpus
+BATCHES = (8, 16, 32, 64)
+ANCHOR_SCHEMA = json.loads((files("sweeps.measure") / "anchor.schema.json").read_text())
+
+
+def captured(network):
+    """As `advisor measure` writes it: sums by class of operation."""
+    found = {}
+    ops = MODEL.table[network].operations[Task.TRAINING]
+    rows = zip(ops.kind, ops.flops, ops.sample_bytes, ops.fixed_bytes, ops.count, strict=True)
+    for kind, flops, sample, fixed, count in rows:
+        names = ("count", "flops_per_sample", "bytes_per_sample", "fixed_bytes")
+        row = found.setdefault(kind, dict.fromkeys(names, 0.0))
+        for name, value in zip(names, (1, flops, sample, fixed), strict=True):
+            row[name] += float(value * count)
+    return {"training": found}
+
+
+def anchor(name="my_net", gpu="T4", cuda="Tesla T4", factor=1.0, like="resnet50", **changes):
+    """What a network that is like `like` reaches on a GPU by the model, times a factor."""
+    workload = Workload(network=like, task=Task.TRAINING, batch_size=1)
+    batches = np.array(BATCHES, dtype=float)
+    seconds = factor * MODEL.gpu_rates.step_seconds(workload, GPUS[gpu], batches, MODEL.table)
+    runs = [
+        {
+            "task": "training", "precision": "fp32", "input": "synthetic", "batch_size": batch,
+            "status": "ok", "samples_per_second": batch / each, "step_seconds": [each] * 5,
+            "warmup_step_seconds": [], "gpu_peak_allocated_mib": 400.0 + 90 * batch,
+            "gpu_peak_reserved_mib": 500.0 + 100 * batch, "reason": "",
+        }
+        for batch, each in zip(BATCHES, seconds.tolist(), strict=True)
+    ]  # fmt: skip
+    document = {
+        "schema": "advisor.anchor/1", "measured_at": "2026-11-21T00:00:00+00:00", "seconds": 60.0,
+        "what": {"kind": "network", "name": name, "unit": "image", "input_shape": [3, 224, 224]},
+        "device": {"kind": "cuda", "gpu": cuda, "threads": 4},
+        "machine": {"cpu_model": "", "architecture": "", "cpus": 4, "physical_cores": 2,
+                    "memory_mib": 16000.0, "versions": {"torch": "2.13.0"}},
+        "runs": runs, "captured": captured(like), "warnings": [],
+    }  # fmt: skip
+    return document | changes
+
+
+@pytest.fixture
+def put(tmp_path):
+    """Write a document; returns its path as an option's value."""
+
+    def write(document, name="anchor.json"):
+        (tmp_path / name).write_text(json.dumps(document))
+        return str(tmp_path / name)
+
+    return write
+
+
+@pytest.fixture
+def ask(capsys):
+    """Ask about training; returns (exit code, stdout, stderr)."""
+
+    def command(verb, model, *arguments):
+        code = run([verb, "--task", "training", "--model", model, *arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return command
+
+
+def accelerator(ask, model, instance, *arguments):
+    """The GPU's likely rate and the interval of the whole, at batch 32."""
+    asked = ("--instance", instance, "--batch-size", "32", "-o", "json", *arguments)
+    code, out, err = ask("predict", model, *asked)
+    assert code == 0, err
+    document = json.loads(out)
+    bounds = document["predicted"]["throughput"]
+    spread = bounds["upper"] / bounds["lower"]
+    return document["stage_rates"]["accelerator"], spread, document
+
+
+def test_the_tests_anchors_are_what_measure_writes():
+    jsonschema.validate(anchor(), ANCHOR_SCHEMA)
+
+
+def test_an_own_network_is_recommended_for_from_its_anchor(ask, put):
+    file = put(anchor())
+    code, out, err = ask("recommend", "my_net", "--anchor", file, "--target-throughput", "150",
+                         "-o", "json")  # fmt: skip
+    document = json.loads(out)
+    jsonschema.validate(document, SCHEMA)
+    assert (code, err, document["request"]["model"]) == (0, "", "my_net")
+    assert document["recommendation"]["predicted"]["throughput"]["lower"] >= 150
+    assert "my_net on" in " ".join(document["warnings"])
+
+
+def test_on_the_anchors_own_gpu_its_rate_is_measured(ask, put):
+    rate, _, document = accelerator(ask, "my_net", "g4dn.8xlarge", "--anchor", put(anchor()))
+    measured = next(r for r in anchor()["runs"] if r["batch_size"] == 32)["samples_per_second"]
+    assert rate == pytest.approx(measured, rel=0.03)
+    assert not any("anchor" in note for note in document["extrapolation"])
+
+
+def test_a_slower_anchor_makes_every_gpu_slower_by_as_much(ask, put):
+    usual = put(anchor())
+    slower = put(anchor(factor=1.25), "slower.json")
+    for instance in ("g5.8xlarge", "p3.8xlarge"):
+        before, _, _ = accelerator(ask, "my_net", instance, "--anchor", usual)
+        after, _, _ = accelerator(ask, "my_net", instance, "--anchor", slower)
+        assert before == pytest.approx(1.25 * after)
+
+
+def test_without_operations_the_answer_is_wider_and_says_so(ask, put):
+    known, unknown = put(anchor()), put(anchor(captured={}), "unknown.json")
+    _, narrow, _ = accelerator(ask, "my_net", "g5.8xlarge", "--anchor", known)
+    _, wide, document = accelerator(ask, "my_net", "g5.8xlarge", "--anchor", unknown)
+    assert wide > narrow
+    assert any("is not known" in note for note in document["extrapolation"])
+
+
+def test_a_second_gpu_makes_a_third_surer(ask, put):
+    first = put(anchor())
+    second = put(anchor(gpu="L4", cuda="NVIDIA L4"), "second.json")
+    _, one, _ = accelerator(ask, "my_net", "g5.8xlarge", "--anchor", first)
+    _, two, _ = accelerator(ask, "my_net", "g5.8xlarge", "--anchor", first, "--anchor", second)
+    assert two < one
+
+
+def test_anchors_that_differ_a_little_warn_and_those_that_differ_much_are_named(ask, put):
+    first, second = put(anchor()), put(anchor(factor=1.45), "second.json")
+    third = put(anchor(factor=2), "third.json")
+    _, alone, _ = accelerator(ask, "my_net", "g4dn.8xlarge", "--anchor", first)
+    _, both, _ = accelerator(ask, "my_net", "g4dn.8xlarge", "--anchor", first, "--anchor", second)
+    assert both > alone
+    code, _, err = ask("recommend", "my_net", "--anchor", first, "--anchor", third)
+    assert code == 2
+    assert "anchor.json, run 1" in err
+    assert "third.json, run 1" in err
+
+
+def test_a_card_with_too_little_memory_is_rejected_by_the_anchors_peak(ask, put):
+    document = anchor()
+    for each in document["runs"]:
+        each["gpu_peak_reserved_mib"] = 1000.0 * each["batch_size"]
+    code, out, _ = ask("recommend", "my_net", "--anchor", put(document), "--batch-size", "64",
+                       "--explain-rejected", "-o", "json")  # fmt: skip
+    rejected = {one["instance_type"]: one["reason"] for one in json.loads(out)["rejected"]}
+    assert code == 0
+    assert rejected["g4dn.xlarge"] == "gpu_memory"
+    assert "p5.4xlarge" not in rejected
+
+
+def test_unknown_memory_is_said(ask, put):
+    document = anchor()
+    for each in document["runs"]:
+        each["gpu_peak_reserved_mib"] = None
+    _, out, _ = ask("recommend", "my_net", "--anchor", put(document), "-o", "json")
+    assert any("memory of my_net is not known" in one for one in json.loads(out)["warnings"])
+
+
+def impossible():
+    """A loop that did not wait for its GPU."""
+    return anchor(factor=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "document", "words"),
+    [
+        ("my_net", anchor(cuda="NVIDIA GeForce RTX 3080 Laptop GPU"), "no data sheet"),
+        ("my_net", anchor("vgg16", like="vgg16"), "but of vgg16"),
+        ("vgg16", anchor("my_net"), "but of my_net"),
+        ("my_net", impossible(), "synchronize"),
+        ("my_net", anchor(device={"kind": "cpu", "gpu": None}), "on a CPU"),
+        ("my_net", anchor(captured={"training": {"magic": {}}}), "magic"),
+        ("my_net", anchor(captured={"training": {"linear": {"count": -1}}}), "captured"),
+        ("bert_base", anchor(), "words"),
+        ("missing.py:build", {"schema": 1}, "no anchor"),
+    ],
+)
+def test_what_cannot_be_an_anchor_is_refused_in_one_line(ask, put, model, document, words):
+    code, out, err = ask("recommend", model, "--anchor", put(document))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+def test_other_tasks_and_precisions_are_named(ask, put):
+    code, _, err = ask("recommend", "my_net", "--anchor", put(anchor()), "--precision", "amp")
+    assert code == 2
+    assert "--task training --precision fp32" in err
+
+
+def test_an_unknown_network_is_told_of_anchors(ask):
+    code, _, err = ask("recommend", "my_net")
+    assert code == 2
+    assert "--anchor FILE" in err
+
+
+OWN = """
+import torch
+def build():
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 64, 7, 2, 3), torch.nn.ReLU(), torch.nn.Conv2d(64, 256, 3, 2, 1),
+        torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(256, 10))
+"""
+DATA_DEPENDENT = """
+import torch
+class Branches(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x.flatten(1) if x.sum().item() > 0 else -x.flatten(1))
+def build():
+    return Branches(3 * 224 * 224, 10)
+"""
+
+
+@pytest.mark.slow
+def test_an_own_network_without_any_measurement_is_answered_from_what_torch_tells(ask, tmp_path):
+    (tmp_path / "net.py").write_text(OWN)
+    code, out, err = ask("recommend", f"{tmp_path}/net.py:build", "-o", "json")
+    document = json.loads(out)
+    assert (code, err) == (0, "")
+    assert document["recommendation"]["predicted"]["provenance"] == "modelled"
+    assert any("was never measured" in one for one in document["warnings"])
+
+
+@pytest.mark.slow
+def test_a_network_that_torch_cannot_follow_is_refused_and_answered_with_an_anchor(
+    ask, put, tmp_path
+):
+    (tmp_path / "net.py").write_text(DATA_DEPENDENT)
+    reference = f"{tmp_path}/net.py:build"
+    code, _, err = ask("recommend", reference)
+    assert (code, "cannot follow" in err) == (2, True)
+    code, out, _ = ask("recommend", reference, "--anchor", put(anchor(captured={})), "-o", "json")
+    assert code == 0
+    assert any("its anchor alone answers" in one for one in json.loads(out)["warnings"])

@@ -1,0 +1,106 @@
+"""Columns of machines give the numbers that single predictions give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.domain import Cpu, DiskRate, Gpu, Precision, Resources, Task, Workload
+from advisor.errors import UsageError
+from models.performance import load_model, paced_gpu
+from models.performance.resource_table import ResourceTable
+
+maybe = st.one_of(st.none(), st.floats(20.0, 4000.0))
+cpus = st.one_of(
+    st.none(),
+    st.builds(
+        Cpu,
+        model=st.just("any"),
+        architecture=st.just("x86_64"),
+        single_thread_score=maybe,
+        second_thread_yield=st.floats(0, 1),
+    ),
+)
+machines = st.builds(
+    Resources,
+    vcpus=st.sampled_from((0.5, 2.0, 8.0, 96.0)),
+    physical_cores=st.sampled_from((0.5, 1.0, 4.0, 48.0)),
+    memory_mib=st.floats(500, 500_000),
+    disk=st.builds(
+        DiskRate, type=st.just("any"), read_mib_per_second=maybe, read_iops=maybe,
+        read_latency_seconds=st.one_of(st.none(), st.floats(1e-5, 1e-2)),
+    ),
+    cpu=cpus,
+    gpu=st.sampled_from((None, *map(paced_gpu, ("T4", "L4", "A100", "H100-SXM5-80GB")))),
+    host_to_gpu_gb_per_second=st.one_of(st.none(), st.floats(1.0, 50.0)),
+)  # fmt: skip
+workloads = st.builds(
+    Workload,
+    network=st.sampled_from(("alexnet", "resnet50", "vgg16")),
+    task=st.sampled_from(list(Task)),
+    batch_size=st.sampled_from((1, 32, 500)),
+    precision=st.sampled_from((Precision.FP32, Precision.AMP)),
+)
+ANY = Resources(vcpus=8, physical_cores=4, memory_mib=32768, disk=DiskRate(type="any"))
+
+
+@settings(deadline=None, max_examples=50)
+@given(workloads, st.lists(machines, min_size=1, max_size=6), st.sampled_from((0.5, 0.9, 0.95)))
+def test_columns_and_single_predictions_agree(workload, asked, confidence):
+    """Every number of `predict_columns` is the one that `predict` tells of that machine alone."""
+    model = load_model()
+    found = model.predict_columns(workload, ResourceTable.of(asked), confidence=confidence)
+    for place, one in enumerate(asked):
+        alone = model.predict([(workload, one)], confidence=confidence)[0]
+        numbers = (found.lower[place], found.median[place], found.upper[place])
+        assert numbers == pytest.approx((alone.lower, alone.median, alone.upper), rel=1e-12)
+        assert found.bottleneck_names()[place] is alone.bottleneck
+        assert bool(found.calibrated[place]) is alone.calibrated
+
+
+def test_mixed_workloads_come_back_in_their_order():
+    """Requests are told apart by load and GPU, and answered where they stood."""
+    model = load_model()
+    works = [
+        Workload(network=n, task=Task.TRAINING, batch_size=b)
+        for n in ("vgg16", "alexnet")
+        for b in (8, 64)
+    ]
+    gpus = [paced_gpu("T4"), None, paced_gpu("A100"), paced_gpu("T4")]
+    requests = [
+        (work, Resources(vcpus=8, physical_cores=4, memory_mib=32768, disk=ANY.disk, gpu=gpu))
+        for work, gpu in zip(works, gpus, strict=True)
+    ]
+    together = [p.median for p in model.predict(requests)]
+    assert together == pytest.approx([model.predict([one])[0].median for one in requests])
+
+
+def test_no_machines_give_empty_columns():
+    workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=8)
+    assert len(load_model().predict_columns(workload, ResourceTable.of([])).median) == 0
+
+
+def test_a_gpu_that_nobody_knows_is_never_surer_than_a_measured_one():
+    """A data sheet of an unheard-of vendor gets a wide interval and says so, not a refusal."""
+    strange = Gpu(
+        name="Unheard-of 1", vendor="Nobody", architecture="new", compute_capability=None,
+        memory_mib=16384, memory_gb_per_second=500.0, fp32_tflops=20.0,
+    )  # fmt: skip
+    workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
+    table = [
+        Resources(vcpus=96, physical_cores=96, memory_mib=5e5, disk=ANY.disk, gpu=gpu)
+        for gpu in (strange, paced_gpu("A100-SXM4-40GB"))
+    ]
+    model = load_model()
+    found = model.predict_columns(workload, ResourceTable.of(table))
+    widths = np.log(found.upper / found.lower)
+    assert widths[0] > widths[1]
+    assert "data sheet" in " ".join(model.predict([(workload, table[0])])[0].extrapolation)
+
+
+def test_a_gpu_without_a_data_sheet_is_refused_by_name():
+    """Nothing is assumed of a card that no table lists: one line, with near names."""
+    with pytest.raises(UsageError, match="A1000"):
+        paced_gpu("A1000")
