@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ def held_out_ratios(
     rows: Sequence[PublishedRow],
     telling: Sequence[PublishedRow],
     networks: NetworkTable,
-    fit: Fit = fit_accelerator,
+    fit: Fit = partial(fit_accelerator, alike=True),
 ) -> tuple[dict[str, dict[str, Floats]], dict[str, dict[str, Floats]]]:
     """Residuals by group and by target GPU and family; `telling` are rows that the GPU bounds.
 
