@@ -56,7 +56,7 @@ def _gpu(row: Mapping[str, object]) -> Gpu | None:
 
 def _positive(row: Mapping[str, object], name: str) -> float | None:
     number = float(str(row.get(name, "nan")))
-    return number if number > 0 else None
+    return number if 0 < number < float("inf") else None
 
 
 def find_sheet(measured: str, sheets: Mapping[str, Gpu]) -> Gpu | None:
