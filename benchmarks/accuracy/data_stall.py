@@ -25,13 +25,16 @@ _EXPONENTS = (1.0, 1.25, 1.5, 2.0, 3.0)
 
 
 def run(train: Path, score: Path) -> SuiteResult:
-    """Stalled rows that are not the probe; what is learnt comes from other hosts."""
+    """Stalled rows that are not the probe; what is learnt comes from other hosts: all others of
+    one directory, of another directory those that are not scored."""
     rows, notes = _rows(score)
     fitted, _ = _rows(train)
     stalled = (rows["model"] != _PROBE) & (rows["real"] < STALLED_BELOW * rows["synthetic"])
     if not (stalled & (rows["kind"] == "real")).any():
         raise NothingToScore(f"no stalled row with a probe in {score / _FILE}")
     rows = rows[stalled].copy()
+    if train.resolve() != score.resolve():
+        fitted = fitted[~fitted["system"].isin(rows["system"])]
     families = fitted["system"].map(_family)
     for name, group in rows.groupby("system"):
         rows.loc[group.index, "learned"] = _predicted(fitted[fitted["system"] != name], group)
