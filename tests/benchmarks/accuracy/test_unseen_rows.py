@@ -8,7 +8,9 @@ from benchmarks.accuracy import __main__ as benchmark
 from benchmarks.accuracy import data_stall
 from benchmarks.accuracy.data_sheets import read_data_sheets
 from benchmarks.accuracy.figures import NothingToScore
-from tests.benchmarks.accuracy.test_new_gpu import SHEET_COLUMNS, write
+from benchmarks.accuracy.lambda_rows import read_lambda
+from tests.benchmarks.accuracy.test_new_gpu import SHEET_COLUMNS, folder, write
+from tests.models.performance.datasheet.rates import gpu, rows
 
 SHEET = ("Card", "NVIDIA", "Turing", "7.5", "16", "320", "8", "", "65", "")
 STALL_COLUMNS = ("system", "n_gpu", "precision", "task", "model", "syn_ips", "real_ips")
@@ -36,6 +38,15 @@ def test_a_damaged_stall_row_costs_only_itself(tmp_path, count):
     result = data_stall.run(tmp_path, tmp_path)
     assert result.main.n == 4
     assert any("without rates" in text for text in result.skipped)
+
+
+@pytest.mark.parametrize("column", [4, 7, 8])
+@pytest.mark.parametrize("value", ["oops", "inf", "-1", ""])
+def test_a_damaged_rate_row_costs_only_itself(tmp_path, column, value):
+    damaged = ["host-old", "syn", "replicated", "fp32", 1, "train", "small", 64, 100.0]
+    damaged[column] = value
+    found = read_lambda(folder(tmp_path, cards=("old",), extra=[damaged]), {"old": gpu("old")})
+    assert len(found.rows) == len(rows(cards=("old",), compiled=(False,)))
 
 
 @pytest.mark.parametrize("suite", benchmark.SUITES)
