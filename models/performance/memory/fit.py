@@ -20,8 +20,6 @@ Mask = NDArray[np.bool_]
 # Parts that networks are dealt into: each part's errors come from a member that has not seen it.
 _PARTS = 3
 _FEWEST_ROWS = 10
-# Boosted trees see a part of the rows in each tree; so many draws of that are averaged.
-_DRAWS = 2
 # A remainder needs networks to learn from; with fewer the straight lines stand alone.
 _FEWEST_NETWORKS = 40
 _SMALLEST_SCALE = 0.01
@@ -29,16 +27,15 @@ _SMALLEST_SCALE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A median forest and boosted trees (two draws), fitted on some of the networks."""
+    """A median forest and boosted trees, fitted on some of the networks."""
 
     forest: MedianForest
-    boosted: tuple[Any, ...]
+    boosted: Any
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Mean of both log corrections, and half the forest's central 80 %, shape (n,) each."""
         median, spread = self.forest.predict(features)
-        boosted = np.mean([trees.predict(features) for trees in self.boosted], axis=0)
-        return (median + boosted) / 2, spread
+        return (median + self.boosted.predict(features)) / 2, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +121,9 @@ def _straight_lines(rows: StepRows, measured: Floats) -> tuple[float, Floats]:
 
 
 def _member(features: Floats, log: Floats) -> Member:
-    boosted = tuple(_boosted(features, log, seed) for seed in range(_DRAWS))
-    return Member(MedianForest.fit(features, log), boosted)
-
-
-def _boosted(features: Floats, log: Floats, seed: int) -> Any:
     from sklearn.ensemble import GradientBoostingRegressor
 
-    trees = GradientBoostingRegressor(
+    boosted = GradientBoostingRegressor(
         loss="absolute_error",
         n_estimators=300,
         max_depth=7,
@@ -139,9 +131,9 @@ def _boosted(features: Floats, log: Floats, seed: int) -> Any:
         subsample=0.7,
         max_features=0.5,
         min_samples_leaf=3,
-        random_state=seed,
+        random_state=0,
     )
-    return trees.fit(features, log)
+    return Member(MedianForest.fit(features, log), boosted.fit(features, log))
 
 
 def _without_remainder(context: float, slopes: Floats, log: Floats, count: int) -> FittedPeaks:

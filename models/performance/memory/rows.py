@@ -48,7 +48,7 @@ class StepRows:
         return np.column_stack([self.state, self.sample, self.fixed, self.backward, self.small])
 
     def features(self) -> Floats:
-        """Logs for the learnt remainder, shape (n, 16): sizes, and their ratios."""
+        """Logs for the learnt remainder, shape (n, 13): sizes, and their ratios."""
         logs = [
             np.log(np.maximum(column, _FLOOR_MIB))
             for column in (self.fixed, self.small, self.middle, self.backward)
@@ -59,8 +59,6 @@ class StepRows:
         total = np.log(self.sample + self.fixed + self.backward + _FLOOR_MIB)
         sizes = [np.log(self.batch), slope, fixed, small, middle, large, backward, total]
         ratios = [small - slope, small - middle, large - slope, fixed - small, fixed - slope]
-        sample, most = (np.log(np.maximum(c, _FLOOR_MIB)) for c in (self.sample, self.large))
-        ratios += [sample - backward, most - middle, fixed - sample]
         return np.column_stack([*sizes, *ratios])
 
 
