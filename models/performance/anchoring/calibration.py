@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +32,11 @@ Fit = Callable[[Sequence[PublishedRow], NetworkTable], Parameters]
 _OF_HOSTS = ("host/", "launch/pytorch")
 
 
+def fit_alike(rows: Sequence[PublishedRow], networks: NetworkTable) -> Parameters:
+    """A roofline without effects of single networks: see `GpuRates.for_ratios`."""
+    return fit_accelerator(rows, networks, alike=True)
+
+
 class Pair(NamedTuple):
     """One network on two GPUs, alike in everything else."""
 
@@ -44,7 +48,7 @@ def held_out_ratios(
     rows: Sequence[PublishedRow],
     telling: Sequence[PublishedRow],
     networks: NetworkTable,
-    fit: Fit = partial(fit_accelerator, alike=True),
+    fit: Fit = fit_alike,
 ) -> tuple[dict[str, dict[str, Floats]], dict[str, dict[str, Floats]]]:
     """Residuals by group and by target GPU and family; `telling` are rows that the GPU bounds.
 
