@@ -13,6 +13,7 @@ import importlib
 import json
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,9 @@ def run_suites(train: Path, score: Path, names: tuple[str, ...]) -> dict[str, An
         except NothingToScore as reason:
             skipped.append({"suite": name, "reason": str(reason)})
             sys.stderr.write(f"{name}: skipped, {reason}\n")
+        except Exception as error:  # rows nobody has seen must not cost the other suites' figures
+            traceback.print_exc()
+            skipped.append({"suite": name, "reason": f"failed: {type(error).__name__}: {error}"})
     return {"schema": SCHEMA, "suites": suites, "skipped_suites": skipped}
 
 

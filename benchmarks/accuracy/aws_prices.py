@@ -32,6 +32,6 @@ def on_demand_prices(folder: Path) -> dict[str, float]:
         # The history's last row of a type is its latest price.
         latest = dict(zip(table["instance_type"], values, strict=True))
         for kind, price in latest.items():
-            if price > 0:
+            if 0 < price < float("inf"):
                 prices.setdefault(str(kind), float(price))
     return prices

@@ -87,7 +87,7 @@ def _cells(folder: Path) -> tuple[list[BatchCell], str]:
     if not set(rows.columns) >= _NEEDED:
         raise NothingToScore(f"{path} lacks columns {sorted(_NEEDED - set(rows.columns))}")
     numbers = ["image_px", "batch_size", "batch_latency_s"]
-    rows[numbers] = rows[numbers].apply(pd.to_numeric, errors="coerce")
+    rows[numbers] = rows[numbers].apply(pd.to_numeric, errors="coerce").astype(float)
     usable = (np.isfinite(rows[numbers]) & (rows[numbers] > 0)).all(axis=1)
     usable &= rows[["instance_name", "model"]].notna().all(axis=1)
     kept = rows[usable]

@@ -19,14 +19,16 @@ from models.performance.transfer.close_calls import (
     Decisions,
     Questions,
     decide,
+    trial_worth,
     worth_limit,
 )
 
 FRACTIONS = (0.5, 0.7, 0.9, 0.97, 1.03)
 # `lower` at the product's default confidence, as a margin in deviations.
 LOWER = gaussian_multiplier(0.9)
-# Trials a question that calibration may spend; a little below the 0.15 allowed, for bad luck.
-TRIAL_BUDGET, MOST_TRIALS = 0.135, 0.15
+# Trials a question: what calibration on held-out networks may spend, and the hard limit where new
+# networks turn out to be closer calls than those.
+TRIAL_BUDGET = MOST_TRIALS = 0.15
 Judged = list[Floats]
 
 
@@ -89,13 +91,19 @@ def _limit(held_out: Workloads | None, margin: float) -> float:
 
 
 def _within_budget(asked: Sequence[Asked], margin: float, limits: list[float]) -> list[Judged]:
-    """Calibration may be wrong about new networks; the trials that were made are counted, and the
-    least worth rises until they keep within the budget."""
-    for floor in np.geomspace(1e-4, 10.0, 80):
-        judged = _judged(asked, margin, [max(limit, float(floor)) for limit in limits])
+    """Calibration may be wrong about new networks: the trials that were made are counted, and the
+    least worth rises as far as it must for them to keep within the budget."""
+    worths = [trial_worth(scored.questions()[0], margin).ravel() for scored, _ in asked]
+    floors = np.unique(np.concatenate([[0.0], *worths]))
+    low, high = 0, len(floors) - 1
+    while low < high:
+        middle = (low + high) // 2
+        judged = _judged(asked, margin, [max(one, float(floors[middle])) for one in limits])
         if np.concatenate([part[3] for part in judged]).mean() <= MOST_TRIALS:
-            return judged
-    return _judged(asked, margin, [NEVER] * len(asked))
+            high = middle
+        else:
+            low = middle + 1
+    return _judged(asked, margin, [max(one, float(floors[low])) for one in limits])
 
 
 def _judged(asked: Sequence[Asked], margin: float, limits: list[float]) -> list[Judged]:

@@ -25,13 +25,16 @@ _EXPONENTS = (1.0, 1.25, 1.5, 2.0, 3.0)
 
 
 def run(train: Path, score: Path) -> SuiteResult:
-    """Stalled rows that are not the probe; what is learnt comes from other hosts."""
+    """Stalled rows that are not the probe; what is learnt comes from other hosts: all others of
+    one directory, of another directory those that are not scored."""
     rows, notes = _rows(score)
     fitted, _ = _rows(train)
     stalled = (rows["model"] != _PROBE) & (rows["real"] < STALLED_BELOW * rows["synthetic"])
     if not (stalled & (rows["kind"] == "real")).any():
         raise NothingToScore(f"no stalled row with a probe in {score / _FILE}")
     rows = rows[stalled].copy()
+    if train.resolve() != score.resolve():
+        fitted = fitted[~fitted["system"].isin(rows["system"])]
     families = fitted["system"].map(_family)
     for name, group in rows.groupby("system"):
         rows.loc[group.index, "learned"] = _predicted(fitted[fitted["system"] != name], group)
@@ -96,12 +99,13 @@ def _rows(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     table = pd.read_csv(path)
     if not set(table.columns) >= _NEEDED:
         raise NothingToScore(f"{path} lacks columns {sorted(_NEEDED - set(table.columns))}")
+    table["n_gpu"] = pd.to_numeric(table["n_gpu"], errors="coerce").astype(float)
     table, notes = _paired(table, folder)
     table["width"] = [_width(str(name)) for name in table["model"]]
     kinds = [_with_probe(table, kind, column) for kind, column in _REAL.items() if column in table]
     rows = pd.concat(kinds, ignore_index=True)
     numbers = rows[["synthetic", "real", "probe_real", "probe_synthetic"]].to_numpy(float)
-    usable = (np.isfinite(numbers) & (numbers > 0)).all(axis=1)
+    usable = (np.isfinite(numbers) & (numbers > 0)).all(axis=1) & rows[_CELL].notna().all(axis=1)
     if not usable.all():
         notes.append(f"{(~usable).sum()} cells without rates or without their host's probe")
     return rows[usable].reset_index(drop=True), notes
@@ -146,7 +150,8 @@ def _synthetic_rates(folder: Path) -> dict[tuple[object, ...], float]:
         return {}
     rows = pd.read_csv(path)
     rows = rows[rows["data"] == "syn"].rename(columns={"num_gpus": "n_gpu", "phase": "task"})
-    rows["images_per_sec"] = pd.to_numeric(rows["images_per_sec"], errors="coerce")
+    for name in ("images_per_sec", "n_gpu"):
+        rows[name] = pd.to_numeric(rows[name], errors="coerce").astype(float)
     # Several ways of updating variables were run; the rates that users quote are the best.
     best = rows[rows["images_per_sec"] > 0].groupby(_CELL)["images_per_sec"].max()
     return {tuple(key): float(rate) for key, rate in best.items()}

@@ -54,7 +54,8 @@ def oom_grid(folder: Path) -> tuple[dict[str, Any], list[str]]:
         return {}, [f"{FILE} lacks {', '.join(sorted(missing))}"]
     for name in ("batch", "vram_gb", "fits"):
         frame[name] = pd.to_numeric(frame[name], errors="coerce")
-    usable = frame[(frame["batch"] >= 1) & (frame["vram_gb"] > 0) & frame["fits"].isin([0, 1])]
+    numbers = frame[["batch", "vram_gb"]].replace([float("inf")], float("nan"))
+    usable = frame[(numbers["batch"] >= 1) & (numbers["vram_gb"] > 0) & frame["fits"].isin([0, 1])]
     cells = list(_cells(usable.to_dict("records")))
     unknown = sorted({str(row["model"]) for row in usable.to_dict("records") if not _known(row)})
     said = [f"grid: the zoo has no {', '.join(unknown)}"] if unknown else []

@@ -82,7 +82,7 @@ def _aws(folder: Path) -> list[tuple[str, str, float]]:
     table, prices = pd.read_csv(path), on_demand_prices(folder)
     if not {"instance_type", "gpu_name", "gpu_count"} <= set(table.columns):
         return []
-    rows = table[pd.to_numeric(table["gpu_count"], errors="coerce") >= 1]
+    rows = _with_counts(table)
     columns = zip(rows["instance_type"], rows["gpu_name"], rows["gpu_count"], strict=True)
     return [(str(kind), str(gpu), prices.get(kind, np.nan) / n) for kind, gpu, n in columns]
 
@@ -94,9 +94,17 @@ def _google(folder: Path) -> list[tuple[str, float]]:
     table = pd.read_csv(path)
     if not {"gpu_name", "gpu_count", "usd_per_hour"} <= set(table.columns):
         return []
-    rows = table[pd.to_numeric(table["gpu_count"], errors="coerce") >= 1]
-    columns = zip(rows["gpu_name"], rows["gpu_count"], rows["usd_per_hour"], strict=True)
+    rows = _with_counts(table)
+    usd = pd.to_numeric(rows["usd_per_hour"], errors="coerce")
+    columns = zip(rows["gpu_name"], rows["gpu_count"], usd, strict=True)
     return [(str(gpu), float(price) / count) for gpu, count, price in columns]
+
+
+def _with_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows with at least one GPU, `gpu_count` a number."""
+    counts = pd.to_numeric(table["gpu_count"], errors="coerce").astype(float)
+    known = (counts >= 1) & (counts < np.inf)
+    return table[known].assign(gpu_count=counts[known])
 
 
 def _words(name: str) -> frozenset[str]:

@@ -41,12 +41,14 @@ def read_lambda(folder: Path, sheets: Mapping[str, Gpu], also: Path | None = Non
     if not path.is_file():
         raise NothingToScore(f"{path} is missing")
     table = pd.read_csv(path)
-    single = table[(table["data"] == "syn") & (pd.to_numeric(table.num_gpus) == 1)].copy()
+    alone = pd.to_numeric(table.num_gpus, errors="coerce") == 1
+    single = table[(table["data"] == "syn") & alone].copy()
     for column in ("images_per_sec", "batch_size_total"):
-        single[column] = pd.to_numeric(single[column], errors="coerce")
+        single[column] = pd.to_numeric(single[column], errors="coerce").astype(float)
     usable = single[
         (single.images_per_sec > 0) & (single.images_per_sec < float("inf"))
-        & (single.batch_size_total > 0) & single.phase.isin(_TASKS)
+        & (single.batch_size_total > 0) & (single.batch_size_total < float("inf"))
+        & single.phase.isin(_TASKS)
         & single.precision.isin(_PRECISIONS) & single.model.notna() & single.system.notna()
     ]  # fmt: skip
     if usable.empty:

@@ -130,11 +130,13 @@ def _read_profiles(path: Path) -> dict[str, pd.DataFrame]:
     if not {*KEY, "instance_name", _IDLE} <= set(table.columns):
         return {}
     names = [name for name in table.columns if name.startswith(_DEVICE) and name != _IDLE]
-    values = table[names].apply(pd.to_numeric, errors="coerce").fillna(0.0).to_numpy(float)
+    values = table[names].apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    values = np.where(np.isfinite(values), values, 0.0)
     times = np.zeros((len(table), len(CLASSES) + 1))
     columns = class_columns(name.removeprefix(_DEVICE) for name in names)
     np.add.at(times.T, columns, np.maximum(values, 0.0).T)
-    times[:, -1] = np.maximum(pd.to_numeric(table[_IDLE], errors="coerce").to_numpy(float), 0.0)
+    idle = pd.to_numeric(table[_IDLE], errors="coerce").to_numpy(float)
+    times[:, -1] = np.where(np.isfinite(idle), np.maximum(idle, 0.0), np.nan)
     frame = pd.DataFrame(times / _MICROSECONDS)
     sizes = [pd.to_numeric(table[name], errors="coerce").to_numpy(float) for name in KEY[1:]]
     keys = [table["instance_name"].to_numpy(), table["model"].to_numpy(), *sizes]

@@ -55,9 +55,12 @@ def pooled(residuals: Mapping[str, Mapping[str, Floats]]) -> dict[str, Floats]:
     }
 
 
-def gpu_bound(rows: Sequence[PublishedRow], networks: NetworkTable) -> list[PublishedRow]:
-    """PyTorch rows that the GPU bounds, not the host that launches its kernels."""
-    parameters = fit_accelerator(rows, networks)
+def gpu_bound(
+    rows: Sequence[PublishedRow], networks: NetworkTable, *, alike: bool = False
+) -> list[PublishedRow]:
+    """PyTorch rows that the GPU bounds, not the host that launches its kernels; `alike` as in
+    `fit_accelerator`."""
+    parameters = fit_accelerator(rows, networks, alike=alike)
     return [
         row
         for row in rows

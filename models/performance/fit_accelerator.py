@@ -22,6 +22,7 @@ from models.performance.step_work import StepWork, step_work
 # Scatter of public step times around a good model; residuals are counted in it.
 _ROW_SIGMA = 0.08
 _MOST_STEPS, _TOLERANCE = 60, 1e-5
+_NOTHING = 1e-6
 # (start of the name, mean, standard deviation); the first that fits counts.
 _PRIORS: tuple[tuple[str, float, float], ...] = (
     ("compute/network/", 0.0, 0.2),
@@ -66,14 +67,26 @@ _PRIORS: tuple[tuple[str, float, float], ...] = (
 )
 
 
-def fit_accelerator(rows: Sequence[PublishedRow], networks: NetworkTable) -> dict[str, float]:
-    """Parameters by name. Raises ValueError without rows."""
+# Effects of one network on its own kernels, which nobody can know of a network never measured.
+_OF_NETWORKS = ("compute/network/", "memory/network/", "launch/network/")
+
+
+def fit_accelerator(
+    rows: Sequence[PublishedRow], networks: NetworkTable, *, alike: bool = False
+) -> dict[str, float]:
+    """Parameters by name. Raises ValueError without rows.
+
+    `alike`: all networks are as efficient in each class of operations, so that what differs
+    between them teaches the classes. It tells ratios of GPUs better for networks left out.
+    """
     from scipy.optimize import least_squares
 
     if not rows:
         raise ValueError("no published rows to fit the accelerator on")
     cells, names = _cells(rows, networks)
     means, sigmas = (np.array(column) for column in zip(*map(prior, names), strict=True))
+    if alike:
+        sigmas[[name.startswith(_OF_NETWORKS) for name in names]] = _NOTHING
     problem = _Problem(cells, means, sigmas)
     result = least_squares(
         problem.residuals,

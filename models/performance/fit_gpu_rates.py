@@ -32,7 +32,7 @@ def fit_gpu_rates(
     Also gives the mean absolute percentage error by distance, each GPU or family counting
     alike. Cells of `offered` networks are kept as anchors.
     """
-    ratios, _ = held_out_ratios(rows, gpu_bound(rows, networks), networks)
+    ratios, _ = held_out_ratios(rows, gpu_bound(rows, networks, alike=True), networks)
     residuals = {**held_out(rows, networks), **ratios}
     errors = {kind: summary(groups)["mean_percent"] for kind, groups in residuals.items()}
     whole = _gpu_rates(rows, networks, residuals)
@@ -51,6 +51,7 @@ def _gpu_rates(
     eager = [row for row in rows if row.is_eager]
     return GpuRates(
         parameters=_predictive(parameters),
+        ratio_parameters=ratio_parameters(rows, networks),
         known_networks=fit_known_networks(rows),
         anchors=_anchors(pytorch, parameters, networks),
         residuals={
@@ -61,6 +62,11 @@ def _gpu_rates(
         capabilities=frozenset(str(row.gpu.compute_capability) for row in eager),
         networks=frozenset(network_key(row.network, row.task) for row in pytorch),
     )
+
+
+def ratio_parameters(rows: Sequence[PublishedRow], networks: NetworkTable) -> dict[str, float]:
+    """What tells how GPUs compare for a network that nobody measured."""
+    return _predictive(fit_accelerator(rows, networks, alike=True))
 
 
 def _predictive(parameters: Mapping[str, float]) -> dict[str, float]:

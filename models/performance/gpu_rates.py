@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,9 +52,12 @@ class GpuRates:
     `chips` and `networks` ("resnet50/training") were measured with PyTorch, `other_chips` with
     other software, `capabilities` are their architectures. `residuals` are sorted lists by
     group: `cell`, `network`, `gpu/other-stack`, `gpu/architecture`, `gpu/new`.
+    `ratio_parameters` are a roofline's, too: without effects of single networks, for the ratio of
+    two GPUs.
     """
 
     parameters: Mapping[str, float]
+    ratio_parameters: Mapping[str, float]
     known_networks: KnownNetworks
     anchors: Mapping[str, Anchor]
     residuals: Mapping[str, Sequence[float]]
@@ -81,6 +84,15 @@ class GpuRates:
             return seconds * float(np.exp(anchor.log_ratio))
         told = self.known_networks.step_seconds(asked_rate(workload, gpu), batch_sizes)
         return seconds if told is None else np.asarray(np.sqrt(seconds * told))
+
+    def for_ratios(self) -> GpuRates:
+        """How GPUs compare for a network that nobody measured: one form, no measured cells."""
+        return replace(
+            self,
+            parameters=self.ratio_parameters,
+            known_networks=self.known_networks.only(()),
+            anchors={},
+        )
 
     def rates(
         self,

@@ -80,6 +80,8 @@ class PerformanceModel:
 
         Raises `UsageError` for an unknown network or a confidence outside 0.5..1.
         """
+        if not requests:
+            return []
         rows = [_pipeline_request(workload, resources, cache) for workload, resources in requests]
         loads, which = loads_of(rows)
         machines = ResourceTable.of([resources for _, resources in requests])

@@ -142,6 +142,7 @@ def _gpu_rates(raw: Mapping[str, Any]) -> GpuRates:
     known = raw["known_networks"]
     return GpuRates(
         parameters=raw["parameters"],
+        ratio_parameters=raw["ratio_parameters"],
         known_networks=KnownNetworks(_in_range(known["effects"]), frozenset(known["workloads"])),
         anchors=anchors,
         residuals=_known(_sorted(raw["residuals"]), GPU_GROUPS),

@@ -32,6 +32,11 @@ Fit = Callable[[Sequence[PublishedRow], NetworkTable], Parameters]
 _OF_HOSTS = ("host/", "launch/pytorch")
 
 
+def fit_alike(rows: Sequence[PublishedRow], networks: NetworkTable) -> Parameters:
+    """A roofline without effects of single networks: see `GpuRates.for_ratios`."""
+    return fit_accelerator(rows, networks, alike=True)
+
+
 class Pair(NamedTuple):
     """One network on two GPUs, alike in everything else."""
 
@@ -43,7 +48,7 @@ def held_out_ratios(
     rows: Sequence[PublishedRow],
     telling: Sequence[PublishedRow],
     networks: NetworkTable,
-    fit: Fit = fit_accelerator,
+    fit: Fit = fit_alike,
 ) -> tuple[dict[str, dict[str, Floats]], dict[str, dict[str, Floats]]]:
     """Residuals by group and by target GPU and family; `telling` are rows that the GPU bounds.
 

@@ -79,7 +79,7 @@ def anchored_model(
     """
     table = OwnTable(model.table, own) if own else model.table
     heard = AnchoredRates(
-        modelled=replace(model.gpu_rates, anchors={}),
+        modelled=model.gpu_rates.for_ratios(),
         workload=workload,
         trials=tuple(trials),
         table=table,

@@ -3,7 +3,7 @@
 The errors of one network on one GPU go together: they share an offset, and alike workloads err
 alike. That covariance is estimated on held-out networks; the trials' errors then tell those of the
 other workloads (Gaussian conditioning), and the most telling trial is the one that leaves the
-least variance.
+least mean deviation: errors count by their size, not by its square.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class ErrorCovariance:
         return noise
 
     def choose(self, cells: Cells, doubt: Floats, count: int) -> list[int]:
-        """The rows to try: each next one leaves the least variance over all workloads."""
+        """The rows to try: each next one leaves the least deviation over all workloads."""
         chosen: list[int] = []
         for _ in range(min(count, len(cells))):
             free = [row for row in range(len(cells)) if row not in chosen]
-            left = [self._variance_left(cells, doubt, [*chosen, row]) for row in free]
+            left = [self._deviation_left(cells, doubt, [*chosen, row]) for row in free]
             chosen.append(free[int(np.argmin(left))])
         return chosen
 
@@ -62,9 +62,9 @@ class ErrorCovariance:
         variance = np.diag(covariance) - (gain * covariance[:, rows]).sum(axis=1)
         return gain @ errors, np.maximum(variance, 0.0) + self.noise(doubt)
 
-    def _variance_left(self, cells: Cells, doubt: Floats, tried: list[int]) -> float:
+    def _deviation_left(self, cells: Cells, doubt: Floats, tried: list[int]) -> float:
         _, variance = self.correction(cells, doubt, tried, np.zeros(len(tried)))
-        return float(variance.sum())
+        return float(np.sqrt(variance).sum())
 
 
 def fit_error_covariance(held_out: HeldOut) -> ErrorCovariance:

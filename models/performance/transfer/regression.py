@@ -14,6 +14,9 @@ from models.performance.transfer.forms import Form, fit_forms
 # Fewer workloads than this teach a ratio and nothing finer.
 _FEWEST_ROWS, _FEWEST_NETWORKS = 12, 3
 _NEIGHBOURS = 5
+# Features are logs and square roots of shares; one that (hardly) varies among the taught workloads
+# counts as if it varied by this much, or a new class of operations would be infinitely far away.
+_LEAST_SCALE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,5 +81,5 @@ def fit_regression(
         raise ValueError("too few workloads were measured on both GPUs to learn from")
     forms = fit_forms(samples, target_seconds, like.forms if like else None)
     features = samples.features()
-    centre, scale = features.mean(axis=0), features.std(axis=0) + 1e-9
+    centre, scale = features.mean(axis=0), np.maximum(features.std(axis=0), _LEAST_SCALE)
     return Regression(forms, (features - centre) / scale, centre, scale)

@@ -119,3 +119,25 @@ def test_without_any_measured_pair_the_sheets_speak_alone() -> None:
     assert (faster < np.log(pair.anchor.seconds)).all()
     same = model.predict(pair.anchor, (SLOW, SLOW))
     assert same == pytest.approx(np.log(pair.anchor.seconds), abs=1e-3)
+
+
+def test_a_new_class_of_operations_is_doubted_but_not_beyond_all_bounds() -> None:
+    pair = pair_of_gpus()
+    assert pair.anchor.profiles is not None
+    missing = CLASSES.index("depthwise")
+    operations = pair.anchor.profiles.operations.copy()
+    operations[:, missing] = 0.0
+    taught = replace(
+        pair,
+        anchor=replace(pair.anchor, profiles=replace(pair.anchor.profiles, operations=operations)),
+    )
+    known = taught.anchor[:4]
+    strange = operations[:4].copy()
+    strange[:, missing] = 0.5 * strange.sum(axis=1)
+    asked = replace(
+        known, profiles=Profiles(operations=strange, idle=pair.anchor.profiles.idle[:4])
+    )
+    model = fit_across_gpus(taught)
+    usual, unusual = model.predict(known).distance, model.predict(asked).distance
+    assert (unusual > usual).all()
+    assert (unusual < 50).all()
