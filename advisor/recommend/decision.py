@@ -51,6 +51,7 @@ def recommend(
     ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
     _require_intervals(request, best, ranked)
     shown = [_with_burst(catalog, one) for one in ranked[: request.max_results]]
+    ranked[: len(shown)] = shown
     passed_over = [_passed_over(request, one) for one in best if not answers(request, one)]
     rejected = [one for one in judged if isinstance(one, Rejected)] + passed_over
     rejected += catalog.unpriced(query)

@@ -22,7 +22,7 @@ def place(name="auto", *, task=Task.INFERENCE, accelerator=None, machine=BIG, he
 
 
 def disk(**changes):
-    price = Price(usd_per_hour=0.02, kind="on-demand", as_of=date(2026, 1, 1), source="a list")
+    price = Price(usd_per_hour=0.02, kind="list", as_of=date(2026, 1, 1), source="a list")
     values = {
         "rate": DiskRate(type="gp3", read_mib_per_second=125.0, read_latency_seconds=0.001),
         "choice": DiskChoice(type="gp3"),
