@@ -12,6 +12,7 @@ import click
 
 from advisor.catalog import Catalog
 from advisor.cli.parameters import Confidence, Name, Positive, Text
+from advisor.cli.places import place_options, region_of
 from advisor.cli.run_options import run_answers
 from advisor.domain import (
     HOURS_PER_MONTH,
@@ -28,7 +29,6 @@ from advisor.errors import UsageError, unknown_name
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DATASETS = {"imagenet": IMAGENET}
-DEFAULT_REGION = {"aws": "us-east-1"}
 
 
 def question_options(command: Command) -> Command:
@@ -51,18 +51,12 @@ def question_options(command: Command) -> Command:
             "--confidence", type=Confidence(), default=0.9, show_default=True,
             help="How sure the lower bound must be.",
         ),
-        click.option("--cloud", type=Name("cloud", ("aws",)), default="aws", show_default=True,
-                     help="Where to look."),
-        click.option("--region", type=Text("--region"),
-                     help="Region of the cloud.  [default: us-east-1 for aws]"),
-        click.option("--market", type=Name("market", ("on-demand",)), default="on-demand",
-                     show_default=True, help="How it is paid."),
         click.option("--disk", type=Text("--disk"), metavar="TYPE[:SIZE..]",
                      help="Fix the disk, as gp3:500GiB or gp3:500GiB:6000iops:250MiB/s."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
-    return command
+    return place_options(command)
 
 
 def request_from(
@@ -87,7 +81,7 @@ def request_from(
         precision=Precision(answers["precision"]),
         dataset=dataset,
         cloud=answers["cloud"],
-        region=answers["region"] or DEFAULT_REGION[answers["cloud"]],
+        region=region_of(answers["cloud"], answers["region"]),
         market=Market(answers["market"]),
         gpus=gpus,
         min_gpu_memory_mib=min_gpu_memory_mib,

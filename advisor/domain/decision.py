@@ -19,7 +19,8 @@ from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 class Request:
     """One question. What is None is left to the advisor.
 
-    `disk` without a size is sized for the data set; `max_latency_ms` is one batch's p99, and goes
+    `region` None is every region: each type is then taken where it is cheapest. `disk` without a
+    size is sized for the data set; `max_latency_ms` is one batch's p99, and goes
     with inference. `epochs` or `samples` says how long a run is, and what `max_hours` and
     `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the spec is to be paid
     for: it decides whether a verifying trial pays, and never what is recommended.
@@ -33,7 +34,7 @@ class Request:
     precision: Precision = Precision.FP32
     dataset: DatasetProfile = IMAGENET
     cloud: str = "aws"
-    region: str = "us-east-1"
+    region: str | None = "us-east-1"
     market: Market = Market.ON_DEMAND
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None

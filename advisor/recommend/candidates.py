@@ -134,7 +134,7 @@ def disks_for(
     Empty where no disk with a known price holds the data set; `UsageError` where the disk that
     was asked for is not to be had on this instance, `NoOfferError` where its price is not known.
     """
-    disks, region = catalog.disks_of(instance.cloud), region or request.region
+    disks, region = catalog.disks_of(instance.cloud), region or request.region or ""
     dataset_gib = request.dataset.total_mib / 1024
     choice = request.disk
     if choice is None:

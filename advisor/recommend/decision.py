@@ -35,7 +35,7 @@ def recommend(
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
     query = query_of(request)
-    offers = catalog.offers(query)
+    offers = catalog.offers(query) if request.region else catalog.cheapest_of_each(query)
     judged = list(runnable(request, catalog, model, offers))
     options = [one for one in judged if isinstance(one, Runnable)]
 
@@ -132,9 +132,10 @@ def _fast_enough(request: Request, candidate: Candidate) -> bool:
 
 
 def _by_instance_type(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
-    groups: dict[str, list[Candidate]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
-        groups[candidate.spec.offer.instance.name].append(candidate)
+        instance = candidate.spec.offer.instance
+        groups[instance.cloud, instance.name].append(candidate)
     return list(groups.values())
 
 

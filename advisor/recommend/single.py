@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from advisor.catalog import Catalog, Rejection, check, resources_of
+from advisor.catalog import Catalog, OfferQuery, Rejection, check, resources_of
 from advisor.domain import (
     BatchPoint,
     Gpu,
     InstancePrediction,
+    InstanceType,
+    Offer,
     Prediction,
     Request,
     Resources,
@@ -41,9 +43,11 @@ def predict_instance(
     if not workloads:
         needed = format_mib(model.gpu_memory_mib(workloads_of(request)[0]))
         raise UsageError(f"{name} cannot run this: it needs {needed} of GPU memory")
+    offer = _offer(request, catalog, instance)
+    region = offer.region if offer else request.region
     options = [
         (disk, workload, resources_of(catalog, instance, disk))
-        for disk in disks_for(request, catalog, instance)
+        for disk in disks_for(request, catalog, instance, region)
         for workload in workloads
     ]
     predictions = model.predict(
@@ -64,12 +68,24 @@ def predict_instance(
         disk=disk,
         workload=workload,
         prediction=prediction,
-        price=catalog.price(name, request.region, request.market),
+        price=offer.price if offer else None,
         note=verdict.detail if isinstance(verdict, Rejection) else verdict.note,
         by_batch=points,
         good_batch_size=smallest_good_batch(points),
         run=run,
     )
+
+
+def _offer(request: Request, catalog: Catalog, instance: InstanceType) -> Offer | None:
+    """The instance in the region that is asked for, or in its cheapest; None without a price."""
+    query = OfferQuery(
+        cloud=instance.cloud,
+        region=request.region if instance.cloud == request.cloud else None,
+        market=request.market,
+        instances=(instance.name,),
+    )
+    found, _ = catalog.cheapest(query, 1)
+    return found[0] if found else None
 
 
 def smallest_good_batch(points: Sequence[BatchPoint]) -> int:

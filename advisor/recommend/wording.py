@@ -150,7 +150,7 @@ def _latency_detail(request: Request, candidate: Candidate) -> str:
 def no_offer(answer: Recommendation) -> str:
     """One line for exit code 3: what comes nearest, and what to relax."""
     request, nearest = answer.request, answer.nearest
-    where = f"{request.cloud} {request.region} ({request.market})"
+    where = f"{request.cloud} {request.region or 'in all regions'} ({request.market})"
     if nearest is None:
         return (
             f"none of the {answer.offers_considered} offers of {where} can run this; "
