@@ -128,8 +128,10 @@ def _best(request: Request, group: list[Candidate]) -> Candidate:
     if not good:
         soon = _soonest(request, group)
         return max(soon, key=lambda one: (sure_rate(one), -one.spec.total_usd_per_hour))
-    chosen = min(good, key=_rank(request)).spec
-    return with_good_batch([one for one in good if one.spec == chosen])
+    chosen = min(good, key=_rank(request))
+    if request.target_throughput is None:
+        return chosen  # ranked by what its samples cost, at the batch that makes them cheapest
+    return with_good_batch([one for one in good if one.spec == chosen.spec])
 
 
 def _soonest(request: Request, group: Sequence[Candidate]) -> list[Candidate]:

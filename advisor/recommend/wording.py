@@ -61,6 +61,9 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
         said.append(f"the disk price is {disk_age} days old ({disk_price.as_of})")
     if chosen.note:
         said.append(chosen.note)
+    gpus = chosen.spec.offer.instance.gpu_count
+    if gpus > 1 and chosen.workload.task is not Task.PREPROCESSING:
+        said.append(f"{gpus - 1} of its {gpus} GPUs stay idle: one process uses one GPU")
     said.extend(chosen.prediction.extrapolation)
     return tuple(said)
 
