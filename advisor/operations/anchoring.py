@@ -8,7 +8,7 @@ from pathlib import Path
 
 from advisor.catalog import Catalog
 from advisor.domain import Task, Workload
-from advisor.errors import AdvisorError, UsageError
+from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.operations.anchor_trials import Asked, trials_of
 from models.performance import PerformanceModel
 from models.performance.anchoring import (
@@ -139,7 +139,7 @@ def _memory(
 
 
 def _few(warnings: Sequence[str]) -> list[str]:
-    distinct = list(dict.fromkeys(warnings))
+    distinct = list(dict.fromkeys(map(one_line, warnings)))
     more = len(distinct) - 2 * _MOST_NAMED
     kept = distinct[: 2 * _MOST_NAMED]
     return [*kept, f"and {more} more of the kind"] if more > 0 else kept
