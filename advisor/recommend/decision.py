@@ -16,7 +16,13 @@ from datetime import date
 from advisor.catalog import Catalog, OfferQuery, resources_of
 from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Request, Task
 from advisor.errors import NoIntervalError
-from advisor.recommend.candidates import PerformanceModel, Runnable, predicted, runnable
+from advisor.recommend.candidates import (
+    PerformanceModel,
+    Runnable,
+    predicted,
+    runnable,
+    with_latencies,
+)
 from advisor.recommend.close_calls import close_calls
 from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
 from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
@@ -37,18 +43,25 @@ def recommend(
     offers = catalog.offers(query)
     judged = list(runnable(request, catalog, model, offers))
     options = [one for one in judged if isinstance(one, Runnable)]
-    found = predicted(catalog, model, options, request.confidence)
+    # Nobody asks how soon the hundreds answer that are not shown, unless that is a limit.
+    limited = request.max_latency_ms is not None
+    found = predicted(catalog, model, options, request.confidence, with_latency=limited)
     candidates = with_runs(request, catalog, model, found)
     best = [_best(request, group) for group in _by_instance_type(candidates)]
     ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
     _require_intervals(request, best, ranked)
+    nearest = None if ranked else _nearest(request, candidates)
+    told = ranked[: request.max_results] if nearest is None else [nearest]
+    if not limited:
+        told = with_latencies(catalog, model, told, request.confidence)
+    ranked[: request.max_results] = told if ranked else []
     passed_over = [_passed_over(request, one) for one in best if not answers(request, one)]
     rejected = [one for one in judged if isinstance(one, Rejected)] + passed_over
     rejected += catalog.unpriced(query)
     return Recommendation(
         request=request,
         ranked=tuple(ranked[: request.max_results]),
-        nearest=None if ranked else _nearest(request, candidates),
+        nearest=None if nearest is None else told[0],
         beyond_price=None if ranked else _beyond_price(request, candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
         offers_considered=len(offers),
