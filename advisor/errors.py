@@ -57,6 +57,15 @@ class LiveError(AdvisorError):
     """A cloud cannot be reached, or refuses; the message says what to do, or to ask without it."""
 
 
+def one_line(text: str) -> str:
+    """The words of a message in one line, with nothing in it that steers a terminal.
+
+    Names and reasons out of somebody's file may hold escape sequences.
+    """
+    line = " ".join(text.split())
+    return "".join(one if one.isprintable() else "?" for one in line)
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """A `UsageError` that offers the nearest known names, or a few of them."""
     import difflib  # only the mistyped wait for it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from advisor.errors import DataError
@@ -29,6 +28,8 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _replace(target: Path, text: str) -> None:
+    import tempfile  # most commands write nothing
+
     descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     try:
         with os.fdopen(descriptor, "w") as file:

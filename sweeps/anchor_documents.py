@@ -8,11 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Status, Task
+from advisor.domain.checks import is_positive
 from advisor.domain.steps import typical_step_seconds
-from sweeps.anchors import FEWEST_STEPS, AnchorFile, AnchorRow, RefusedRow, no_anchor
+from sweeps.anchors import (
+    FEWEST_STEPS,
+    LONGEST_STEP_SECONDS,
+    TOO_LONG,
+    AnchorFile,
+    AnchorRow,
+    RefusedRow,
+    no_anchor,
+)
 
 # A loop that waits for its loader longer than this tells of its loader.
 _MOST_WAITING = 0.05
+# No step that fits any machine has more; numbers above are damaged, or no floats.
+_LARGEST_BATCH = 10**9
+_LARGEST_SIDE = 100_000
 
 
 def read_document(path: Path, document: Mapping[str, Any]) -> AnchorFile:
@@ -29,7 +41,7 @@ def read_document(path: Path, document: Mapping[str, Any]) -> AnchorFile:
         captured = document.get("captured") or {}
         if not isinstance(captured, dict) or not isinstance(device["gpu"], str):
             raise TypeError("captured is no table, or gpu no name")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise no_anchor(path, f"{type(error).__name__}: {error}") from error
     return AnchorFile(
         path,
@@ -49,7 +61,11 @@ def _require_gpu(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def _is_image(shape: Any) -> bool:
-    return len(shape) == 3 and shape[0] == 3 and all(isinstance(n, int) and n > 0 for n in shape)
+    return (
+        len(shape) == 3
+        and shape[0] == 3
+        and all(isinstance(n, int) and 0 < n <= _LARGEST_SIDE for n in shape)
+    )
 
 
 def _row(
@@ -64,12 +80,15 @@ def _row(
         return RefusedRow(origin, "its loader's rate, not the network's alone", False)
     if reason := _fault(run, is_script):
         return RefusedRow(origin, reason, True)
+    seconds = _step_seconds(run, is_script)
+    if seconds > LONGEST_STEP_SECONDS:
+        return RefusedRow(origin, TOO_LONG, True)
     return AnchorRow(
         network=str(document["what"].get("name", "")),
         task=Task(run["task"]),
         precision=Precision(run["precision"]) if run["precision"] else None,
         batch_size=run["batch_size"],
-        step_seconds=_step_seconds(run, is_script),
+        step_seconds=seconds,
         gpu_name=document["device"]["gpu"],
         peak_mib=run.get("gpu_peak_reserved_mib"),
         origin=origin,
@@ -86,18 +105,18 @@ def _step_seconds(run: Mapping[str, Any], is_script: bool) -> float:
 def _fault(run: Mapping[str, Any], is_script: bool) -> str:
     """Why a run cannot be believed; empty where it can."""
     steps, batch, peak = run["step_seconds"], run["batch_size"], run.get("gpu_peak_reserved_mib")
-    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
-        return f"a batch size is a whole number above 0, not {batch!r}"
-    if not all(map(_is_positive, steps)):
+    if not isinstance(batch, int) or isinstance(batch, bool) or not 1 <= batch <= _LARGEST_BATCH:
+        return f"a batch size is a whole number above 0, not {_short(batch)}"
+    if not all(map(is_positive, steps)):
         return "a step takes a finite number of seconds above 0"
     if len(steps) < FEWEST_STEPS:
         return f"{len(steps)} steps are too few, it takes {FEWEST_STEPS}"
-    if peak is not None and not _is_positive(peak):
-        return f"GPU memory is a finite number of MiB above 0, not {peak!r}"
+    if peak is not None and not is_positive(peak):
+        return f"GPU memory is a finite number of MiB above 0, not {_short(peak)}"
     if not is_script:
         return ""
-    if not _is_positive(run["samples_per_second"]):
-        return f"a rate is a finite number above 0, not {run['samples_per_second']!r}"
+    if not is_positive(run["samples_per_second"]):
+        return f"a rate is a finite number above 0, not {_short(run['samples_per_second'])}"
     waited = _waited_share(run.get("waited_seconds", ()), steps)
     if waited > _MOST_WAITING:
         return (
@@ -112,10 +131,7 @@ def _waited_share(waited: Sequence[float], steps: Sequence[float]) -> float:
     return total / sum(steps) if math.isfinite(total) else 1.0
 
 
-def _is_positive(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value > 0
-    )
+def _short(value: Any) -> str:
+    """As Python writes it: a damaged number may have hundreds of digits."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

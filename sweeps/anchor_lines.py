@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement, Status, Task
-from sweeps.anchors import FEWEST_STEPS, AnchorFile, AnchorRow, RefusedRow, no_anchor
+from advisor.domain.checks import is_positive
+from sweeps.anchors import (
+    FEWEST_STEPS,
+    LONGEST_STEP_SECONDS,
+    TOO_LONG,
+    AnchorFile,
+    AnchorRow,
+    RefusedRow,
+    no_anchor,
+)
 from sweeps.importing import Refused, read_lines
 
 _SYNTHETIC = "synthetic"
@@ -48,7 +56,7 @@ def _row(path: Path, row: Measurement) -> AnchorRow | RefusedRow:
         batch_size=workload.batch_size,
         step_seconds=seconds,
         gpu_name=gpu,
-        peak_mib=peak if _is_positive(peak) else None,
+        peak_mib=peak if is_positive(peak) else None,
         origin=origin,
     )
 
@@ -74,8 +82,11 @@ def _faults_of_running(row: Measurement) -> Iterator[tuple[str, bool]]:
     versions = row.environment.get("versions")
     if not (isinstance(versions, dict) and versions.get("torch")):
         yield "it does not say that PyTorch ran, and rates mean PyTorch eager", True
-    if _step_seconds(row) is None:
+    seconds = _step_seconds(row)
+    if seconds is None:
         yield "what the network alone takes is not in it", False
+    elif seconds > LONGEST_STEP_SECONDS:
+        yield TOO_LONG, True
     if len(row.step_seconds) < FEWEST_STEPS:
         yield f"{len(row.step_seconds)} steps are too few, it takes {FEWEST_STEPS}", True
 
@@ -97,7 +108,3 @@ def _step_seconds(row: Measurement) -> float | None:
     else:
         rate = row.stage_rates.get("accelerator")
     return batch / rate if rate else None
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value) and value > 0

@@ -18,6 +18,9 @@ from advisor.errors import UsageError
 SCHEMA = "advisor.anchor/1"
 # Of a run, its first steps say how it started; fewer than these say nothing of how it goes on.
 FEWEST_STEPS = 3
+# Nobody measures a step of a day: such a number is in another unit, or damaged.
+LONGEST_STEP_SECONDS = 86_400.0
+TOO_LONG = "a step of more than a day is no measured one; times are in seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from advisor.domain import Measurement, Status
+from advisor.domain.checks import is_positive
 from advisor.errors import DataError
 from sweeps.serialization import measurement_from_dict
 
@@ -88,16 +88,12 @@ def _not_a_number(word: str) -> NoReturn:
 
 def _impossible(row: Measurement) -> str:
     """Why this cannot have been measured; empty when it can."""
-    if not all(map(_is_time, (*row.step_seconds, *row.warmup_step_seconds))):
+    if not all(map(is_positive, (*row.step_seconds, *row.warmup_step_seconds))):
         return "a step takes a finite number of seconds above 0"
     if row.status is Status.OK and not row.step_seconds:
         return "status ok, but not one step was measured"
     if row.status not in (Status.OK, Status.CONTAMINATED) and not row.reason:
         return f"status {row.status}, but no reason"
-    if not all(map(_is_time, row.stage_rates.values())):
+    if not all(map(is_positive, row.stage_rates.values())):
         return "a stage rate is a finite number above 0"
     return ""
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value) and value > 0

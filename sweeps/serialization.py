@@ -75,12 +75,14 @@ def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
         )
     try:
         return _measurement(document)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise DataError(f"not a measurement: {type(error).__name__}: {error}") from error
 
 
 def _trial(document: Mapping[str, Any]) -> Trial:
     workload, resources = document["workload"], document["resources"]
+    if not isinstance(workload["network"], str) or not isinstance(workload["batch_size"], int):
+        raise TypeError("a network is a name, and a batch size a whole number")
     return Trial(
         workload=Workload(
             network=workload["network"],

@@ -9,10 +9,9 @@ import click
 
 from advisor.catalog import Catalog
 from advisor.domain import Precision, Task
-from advisor.operations.anchor_trials import Asked
-from advisor.operations.anchoring import Heard, heard_model
+from advisor.operations.heard import Heard
 from models.performance import PerformanceModel
-from models.zoo.own import is_own
+from models.zoo.references import is_own
 
 anchor_option = click.option(
     "--anchor",
@@ -33,6 +32,11 @@ def model_for(model: PerformanceModel, catalog: Catalog, answers: dict[str, Any]
     files = answers.pop("anchors")
     name = str(answers["network"])
     answers["network"] = name if is_own(name) else name.lower()
+    if not files and not is_own(name):
+        return Heard(model, ())
+    from advisor.operations.anchor_trials import Asked
+    from advisor.operations.anchoring import heard_model
+
     asked = Asked(
         network=answers["network"],
         task=Task(answers["task"]),

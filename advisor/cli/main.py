@@ -14,7 +14,7 @@ from types import FrameType
 
 import click
 
-from advisor.errors import AdvisorError
+from advisor.errors import AdvisorError, one_line
 
 # Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
 COMMANDS = {
@@ -152,8 +152,7 @@ def _fail(error: BaseException) -> int:
 
         traceback.print_exception(error)
     message, code = _explained(error)
-    line = " ".join(message.split())
-    click.echo(f"advisor: {line}", err=True)
+    click.echo(f"advisor: {one_line(message)}", err=True)
     return code
 
 

@@ -17,15 +17,18 @@ class Positive(click.ParamType[float]):
 
     name = "number"
 
-    def __init__(self, what: str, *, whole: bool = False) -> None:
+    def __init__(self, what: str, *, whole: bool = False, most: float = math.inf) -> None:
         self.what = what
         self.whole = whole
+        self.most = most
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """'500' -> 500.0; UsageError for 0, -5, nan, inf and 'abc'."""
         number = parse_positive(str(value), self.what)
+        if number > self.most:
+            raise UsageError(f"{self.what} must be at most {self.most:,.0f}, not '{value}'")
         if not self.whole:
             return number
         if number != math.floor(number):
@@ -46,6 +49,17 @@ class Text(click.ParamType[str]):
         text = str(value).strip()
         if not text:
             raise UsageError(f"{self.what} is empty; name one, or leave it out")
+        return text
+
+
+class Shown(Text):
+    """A text that is shown again: nothing in it may steer a terminal."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text without blanks around it."""
+        text = super().convert(value, param, ctx)
+        if not text.isprintable():
+            raise UsageError(f"{self.what} has characters that cannot be shown: {text!r}")
         return text
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from advisor.catalog import Catalog
-from advisor.cli.parameters import Confidence, Name, Positive, Text
+from advisor.cli.parameters import Confidence, Name, Positive, Shown, Text
 from advisor.cli.places import place_options, region_of
 from advisor.cli.run_options import run_answers
 from advisor.domain import (
@@ -28,6 +28,8 @@ from advisor.errors import UsageError, unknown_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+# No GPU holds more samples; what comes near the end of floats overflows on the way.
+LARGEST_BATCH = 10**9
 DATASETS = {"imagenet": IMAGENET}
 
 
@@ -35,9 +37,10 @@ def question_options(command: Command) -> Command:
     """The workload and where it may run: the same words in every command that predicts."""
     options = [
         click.option("--task", required=True, type=Name("task", tuple(Task)), help="What is done."),
-        click.option("--model", "network", required=True,
+        click.option("--model", "network", required=True, type=Shown("--model"),
                      help="The network, as googlenet, or your file.py:build."),
-        click.option("--batch-size", type=Positive("--batch-size", whole=True), help="Fix it."),
+        click.option("--batch-size", help="Fix it.",
+                     type=Positive("--batch-size", whole=True, most=LARGEST_BATCH)),
         click.option(
             "--precision", type=Name("precision", tuple(Precision)), default="fp32",
             show_default=True, help="Number format of the arithmetic.",

@@ -13,7 +13,7 @@ from advisor.domain import CacheState, Precision, Task
 from advisor.errors import UsageError, unknown_name
 from advisor.operations.sweeping import SweepOptions
 from advisor.units import parse_memory_mib, parse_positive
-from models.zoo.own import is_own
+from models.zoo.references import is_own
 from sweeps.datasets.decoding import DECODERS, PILLOW, decoder
 from sweeps.disks import split_disks
 

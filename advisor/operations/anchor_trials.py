@@ -107,7 +107,8 @@ def _why_none(asked: Asked, files: Sequence[AnchorFile], rows: Sequence[AnchorRo
         return f"no anchor in {names} is of {asked.network}, but of {', '.join(others)}; " \
                "name that with --model"  # fmt: skip
     reasons = list(dict.fromkeys(row.reason for file in files for row in file.refused))
-    return f"nothing in {names} can be an anchor: {'; '.join(reasons[:_MOST_NAMED])}"
+    why = "; ".join(reasons[:_MOST_NAMED]) or "nothing was measured in it"
+    return f"nothing in {names} can be an anchor: {why}"
 
 
 def _known_gpu(model: PerformanceModel, catalog: Catalog, row: AnchorRow) -> Gpu:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from advisor.catalog import Catalog
 from advisor.domain import Task, Workload
-from advisor.errors import AdvisorError, UsageError
+from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.operations.anchor_trials import Asked, trials_of
+from advisor.operations.heard import Heard
 from models.performance import PerformanceModel
 from models.performance.anchoring import (
     GpuTrial,
@@ -23,18 +24,10 @@ from models.performance.anchoring import (
 from models.performance.memory import bundled_profiles, needed_card_mib
 from models.performance.networks import NetworkFacts
 from models.zoo.networks import NETWORKS
-from models.zoo.own import is_own
+from models.zoo.references import is_own
 from sweeps.anchors import AnchorFile, RefusedRow, read_anchor
 
 _MOST_NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """The model that answers, and what must be said with its answer."""
-
-    model: PerformanceModel
-    warnings: tuple[str, ...]
 
 
 def heard_model(
@@ -139,7 +132,7 @@ def _memory(
 
 
 def _few(warnings: Sequence[str]) -> list[str]:
-    distinct = list(dict.fromkeys(warnings))
+    distinct = list(dict.fromkeys(map(one_line, warnings)))
     more = len(distinct) - 2 * _MOST_NAMED
     kept = distinct[: 2 * _MOST_NAMED]
     return [*kept, f"and {more} more of the kind"] if more > 0 else kept

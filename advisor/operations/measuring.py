@@ -12,7 +12,7 @@ from typing import Any
 from advisor.domain import Precision, Task
 from advisor.errors import MeasuringError, UsageError
 from models.zoo.networks import network_info
-from models.zoo.own import is_own
+from models.zoo.references import is_own
 from sweeps.child import Worker, WorkerEnded, WorkerLate, started_worker
 
 COMMAND = (sys.executable, "-P", "-m", "sweeps.measure")  # -P: a user's own files are not ours

@@ -29,7 +29,7 @@ from models.performance.memory import (
     profile_from,
 )
 from models.zoo.networks import NETWORKS, NetworkInfo
-from models.zoo.own import is_own
+from models.zoo.references import is_own
 from sweeps.child import WorkerEnded, WorkerLate, started_worker
 
 COMMAND = (sys.executable, "-P", "-m", "models.zoo.memory_worker")

@@ -10,6 +10,7 @@ import numpy as np
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
+from advisor.operations.their_output import their_output_aside
 from models.performance.anchoring import OwnSizes, facts_of_own
 from models.performance.memory import Conditions, MemoryProfile, gpu_peak
 from models.performance.memory.peak import card_mib
@@ -26,15 +27,23 @@ def captured_facts(reference: str, task: Task) -> NetworkFacts:
     images, or torch cannot follow it.
     """
     try:
-        import torch
-
-        from models.zoo.capture import in_classes, network_kernels
-        from models.zoo.opening import open_network
+        import models.zoo.capture
+        import models.zoo.opening  # noqa: F401
     except ImportError as error:
         raise UsageError(
             f"what {reference} computes is found with torch, which is not here ({error.name}); "
             "install instance-sizing-advisor[sweep], or give an --anchor that was measured with it"
         ) from error
+    with their_output_aside():
+        return _facts(reference, task)
+
+
+def _facts(reference: str, task: Task) -> NetworkFacts:
+    import torch
+
+    from models.zoo.capture import in_classes, network_kernels
+    from models.zoo.opening import open_network
+
     network = open_network(reference)
     shape = network.info.input_shape
     if not network.info.takes_images:

@@ -12,6 +12,7 @@ from advisor.domain import (
     Candidate,
     Disk,
     InstanceType,
+    Latency,
     Offer,
     Prediction,
     Rejected,
@@ -100,8 +101,10 @@ def predicted(
     *,
     with_latency: bool = True,
 ) -> Iterator[Candidate]:
-    """Every spec and batch size of the options with its prediction, in one call of the model
-    (latencies take another)."""
+    """Every spec and batch size of the options with its prediction, in one call of the model.
+
+    Latencies take a second call; without them candidates have none.
+    """
     specs = [
         (option, Spec(offer=option.offer, disk=disk), resources_of(catalog, option.offer, disk))
         for option in options
@@ -110,10 +113,9 @@ def predicted(
     pairs = [(option, spec, w, has) for option, spec, has in specs for w in option.workloads]
     asked = [(workload, resources) for _, _, workload, resources in pairs]
     predictions = model.predict(asked, confidence=confidence)
-    latencies = batch_latencies(
-        asked if with_latency else [], lambda some: model.predict(some, confidence=confidence)
-    )
-    latencies = latencies if with_latency else [None] * len(asked)
+    latencies: Sequence[Latency | None] = [None] * len(asked)
+    if with_latency:
+        latencies = batch_latencies(asked, lambda some: model.predict(some, confidence=confidence))
     answers = zip(pairs, predictions, latencies, strict=True)
     for (option, spec, workload, _), prediction, latency in answers:
         yield Candidate(
@@ -123,6 +125,19 @@ def predicted(
             latency=latency,
             note=option.note,
         )
+
+
+def with_latencies(
+    catalog: Catalog, model: PerformanceModel, candidates: Sequence[Candidate], confidence: float
+) -> list[Candidate]:
+    """Candidates that were predicted without latencies, with them."""
+    asked = [
+        (one.workload, resources_of(catalog, one.spec.offer, one.spec.disk)) for one in candidates
+    ]
+    latencies = batch_latencies(asked, lambda some: model.predict(some, confidence=confidence))
+    return [
+        replace(one, latency=latency) for one, latency in zip(candidates, latencies, strict=True)
+    ]
 
 
 def disks_for(

@@ -16,7 +16,13 @@ from datetime import date
 from advisor.catalog import Catalog, OfferQuery, resources_of
 from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Request, Task
 from advisor.errors import NoIntervalError
-from advisor.recommend.candidates import PerformanceModel, Runnable, predicted, runnable
+from advisor.recommend.candidates import (
+    PerformanceModel,
+    Runnable,
+    predicted,
+    runnable,
+    with_latencies,
+)
 from advisor.recommend.close_calls import close_calls
 from advisor.recommend.disk_fitting import with_fitted_disks
 from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
@@ -38,27 +44,21 @@ def recommend(
     offers = catalog.offers(query) if request.region else catalog.cheapest_of_each(query)
     judged = list(runnable(request, catalog, model, offers))
     options = [one for one in judged if isinstance(one, Runnable)]
-
-    def with_times(found: Iterable[Candidate]) -> list[Candidate]:
-        return with_runs(request, catalog, model, found)
-
-    candidates = with_times(predicted(catalog, model, options, request.confidence))
-    candidates += with_fitted_disks(
-        request, catalog, model, options, candidates,
-        answers=answers, rank=_rank(request), complete=with_times,
-    )  # fmt: skip
+    candidates = _candidates(request, catalog, model, options)
     best = [_best(request, group) for group in _by_instance_type(candidates)]
     ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
     _require_intervals(request, best, ranked)
-    shown = [_with_burst(catalog, one) for one in ranked[: request.max_results]]
-    ranked[: len(shown)] = shown
+    nearest = None if ranked else _nearest(request, candidates)
+    shown = ranked[: request.max_results] if nearest is None else [nearest]
+    told = _told(request, catalog, model, shown)
+    ranked[: request.max_results] = told if ranked else []
     passed_over = [_passed_over(request, one) for one in best if not answers(request, one)]
     rejected = [one for one in judged if isinstance(one, Rejected)] + passed_over
     rejected += catalog.unpriced(query)
     return Recommendation(
         request=request,
-        ranked=tuple(shown),
-        nearest=None if ranked else _nearest(request, candidates),
+        ranked=tuple(ranked[: request.max_results]),
+        nearest=None if nearest is None else told[0],
         beyond_price=None if ranked else _beyond_price(request, candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
         offers_considered=len(offers),
@@ -69,6 +69,34 @@ def recommend(
             request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
         ),
     )
+
+
+def _candidates(
+    request: Request, catalog: Catalog, model: PerformanceModel, options: Sequence[Runnable]
+) -> list[Candidate]:
+    """Every spec and batch of the options, and each with the cheapest disk that does."""
+
+    def with_times(found: Iterable[Candidate]) -> list[Candidate]:
+        return with_runs(request, catalog, model, found)
+
+    # Nobody asks how soon the hundreds answer that are not shown, unless that is a limit.
+    limited = request.max_latency_ms is not None
+    found = predicted(catalog, model, options, request.confidence, with_latency=limited)
+    coarse = with_times(found)
+    return coarse + with_fitted_disks(
+        request, catalog, model, options, coarse,
+        answers=answers, rank=_rank(request), complete=with_times,
+    )  # fmt: skip
+
+
+def _told(
+    request: Request, catalog: Catalog, model: PerformanceModel, shown: Sequence[Candidate]
+) -> list[Candidate]:
+    """What is shown, with its latency and with what its disk lends for a while."""
+    bursting = [_with_burst(catalog, one) for one in shown]
+    if request.max_latency_ms is not None:
+        return bursting
+    return with_latencies(catalog, model, bursting, request.confidence)
 
 
 def _but_for_speed(request: Request, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -145,8 +173,10 @@ def _best(request: Request, group: list[Candidate]) -> Candidate:
     if not good:
         soon = _soonest(request, group)
         return max(soon, key=lambda one: (sure_rate(one), -one.spec.total_usd_per_hour))
-    chosen = min(good, key=_rank(request)).spec
-    return with_good_batch([one for one in good if one.spec == chosen])
+    chosen = min(good, key=_rank(request))
+    if request.target_throughput is None:
+        return chosen  # ranked by what its samples cost, at the batch that makes them cheapest
+    return with_good_batch([one for one in good if one.spec == chosen.spec])
 
 
 def _soonest(request: Request, group: Sequence[Candidate]) -> list[Candidate]:

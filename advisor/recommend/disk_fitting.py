@@ -57,7 +57,9 @@ def with_fitted_disks(
         for option in options
         if (key := _place_of(option)) in disks
     ]
-    return complete(predicted(catalog, model, fitted, request.confidence))
+    limited = request.max_latency_ms is not None
+    found = predicted(catalog, model, fitted, request.confidence, with_latency=limited)
+    return complete(found)
 
 
 def _with_disks(

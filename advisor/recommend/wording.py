@@ -66,6 +66,9 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
     said += [burst] if burst else []
     if chosen.note:
         said.append(chosen.note)
+    gpus = chosen.spec.offer.instance.gpu_count
+    if gpus > 1 and chosen.workload.task is not Task.PREPROCESSING:
+        said.append(f"{gpus - 1} of its {gpus} GPUs stay idle: one process uses one GPU")
     said.extend(chosen.prediction.extrapolation)
     return tuple(said)
 

@@ -12,7 +12,7 @@ import pandas as pd
 from advisor.domain import Gpu, Task
 from benchmarks.accuracy.data_sheets import find_sheet
 from benchmarks.accuracy.figures import NothingToScore
-from models.performance.datasheet import RateRow, Software
+from models.performance.datasheet.records import RateRow, Software
 from models.performance.step_work import HALF
 
 RATES = Path("perfmodel/lambda_tf/lambda_tf_cnn_benchmarks.csv")

@@ -18,7 +18,9 @@ from benchmarks.accuracy.data_sheets import read_gpus
 from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult, figures
 from benchmarks.accuracy.lambda_rows import read_lambda
 from benchmarks.accuracy.new_gpu_baselines import BASELINES
-from models.performance.datasheet import DataSheetModel, RateRow, contradicts_its_source
+from models.performance.datasheet.contradictions import contradicts_its_source
+from models.performance.datasheet.model import DataSheetModel
+from models.performance.datasheet.records import RateRow
 from models.performance.networks import Floats
 
 Key = Callable[[RateRow], str]

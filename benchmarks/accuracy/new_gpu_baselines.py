@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from models.performance.datasheet import RateRow
+from models.performance.datasheet.records import RateRow
 from models.performance.networks import Floats
 from models.performance.step_work import Stack, unit_of
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from models.zoo import batches, building, steps
 from models.zoo.networks import NetworkInfo, is_read_as_photographs, network_info
-from models.zoo.own import is_own, load_own
+from models.zoo.own import load_own
+from models.zoo.references import is_own
 
 if TYPE_CHECKING:
     import torch

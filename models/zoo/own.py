@@ -27,11 +27,6 @@ DEFAULT_INPUT_SHAPE = (3, 224, 224)
 _CHECKED_BATCH = 2
 
 
-def is_own(reference: str) -> bool:
-    """Whether this names a file (`net.py:build`, `net.py`) and not a network of the zoo."""
-    return reference.endswith(".py") or ".py:" in reference
-
-
 @dataclass(frozen=True, slots=True)
 class OwnNetwork:
     """A network in a user's file, run as those of the zoo are.

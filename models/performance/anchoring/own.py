@@ -75,7 +75,7 @@ def operations_from(
         if strange := {name for rows in captured.values() for name in rows} - set(classes):
             raise ValueError(f"unknown: {', '.join(sorted(strange))}")
         return {Task(task): _operations(rows) for task, rows in captured.items() if rows}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(
             f"{origin}: its captured operations cannot be used ({error}); measure it again"
         ) from error

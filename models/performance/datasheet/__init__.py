@@ -4,9 +4,3 @@ For networks that other GPUs were measured on. `models.performance.accelerator` 
 operations and so answers for networks never measured; here a network is its rates on other GPUs,
 and nothing need be known of its operations. Fitting and predicting need NumPy only.
 """
-
-from models.performance.datasheet.contradictions import contradicts_its_source
-from models.performance.datasheet.model import DataSheetModel, NothingKnown
-from models.performance.datasheet.records import RateRow, Software
-
-__all__ = ["DataSheetModel", "NothingKnown", "RateRow", "Software", "contradicts_its_source"]

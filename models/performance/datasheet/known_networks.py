@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from advisor.domain import Gpu, Precision, Workload
 from models.performance.datasheet.effects import prior, row_effects
-from models.performance.datasheet.model import DataSheetModel
 from models.performance.datasheet.records import RateRow, Software
 from models.performance.networks import Floats
-from models.performance.published import PublishedRow
 from models.performance.step_work import capability, chip
+
+if TYPE_CHECKING:
+    from models.performance.published import PublishedRow
 
 _OF_SOURCES = ("offset/source/", "offset/libraries/")
 _DIGITS = 5
@@ -62,6 +64,8 @@ class KnownNetworks:
 
 def fit_known_networks(rows: Sequence[PublishedRow]) -> KnownNetworks:
     """From all rows that tell whole networks; raises `NothingKnown` without any."""
+    from models.performance.datasheet.model import DataSheetModel  # nobody predicts with it
+
     model = DataSheetModel().fit([published_rate(row) for row in rows if row.is_eager])
     effects = {name: round(value, _DIGITS) for name, value in model.effects().items()}
     return KnownNetworks(effects, model.workloads)

@@ -194,6 +194,51 @@ def test_what_cannot_be_an_anchor_is_refused_in_one_line(ask, put, model, docume
     assert words in err
 
 
+HUGE = 10**400  # JSON has it, no float does
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"step_seconds": [HUGE] * 5}, "finite"),
+        ({"step_seconds": [1e300] * 5}, "more than a day"),
+        ({"batch_size": HUGE}, "batch size"),
+        ({"gpu_peak_reserved_mib": HUGE}, "GPU memory"),
+        ({"task": "\x1b[31m"}, "Task"),
+    ],
+)
+def test_numbers_that_nothing_can_be_computed_with_are_refused(ask, put, changes, words):
+    document = anchor()
+    for each in document["runs"]:
+        each.update(changes)
+    code, out, err = ask("recommend", "my_net", "--anchor", put(document))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+    assert len(err) < 500
+    assert "\x1b" not in err
+
+
+def test_a_count_that_no_float_holds_and_a_file_without_runs_are_refused(ask, put):
+    counted = anchor(captured={"training": {"linear": {"count": HUGE}}})
+    for document, words in ((counted, "captured"), (anchor(runs=[]), "nothing was measured")):
+        code, out, err = ask("recommend", "my_net", "--anchor", put(document))
+        assert (code, out) == (2, "")
+        assert words in err
+
+
+@pytest.mark.parametrize("name", ["", " ", "\x1b[31mred", "two\nlines"])
+def test_a_name_that_cannot_be_shown_is_refused(ask, put, name):
+    code, out, err = ask("recommend", name, "--anchor", put(anchor(name)))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "\x1b" not in err
+
+
+def test_a_batch_beyond_every_gpu_is_refused_without_overflow(ask):
+    code, out, err = ask("recommend", "resnet50", "--batch-size", "1e308")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--batch-size must be at most" in err
+
+
 def test_other_tasks_and_precisions_are_named(ask, put):
     code, _, err = ask("recommend", "my_net", "--anchor", put(anchor()), "--precision", "amp")
     assert code == 2
@@ -231,6 +276,19 @@ def test_an_own_network_without_any_measurement_is_answered_from_what_torch_tell
     assert (code, err) == (0, "")
     assert document["recommendation"]["predicted"]["provenance"] == "modelled"
     assert any("was never measured" in one for one in document["warnings"])
+
+
+@pytest.mark.slow
+def test_what_an_own_network_prints_stays_out_of_the_answer(capfd, tmp_path):
+    raw = OWN.replace("    return", "    os.write(1, b'raw\\n')\n    return")
+    chatty = "import os\nprint('imported')\nos.system('echo started')\n"
+    (tmp_path / "net.py").write_text(raw + chatty)
+    own = f"{tmp_path}/net.py:build"
+    code = run(["recommend", "--task", "training", "--model", own, "-o", "json"])
+    said = capfd.readouterr()
+    assert code == 0, said.err
+    assert json.loads(said.out)["request"]["model"] == own
+    assert all(word in said.err for word in ("imported", "started", "raw"))
 
 
 @pytest.mark.slow

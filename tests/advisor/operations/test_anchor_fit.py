@@ -11,12 +11,14 @@ from models.performance.persistence import to_document
 SPREAD = {f"gpu{i}/resnet": np.linspace(-0.3, 0.3, 40) for i in range(4)}
 
 
-def test_only_the_anchored_groups_change():
+def test_only_the_anchored_groups_and_the_ratios_change():
     before = to_document(load_model())
-    after = to_document(with_residuals(load_model(), dict.fromkeys(ANCHORED, SPREAD)))
+    ratios = {"gpu/T4": 0.1}
+    after = to_document(with_residuals(load_model(), dict.fromkeys(ANCHORED, SPREAD), ratios))
     rates, fresh = before["gpu_rates"], after["gpu_rates"]
     assert after["id"] != before["id"]
     assert fresh["parameters"] == rates["parameters"]
+    assert fresh["ratio_parameters"] == ratios
     assert fresh["residuals"][GPU] != rates["residuals"][GPU]
     assert all(
         fresh["residuals"][group] == values

@@ -7,7 +7,7 @@ import math
 import random
 
 from advisor.domain import Gpu, Task
-from models.performance.datasheet import RateRow, Software
+from models.performance.datasheet.records import RateRow, Software
 from models.performance.step_work import HALF, Stack, unit_of
 
 # (milliseconds a sample at 1 TFLOPS, at 1 GB/s, launch milliseconds) of inference.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.performance.datasheet import contradicts_its_source
+from models.performance.datasheet.contradictions import contradicts_its_source
 from tests.models.performance.datasheet.rates import rows
 
 EVERY = rows(compiled=(False,))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.performance.datasheet import DataSheetModel, NothingKnown
+from models.performance.datasheet.model import DataSheetModel, NothingKnown
 from tests.models.performance.datasheet.rates import CARDS, rows
 
 
