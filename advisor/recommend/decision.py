@@ -62,8 +62,8 @@ def recommend(
         beyond_price=None if ranked else _beyond_price(request, candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
         offers_considered=len(offers),
-        assumptions=assumptions(request, shown[0] if shown else None),
-        warnings=warnings(shown[0] if shown else None, today),
+        assumptions=assumptions(request, ranked[0] if ranked else None),
+        warnings=warnings(ranked[0] if ranked else None, today),
         today=today,
         close_calls=close_calls(
             request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
