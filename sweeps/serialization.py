@@ -123,8 +123,13 @@ def _measurement(document: Mapping[str, Any]) -> Measurement:
         started_at=document.get("started_at", ""),
         reason=document.get("reason", ""),
         attempts=tuple(document.get("attempts", ())),
-        repeats=tuple(document.get("repeats", ())),
+        repeats=tuple(map(_repeat, document.get("repeats", ()))),
     )
+
+
+def _repeat(run: Mapping[str, Any]) -> dict[str, Any]:
+    """A further run with step times that can be computed with."""
+    return {**run, "step_seconds": list(map(float, run["step_seconds"]))}
 
 
 def _plain(value: Any) -> Any:

@@ -67,7 +67,18 @@ def test_a_newer_format_is_refused_with_the_way_out():
         measurement_from_dict(document)
 
 
-@pytest.mark.parametrize("damage", [{"trial": {}}, {"status": "splendid"}, {"step_seconds": None}])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"trial": {}},
+        {"status": "splendid"},
+        {"step_seconds": None},
+        {"repeats": "twice"},
+        {"repeats": [[]]},
+        {"repeats": [{"step_seconds": ["soon"]}]},
+        {"repeats": {"step_seconds": [1.0]}},
+    ],
+)
 def test_damage_is_told_as_a_data_error(damage):
     with pytest.raises(DataError, match="not a measurement"):
         measurement_from_dict(measurement_to_dict(measurement()) | damage)
