@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from advisor.domain import FREE, PRICE_KINDS, Market
-from advisor.errors import UsageError
+from advisor.errors import UsageError, one_line
 
 NEEDED = ("instance_type", "region", "market", "price_per_hour", "currency", "kind", "as_of")
 FACTS = (
@@ -99,7 +99,7 @@ def csv_lines(
 
 def bad(line: int, reason: str) -> BadRowError:
     """What refuses a file."""
-    return BadRowError(f"line {line} {reason}; nothing was imported")
+    return BadRowError(f"line {line} {one_line(reason)}; nothing was imported")
 
 
 def number(line: int, column: str, text: str, kind: type) -> float:

@@ -165,6 +165,7 @@ def rows_or_refusal(text):
 
 @settings(deadline=None)
 @given(st.lists(lines, min_size=1, max_size=4))
+@example([{"as_of": "0\n0"}])
 def test_whatever_a_file_says_prices_are_right_or_the_file_is_refused(changes):
     """No wrong price comes out: above 0, or 0 and free; and each row is one of the file."""
     rows = rows_or_refusal(text_of(*changes))
