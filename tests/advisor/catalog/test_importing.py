@@ -7,7 +7,7 @@ import io
 from datetime import date
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, load_catalog
