@@ -99,9 +99,12 @@ def price_words(market: Market, price: Price) -> str:
 
 def _headline(chosen: Candidate, sources: Sources) -> list[str]:
     price = chosen.spec.offer.price
-    return [
+    standing = (
         f"{PROVENANCE[str(chosen.prediction.provenance)]}, {risk_text(chosen.prediction)}; "
-        f"{price_words(chosen.spec.offer.market, price)}; model {sources.model_id[:8]}.",
+        f"{price_words(chosen.spec.offer.market, price)}; model {sources.model_id[:8]}."
+    )
+    return [
+        *textwrap.wrap(standing, WIDTH),
         "",
         f"{chosen.spec.offer.instance.name} + {disk_text(chosen.spec.disk)}   "
         f"{format_usd(chosen.spec.total_usd_per_hour)}/h   "
