@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from advisor.domain import DatasetProfile, Task
+from advisor.domain.references import is_own
 from advisor.errors import UsageError
 from models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info
-from models.zoo.references import is_own
 from sweeps.child import worker_environment
 
 _BYTES_PER_VALUE = 8  # word numbers are int64

@@ -9,9 +9,9 @@ import click
 
 from advisor.catalog import Catalog
 from advisor.domain import Precision, Task
+from advisor.domain.references import is_own
 from advisor.operations.heard import Heard
 from models.performance import PerformanceModel
-from models.zoo.references import is_own
 
 anchor_option = click.option(
     "--anchor",

@@ -10,10 +10,10 @@ import click
 
 from advisor.cli.parameters import Name
 from advisor.domain import CacheState, Precision, Task
+from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.operations.sweeping import SweepOptions
 from advisor.units import parse_memory_mib, parse_positive
-from models.zoo.references import is_own
 from sweeps.datasets.decoding import DECODERS, PILLOW, decoder
 from sweeps.disks import split_disks
 

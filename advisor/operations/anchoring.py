@@ -8,6 +8,7 @@ from pathlib import Path
 
 from advisor.catalog import Catalog
 from advisor.domain import Task, Workload
+from advisor.domain.references import is_own
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.operations.anchor_trials import Asked, trials_of
 from advisor.operations.heard import Heard
@@ -24,7 +25,6 @@ from models.performance.anchoring import (
 from models.performance.memory import bundled_profiles, needed_card_mib
 from models.performance.networks import NetworkFacts
 from models.zoo.networks import NETWORKS
-from models.zoo.references import is_own
 from sweeps.anchors import AnchorFile, RefusedRow, read_anchor
 
 _MOST_NAMED = 3

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Task
+from advisor.domain.references import is_own
 from advisor.errors import MeasuringError, UsageError
 from models.zoo.networks import network_info
-from models.zoo.references import is_own
 from sweeps.child import Worker, WorkerEnded, WorkerLate, started_worker
 
 COMMAND = (sys.executable, "-P", "-m", "sweeps.measure")  # -P: a user's own files are not ours

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from advisor.catalog import Catalog
 from advisor.domain import Precision, Task
+from advisor.domain.references import is_own
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.operations.measuring import checked_reference
 from models.performance.memory import (
@@ -29,7 +30,6 @@ from models.performance.memory import (
     profile_from,
 )
 from models.zoo.networks import NETWORKS, NetworkInfo
-from models.zoo.references import is_own
 from sweeps.child import WorkerEnded, WorkerLate, started_worker
 
 COMMAND = (sys.executable, "-P", "-m", "models.zoo.memory_worker")

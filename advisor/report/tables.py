@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -67,6 +65,9 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
 
 def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Flat records as CSV; null is an empty cell."""
+    import csv  # most answers are no tables
+    import io
+
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()

@@ -12,7 +12,6 @@ from advisor.domain import Gpu, Precision, Task, Workload
 from advisor.errors import unknown_name
 from models.performance.bundled import read_bundled
 from models.performance.persistence import load_model
-from models.performance.published import read_gpus
 from models.performance.step_work import chip
 
 
@@ -41,4 +40,6 @@ def paced_gpu(name: str) -> Gpu:
 
 @cache
 def _gpus() -> dict[str, Gpu]:
+    from models.performance.published import read_gpus  # only an emulated GPU has a pace
+
     return read_gpus(read_bundled("gpus.csv"))
