@@ -30,7 +30,8 @@ def client(service: str, region: str) -> Any:
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
     )
     with told_as_live_error(service):
-        return boto3.session.Session().client(service, region_name=region, config=config)  # type: ignore[call-overload]
+        session: Any = boto3.session.Session()
+        return session.client(service, region_name=region, config=config)
 
 
 @contextmanager

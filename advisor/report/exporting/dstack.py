@@ -32,4 +32,5 @@ def configuration(candidate: Candidate) -> str:
     remark = ""
     if disk.price is not None:
         remark = f"# dstack chooses the disk's type; {disk.choice} is what the rate stands on.\n"
-    return header(candidate) + remark + yaml.safe_dump(document, sort_keys=False)
+    text: str = yaml.safe_dump(document, sort_keys=False)
+    return header(candidate) + remark + text

@@ -26,7 +26,8 @@ def cluster(candidate: Candidate) -> str:
         },
         "head_node_type": "head",
     }
-    return header(candidate) + yaml.safe_dump(document, sort_keys=False)
+    text: str = yaml.safe_dump(document, sort_keys=False)
+    return header(candidate) + text
 
 
 def _node(candidate: Candidate) -> dict[str, Any]:
