@@ -6,36 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from advisor.catalog.import_rows import ImportRow, bad
+from advisor.catalog.instances import TYPE_COLUMNS
 from advisor.catalog.matching import ECC_SHARE, is_gpu
 from advisor.catalog.prices import BASES_FILE, KEYS
 from advisor.domain import Gpu
 
-TYPE_COLUMNS = (
-    "instance_type",
-    "vcpus",
-    "physical_cores",
-    "memory_mib",
-    "cpu_architecture",
-    "cpu_manufacturer",
-    "gpu_vendor",
-    "gpu_name",
-    "gpu_count",
-    "gpu_fraction",
-    "gpu_memory_mib",
-    "accelerator",
-    "ebs_baseline_mbps",
-    "ebs_baseline_iops",
-    "ebs_burst_mbps",
-    "ebs_burst_iops",
-    "instance_store_gb",
-    "instance_store_disks",
-    "instance_store_nvme",
-    "instance_store_read_iops",
-    "burstable",
-    "current",
-    "region_set",
-    "source",
-)
 Sheets = Mapping[str, Gpu]
 Tables = dict[str, str]
 # (date, source, terms) -> the id that other tables use.

@@ -19,6 +19,33 @@ NEEDED_FACTS = {
     "memory_mib": "RAM",
     "gpu_count": "how much GPU it has",
 }
+# Columns of `<cloud>_instance_types.csv`, of the bundle and of imports alike.
+TYPE_COLUMNS = (
+    "instance_type",
+    "vcpus",
+    "physical_cores",
+    "memory_mib",
+    "cpu_architecture",
+    "cpu_manufacturer",
+    "gpu_vendor",
+    "gpu_name",
+    "gpu_count",
+    "gpu_fraction",
+    "gpu_memory_mib",
+    "accelerator",
+    "ebs_baseline_mbps",
+    "ebs_baseline_iops",
+    "ebs_burst_mbps",
+    "ebs_burst_iops",
+    "instance_store_gb",
+    "instance_store_disks",
+    "instance_store_nvme",
+    "instance_store_read_iops",
+    "burstable",
+    "current",
+    "region_set",
+    "source",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ import click
 
 from advisor.catalog import Catalog, DiskCatalog, load_catalog
 from advisor.cli.parameters import Name
-from advisor.domain import Burst, DiskChoice, Price
+from advisor.domain import HOURS_PER_MONTH, Burst, DiskChoice, Price
 from advisor.errors import UsageError
 from advisor.report.text import table
 
 SCHEMA = "advisor.disks/1"
-HOURS_PER_MONTH = 730
 # Where no size is asked for; types that begin above it are shown at their smallest.
 EXAMPLE_GIB = 500.0
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from advisor.catalog.instances import TYPE_COLUMNS
 from infra.catalog_build import bases
 from infra.catalog_build.tables import OutputTable, number, read_source, table
-from infra.catalog_build.types import HEADER
 from infra.catalog_build.wide import Basis, PriceRow, price_table, region_sets, wide_prices
 
 Row = Mapping[str, str]
@@ -76,11 +76,11 @@ def _part(
         for row in types
         if row["instance_type"] in set_of
     ]
-    type_rows = [tuple(row.get(column, "") for column in HEADER) for row in placed]
+    type_rows = [tuple(row.get(column, "") for column in TYPE_COLUMNS) for row in placed]
     return CloudPart(
         cloud,
         (
-            table(f"catalog/{cloud}_instance_types.csv", HEADER, type_rows),
+            table(f"catalog/{cloud}_instance_types.csv", TYPE_COLUMNS, type_rows),
             sets,
             price_table(f"catalog/{cloud}_prices.csv", price_rows),
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from advisor.catalog.instances import TYPE_COLUMNS
 from infra.catalog_build import provenance
 from infra.catalog_build.gpus import sheet_names
 from infra.catalog_build.tables import OutputTable, flag, number, read_source, table
@@ -11,33 +12,6 @@ from infra.catalog_build.wide import region_sets
 
 TYPES_FILE = "catalog/aws_instance_types.csv"
 REGION_SETS_FILE = "catalog/aws_region_sets.csv"
-
-HEADER = (
-    "instance_type",
-    "vcpus",
-    "physical_cores",
-    "memory_mib",
-    "cpu_architecture",
-    "cpu_manufacturer",
-    "gpu_vendor",
-    "gpu_name",
-    "gpu_count",
-    "gpu_fraction",
-    "gpu_memory_mib",
-    "accelerator",
-    "ebs_baseline_mbps",
-    "ebs_baseline_iops",
-    "ebs_burst_mbps",
-    "ebs_burst_iops",
-    "instance_store_gb",
-    "instance_store_disks",
-    "instance_store_nvme",
-    "instance_store_read_iops",
-    "burstable",
-    "current",
-    "region_set",
-    "source",
-)
 
 
 def read_types() -> list[dict[str, str]]:
@@ -66,7 +40,7 @@ def build_types() -> tuple[list[OutputTable], list[provenance.Source]]:
         origin.id: origin
         for origin in (provenance.moto(r["source_commit"], r["source_date"]) for r in rows)
     }
-    return [table(TYPES_FILE, HEADER, table_rows), sets], list(origins.values())
+    return [table(TYPES_FILE, TYPE_COLUMNS, table_rows), sets], list(origins.values())
 
 
 def family(instance_type: str) -> str:
@@ -104,7 +78,7 @@ def _type_row(
         "region_set": region_set,
         "source": f"moto-{row['source_commit']}",
     } | _gpu_facts(row, sheets)
-    return tuple(facts[column] for column in HEADER)
+    return tuple(facts[column] for column in TYPE_COLUMNS)
 
 
 def _gpu_facts(

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import check, load_catalog, resources_of
-from advisor.cli.main import run
 from advisor.domain import Precision, Request, Task, Workload
 from advisor.recommend import answers, recommend
 from advisor.recommend.candidates import Runnable, predicted, runnable
@@ -23,18 +22,6 @@ from models.performance import load_model
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
 QUESTION = ("recommend", "--task", "inference", "--model", "googlenet")
 CATALOG, MODEL = load_catalog(), load_model()
-
-
-@pytest.fixture
-def ask(capsys):
-    """Run a command; returns (exit code, stdout, stderr)."""
-
-    def command(*arguments):
-        code = run(list(arguments))
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return command
 
 
 def strict_json(text):

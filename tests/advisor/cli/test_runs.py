@@ -8,22 +8,8 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
-from advisor.cli.main import run
-
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
 QUESTION = ("recommend", "--task", "training", "--model", "resnet50")
-
-
-@pytest.fixture
-def ask(capsys):
-    """Run a command; returns (exit code, stdout, stderr)."""
-
-    def command(*arguments):
-        code = run(list(arguments))
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return command
 
 
 def test_epochs_are_samples_of_the_data_set(ask):
