@@ -12,7 +12,7 @@ import click
 from advisor.catalog import load_catalog
 from advisor.cli.anchors import anchor_option, model_for
 from advisor.cli.explaining import Explained, explain_answer, explain_option
-from advisor.cli.parameters import GpuFilter, Name, Positive
+from advisor.cli.parameters import GpuFilter, Name, Positive, Text
 from advisor.cli.requests import question_options, request_from, today
 from advisor.cli.run_options import run_limit_options, run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
@@ -46,6 +46,10 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 @run_limit_options
 @click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
+@click.option(
+    "--quota", type=Text("--quota"), metavar="FAMILY=VCPUS,..",
+    help="vCPUs that AWS still lets you start, as G=8,P=0 or L-DB2E81BA=8.",
+)  # fmt: skip
 @click.option(
     "--max-results", type=Positive("--max-results", whole=True), default=10, show_default=True,
     help="How many specs to name.",

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from advisor.catalog import Catalog
+from advisor.catalog.quotas import CLOUD, VcpuQuota, parse_quota
 from advisor.cli.parameters import Confidence, Name, Positive, Shown, Text
 from advisor.cli.places import place_options, region_of
 from advisor.cli.run_options import run_answers
@@ -91,6 +92,7 @@ def request_from(
         max_usd_per_hour=answers.get("max_price"),
         max_latency_ms=max_latency_ms,
         **run_answers(answers, dataset),
+        vcpu_quota=_quota(answers),
         disk=_disk(catalog, answers["cloud"], answers["disk"], dataset)
         if answers["disk"]
         else None,
@@ -112,6 +114,14 @@ def _unknown_network(name: str, known_networks: tuple[str, ...]) -> UsageError:
         f"{unknown_name('network', name, known_networks)}; for a network of your own give an "
         "--anchor FILE that was measured, or --model file.py:build"
     )
+
+
+def _quota(answers: dict[str, Any]) -> VcpuQuota:
+    if not answers.get("quota"):
+        return ()
+    if answers["cloud"] not in (CLOUD, "any"):
+        raise UsageError(f"--quota knows the quotas of {CLOUD}, not of {answers['cloud']}")
+    return parse_quota(answers["quota"], Market(answers["market"]))
 
 
 def _disk(catalog: Catalog, cloud: str, text: str, dataset: DatasetProfile) -> DiskChoice:

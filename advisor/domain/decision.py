@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date
@@ -23,7 +24,9 @@ class Request:
     size is sized for the data set; `max_latency_ms` is one batch's p99, and goes
     with inference. `epochs` or `samples` says how long a run is, and what `max_hours` and
     `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the spec is to be paid
-    for: it decides whether a verifying trial pays, and never what is recommended.
+    for: it decides whether a verifying trial pays, and never what is recommended. `vcpu_quota`
+    holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it that may still be used;
+    what it does not name is not limited.
     """
 
     network: str
@@ -44,6 +47,7 @@ class Request:
     samples: int | None = None
     max_hours: float | None = None
     max_run_usd: float | None = None
+    vcpu_quota: tuple[tuple[str, float], ...] = ()
     disk: DiskChoice | None = None
     horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
@@ -68,6 +72,8 @@ class Request:
             raise ValueError(f"max_latency_ms goes with inference, not with {self.task}")
         if self.epochs is not None and self.samples is not None:
             raise ValueError("epochs and samples both say how long a run is: give one of them")
+        if any(not (math.isfinite(vcpus) and vcpus >= 0) for _, vcpus in self.vcpu_quota):
+            raise ValueError(f"vcpu_quota must be vCPUs of 0 or more, not {self.vcpu_quota}")
         if self.run_samples is None and (self.max_hours or self.max_run_usd):
             raise ValueError("max_hours and max_run_usd need epochs or samples")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from advisor.catalog import Catalog, Rejection, check, resources_of
+from advisor.catalog.quotas import quota_shortfall
 from advisor.domain import (
     CacheState,
     Candidate,
@@ -188,6 +189,9 @@ def _judge(
     )
     if isinstance(verdict, Rejection):
         return _rejected(offer, verdict.reason, verdict.detail)
+    too_many = quota_shortfall(offer, request.vcpu_quota)
+    if too_many:
+        return _rejected(offer, "quota", too_many)
     fitting = [w for w, mib in gpu_memory.items() if gpu is None or mib <= gpu.memory_mib]
     if not fitting:
         assert gpu is not None

@@ -118,6 +118,7 @@ def request_document(request: Request) -> dict[str, Any]:
         "samples": request.samples,
         "max_hours": request.max_hours,
         "max_run_usd": request.max_run_usd,
+        "vcpu_quota": dict(request.vcpu_quota),
         "disk": None if request.disk is None else str(request.disk),
     }
 

@@ -41,6 +41,7 @@ RAN = frozenset(
         "gpu_memory",
         "memory",
         "no_disk",
+        "quota",
     }
 )
 

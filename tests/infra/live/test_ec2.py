@@ -9,7 +9,7 @@ from moto import mock_aws
 
 from advisor.domain import Market
 from infra.live.offered import offered
-from infra.live.quotas import quota_code, vcpu_quota
+from infra.live.quotas import vcpu_quota
 from infra.live.spot import _newest_by_zone, spot
 from infra.live.words import Quote, Refused
 from tests.infra.live.recorded import Recorded
@@ -48,24 +48,6 @@ def test_of_a_zones_prices_the_last_one_counts() -> None:
 
 def test_only_what_the_region_has_is_offered(ec2) -> None:
     assert offered(["g5.xlarge", "p2.xlarge"], "us-east-1") == {"g5.xlarge"}
-
-
-@pytest.mark.parametrize(
-    ("name", "market", "code"),
-    [
-        ("g5.xlarge", Market.ON_DEMAND, "L-DB2E81BA"),
-        ("gr6.4xlarge", Market.SPOT, "L-3819A6DF"),
-        ("p4d.24xlarge", Market.SPOT, "L-7212CCBC"),
-        ("p5.48xlarge", Market.SPOT, None),
-        ("p5.48xlarge", Market.ON_DEMAND, "L-417A185B"),
-        ("c7i.large", Market.ON_DEMAND, "L-1216C47A"),
-        ("inf2.xlarge", Market.ON_DEMAND, "L-1945791B"),
-        ("im4gn.large", Market.ON_DEMAND, "L-1216C47A"),
-        ("mac2.metal", Market.ON_DEMAND, None),
-    ],
-)
-def test_each_family_has_its_quota(name: str, market: Market, code: str | None) -> None:
-    assert quota_code(name, market) == code
 
 
 def test_a_quota_is_told_in_vcpus(recorded: Recorded) -> None:
