@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
+from advisor.domain import Range
 from advisor.errors import UsageError
 
 _MIB_PER_UNIT = {"mib": 1.0, "mb": 1.0, "m": 1.0, "gib": 1024.0, "gb": 1024.0, "g": 1024.0}
@@ -33,6 +35,26 @@ def parse_rate_mib_per_second(text: str) -> float:
     if not slash or per.strip().lower() not in ("s", "sec", "second"):
         raise UsageError(f"'{text}' is not a rate; write it like 50MiB/s or 1GiB/s")
     return parse_memory_mib(amount)
+
+
+def parse_range(text: str, parse: Callable[[str], float]) -> Range:
+    """'4..16', '4..', '..16', or '8' for 8 alone; `parse` reads an end."""
+    first, dots, last = (part.strip() for part in text.partition(".."))
+    if not (first or last):
+        raise UsageError(f"'{text}' is no range; write it like 4..16, 4.. or ..16")
+    least = parse(first) if first else None
+    most = (parse(last) if last else None) if dots else least
+    if least is not None and most is not None and least > most:
+        raise UsageError(f"'{text}' is empty: write the lower end first")
+    return Range(least, most)
+
+
+def format_range(limits: Range, write: Callable[[float], str]) -> str:
+    """As `parse_range` takes it: '4..16', '4..', or '8'."""
+    if limits.limits and limits.least == limits.most:
+        return write(limits.least or 0.0)
+    ends = (write(end) if end is not None else "" for end in (limits.least, limits.most))
+    return "..".join(ends)
 
 
 def parse_positive(text: str, what: str) -> float:

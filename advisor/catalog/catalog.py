@@ -76,6 +76,11 @@ class Catalog:
         """Whole data sheets by name."""
         return read_sheets(self._bundles[0])
 
+    def capability_of(self, gpu_name: str | None) -> float | None:
+        """CUDA compute capability of a GPU; None for none, and where it is not known."""
+        sheet = self.gpus.get(gpu_name or "")
+        return sheet.capability if sheet else None
+
     def gpu_of(self, instance: InstanceType) -> Gpu | None:
         """The data sheet of an instance's GPU with the memory usable there; None without one."""
         sheet = self.gpus.get(instance.gpu_name or "")
@@ -247,7 +252,7 @@ class Catalog:
         for bundle in self._bundles:
             origins = read_origins(bundle)
             for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
-                clouds[name] = Cloud(name, bundle, origins, self._currencies)
+                clouds[name] = Cloud(name, bundle, origins, self._currencies, self.capability_of)
         return clouds
 
     def _asked(self, query: OfferQuery) -> list[Cloud]:

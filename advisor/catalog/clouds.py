@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from functools import cached_property
@@ -32,11 +32,13 @@ class Cloud:
         files: Files,
         origins: Mapping[str, Origin],
         currencies: Mapping[str, Currency],
+        capability_of: Callable[[str | None], float | None],
     ) -> None:
         self.name = name
         self._files = files
         self._origins = origins
         self._currencies = currencies
+        self._capability_of = capability_of
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
         self._tables: dict[str, PriceTable] = {}
 
@@ -94,7 +96,7 @@ class Cloud:
         """Names worth a look: a cheap, wider choice than the predicate's own; None: all."""
         if query.instances:
             return frozenset(query.instances)
-        if query.accelerated or query.gpus or query.min_gpu_memory_mib is not None:
+        if query.accelerated or query.asks_for_gpu:
             return self.instances.accelerated
         return None
 
@@ -114,7 +116,7 @@ class Cloud:
     ) -> Iterator[tuple[PriceTable, PriceRow, Priced, PartialType]]:
         """Of `scan`, the types that lack facts and may be what the query looks for."""
         partial = {name: self.instances.partial(name) for name in self._lacking}
-        asked = {name: one for name, one in partial.items() if could_match(one, query)}
+        asked = {name: one for name, one in partial.items() if self._may_fit(one, query)}
         if asked:
             for table, row, priced in self.scan(replace(query, instances=tuple(asked))):
                 yield table, row, priced, asked[row.instance_type]
@@ -131,7 +133,16 @@ class Cloud:
 
     def _fits(self, name: str, query: OfferQuery) -> bool:
         instance = self.instances.find(name)
-        return instance is not None and matches_instance(instance, query)
+        if instance is None:
+            return False
+        return matches_instance(instance, query, self._capability(instance.gpu_name, query))
+
+    def _may_fit(self, partial: PartialType, query: OfferQuery) -> bool:
+        return could_match(partial, query, self._capability(partial.gpu_name, query))
+
+    def _capability(self, gpu_name: str | None, query: OfferQuery) -> float | None:
+        """Data sheets are not read where nobody asks for what stands in them."""
+        return self._capability_of(gpu_name) if query.compute_capability.limits else None
 
     def _offers(self, name: str, region: str | None) -> bool:
         if name not in self.instances:

@@ -25,17 +25,21 @@ _GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
 # gp3 gives every IOPS that it has for less than gp2, io1 and io2 do: io2 begins where it ends.
 _IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((256000, None),)
 _STEPS = {"gp2": (), "gp3": _GP3_STEPS, "io1": (), "io2": _IO2_STEPS}
+# Where only some types may be had, each has to reach as far as it can.
+_IO_STEPS = tuple((iops, None) for iops in (3000, 8000, 16000, 32000, 64000, 128000, 256000))
+_WIDE_STEPS = {"gp3": _GP3_STEPS, "io1": _IO_STEPS, "io2": _IO_STEPS}
 _MOST_IOPS_OF_GP3 = 80000.0
 
 
-def volumes(rule: DiskRule, smallest_gib: float) -> Iterator[DiskChoice]:
+def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Iterator[DiskChoice]:
     """A ladder of orders of one type from the smallest size that holds the data, slowest first.
 
-    Types whose rate grows with their size double it until it no longer does.
+    Types whose rate grows with their size double it until it no longer does. `wide`: other types
+    may not be had, so that what they would give for less counts too.
     """
     if smallest_gib > rule.max_gib:
         return
-    steps = _STEPS.get(rule.type)
+    steps = (_WIDE_STEPS if wide else _STEPS).get(rule.type)
     if steps is not None:
         yield from _provisioned(rule, smallest_gib, steps)
         return
@@ -47,13 +51,15 @@ def volumes(rule: DiskRule, smallest_gib: float) -> Iterator[DiskChoice]:
         size, reached = min(2 * size, rule.max_gib), now
 
 
-def cut_to(instance: InstanceType, choice: DiskChoice, rule: DiskRule) -> DiskChoice | None:
+def cut_to(
+    instance: InstanceType, choice: DiskChoice, rule: DiskRule, *, wide: bool = False
+) -> DiskChoice | None:
     """The order without what the instance does not pass on; None where it is not worth a look."""
     assert choice.size_gib is not None
     iops, mib_per_second = choice.iops, choice.mib_per_second
     if iops is not None:
         limit = instance.ebs_baseline_iops
-        if rule.type == "io2" and (limit or 0.0) <= _MOST_IOPS_OF_GP3:
+        if rule.type == "io2" and not wide and (limit or 0.0) <= _MOST_IOPS_OF_GP3:
             return None
         iops = min(iops, max(limit or iops, rule.included_iops(choice.size_gib) or 0.0))
     if mib_per_second is not None:
@@ -85,7 +91,7 @@ def _provisioned(
 ) -> Iterator[DiskChoice]:
     for iops, mib_per_second in steps:
         size = rule.size_for(smallest_gib, iops)
-        if size <= rule.max_gib:
+        if size <= rule.max_gib and (iops or 0.0) <= (rule.provision_iops_max or 0.0):
             yield DiskChoice(
                 type=rule.type, size_gib=size, iops=iops, mib_per_second=mib_per_second
             )

@@ -39,7 +39,7 @@ class DiskCatalog:
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
         limits = f"catalog/{cloud}_disk_limits.csv"
         self._limit_table = files.table(limits) if files.has(limits) else None
-        self._ladders: dict[tuple[float, str], tuple[DiskChoice, ...]] = {}
+        self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[DiskChoice, ...]] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, DiskRule]:
@@ -149,32 +149,40 @@ class DiskCatalog:
         return size
 
     def candidate_disks(
-        self, instance: InstanceType, dataset_gib: float, region: str
+        self,
+        instance: InstanceType,
+        dataset_gib: float,
+        region: str,
+        types: tuple[str, ...] = (),
     ) -> list[Disk]:
         """Disks worth a look for a data set, cheapest first.
 
         Local disks where they are large enough and their rate is known; of the network volumes
         those that no cheaper one equals on this instance. Volumes without a price are left out.
+        Only of `types`, where any are named.
         """
         cuts = (
-            cut_to(instance, choice, self.rules[choice.type])
-            for choice in self._ladder(dataset_gib, region)
+            cut_to(instance, choice, self.rules[choice.type], wide=bool(types))
+            for choice in self._ladder(dataset_gib, region, types)
             if self._fits(instance, choice.type)
         )
         attached = [self._attached(instance, cut, region) for cut in cuts if cut]
-        local = local_if_it_fits(instance, dataset_gib)
+        asked = not types or LOCAL in types
+        local = local_if_it_fits(instance, dataset_gib) if asked else None
         return ([local] if local else []) + without_slow_steps(undominated(attached), self.rules)
 
-    def _ladder(self, dataset_gib: float, region: str) -> tuple[DiskChoice, ...]:
+    def _ladder(
+        self, dataset_gib: float, region: str, types: tuple[str, ...]
+    ) -> tuple[DiskChoice, ...]:
         """Volumes worth a look on any instance; the same for all of them, so made once."""
-        key = (dataset_gib, region)
+        key = (dataset_gib, region, types)
         if key not in self._ladders:
             needed = float(math.ceil(dataset_gib * HEADROOM))
             steps = [
                 choice
                 for rule in self.rules.values()
-                if (region, rule.type) in self._prices
-                for choice in volumes(rule, max(rule.min_gib, needed))
+                if (region, rule.type) in self._prices and rule.type in (types or self.rules)
+                for choice in volumes(rule, max(rule.min_gib, needed), wide=bool(types))
             ]
             # Limits of an instance that differ by type may turn what is better round.
             self._ladders[key] = tuple(steps if self._limits else self._best(steps, region))

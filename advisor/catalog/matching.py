@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from advisor.catalog.instances import PartialType
-from advisor.domain import InstanceType, Market, Offer, require_positive
+from advisor.domain import ANY, InstanceType, Market, Offer, Range, require_positive
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them
 # (A10G 22.49 of 24, T4 15 of 16, K80 11.17 of 12 GiB in nvidia-smi).
@@ -19,7 +19,8 @@ class OfferQuery:
     `cloud` may be "any". `gpus` are names as clouds or data sheets write them ("A100" is every
     A100, "A100-SXM4-80GB" one of them). `accelerated` keeps types with (True) or without (False)
     a GPU or another accelerator. `max_usd_per_hour` limits the instance alone: with its disk a
-    spec costs more, so the total is limited where specs are made.
+    spec costs more, so the total is limited where specs are made. GPU memory is that of one GPU,
+    or of the share of one that a type has; a K80 card counts as two GPUs.
     """
 
     cloud: str | None = None
@@ -30,59 +31,87 @@ class OfferQuery:
     accelerated: bool | None = None
     max_usd_per_hour: float | None = None
     instances: tuple[str, ...] = ()
+    max_gpu_memory_mib: float | None = None
+    compute_capability: Range = ANY
+    vcpus: Range = ANY
+    memory_mib: Range = ANY
+
+    @property
+    def asks_for_gpu(self) -> bool:
+        """Whether something is asked that only a GPU has."""
+        memory = (self.min_gpu_memory_mib, self.max_gpu_memory_mib)
+        return bool(self.gpus) or memory != (None, None) or self.compute_capability.limits
 
     @property
     def asks_for_facts(self) -> bool:
         """Whether anything about the instance is asked, beside its name."""
-        return bool(self.gpus) or (self.accelerated, self.min_gpu_memory_mib) != (None, None)
+        host = self.vcpus.limits or self.memory_mib.limits
+        return self.asks_for_gpu or host or self.accelerated is not None
 
     def __post_init__(self) -> None:
         require_positive(
-            min_gpu_memory_mib=self.min_gpu_memory_mib, max_usd_per_hour=self.max_usd_per_hour
+            min_gpu_memory_mib=self.min_gpu_memory_mib,
+            max_gpu_memory_mib=self.max_gpu_memory_mib,
+            max_usd_per_hour=self.max_usd_per_hour,
         )
 
 
-def matches(offer: Offer, query: OfferQuery) -> bool:
-    """Whether an offer is what the query looks for."""
+def matches(offer: Offer, query: OfferQuery, capability: float | None = None) -> bool:
+    """Whether an offer is what the query looks for; `capability` is its GPU's, where known."""
     if query.region is not None and offer.region != query.region:
         return False
     if query.market is not None and offer.market is not query.market:
         return False
     if query.max_usd_per_hour is not None and offer.price.usd_per_hour > query.max_usd_per_hour:
         return False
-    return matches_instance(offer.instance, query)
+    return matches_instance(offer.instance, query, capability)
 
 
-def matches_instance(instance: InstanceType, query: OfferQuery) -> bool:
+def matches_instance(
+    instance: InstanceType, query: OfferQuery, capability: float | None = None
+) -> bool:
     """The part of the predicate that needs no price."""
-    if query.cloud not in (None, "any", instance.cloud):
-        return False
-    if query.instances and instance.name not in query.instances:
-        return False
-    if query.accelerated is not None and query.accelerated != is_accelerated(instance):
-        return False
-    if query.gpus and not any(is_gpu(instance.gpu_name, name) for name in query.gpus):
-        return False
-    if query.min_gpu_memory_mib is not None:
-        return (instance.gpu_memory_mib or 0) >= ECC_SHARE * query.min_gpu_memory_mib
-    return True
+    return (
+        _is_named(instance, query, is_accelerated(instance))
+        and _has_gpu(instance, query, capability)
+        and instance.vcpus in query.vcpus
+        and instance.memory_mib in query.memory_mib
+    )
 
 
-def could_match(partial: PartialType, query: OfferQuery) -> bool:
+def could_match(partial: PartialType, query: OfferQuery, capability: float | None = None) -> bool:
     """The same for a type that lacks facts: what is not known of it is not held against it, but
-    for its memory, where a least one is asked for.
+    for its GPU, where one is asked for.
     """
-    if query.cloud not in (None, "any", partial.cloud):
+    return (
+        _is_named(partial, query, partial.gpu_name is not None)
+        and _has_gpu(partial, query, capability)
+        and (partial.vcpus is None or partial.vcpus in query.vcpus)
+        and (partial.memory_mib is None or partial.memory_mib in query.memory_mib)
+    )
+
+
+def has_memory(mib: float | None, least: float | None, most: float | None) -> bool:
+    """Whether a GPU with so much memory is one of `least`..`most`, as cards are sold."""
+    if least is not None and (mib is None or mib < ECC_SHARE * least):
         return False
-    if query.instances and partial.name not in query.instances:
+    return most is None or (mib is not None and mib <= most)
+
+
+def _is_named(one: InstanceType | PartialType, query: OfferQuery, accelerated: bool) -> bool:
+    if query.cloud not in (None, "any", one.cloud):
         return False
-    if query.accelerated is not None and query.accelerated != (partial.gpu_name is not None):
+    if query.instances and one.name not in query.instances:
         return False
-    if query.gpus and not any(is_gpu(partial.gpu_name, name) for name in query.gpus):
+    return query.accelerated in (None, accelerated)
+
+
+def _has_gpu(one: InstanceType | PartialType, query: OfferQuery, capability: float | None) -> bool:
+    if query.gpus and not any(is_gpu(one.gpu_name, name) for name in query.gpus):
         return False
-    if query.min_gpu_memory_mib is not None:
-        return (partial.gpu_memory_mib or 0) >= ECC_SHARE * query.min_gpu_memory_mib
-    return True
+    if capability not in query.compute_capability:
+        return False
+    return has_memory(one.gpu_memory_mib, query.min_gpu_memory_mib, query.max_gpu_memory_mib)
 
 
 def is_accelerated(instance: InstanceType) -> bool:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from advisor.domain import Gpu, InstanceType
 
-OLDEST_CUDA_BUILD = (5, 0)
-OLDEST_CUDA_13_BUILD = (7, 5)
-OLDEST_ARM_CUDA_BUILD = (8, 0)
+OLDEST_CUDA_BUILD = 5.0
+OLDEST_CUDA_13_BUILD = 7.5
+OLDEST_ARM_CUDA_BUILD = 8.0
 OLD_BUILD_NOTE = "needs a CUDA 12.6 build of PyTorch"
 # AWS publishes this limit for every type but a few old ones; of others few are known here.
 UNLIMITED_NOTE = "what it passes on to network disks counts only where that is published"
@@ -87,7 +87,7 @@ def _check_card(instance: InstanceType) -> Rejection | None:
 def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejection:
     if gpu is None or gpu.compute_capability is None:
         return Rejection("facts_missing", f"no data sheet for its {instance.gpu_name}")
-    capability = _parse(gpu.compute_capability)
+    capability = gpu.capability
     card = f"{gpu.name} (compute capability {gpu.compute_capability})"
     if capability is None or capability < OLDEST_CUDA_BUILD:
         return Rejection("unsupported", f"no maintained PyTorch build runs on its {card}")
@@ -96,8 +96,3 @@ def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejecti
             "unsupported", f"PyTorch's CUDA builds for arm64 start at 8.0, and it has a {card}"
         )
     return Supported(OLD_BUILD_NOTE if capability < OLDEST_CUDA_13_BUILD else "")
-
-
-def _parse(capability: str) -> tuple[int, int] | None:
-    major, _, minor = capability.partition(".")
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None

@@ -12,7 +12,8 @@ from advisor.catalog import Catalog, OfferQuery, PartialOffer, load_catalog
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_import import import_offers
 from advisor.cli.catalog_show import show
-from advisor.cli.parameters import GpuFilter, Name, Positive, Text
+from advisor.cli.hardware import hardware_answers, hardware_options
+from advisor.cli.parameters import Name, Positive, Text
 from advisor.domain import Market, Offer
 from advisor.report.document import instance_document, price_document
 from advisor.report.text import table
@@ -39,7 +40,7 @@ catalog.add_command(show)
 @click.option("--cloud", default="any", show_default=True, help="Only this cloud.")
 @click.option("--region", type=Text("--region"), help="Only this region.")
 @click.option("--market", type=MARKET, default="any", show_default=True, help="How it is paid.")
-@click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
+@hardware_options
 @click.option("--instance", "names", multiple=True, help="Only this type; may be repeated.")
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, without a disk.")
 @click.option("--cny-per-usd", type=Positive("--cny-per-usd"), help="Yuan for a dollar.")
@@ -68,17 +69,15 @@ def _query(
     cloud: str,
     region: str | None,
     market: str,
-    gpu: Any,
     names: tuple[str, ...],
     max_price: float | None,
+    **hardware: Any,
 ) -> OfferQuery:
-    gpus, min_gpu_memory_mib = gpu or ((), None)
     return OfferQuery(
         cloud=cloud.lower(),
         region=region,
         market=None if market == "any" else Market(market),
-        gpus=gpus,
-        min_gpu_memory_mib=min_gpu_memory_mib,
+        **hardware_answers(hardware),
         instances=names,
         max_usd_per_hour=max_price,
     )

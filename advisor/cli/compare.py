@@ -11,7 +11,8 @@ import click
 
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpu_names import sheet_name, sheet_names
-from advisor.cli.parameters import GpuFilter, Name
+from advisor.cli.hardware import GpuFilter, GpuWanted
+from advisor.cli.parameters import Name
 from advisor.cli.requests import question_options, request_from
 from advisor.cli.sources import model_in_use, model_option, sources_of
 from advisor.domain import Gpu, OnGpu, Request, Task
@@ -27,7 +28,6 @@ from advisor.report.comparing import (
     instances_text,
 )
 from advisor.report.tables import records_csv, records_markdown
-from advisor.units import format_mib
 from models.performance import PerformanceModel
 
 GpuTable = list[tuple[Request, list[OnGpu], OnGpu]]
@@ -37,7 +37,11 @@ GpuTable = list[tuple[Request, list[OnGpu], OnGpu]]
 @question_options
 @model_option
 @click.option("--instance", "instances", multiple=True, help="An instance type; name two or more.")
-@click.option("--gpu", type=GpuFilter(), help="GPUs alone, whatever host feeds them: T4,V100,L4")
+@click.option(
+    "--gpu",
+    type=GpuFilter(),
+    help="GPUs alone, whatever host feeds them: T4,V100,L4 | 24GiB.. | cc8.0..",
+)
 @click.option("--baseline", help="What counts as 1.  [default: the first one]")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json", "csv", "md")), default="table",
@@ -47,7 +51,7 @@ def compare(
     model_file: Path | None,
     output: str,
     instances: tuple[str, ...],
-    gpu: Any,
+    gpu: GpuWanted | None,
     baseline: str | None,
     **answers: Any,
 ) -> None:
@@ -68,7 +72,9 @@ def compare(
     if instances:
         text, rows, first = _instances(requests, catalog, model, instances, baseline)
     else:
-        text, rows, first = _gpus(requests, model, _cards(catalog, gpu), baseline, catalog)
+        text, rows, first = _gpus(
+            requests, model, _cards(catalog, gpu or GpuWanted()), baseline, catalog
+        )
     if output == "table":
         click.echo(text)
     elif output == "json":
@@ -125,15 +131,12 @@ def _gpus(
     return gpus_text(table, first.name), rows, first.name
 
 
-def _cards(catalog: Catalog, wanted: Any) -> list[Gpu]:
-    """The named cards in the order asked, or all with enough memory, smallest first."""
-    names, least_mib = wanted
-    if names:
-        meant = [one for name in names for one in sheet_names(name, catalog.cards)]
-        return [catalog.cards[name] for name in dict.fromkeys(meant)]
-    known = sorted(catalog.cards.values(), key=lambda card: (card.memory_mib, card.name))
-    nominal = catalog.gpus
-    enough = [card for card in known if nominal[card.name].memory_mib >= least_mib]
-    if not enough:
-        raise UsageError(f"no GPU has {format_mib(least_mib)}; ask for less")
-    return enough
+def _cards(catalog: Catalog, wanted: GpuWanted) -> list[Gpu]:
+    """The cards that are meant: named ones in the order asked, else smallest first."""
+    names = sorted(catalog.cards, key=lambda name: (catalog.cards[name].memory_mib, name))
+    if wanted.names:
+        names = [one for name in wanted.names for one in sheet_names(name, catalog.cards)]
+    meant = [one for one in dict.fromkeys(names) if wanted.allows(catalog.gpus[one])]
+    if not meant:
+        raise UsageError("no GPU is like what --gpu asks for; ask for less")
+    return [catalog.cards[name] for name in meant]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
@@ -11,8 +10,8 @@ from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.gpu_names import sheet_names
 from advisor.catalog.gpu_prices import cheapest_by_gpu
 from advisor.catalog.gpus import GpuSheet
-from advisor.catalog.matching import ECC_SHARE
-from advisor.cli.parameters import GpuFilter, Name
+from advisor.cli.hardware import GPU_HELP, GpuFilter, GpuWanted
+from advisor.cli.parameters import Name
 from advisor.cli.places import place_options, region_of
 from advisor.domain import Market
 from advisor.report.gpus import (
@@ -27,13 +26,15 @@ from advisor.report.tables import records_csv, records_markdown
 
 
 @click.command()
-@click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
+@click.option("--gpu", type=GpuFilter(), help=GPU_HELP)
 @place_options
 @click.option("--sort-by", type=Name("sort key", tuple(SORT_KEYS)), default="usd_per_gpu_hour",
               show_default=True, help="Cheapest, or largest, first; unknown last.")  # fmt: skip
 @click.option("-o", "--output", type=Name("output format", ("table", "json", "csv", "md")),
               default="table", show_default=True)  # fmt: skip
-def gpus(gpu: Any, cloud: str, region: str | None, market: str, sort_by: str, output: str) -> None:
+def gpus(
+    gpu: GpuWanted | None, cloud: str, region: str | None, market: str, sort_by: str, output: str
+) -> None:
     """GPUs by rate, memory, bandwidth, link, power and price.
 
     \b
@@ -44,7 +45,7 @@ def gpus(gpu: Any, cloud: str, region: str | None, market: str, sort_by: str, ou
     asked = {"cloud": cloud, "region": region_of(cloud, region), "market": market}
     query = OfferQuery(cloud=cloud, region=asked["region"], market=Market(market), accelerated=True)
     cheapest = cheapest_by_gpu(catalog.offers(query))
-    rows = gpu_rows(_chosen(catalog, gpu), cheapest, sort_by)
+    rows = gpu_rows(_chosen(catalog, gpu or GpuWanted()), cheapest, sort_by)
     if output == "json":
         click.echo(json.dumps(gpus_document(rows, asked), indent=2, allow_nan=False))
     elif output == "table":
@@ -55,13 +56,10 @@ def gpus(gpu: Any, cloud: str, region: str | None, market: str, sort_by: str, ou
         click.echo(render(flat, COLUMNS), nl=False)
 
 
-def _chosen(catalog: Catalog, wanted: Any) -> list[GpuSheet]:
-    """Every data sheet, or those that are named ('A100' is every A100), or with enough memory."""
-    names, least_mib = wanted or ((), None)
-    sheets = list(catalog.gpu_sheets.values())
-    if least_mib is not None:
-        return [one for one in sheets if one.gpu.memory_mib >= ECC_SHARE * least_mib]
-    if not names:
+def _chosen(catalog: Catalog, wanted: GpuWanted) -> list[GpuSheet]:
+    """Every data sheet, or those that are named ('A100' is every A100) and within the ranges."""
+    sheets = [one for one in catalog.gpu_sheets.values() if wanted.allows(one.gpu)]
+    if not wanted.names:
         return sheets
-    found = {one for name in names for one in sheet_names(name, catalog.gpu_sheets)}
+    found = {one for name in wanted.names for one in sheet_names(name, catalog.gpu_sheets)}
     return [one for one in sheets if one.gpu.name in found]

@@ -6,7 +6,8 @@ import json
 
 import click
 
-from advisor.cli.parameters import Confidence, GpuFilter, Name, Positive
+from advisor.cli.hardware import GpuFilter, GpuWanted
+from advisor.cli.parameters import Confidence, Name, Positive
 from advisor.domain import Precision, Task
 from advisor.errors import UsageError
 
@@ -66,7 +67,7 @@ def memory(
     checkpointing: bool,
     keep_graph: bool,
     input_size: int | None,
-    gpu: tuple[tuple[str, ...], float | None] | None,
+    gpu: GpuWanted | None,
     confidence: float,
     output: str,
 ) -> None:
@@ -93,8 +94,8 @@ def memory(
         checkpointing=checkpointing,
         keeps_graph=keep_graph,
     )
-    names, least_mib = gpu or ((), None)
-    gpus = gpus_named(load_catalog(), names, least_mib)
+    wanted = gpu or GpuWanted()
+    gpus = gpus_named(load_catalog(), wanted.names, wanted.allows)
     question = Question(
         reference=reference, conditions=conditions, pixels=input_size, confidence=confidence
     )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from advisor.errors import UsageError, unknown_name
-from advisor.units import parse_memory_mib, parse_positive
+from advisor.units import parse_positive
 
 
 class Positive(click.ParamType[float]):
@@ -113,22 +113,3 @@ class Confidence(click.ParamType[float]):
         if not 0.5 <= number < 1:
             raise UsageError(f"--confidence must lie between 0.5 and 1 (as 0.9), not '{value}'")
         return number
-
-
-class GpuFilter(click.ParamType[tuple[tuple[str, ...], float | None]]):
-    """'T4,L4' -> (('T4', 'L4'), None); '24GiB..' -> ((), 24576.0)."""
-
-    name = "names|SIZE.."
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[tuple[str, ...], float | None]:
-        """Names, or a least memory; names are checked against the catalogue later."""
-        if isinstance(value, tuple):
-            return value
-        if value.endswith(".."):
-            return (), parse_memory_mib(value[:-2])
-        names = tuple(part.strip() for part in value.split(",") if part.strip())
-        if not names:
-            raise UsageError("--gpu takes names (T4,L4) or a least memory (24GiB..)")
-        return names, None

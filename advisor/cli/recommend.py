@@ -12,7 +12,8 @@ import click
 from advisor.catalog import load_catalog
 from advisor.cli.anchors import anchor_option, model_for
 from advisor.cli.explaining import Explained, explain_answer, explain_option
-from advisor.cli.parameters import GpuFilter, Name, Positive, Text
+from advisor.cli.hardware import hardware_options
+from advisor.cli.parameters import Name, Positive, Text
 from advisor.cli.requests import question_options, request_from, today
 from advisor.cli.run_options import run_limit_options, run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
@@ -44,7 +45,7 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 )  # fmt: skip
 @run_options
 @run_limit_options
-@click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
+@hardware_options
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
 @click.option(
     "--quota", type=Text("--quota"), metavar="FAMILY=VCPUS,..",

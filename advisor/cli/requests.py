@@ -12,6 +12,8 @@ import click
 
 from advisor.catalog import Catalog
 from advisor.catalog.quotas import CLOUD, VcpuQuota, parse_quota
+from advisor.cli.disk_options import disk_answers, disk_option
+from advisor.cli.hardware import hardware_answers
 from advisor.cli.parameters import Confidence, Name, Positive, Shown, Text
 from advisor.cli.places import place_options, region_of
 from advisor.cli.run_options import run_answers
@@ -19,7 +21,6 @@ from advisor.domain import (
     HOURS_PER_MONTH,
     IMAGENET,
     DatasetProfile,
-    DiskChoice,
     Market,
     Precision,
     Request,
@@ -55,8 +56,7 @@ def question_options(command: Command) -> Command:
             "--confidence", type=Confidence(), default=0.9, show_default=True,
             help="How sure the lower bound must be.",
         ),
-        click.option("--disk", type=Text("--disk"), metavar="TYPE[:SIZE..]",
-                     help="Fix the disk, as gp3:500GiB or gp3:500GiB:6000iops:250MiB/s."),
+        disk_option,
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -72,7 +72,6 @@ def request_from(
     if network not in known_networks:
         raise _unknown_network(str(answers["network"]), known_networks)
     dataset = dataset_profile(answers["dataset"])
-    gpus, min_gpu_memory_mib = answers.get("gpu") or ((), None)
     task, max_latency_ms = Task(answers["task"]), answers.get("max_latency_ms")
     if max_latency_ms is not None and task is not Task.INFERENCE:
         raise UsageError("--max-latency-ms goes with --task inference only")
@@ -87,15 +86,12 @@ def request_from(
         cloud=answers["cloud"],
         region=region_of(answers["cloud"], answers["region"]),
         market=Market(answers["market"]),
-        gpus=gpus,
-        min_gpu_memory_mib=min_gpu_memory_mib,
+        **hardware_answers(answers),
         max_usd_per_hour=answers.get("max_price"),
         max_latency_ms=max_latency_ms,
         **run_answers(answers, dataset),
         vcpu_quota=_quota(answers),
-        disk=_disk(catalog, answers["cloud"], answers["disk"], dataset)
-        if answers["disk"]
-        else None,
+        **disk_answers(catalog, answers["cloud"], answers["disk"], dataset),
         horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
@@ -122,20 +118,6 @@ def _quota(answers: dict[str, Any]) -> VcpuQuota:
     if answers["cloud"] not in (CLOUD, "any"):
         raise UsageError(f"--quota knows the quotas of {CLOUD}, not of {answers['cloud']}")
     return parse_quota(answers["quota"], Market(answers["market"]))
-
-
-def _disk(catalog: Catalog, cloud: str, text: str, dataset: DatasetProfile) -> DiskChoice:
-    name = text.partition(":")[0].strip().lower()
-    clouds = [one for one in catalog.disk_clouds if cloud in ("any", one)]
-    home = [one for one in clouds if name in catalog.disks_of(one).types] or [*clouds, "aws"]
-    choice = catalog.disks_of(home[0]).parse_choice(text)
-    needed_gib = dataset.total_mib / 1024
-    if choice.size_gib is not None and choice.size_gib < needed_gib:
-        raise UsageError(
-            f"--disk {text} cannot hold {dataset.name}, which has {needed_gib:.3g}GiB; name a "
-            "larger size, or none"
-        )
-    return choice
 
 
 def dataset_profile(name: str) -> DatasetProfile:

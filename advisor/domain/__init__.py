@@ -31,6 +31,7 @@ from advisor.domain.money import (
     Price,
     Spec,
 )
+from advisor.domain.ranges import ANY, Range
 from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification
@@ -48,6 +49,7 @@ from advisor.domain.words import (
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 __all__ = [
+    "ANY",
     "ESTIMATED",
     "FREE",
     "HOURS_PER_MONTH",
@@ -80,6 +82,7 @@ __all__ = [
     "Prediction",
     "Price",
     "Provenance",
+    "Range",
     "Recommendation",
     "Rejected",
     "Request",

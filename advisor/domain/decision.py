@@ -10,6 +10,7 @@ from datetime import date
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
+from advisor.domain.ranges import ANY, Range
 from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import CloseCallKind, Market, Precision, Task
@@ -21,12 +22,12 @@ class Request:
     """One question. What is None is left to the advisor.
 
     `region` None is every region: each type is then taken where it is cheapest. `disk` without a
-    size is sized for the data set; `max_latency_ms` is one batch's p99, and goes
-    with inference. `epochs` or `samples` says how long a run is, and what `max_hours` and
-    `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the spec is to be paid
-    for: it decides whether a verifying trial pays, and never what is recommended. `vcpu_quota`
-    holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it that may still be used;
-    what it does not name is not limited.
+    size is sized for the data set; `disk_types` leaves these to choose among. `max_latency_ms` is
+    one batch's p99, and goes with inference. `epochs` or `samples` says how long a run is, and
+    what `max_hours` and `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the
+    spec is to be paid for: it decides whether a verifying trial pays, and never what is
+    recommended. `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it
+    that may still be used; what it does not name is not limited.
     """
 
     network: str
@@ -41,6 +42,10 @@ class Request:
     market: Market = Market.ON_DEMAND
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
+    max_gpu_memory_mib: float | None = None
+    compute_capability: Range = ANY
+    vcpus: Range = ANY
+    memory_mib: Range = ANY
     max_usd_per_hour: float | None = None
     max_latency_ms: float | None = None
     epochs: float | None = None
@@ -49,6 +54,7 @@ class Request:
     max_run_usd: float | None = None
     vcpu_quota: tuple[tuple[str, float], ...] = ()
     disk: DiskChoice | None = None
+    disk_types: tuple[str, ...] = ()
     horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
     allow_extrapolation: bool = False
@@ -58,6 +64,7 @@ class Request:
             target_throughput=self.target_throughput,
             batch_size=self.batch_size,
             min_gpu_memory_mib=self.min_gpu_memory_mib,
+            max_gpu_memory_mib=self.max_gpu_memory_mib,
             max_usd_per_hour=self.max_usd_per_hour,
             max_latency_ms=self.max_latency_ms,
             run_samples=self.run_samples,
@@ -72,6 +79,8 @@ class Request:
             raise ValueError(f"max_latency_ms goes with inference, not with {self.task}")
         if self.epochs is not None and self.samples is not None:
             raise ValueError("epochs and samples both say how long a run is: give one of them")
+        if self.disk is not None and self.disk_types:
+            raise ValueError("disk fixes what disk_types leaves open: give one of them")
         if any(not (math.isfinite(vcpus) and vcpus >= 0) for _, vcpus in self.vcpu_quota):
             raise ValueError(f"vcpu_quota must be vCPUs of 0 or more, not {self.vcpu_quota}")
         if self.run_samples is None and (self.max_hours or self.max_run_usd):

@@ -27,6 +27,16 @@ class Gpu:
     bf16_tflops: float | None = None
     sources: str = ""
 
+    @property
+    def capability(self) -> float | None:
+        """CUDA compute capability as a number: its minor part has one digit. None where it is
+        unknown, or no CUDA runs there.
+        """
+        try:
+            return float(self.compute_capability or "")
+        except ValueError:
+            return None
+
     def __post_init__(self) -> None:
         require_positive(
             memory_mib=self.memory_mib,

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from advisor.catalog import Catalog
-from advisor.domain import Precision, Task
+from advisor.domain import Gpu, Precision, Task
 from advisor.domain.references import is_own
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.operations.measuring import checked_reference
@@ -75,9 +75,10 @@ def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> Memo
 
 
 def gpus_named(
-    catalog: Catalog, names: Sequence[str], least_mib: float | None = None
+    catalog: Catalog, names: Sequence[str], allows: Callable[[Gpu], bool] = lambda _card: True
 ) -> list[tuple[str, float]]:
     """(name, MiB) of the named GPUs, smallest first; of those that are for rent without names.
+    Only those that `allows` lets pass by their data sheet.
 
     Memory is what instances show of the card where any has it, else the data sheet's.
     """
@@ -92,9 +93,9 @@ def gpus_named(
     if unknown:
         raise unknown_name("GPU", unknown[0], known)
     chosen = [by_folded[name.casefold()] for name in names] or list(shown)
-    fitting = [(name, known[name]) for name in chosen if known[name] >= (least_mib or 0.0)]
+    fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
     if not fitting:
-        raise UsageError(f"no GPU has {(least_mib or 0.0) / 1024:.3g} GiB; ask for less")
+        raise UsageError("no GPU is like what --gpu asks for; ask for less")
     return sorted(set(fitting), key=lambda one: (one[1], one[0]))
 
 

@@ -154,7 +154,7 @@ def disks_for(
     dataset_gib = request.dataset.total_mib / 1024
     choice = request.disk
     if choice is None:
-        return tuple(disks.candidate_disks(instance, dataset_gib, region))
+        return tuple(disks.candidate_disks(instance, dataset_gib, region, request.disk_types))
     size_gib = choice.size_gib or disks.fitting_size(choice.type, dataset_gib, choice.iops)
     return (
         disks.attach(
@@ -203,7 +203,8 @@ def _judge(
     except (UsageError, NoOfferError) as error:
         return _rejected(offer, "no_disk", str(error))
     if not attached:
-        return _rejected(offer, "no_disk", "no disk with a known price holds the data set")
+        kind = " or ".join(request.disk_types) or "disk"
+        return _rejected(offer, "no_disk", f"no {kind} of known rate and price holds the data set")
     resources = resources_of(catalog, instance, attached[0])
     hosted = [w for w in fitting if model.host_memory_mib(w, resources) <= instance.memory_mib]
     if not hosted:

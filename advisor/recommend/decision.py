@@ -132,6 +132,10 @@ def query_of(request: Request) -> OfferQuery:
         market=request.market,
         gpus=request.gpus,
         min_gpu_memory_mib=request.min_gpu_memory_mib,
+        max_gpu_memory_mib=request.max_gpu_memory_mib,
+        compute_capability=request.compute_capability,
+        vcpus=request.vcpus,
+        memory_mib=request.memory_mib,
         accelerated=True if request.task is not Task.PREPROCESSING else None,
     )
 

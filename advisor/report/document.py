@@ -14,6 +14,7 @@ from advisor.domain import (
     Latency,
     Prediction,
     Price,
+    Range,
     Recommendation,
     Request,
     Workload,
@@ -112,6 +113,10 @@ def request_document(request: Request) -> dict[str, Any]:
         "market": str(request.market),
         "gpus": list(request.gpus),
         "min_gpu_memory_mib": request.min_gpu_memory_mib,
+        "max_gpu_memory_mib": request.max_gpu_memory_mib,
+        "compute_capability": range_document(request.compute_capability),
+        "vcpus": range_document(request.vcpus),
+        "memory_mib": range_document(request.memory_mib),
         "max_usd_per_hour": request.max_usd_per_hour,
         "max_latency_ms": request.max_latency_ms,
         "epochs": request.epochs,
@@ -120,7 +125,13 @@ def request_document(request: Request) -> dict[str, Any]:
         "max_run_usd": request.max_run_usd,
         "vcpu_quota": dict(request.vcpu_quota),
         "disk": None if request.disk is None else str(request.disk),
+        "disk_types": list(request.disk_types),
     }
+
+
+def range_document(limits: Range) -> dict[str, float | None] | None:
+    """Both ends, null where one is open; null for a range that leaves out nothing."""
+    return {"least": limits.least, "most": limits.most} if limits.limits else None
 
 
 def candidate_document(one: Candidate) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.catalog import OfferQuery, load_catalog, matches
 from advisor.catalog.files import DATA_FOLDER
 from advisor.catalog.matching import is_gpu
-from advisor.domain import Market
+from advisor.domain import Market, Range
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer
 
@@ -32,6 +32,16 @@ from tests.advisor.catalog.builders import make_cpu_instance, make_instance, mak
         ({"min_gpu_memory_mib": 15360}, True),
         ({"min_gpu_memory_mib": 16384}, True),  # it is sold as a 16 GiB card
         ({"min_gpu_memory_mib": 17000}, False),
+        ({"max_gpu_memory_mib": 15360}, True),
+        ({"max_gpu_memory_mib": 15359}, False),
+        ({"compute_capability": Range(7.5)}, True),
+        ({"compute_capability": Range(8.0)}, False),
+        ({"compute_capability": Range(None, 7.0)}, False),
+        ({"vcpus": Range(4, 4)}, True),
+        ({"vcpus": Range(5)}, False),
+        ({"vcpus": Range(None, 3)}, False),
+        ({"memory_mib": Range(16384, 16384)}, True),
+        ({"memory_mib": Range(16385)}, False),
         ({"max_usd_per_hour": 0.5}, True),
         ({"max_usd_per_hour": 0.499}, False),
         ({"instances": ("g9.xlarge",)}, True),
@@ -42,7 +52,7 @@ from tests.advisor.catalog.builders import make_cpu_instance, make_instance, mak
 )
 def test_each_term_decides_alone(query, hit):
     """An on-demand T4 in us-east-1 at $0.50."""
-    assert matches(make_offer(), OfferQuery(**query)) is hit
+    assert matches(make_offer(), OfferQuery(**query), capability=7.5) is hit
 
 
 def test_other_accelerators_count_as_accelerated():
@@ -70,6 +80,13 @@ def test_gpu_names_match_whole_words(gpu, asked, same):
     assert is_gpu(gpu, asked) is same
 
 
+def ranges(least, most):
+    """Ranges with neither, one or both ends."""
+    ends = st.none() | st.floats(least, most)
+    pairs = st.tuples(ends, ends)
+    return pairs.map(lambda pair: Range(*(pair if None in pair else sorted(pair))))
+
+
 GPUS = st.sampled_from(["T4", "L4", "A100", "H200", "P100", "Radeon Pro V520"])
 NAMES = st.sampled_from(["g4dn.xlarge", "p2.xlarge", "ecs.gn5-c4g1.xlarge"])
 queries = st.builds(
@@ -86,6 +103,10 @@ queries = st.builds(
     instances=st.lists(
         st.sampled_from(["g4dn.xlarge", "p2.xlarge", "ecs.gn5-c4g1.xlarge"]), max_size=2
     ).map(tuple),
+    max_gpu_memory_mib=st.none() | st.floats(1000, 200000),
+    compute_capability=ranges(3, 13),
+    vcpus=ranges(1, 100),
+    memory_mib=ranges(1000, 500000),
 )
 CATALOG = load_catalog(DATA_FOLDER)
 EVERYTHING = [
@@ -105,10 +126,15 @@ def test_the_catalogue_offers_exactly_what_matches(query):
             CATALOG.offers(query)
         return
     found = CATALOG.offers(query)
-    assert found == [offer for offer in EVERYTHING if matches(offer, query)]
+    assert found == [offer for offer in EVERYTHING if is_asked(offer, query)]
     cheapest, count = CATALOG.cheapest(query, 7)
     assert count == len(found)
     assert cheapest == sorted(found, key=place)[:7]
+
+
+def is_asked(offer, query):
+    """The predicate with the capability of the data sheet."""
+    return matches(offer, query, CATALOG.capability_of(offer.instance.gpu_name))
 
 
 def place(offer):
@@ -128,19 +154,21 @@ def test_the_cheapest_region_of_each_type_is_found(query):
     assert CATALOG.cheapest_of_each(query) == sorted(best.values(), key=place)
 
 
-@given(queries, st.floats(0.01, 100), st.floats(1, 200000))
-def test_a_stricter_query_never_finds_more(query, usd, memory):
-    """Lower price limits and higher memory floors only remove offers."""
+@given(queries, st.floats(0.01, 100), st.floats(1, 200000), st.integers(1, 100))
+def test_a_stricter_query_never_finds_more(query, usd, memory, vcpus):
+    """Lower limits and higher floors only remove offers."""
     strict = dataclasses.replace(
         query,
         max_usd_per_hour=min(usd, query.max_usd_per_hour or usd),
         min_gpu_memory_mib=max(memory, query.min_gpu_memory_mib or memory),
+        vcpus=Range(query.vcpus.least, max(vcpus, query.vcpus.least or 0)),
     )
+    wide = dataclasses.replace(query, vcpus=Range(query.vcpus.least))
     for offer in EVERYTHING[::17]:
-        assert not matches(offer, strict) or matches(offer, query)
+        assert not is_asked(offer, strict) or is_asked(offer, wide)
 
 
-@pytest.mark.parametrize("field", ["max_usd_per_hour", "min_gpu_memory_mib"])
+@pytest.mark.parametrize("field", ["max_usd_per_hour", "min_gpu_memory_mib", "max_gpu_memory_mib"])
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
 def test_senseless_limits_are_refused(field, value):
     """A limit of nothing would silently find nothing."""

@@ -197,6 +197,48 @@ def test_24_gib_means_cards_sold_with_24_gib(ask):
     assert {"A10G", "L4"} <= {one["gpu"]["name"] for one in ranked}
 
 
+CONSTRAINTS = ("--gpu", "24GiB..,cc8.0..8.9", "--vcpus", "8..16", "--memory", "32GiB..",
+               "--disk", "gp3,local", "--quota", "G=8")  # fmt: skip
+
+
+def test_constraints_are_kept_and_told(ask):
+    _, out, _ = ask(*QUESTION, *CONSTRAINTS, "-o", "json")
+    document = strict_json(out)
+    jsonschema.validate(document, SCHEMA)
+    chosen, request = document["recommendation"], document["request"]
+    assert chosen["vcpus"] == 8
+    assert chosen["memory_mib"] >= 32 * 1024
+    assert chosen["gpu"]["name"] in ("A10G", "L4", "L40S")
+    assert chosen["disk"]["type"] in ("gp3", "instance_store")
+    assert request["vcpus"] == {"least": 8, "most": 16}
+    assert request["memory_mib"] == {"least": 32768, "most": None}
+    assert request["compute_capability"] == {"least": 8.0, "most": 8.9}
+    assert request["disk_types"] == ["gp3", "instance_store"]
+    assert request["vcpu_quota"] == {"L-DB2E81BA": 8.0}
+    assert document["catalog"]["rejected_by_reason"]["quota"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("--vcpus", "16..4"), "lower end first"),
+        (("--vcpus", "many"), "above 0"),
+        (("--memory", "32"), "4GiB"),
+        (("--gpu", "cc99x.."), "compute capability"),
+        (("--disk", "gp3:500GiB,io2"), "name types alone"),
+        (("--disk", "gp3,gp9"), "did you mean"),
+        (("--disk", ","), "--disk takes"),
+        (("--quota", "Q=8"), "unknown quota"),
+        (("--quota", "G=8", "--cloud", "gcp"), "not of gcp"),
+    ],
+)
+def test_a_constraint_that_makes_no_sense_is_one_line(ask, arguments, hint):
+    code, out, err = ask(*QUESTION, *arguments)
+    assert (code, out) == (2, "")
+    assert hint in err
+    assert err.count("\n") == 1
+
+
 def test_a_price_limit_is_told_what_it_keeps_out(ask):
     _, _, err = ask(*QUESTION, "--target-throughput", "900", "--max-price", "1")
     hint = float(err.split("--max-price to ")[1].split()[0])
