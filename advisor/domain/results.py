@@ -21,7 +21,8 @@ class Prediction:
 
     `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror.
     `extrapolation` says in words what lies outside the measured range; empty inside.
-    `calibrated` is False where no held-out residuals back the interval.
+    `calibrated` is False where no held-out residuals back the interval. `gpus_used` work side by
+    side, each at `gpu_efficiency` of the rate that it has alone.
     """
 
     lower: float
@@ -33,6 +34,8 @@ class Prediction:
     provenance: Provenance
     extrapolation: tuple[str, ...] = ()
     calibrated: bool = True
+    gpus_used: int = 1
+    gpu_efficiency: float = 1.0
 
     @property
     def utilization(self) -> dict[Stage, float]:
@@ -102,9 +105,11 @@ class Trial:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
         content = asdict(self)
         del content["dataset_path"]
-        # Trials of before latencies were known are still the same trials.
+        # Trials of before latencies and several GPUs were known are still the same trials.
         if content["resources"]["disk"]["read_latency_seconds"] is None:
             del content["resources"]["disk"]["read_latency_seconds"]
+        if content["resources"]["gpu_count"] == 1:
+            del content["resources"]["gpu_count"]
         text = json.dumps(content, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
