@@ -25,6 +25,8 @@ from advisor.report.exporting import FORMATS, export
 from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
 
+# Beyond this nobody rents a handful of machines, and wants another kind of answer.
+MOST_INSTANCES = 1000
 OUTPUTS = ("table", "json", "yaml", "csv", "md")
 
 
@@ -46,6 +48,11 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 @run_limit_options
 @click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
+@click.option(
+    "--max-count", type=Positive("--max-count", whole=True, most=MOST_INSTANCES), default=1,
+    show_default=True,
+    help="Up to so many identical instances side by side, each with its own disk.",
+)  # fmt: skip
 @click.option(
     "--max-results", type=Positive("--max-results", whole=True), default=10, show_default=True,
     help="How many specs to name.",

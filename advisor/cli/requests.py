@@ -54,6 +54,8 @@ def question_options(command: Command) -> Command:
             "--confidence", type=Confidence(), default=0.9, show_default=True,
             help="How sure the lower bound must be.",
         ),
+        click.option("--max-gpus", type=Positive("--max-gpus", whole=True),
+                     help="Use at most so many GPUs of an instance.  [default: all]"),
         click.option("--disk", type=Text("--disk"), metavar="TYPE[:SIZE..]",
                      help="Fix the disk, as gp3:500GiB or gp3:500GiB:6000iops:250MiB/s."),
     ]  # fmt: skip
@@ -94,6 +96,8 @@ def request_from(
         disk=_disk(catalog, answers["cloud"], answers["disk"], dataset)
         if answers["disk"]
         else None,
+        max_gpus=answers.get("max_gpus"),
+        max_count=int(answers.get("max_count") or 1),
         horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),

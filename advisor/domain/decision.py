@@ -23,7 +23,9 @@ class Request:
     size is sized for the data set; `max_latency_ms` is one batch's p99, and goes
     with inference. `epochs` or `samples` says how long a run is, and what `max_hours` and
     `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the spec is to be paid
-    for: it decides whether a verifying trial pays, and never what is recommended.
+    for: it decides whether a verifying trial pays, and never what is recommended. `max_gpus` is
+    how many GPUs of an instance are used at most (None: all of them), `max_count` how many
+    identical instances may share the work, each with a copy of the data on a disk of its own.
     """
 
     network: str
@@ -45,6 +47,8 @@ class Request:
     max_hours: float | None = None
     max_run_usd: float | None = None
     disk: DiskChoice | None = None
+    max_gpus: int | None = None
+    max_count: int = 1
     horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
     allow_extrapolation: bool = False
@@ -59,6 +63,8 @@ class Request:
             run_samples=self.run_samples,
             max_hours=self.max_hours,
             max_run_usd=self.max_run_usd,
+            max_gpus=self.max_gpus,
+            max_count=self.max_count,
             horizon_hours=self.horizon_hours,
             max_results=self.max_results,
         )
@@ -81,7 +87,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A spec with the batch size that suits it and the throughput predicted for it."""
+    """A spec with the batch size that suits it and the throughput predicted for it.
+
+    `prediction` and `run` are those of all its instances together, `latency` is one batch's, on
+    one GPU of one of them. The batch size is that of one GPU.
+    """
 
     spec: Spec
     workload: Workload

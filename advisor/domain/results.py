@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from advisor.domain.checks import require_positive
@@ -36,6 +36,20 @@ class Prediction:
     calibrated: bool = True
     gpus_used: int = 1
     gpu_efficiency: float = 1.0
+
+    def times(self, factor: float) -> Prediction:
+        """As many of the same side by side, 1 for one. They are wrong together, since they are
+        alike: their bounds add as their medians do, and nothing averages out.
+        """
+        if factor == 1:
+            return self
+        return replace(
+            self,
+            lower=factor * self.lower,
+            median=factor * self.median,
+            upper=factor * self.upper,
+            stage_rates={stage: factor * rate for stage, rate in self.stage_rates.items()},
+        )
 
     @property
     def utilization(self) -> dict[Stage, float]:

@@ -56,7 +56,10 @@ def torchvision_rows(directory: Path) -> pd.DataFrame:
 def timm_rows(directory: Path) -> pd.DataFrame:
     """PyTorch 1.12 to 2.9, automatic mixed precision, NCHW, best batch (Apache-2.0)."""
     return pd.concat(
-        [_timm_file(find_source(directory, name), task, gpu) for name, (task, gpu) in TIMM_FILES.items()]
+        [
+            _timm_file(find_source(directory, name), task, gpu)
+            for name, (task, gpu) in TIMM_FILES.items()
+        ]
     )
 
 

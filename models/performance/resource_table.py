@@ -30,8 +30,8 @@ class ResourceTable:
     """One row a machine, every column of shape (n,): `Resources` in columns.
 
     An unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
-    indexes `gpus`, of which there are `gpu_count` equal ones; -1 stands for none. `architectures` are those of the CPUs, "" where no CPU is
-    known.
+    indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `architectures` are those
+    of the CPUs, "" where no CPU is known.
     """
 
     vcpus: Floats

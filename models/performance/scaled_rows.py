@@ -1,0 +1,69 @@
+"""The scaling of each row of a table of machines: most have one GPU and need no file for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.performance.features import Load
+from models.performance.networks import Floats
+from models.performance.resource_table import Integers, ResourceTable
+from models.performance.scaling import ALONE, Scaling, bundled_scaling
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledRows:
+    """Which of the `scalings` each row has; columns of shape (n,)."""
+
+    scalings: tuple[Scaling, ...]
+    row: Integers
+
+    @property
+    def speed_up(self) -> Floats:
+        """Times one GPU."""
+        return self._column([one.speed_up for one in self.scalings])
+
+    @property
+    def lower(self) -> Floats:
+        """Half widths in log rate."""
+        return self._column([one.widths.lower for one in self.scalings])
+
+    @property
+    def upper(self) -> Floats:
+        """Half widths in log rate."""
+        return self._column([one.widths.upper for one in self.scalings])
+
+    @property
+    def calibrated(self) -> Floats:
+        """1 where held-out residuals back the scaling."""
+        return self._column([float(one.widths.calibrated) for one in self.scalings])
+
+    def each(self) -> list[Scaling]:
+        """One record a row."""
+        return [self.scalings[place] for place in self.row.tolist()]
+
+    def _column(self, values: Sequence[float]) -> Floats:
+        return np.array(values, dtype=float)[self.row]
+
+
+def scaled_rows(
+    loads: Sequence[Load], which: Integers, machines: ResourceTable, confidence: float
+) -> ScaledRows:
+    """The scaling of `machines` (n rows) under `loads[which]`."""
+    if not (machines.gpu_count > 1).any():
+        return ScaledRows((ALONE,), np.zeros(len(machines), dtype=np.intp))
+    keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
+    distinct, row = np.unique(keys, axis=0, return_inverse=True)
+    model = bundled_scaling()
+    scalings = [
+        model.of(
+            loads[load].workload.task,
+            machines.gpus[gpu] if gpu >= 0 else None,
+            count,
+            confidence,
+        )
+        for load, gpu, count in distinct.tolist()
+    ]
+    return ScaledRows(tuple(scalings), np.asarray(row).reshape(-1))
