@@ -78,15 +78,15 @@ class ScalingModel:
             return ALONE
         kind = kind_of(task, gpu.name)
         log = -self.exponents[kind] * math.log(gpus)
-        widths = self._widths(kind, gpus, confidence)
+        widths = self.widths(kind, gpus, confidence)
         # No GPU does more beside others than alone.
         upper = min(widths.upper, -log)
         capped = HalfWidths(widths.lower, upper, widths.calibrated)
         return Scaling(gpus, math.exp(log), capped, self.largest[kind])
 
-    def _widths(self, kind: str, gpus: int, confidence: float) -> HalfWidths:
-        """The widest of this count's pool and the smaller ones'; beyond the largest count that
-        was measured they grow with each doubling."""
+    def widths(self, kind: str, gpus: int, confidence: float) -> HalfWidths:
+        """Half widths in log efficiency: the widest of this count's pool and the smaller ones';
+        beyond the largest count that was measured they grow with each doubling."""
         pools = [pool_name(kind, bound) for bound in (*_POOLS, math.inf)]
         asked = pools.index(pool_name(kind, gpus))
         found = [
@@ -101,7 +101,10 @@ class ScalingModel:
 
 
 def kind_of(task: Task, gpu_name: str) -> str:
-    """'training/server': tasks scale apart, and so do cards that cannot reach each other."""
+    """'training/server', 'inference': in training, cards that cannot reach each other scale apart;
+    in inference no card asks another for anything."""
+    if task is not Task.TRAINING:
+        return str(task)
     return f"{task}/{CONSUMER if _CONSUMER.match(gpu_name) else SERVER}"
 
 
