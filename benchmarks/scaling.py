@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 
 from advisor.operations.fitting import PUBLISHED_FOLDER
 from models.performance.fit_scaling import ScalingRow, fit_scaling, held_out_residuals, read_scaling
-from models.performance.networks import bundled_networks
 from models.performance.scaling import ScalingModel
 from models.performance.step_work import chip
 
 Floats = NDArray[np.float64]
-# Parameters that no bundled network says: BERT base, and torchvision's and timm's networks.
-_PARAMETERS = {"bert": 108.9e6, "inception_v4": 42.7e6, "resnet152": 60.2e6, "resnet18": 11.2e6}
 _GROUPS: dict[str, Callable[[ScalingRow], str]] = {
     "network": lambda row: row.network,
     "gpu": lambda row: chip(row.gpu),
@@ -35,10 +32,7 @@ _GROUPS: dict[str, Callable[[ScalingRow], str]] = {
 
 def sync_share(row: ScalingRow) -> float:
     """GB/s that a ring all-reduce of fp32 gradients takes if it lasts as long as the step."""
-    known = bundled_networks()
-    parameters = _PARAMETERS.get(row.network) or known[row.network].parameters
-    sent = 2 * (row.gpus - 1) / row.gpus * 4 * parameters
-    return float(sent / row.one_gpu_step_seconds / 1e9)
+    return 2 * (row.gpus - 1) / row.gpus * row.gradient_gb_per_second
 
 
 # What -log(efficiency) is proportional to; several columns add.

@@ -19,6 +19,17 @@ from infra.performance_sources.names import LAMBDA_NETWORKS, TASKS
 
 DEFAULT_PATH = Path(__file__).with_name("scaling.csv")
 COLUMNS = ("source", "system", "gpu", "network", "task", "precision", "batch_size", "gpus")
+# Of torchvision's and timm's networks, and of BERT base with the head for questions.
+PARAMETERS = {
+    "alexnet": 61_100_840,
+    "bert": 108_893_186,
+    "inception_v3": 23_834_568,
+    "inception_v4": 42_679_816,
+    "resnet18": 11_173_962,
+    "resnet50": 25_557_032,
+    "resnet152": 60_192_808,
+    "vgg16": 138_357_544,
+}
 _CELL = ["system", "network", "task", "precision", "batch_size"]
 _LAMBDA_NETWORKS = LAMBDA_NETWORKS | {"inception4": "inception_v4"}
 _TENSORFLOW_NETWORKS = {
@@ -106,7 +117,8 @@ def compact(directory: Path) -> pd.DataFrame:
     pairs = several.merge(rows[rows.gpus == 1], on=_CELL, suffixes=("", "_of_one"))
     pairs["efficiency"] = (pairs.step_seconds_of_one / pairs.step_seconds).round(4)
     pairs["one_gpu_step_seconds"] = pairs.step_seconds_of_one.map(lambda s: float(f"{s:.4g}"))
-    table = pairs[[*COLUMNS, "one_gpu_step_seconds", "efficiency"]]
+    pairs["parameters"] = pairs.network.map(PARAMETERS)
+    table = pairs[[*COLUMNS, "parameters", "one_gpu_step_seconds", "efficiency"]]
     return table.astype({"gpus": int, "batch_size": int}).sort_values(list(COLUMNS))
 
 

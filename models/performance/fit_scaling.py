@@ -16,7 +16,13 @@ import numpy as np
 from advisor.domain import Task
 from models.performance.calibration import thinned
 from models.performance.networks import Floats
-from models.performance.scaling import SCHEMA, ScalingModel, kind_of, pool_name
+from models.performance.scaling import (
+    BYTES_PER_GRADIENT,
+    SCHEMA,
+    ScalingModel,
+    kind_of,
+    pool_name,
+)
 from models.performance.step_work import chip
 
 
@@ -32,6 +38,7 @@ class ScalingRow:
     task: Task
     batch_size: int
     gpus: int
+    parameters: int
     one_gpu_step_seconds: float
     efficiency: float
 
@@ -39,6 +46,11 @@ class ScalingRow:
     def kind(self) -> str:
         """Which rows scale alike."""
         return kind_of(self.task, self.gpu)
+
+    @property
+    def gradient_gb_per_second(self) -> float:
+        """fp32 gradients over the step on one GPU."""
+        return BYTES_PER_GRADIENT * self.parameters / self.one_gpu_step_seconds / 1e9
 
 
 def read_scaling(path: Path) -> list[ScalingRow]:
@@ -53,6 +65,7 @@ def read_scaling(path: Path) -> list[ScalingRow]:
                 task=Task(row["task"]),
                 batch_size=int(row["batch_size"]),
                 gpus=int(row["gpus"]),
+                parameters=int(row["parameters"]),
                 one_gpu_step_seconds=float(row["one_gpu_step_seconds"]),
                 efficiency=float(row["efficiency"]),
             )
@@ -62,17 +75,20 @@ def read_scaling(path: Path) -> list[ScalingRow]:
 
 def fit_scaling(rows: Sequence[ScalingRow]) -> ScalingModel:
     """Exponents from all rows, intervals from rows of GPUs that were left out."""
-    exponents, residuals, largest = {}, {}, {}
+    exponents, residuals, largest, paces = {}, {}, {}, {}
     for kind in sorted({row.kind for row in rows}):
         members = [row for row in rows if row.kind == kind]
         exponents[kind] = fit_exponent(members)
         largest[kind] = max(row.gpus for row in members)
+        paces[kind] = _usual_pace(members)
         left_out = held_out_residuals(members, lambda row: chip(row.gpu))
         residuals[kind] = _pooled(members, left_out)
         for pool in sorted({pool_name(kind, row.gpus) for row in members}):
             inside = [i for i, row in enumerate(members) if pool_name(kind, row.gpus) == pool]
             residuals[pool] = _pooled([members[i] for i in inside], left_out[inside])
-    return ScalingModel(exponents=exponents, residuals=residuals, largest=largest)
+    return ScalingModel(
+        exponents=exponents, residuals=residuals, largest=largest, gradient_gb_per_second=paces
+    )
 
 
 def fit_exponent(rows: Sequence[ScalingRow]) -> float:
@@ -109,11 +125,23 @@ def scaling_document(model: ScalingModel) -> dict[str, object]:
         "schema": SCHEMA,
         "exponents": {kind: round(value, 4) for kind, value in model.exponents.items()},
         "largest": dict(model.largest),
+        "gradient_gb_per_second": {
+            kind: round(value, 4) for kind, value in model.gradient_gb_per_second.items()
+        },
         "residuals": {
             name: [round(float(value), 4) for value in values]
             for name, values in model.residuals.items()
         },
     }
+
+
+def _usual_pace(rows: Sequence[ScalingRow]) -> float:
+    """GB/s of gradients up to which scaling was measured: of the median GPU, its highest."""
+    highest: dict[str, float] = {}
+    for row in rows:
+        name = chip(row.gpu)
+        highest[name] = max(highest.get(name, 0.0), row.gradient_gb_per_second)
+    return float(np.median(list(highest.values())))
 
 
 def _pooled(rows: Sequence[ScalingRow], residuals: Floats) -> list[float]:

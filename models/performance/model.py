@@ -118,7 +118,8 @@ class PerformanceModel:
         columns = columns_of(loads, which, machines, self.table)
         cells, cell_of = self._cells(loads, which, machines, confidence)
         accelerator = self._accelerator(loads, which, columns, _column(cells, cell_of, _rate))
-        scaled = scaled_rows(loads, which, machines, confidence)
+        step_seconds = columns.batch_size / accelerator
+        scaled = scaled_rows(loads, which, machines, confidence, step_seconds, self.table)
         accelerator = accelerator * scaled.speed_up
         unmeasured = np.array([is_unmeasured_on_cpu(load, self.pipeline) for load in loads], bool)
         unsure = Unsure(

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.performance.features import Load
-from models.performance.networks import Floats
+from models.performance.networks import Floats, NetworkTable
 from models.performance.resource_table import Integers, ResourceTable
-from models.performance.scaling import ALONE, Scaling, bundled_scaling
+from models.performance.scaling import ALONE, BYTES_PER_GRADIENT, Scaling, bundled_scaling
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledRows:
     """Which of the `scalings` each row has; columns of shape (n,)."""
 
-    scalings: tuple[Scaling, ...]
+    scalings: Sequence[Scaling]
     row: Integers
 
     @property
@@ -49,9 +49,15 @@ class ScaledRows:
 
 
 def scaled_rows(
-    loads: Sequence[Load], which: Integers, machines: ResourceTable, confidence: float
+    loads: Sequence[Load],
+    which: Integers,
+    machines: ResourceTable,
+    confidence: float,
+    step_seconds: Floats,
+    networks: NetworkTable,
 ) -> ScaledRows:
-    """The scaling of `machines` (n rows) under `loads[which]`."""
+    """The scaling of `machines` (n rows) under `loads[which]`, one GPU's steps taking
+    `step_seconds` (n,)."""
     if not (machines.gpu_count > 1).any():
         return ScaledRows((ALONE,), np.zeros(len(machines), dtype=np.intp))
     keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
@@ -66,4 +72,10 @@ def scaled_rows(
         )
         for load, gpu, count in distinct.tolist()
     ]
-    return ScaledRows(tuple(scalings), np.asarray(row).reshape(-1))
+    gigabytes = [
+        BYTES_PER_GRADIENT * networks[load.workload.network].parameters / 1e9 for load in loads
+    ]
+    paces = np.array(gigabytes)[which] / step_seconds
+    of_rows = np.asarray(row).reshape(-1).tolist()
+    paced = [scalings[place].with_pace(pace) for place, pace in zip(of_rows, paces, strict=True)]
+    return ScaledRows(paced, np.arange(len(paced)))

@@ -84,6 +84,16 @@ def test_what_several_gpus_reach_is_modelled_and_less_sure():
     assert any("16 GPUs lie beyond the 8" in note for note in sixteen.extrapolation)
 
 
+def test_short_steps_lose_more_for_they_exchange_the_same_gradients():
+    host = replace(machine("T4", 96, 4000.0, memory_mib=700_000), gpu_count=4)
+    long, short = (predict(workload(batch_size=size), host) for size in (64, 1))
+    assert short.gpu_efficiency < long.gpu_efficiency
+    assert any("shorter than those" in note for note in short.extrapolation)
+    assert not any("shorter than those" in note for note in long.extrapolation)
+    serving = predict(workload(task=Task.INFERENCE, batch_size=1), host)
+    assert serving.gpu_efficiency > long.gpu_efficiency
+
+
 def test_cards_that_cannot_reach_each_other_are_kept_apart():
     assert kind_of(Task.TRAINING, "RTX 3090") == "training/consumer"
     assert kind_of(Task.TRAINING, "GTX 1080 Ti") == "training/consumer"
@@ -94,7 +104,7 @@ def test_cards_that_cannot_reach_each_other_are_kept_apart():
 def row(gpus, efficiency, gpu="T4"):
     return ScalingRow(
         source="s", system="m", gpu=gpu, network="n", task=Task.TRAINING, batch_size=32,
-        gpus=gpus, one_gpu_step_seconds=0.1, efficiency=efficiency,
+        gpus=gpus, parameters=25_000_000, one_gpu_step_seconds=0.1, efficiency=efficiency,
     )  # fmt: skip
 
 
@@ -114,6 +124,7 @@ def test_what_ships_is_what_the_committed_rows_give():
     assert fitted["exponents"] == shipped.exponents
     assert fitted["residuals"] == shipped.residuals
     assert fitted["largest"] == shipped.largest
+    assert fitted["gradient_gb_per_second"] == shipped.gradient_gb_per_second
 
 
 def test_a_trial_of_before_several_gpus_is_still_the_same_trial():
