@@ -6,7 +6,7 @@ from advisor.catalog.disk_bursts import INSTANCE_BURST_SECONDS
 from advisor.catalog.disk_rules import DiskRule
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.matching import OfferQuery, matches
-from advisor.catalog.resources import resources_of
+from advisor.catalog.resources import resources_of, used_gpus
 from advisor.catalog.support import Rejection, Supported, check
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "load_catalog",
     "matches",
     "resources_of",
+    "used_gpus",
 ]

@@ -26,6 +26,8 @@ from advisor.report.exporting import FORMATS, export
 from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
 
+# Beyond this nobody rents a handful of machines, and wants another kind of answer.
+MOST_INSTANCES = 1000
 OUTPUTS = ("table", "json", "yaml", "csv", "md")
 
 
@@ -50,6 +52,11 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 @click.option(
     "--quota", type=Text("--quota"), metavar="FAMILY=VCPUS,..",
     help="vCPUs that AWS still lets you start, as G=8,P=0 or L-DB2E81BA=8.",
+)  # fmt: skip
+@click.option(
+    "--max-count", type=Positive("--max-count", whole=True, most=MOST_INSTANCES), default=1,
+    show_default=True,
+    help="Up to so many identical instances side by side, each with its own disk.",
 )  # fmt: skip
 @click.option(
     "--max-results", type=Positive("--max-results", whole=True), default=10, show_default=True,

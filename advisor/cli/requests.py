@@ -57,6 +57,8 @@ def question_options(command: Command) -> Command:
             help="How sure the lower bound must be.",
         ),
         disk_option,
+        click.option("--max-gpus", type=Positive("--max-gpus", whole=True),
+                     help="Use at most so many GPUs of an instance.  [default: all]"),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -92,6 +94,8 @@ def request_from(
         **run_answers(answers, dataset),
         vcpu_quota=_quota(answers),
         **disk_answers(catalog, answers["cloud"], answers["disk"], dataset),
+        max_gpus=answers.get("max_gpus"),
+        max_count=int(answers.get("max_count") or 1),
         horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),

@@ -27,7 +27,9 @@ class Request:
     what `max_hours` and `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the
     spec is to be paid for: it decides whether a verifying trial pays, and never what is
     recommended. `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it
-    that may still be used; what it does not name is not limited.
+    that may still be used; what it does not name is not limited. `max_gpus` is how many GPUs of an
+    instance are used at most (None: all of them), `max_count` how many identical instances may
+    share the work, each with a copy of the data on a disk of its own.
     """
 
     network: str
@@ -55,6 +57,8 @@ class Request:
     vcpu_quota: tuple[tuple[str, float], ...] = ()
     disk: DiskChoice | None = None
     disk_types: tuple[str, ...] = ()
+    max_gpus: int | None = None
+    max_count: int = 1
     horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
     allow_extrapolation: bool = False
@@ -70,6 +74,8 @@ class Request:
             run_samples=self.run_samples,
             max_hours=self.max_hours,
             max_run_usd=self.max_run_usd,
+            max_gpus=self.max_gpus,
+            max_count=self.max_count,
             horizon_hours=self.horizon_hours,
             max_results=self.max_results,
         )
@@ -96,7 +102,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A spec with the batch size that suits it and the throughput predicted for it."""
+    """A spec with the batch size that suits it and the throughput predicted for it.
+
+    `prediction` and `run` are those of all its instances together, `latency` is one batch's, on
+    one GPU of one of them. The batch size is that of one GPU.
+    """
 
     spec: Spec
     workload: Workload

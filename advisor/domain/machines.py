@@ -91,7 +91,8 @@ class DiskRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What a trial is held to, and what an instance has. `gpu` is the one that is used."""
+    """What a trial is held to, and what an instance has. `gpu` is what is used, `gpu_count` how
+    many of it, each with a batch of its own."""
 
     vcpus: float
     physical_cores: float
@@ -100,10 +101,14 @@ class Resources:
     cpu: Cpu | None = None
     gpu: Gpu | None = None
     host_to_gpu_gb_per_second: float | None = None
+    gpu_count: int = 1
 
     def __post_init__(self) -> None:
         require_positive(
-            vcpus=self.vcpus, physical_cores=self.physical_cores, memory_mib=self.memory_mib
+            vcpus=self.vcpus,
+            physical_cores=self.physical_cores,
+            memory_mib=self.memory_mib,
+            gpu_count=self.gpu_count,
         )
 
 

@@ -107,12 +107,27 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """An offer plus a disk: what is recommended."""
+    """An offer plus a disk: what is recommended; `count` of both where one is not enough."""
 
     offer: Offer
     disk: Disk
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        require_positive(count=self.count)
+
+    @property
+    def usd_per_hour_each(self) -> float:
+        """One instance + its disk."""
+        return self.offer.price.usd_per_hour + self.disk.usd_per_hour
 
     @property
     def total_usd_per_hour(self) -> float:
-        """Instance + disk: what is ranked, limited and divided."""
-        return self.offer.price.usd_per_hour + self.disk.usd_per_hour
+        """Instances + disks: what is ranked, limited and divided."""
+        return self.count * self.usd_per_hour_each
+
+    @property
+    def name(self) -> str:
+        """'g4dn.xlarge', or '3 x g4dn.xlarge'."""
+        times = f"{self.count} x " if self.count > 1 else ""
+        return f"{times}{self.offer.instance.name}"

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from advisor.domain.checks import require_positive
@@ -21,7 +21,8 @@ class Prediction:
 
     `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror.
     `extrapolation` says in words what lies outside the measured range; empty inside.
-    `calibrated` is False where no held-out residuals back the interval.
+    `calibrated` is False where no held-out residuals back the interval. `gpus_used` work side by
+    side, each at `gpu_efficiency` of the rate that it has alone.
     """
 
     lower: float
@@ -33,6 +34,22 @@ class Prediction:
     provenance: Provenance
     extrapolation: tuple[str, ...] = ()
     calibrated: bool = True
+    gpus_used: int = 1
+    gpu_efficiency: float = 1.0
+
+    def times(self, factor: float) -> Prediction:
+        """As many of the same side by side, 1 for one. They are wrong together, since they are
+        alike: their bounds add as their medians do, and nothing averages out.
+        """
+        if factor == 1:
+            return self
+        return replace(
+            self,
+            lower=factor * self.lower,
+            median=factor * self.median,
+            upper=factor * self.upper,
+            stage_rates={stage: factor * rate for stage, rate in self.stage_rates.items()},
+        )
 
     @property
     def utilization(self) -> dict[Stage, float]:
@@ -102,9 +119,11 @@ class Trial:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
         content = asdict(self)
         del content["dataset_path"]
-        # Trials of before latencies were known are still the same trials.
+        # Trials of before latencies and several GPUs were known are still the same trials.
         if content["resources"]["disk"]["read_latency_seconds"] is None:
             del content["resources"]["disk"]["read_latency_seconds"]
+        if content["resources"]["gpu_count"] == 1:
+            del content["resources"]["gpu_count"]
         text = json.dumps(content, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -42,6 +42,14 @@ class RunTime:
     hours: Span
     first_epoch: Span | None = None
 
+    def shared_by(self, count: float) -> RunTime:
+        """The same samples, split evenly over so many instances, each of which reads its part."""
+        if count == 1:
+            return self
+        share = 1 / count
+        first = self.first_epoch.times(share) if self.first_epoch else None
+        return RunTime(samples=self.samples, hours=self.hours.times(share), first_epoch=first)
+
     @property
     def sure_rate(self) -> float:
         """Samples per second that the whole run surely keeps, its first epoch included."""

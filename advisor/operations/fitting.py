@@ -96,6 +96,16 @@ def fit_published_rates() -> tuple[GpuRates, dict[str, float]]:
     return fit_gpu_rates(rows, bundled_networks(), offered_networks())
 
 
+def bundle_scaling() -> None:
+    """Fit how rates scale over the GPUs of a host, and make that what ships."""
+    from models.performance.bundled import FOLDER
+    from models.performance.fit_scaling import fit_scaling, read_scaling, scaling_document
+    from models.performance.scaling import BUNDLED
+
+    document = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
+    (FOLDER / BUNDLED).write_text(json.dumps(document) + "\n")
+
+
 def offered_networks() -> tuple[str, ...]:
     """Networks of the zoo whose operations are known, so that rates can be predicted."""
     known = set(bundled_networks().names)
@@ -135,6 +145,7 @@ def main(arguments: Sequence[str]) -> None:
     for file in arguments:
         count = bundle_measurements(measurements_from(Path(file)))
         sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
+    bundle_scaling()
     seal()
     result = rebuild_bundled_model()
     save_model(result.model, BUNDLED_PATH)

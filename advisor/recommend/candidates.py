@@ -65,6 +65,7 @@ class Runnable:
     workloads: tuple[Workload, ...]
     note: str
     slow_disks: tuple[Disk, ...] = ()
+    max_gpus: int | None = None
 
 
 def workloads_of(request: Request) -> tuple[Workload, ...]:
@@ -107,7 +108,11 @@ def predicted(
     Latencies take a second call; without them candidates have none.
     """
     specs = [
-        (option, Spec(offer=option.offer, disk=disk), resources_of(catalog, option.offer, disk))
+        (
+            option,
+            Spec(offer=option.offer, disk=disk),
+            resources_of(catalog, option.offer, disk, option.max_gpus),
+        )
         for option in options
         for disk in option.disks
     ]
@@ -132,13 +137,17 @@ def with_latencies(
     catalog: Catalog, model: PerformanceModel, candidates: Sequence[Candidate], confidence: float
 ) -> list[Candidate]:
     """Candidates that were predicted without latencies, with them."""
-    asked = [
-        (one.workload, resources_of(catalog, one.spec.offer, one.spec.disk)) for one in candidates
-    ]
+    asked = [(one.workload, candidate_resources(catalog, one)) for one in candidates]
     latencies = batch_latencies(asked, lambda some: model.predict(some, confidence=confidence))
     return [
         replace(one, latency=latency) for one, latency in zip(candidates, latencies, strict=True)
     ]
+
+
+def candidate_resources(catalog: Catalog, one: Candidate) -> Resources:
+    """What a candidate's workload has on one of its instances: as many GPUs as it was predicted
+    with."""
+    return resources_of(catalog, one.spec.offer, one.spec.disk, one.prediction.gpus_used)
 
 
 def disks_for(
@@ -205,7 +214,7 @@ def _judge(
     if not attached:
         kind = " or ".join(request.disk_types) or "disk"
         return _rejected(offer, "no_disk", f"no {kind} of known rate and price holds the data set")
-    resources = resources_of(catalog, instance, attached[0])
+    resources = resources_of(catalog, instance, attached[0], request.max_gpus)
     hosted = [w for w in fitting if model.host_memory_mib(w, resources) <= instance.memory_mib]
     if not hosted:
         needed = format_mib(model.host_memory_mib(fitting[0], resources))
@@ -215,9 +224,9 @@ def _judge(
     disks = catalog.disks_of(instance.cloud)
     fast = tuple(disk for disk in attached if not disks.is_hard_disk(disk.rate.type))
     if request.disk is not None or not fast:
-        return Runnable(offer, attached, tuple(worth), verdict.note)
+        return Runnable(offer, attached, tuple(worth), verdict.note, max_gpus=request.max_gpus)
     slow = tuple(disk for disk in attached if disk not in fast)
-    return Runnable(offer, fast, tuple(worth), verdict.note, slow)
+    return Runnable(offer, fast, tuple(worth), verdict.note, slow, request.max_gpus)
 
 
 def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:

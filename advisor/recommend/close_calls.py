@@ -70,7 +70,7 @@ def close_calls(
     tempting = _tempting(request, turned_down, chosen)
     judged = _judged(request, [*tempting, *ranked[:1]], predict_at)
     found = [_cheaper(request, one, chosen) for one in judged[: len(tempting)]]
-    if chosen is not None:
+    if chosen is not None and _can_be_tried(chosen):
         found.append(_chosen(request, judged[-1], ranked[1:], predict_at))
     told = [one for one in found if one is not None and one.worth_usd > one.trial_usd]
     return tuple(sorted(told, key=_least_urgent)[:MOST_CALLS])
@@ -88,19 +88,24 @@ def _tempting(
     less money than the chosen one; few, since each gets a close look."""
     target = request.target_throughput or 0.0
     limit = chosen.spec.total_usd_per_hour if chosen else float("inf")
-    specs: dict[tuple[str, DiskChoice], list[_Judged]] = defaultdict(list)
+    specs: dict[tuple[str, DiskChoice, int], list[_Judged]] = defaultdict(list)
     for one in turned_down:
         within = one.prediction.lower < target <= one.prediction.upper
-        if within and one.spec.total_usd_per_hour < limit:
-            key = one.spec.offer.instance.name, one.spec.disk.choice
+        if within and one.spec.total_usd_per_hour < limit and _can_be_tried(one):
+            key = one.spec.offer.instance.name, one.spec.disk.choice, one.spec.count
             specs[key].append(_Judged(one, chance_of_reaching([one.prediction], target)))
     best: dict[str, _Judged] = {}
-    for (name, _), group in specs.items():
+    for (name, *_), group in specs.items():
         offered = _with_good_batch(group)
         if name not in best or _promise(offered, limit) > _promise(best[name], limit):
             best[name] = offered
     order = sorted(best.values(), key=lambda one: -_promise(one, limit))
     return [one.candidate for one in order[: 2 * MOST_CALLS]]
+
+
+def _can_be_tried(one: Candidate) -> bool:
+    """A trial is one process on one GPU, and settles nothing of several."""
+    return one.prediction.gpus_used == 1
 
 
 def _with_good_batch(same_spec: Sequence[_Judged]) -> _Judged:
@@ -180,7 +185,8 @@ def _call(
         probability=one.chance,
         saves_usd_per_hour=saves,
         trial_minutes=max(BILLING_MINIMUM_MINUTES, TRIAL_MINUTES),
-        trial_usd=trial_cost_usd(one.usd_per_hour),
+        # One instance tells what all of them reach.
+        trial_usd=trial_cost_usd(one.candidate.spec.usd_per_hour_each),
         worth_usd=worth_usd,
     )
 

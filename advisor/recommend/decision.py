@@ -13,17 +13,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 
-from advisor.catalog import Catalog, OfferQuery, resources_of
+from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Request, Task
 from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import (
     PerformanceModel,
     Runnable,
+    candidate_resources,
     predicted,
     runnable,
     with_latencies,
 )
 from advisor.recommend.close_calls import close_calls
+from advisor.recommend.counting import affordable, counted, require_countable, with_one_less
 from advisor.recommend.disk_fitting import with_fitted_disks
 from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
 from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
@@ -40,6 +42,7 @@ def recommend(
     Raises `UsageError` for what the catalogue or the model does not know, and
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
+    require_countable(request)
     query = query_of(request)
     offers = catalog.offers(query) if request.region else catalog.cheapest_of_each(query)
     judged = list(runnable(request, catalog, model, offers))
@@ -77,7 +80,7 @@ def _candidates(
     """Every spec and batch of the options, and each with the cheapest disk that does."""
 
     def with_times(found: Iterable[Candidate]) -> list[Candidate]:
-        return with_runs(request, catalog, model, found)
+        return counted(request, with_runs(request, catalog, model, found))
 
     # Nobody asks how soon the hundreds answer that are not shown, unless that is a limit.
     limited = request.max_latency_ms is not None
@@ -102,18 +105,17 @@ def _told(
 def _but_for_speed(request: Request, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Everything that would answer if its rate were enough."""
     anyhow = replace(request, target_throughput=None)
-    return [one for one in candidates if answers(anyhow, one)]
+    fewer = [less for one in candidates for less in with_one_less(one)]
+    return [one for one in fewer if answers(anyhow, one)]
 
 
 def _at_confidence(
     catalog: Catalog, model: PerformanceModel
 ) -> Callable[[Sequence[Candidate], float], list[Prediction]]:
     def predict_at(candidates: Sequence[Candidate], confidence: float) -> list[Prediction]:
-        pairs = [
-            (one.workload, resources_of(catalog, one.spec.offer, one.spec.disk))
-            for one in candidates
-        ]
-        return model.predict(pairs, confidence=confidence)
+        pairs = [(one.workload, candidate_resources(catalog, one)) for one in candidates]
+        found = model.predict(pairs, confidence=confidence)
+        return [one.times(c.spec.count) for c, one in zip(candidates, found, strict=True)]
 
     return predict_at
 
@@ -241,7 +243,11 @@ def _passed_over(request: Request, candidate: Candidate) -> Rejected:
 
 def _nearest(request: Request, candidates: Sequence[Candidate]) -> Candidate | None:
     """What comes closest within the price: the cheapest of those within 5 % of the fastest."""
-    sure = [one for one in candidates if one.prediction.calibrated or request.allow_extrapolation]
+    sure = [
+        affordable(request, one)
+        for one in candidates
+        if one.prediction.calibrated or request.allow_extrapolation
+    ]
     within = [one for one in sure if _affordable(request, one)]
     if not within:
         return min(sure, key=lambda one: one.spec.total_usd_per_hour, default=None)

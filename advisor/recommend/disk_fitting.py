@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from advisor.catalog import Catalog
-from advisor.domain import Candidate, Disk, Request
+from advisor.domain import Candidate, Disk, Request, Spec
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted
+from advisor.recommend.counting import at_count
 from advisor.recommend.disk_search import Aim, Rank, cheaper_orders
 
-# An instance type in a region, and one of its disk types.
+# An instance type in a region, and so many disks of one of its types.
 _Key = tuple[str, str, str]
 
 
@@ -36,7 +37,9 @@ def with_fitted_disks(
     free = replace(request, max_usd_per_hour=None)
 
     def predict(asked: Sequence[tuple[Candidate, Disk]]) -> list[Candidate]:
-        return complete(_with_disks(catalog, model, asked, request.confidence))
+        found = complete(_with_disks(catalog, model, asked, request.confidence))
+        # An order competes with those for as many instances, so that more of it is never slower.
+        return [at_count(new, old.spec.count) for (old, _), new in zip(asked, found, strict=True)]
 
     def enough(one: Candidate) -> bool:
         return answers(free, one)
@@ -69,7 +72,12 @@ def _with_disks(
     confidence: float,
 ) -> list[Candidate]:
     """The candidates with other disks; a disk changes no latency: requests arrive in memory."""
-    options = [Runnable(one.spec.offer, (disk,), (one.workload,), one.note) for one, disk in asked]
+    options = [
+        Runnable(
+            one.spec.offer, (disk,), (one.workload,), one.note, max_gpus=one.prediction.gpus_used
+        )
+        for one, disk in asked
+    ]
     if not options:
         return []
     found = predicted(catalog, model, options, confidence, with_latency=False)
@@ -118,7 +126,8 @@ def _least(request: Request, one: Candidate, *, free_disk: bool = False) -> floa
     disk, dataset_gib = one.spec.disk, one.workload.dataset.total_mib / 1024
     known = disk.choice.iops is None and not free_disk
     share = dataset_gib / disk.size_gib if known else 0.0
-    usd = one.spec.offer.price.usd_per_hour + min(1.0, share) * disk.usd_per_hour
+    each = one.spec.offer.price.usd_per_hour + min(1.0, share) * disk.usd_per_hour
+    usd = one.spec.count * each
     if usd > (request.max_usd_per_hour or math.inf):
         return math.inf
     if request.target_throughput is not None:
@@ -139,8 +148,13 @@ def _best_of(
 
 def _at_best_batch(chosen: Candidate, candidates: Sequence[Candidate]) -> Candidate:
     """The same spec at the batch that is surely the fastest: it bears the least disk."""
-    same = [one for one in candidates if one.spec is chosen.spec] or [chosen]
+    same = [one for one in candidates if _is_same(one.spec, chosen.spec)] or [chosen]
     return max(same, key=lambda one: one.prediction.lower)
+
+
+def _is_same(one: Spec, other: Spec) -> bool:
+    """Comparing records field by field takes a while, and those of one spec are the same."""
+    return one.disk is other.disk and one.offer is other.offer and one.count == other.count
 
 
 def _place(one: Candidate) -> _Key:
@@ -148,7 +162,8 @@ def _place(one: Candidate) -> _Key:
 
 
 def _place_and_disk(one: Candidate) -> _Key:
-    return one.spec.offer.instance.name, one.spec.offer.region, one.spec.disk.rate.type
+    disks = f"{one.spec.count} {one.spec.disk.rate.type}"
+    return one.spec.offer.instance.name, one.spec.offer.region, disks
 
 
 def _place_of(option: Runnable) -> _Key:

@@ -47,7 +47,7 @@ def explain(
     prediction: Prediction,
 ) -> Explanation:
     """Explain the `prediction` of a workload on an instance with a disk."""
-    resources = resources_of(catalog, instance, disk)
+    resources = resources_of(catalog, instance, disk, prediction.gpus_used)
     rates = dict(prediction.stage_rates)
     bound = rates.pop(prediction.bottleneck)
     following = min(rates, key=rates.__getitem__, default=None)

@@ -20,10 +20,11 @@ P99_OVER_P50 = 1.35
 def batch_latencies(
     pairs: Sequence[Pair], predict: Callable[[list[Pair]], list[Prediction]]
 ) -> list[Latency | None]:
-    """The latency of each pair, in order; `predict` is asked once for each but for its disk."""
+    """The latency of each pair, in order; `predict` is asked once for each but for its disk, on
+    one GPU: a batch is never split."""
     if not any(workload.task is Task.INFERENCE for workload, _ in pairs):
         return [None] * len(pairs)
-    in_memory = [(workload, replace(has, disk=_NO_LIMIT)) for workload, has in pairs]
+    in_memory = [(workload, replace(has, disk=_NO_LIMIT, gpu_count=1)) for workload, has in pairs]
     distinct = list(dict.fromkeys(in_memory))
     found = {
         (workload, has): batch_latency(workload, has.vcpus, prediction)

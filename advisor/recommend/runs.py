@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from advisor.catalog import Catalog, resources_of
+from advisor.catalog import Catalog
 from advisor.domain import (
     CacheState,
     Candidate,
@@ -23,7 +23,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.recommend.candidates import PerformanceModel
+from advisor.recommend.candidates import PerformanceModel, candidate_resources
 from advisor.units import ceil_significant, format_counted, format_hours, format_usd
 
 Pair = tuple[Workload, Resources]
@@ -36,7 +36,7 @@ def with_runs(
     listed = list(candidates)
     if request.run_samples is None:
         return listed
-    pairs = [(one.workload, resources_of(catalog, one.spec.offer, one.spec.disk)) for one in listed]
+    pairs = [(one.workload, candidate_resources(catalog, one)) for one in listed]
     times = run_times(request, model, pairs, [one.prediction for one in listed])
     return [replace(one, run=time) for one, time in zip(listed, times, strict=True)]
 

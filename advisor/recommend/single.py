@@ -46,7 +46,7 @@ def predict_instance(
     offer = _offer(request, catalog, instance)
     region = offer.region if offer else request.region
     options = [
-        (disk, workload, resources_of(catalog, instance, disk))
+        (disk, workload, resources_of(catalog, instance, disk, request.max_gpus))
         for disk in disks_for(request, catalog, instance, region)
         for workload in workloads
     ]
@@ -60,7 +60,7 @@ def predict_instance(
         for (disk, workload, _), prediction in zip(options, predictions, strict=True)
         if prediction.lower >= enough
     )
-    resources = resources_of(catalog, instance, disk)
+    resources = resources_of(catalog, instance, disk, request.max_gpus)
     points = _by_batch(request, model, gpu, resources)
     (run,) = run_times(request, model, [(workload, resources)], [prediction])
     return InstancePrediction(

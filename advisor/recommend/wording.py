@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import date
 
-from advisor.domain import Candidate, Disk, Recommendation, Request, Stage, Task
+from advisor.domain import Candidate, Disk, Prediction, Recommendation, Request, Stage, Task
 from advisor.errors import StalePriceError
 from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
@@ -41,13 +41,36 @@ def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
         unit = "run" if request.run_samples else "million samples"
         said.append(f"ranked by cost per {unit} at the likely rate")
     if request.task is not Task.PREPROCESSING:
-        said.append("one process on one GPU, further GPUs idle")
+        said += gpu_assumptions(chosen)
     if chosen is not None and request.batch_size is None:
         said.append(f"batch size {chosen.workload.batch_size} chosen by the advisor")
     if request.disk is None:
         said.append("disk sized for the data set plus 20 %")
     said.append("sustained disk rates, never burst")
+    if chosen is not None and chosen.spec.count > 1:
+        said.append(
+            f"{chosen.spec.count} instances share the samples evenly, each with a copy of the data "
+            "on its own disk; they are wrong alike, so their bounds add"
+        )
     return tuple(said)
+
+
+def gpu_assumptions(chosen: Candidate | None) -> list[str]:
+    """How GPUs share the work; what several keep of their rate, where several do."""
+    said = ["a process for each GPU, with a batch of its own"]
+    prediction = chosen.prediction if chosen else None
+    if prediction and prediction.gpus_used > 1:
+        said.append(scaling_text(prediction))
+    return said
+
+
+def scaling_text(prediction: Prediction) -> str:
+    """'4 GPUs, each at 95 % of its rate alone (published scaling, modelled)'."""
+    share = f"{100 * prediction.gpu_efficiency:.0f} %"
+    return (
+        f"{prediction.gpus_used} GPUs, each at {share} of its rate alone (published scaling "
+        "efficiency, modelled)"
+    )
 
 
 def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
@@ -66,9 +89,9 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
     said += [burst] if burst else []
     if chosen.note:
         said.append(chosen.note)
-    gpus = chosen.spec.offer.instance.gpu_count
-    if gpus > 1 and chosen.workload.task is not Task.PREPROCESSING:
-        said.append(f"{gpus - 1} of its {gpus} GPUs stay idle: one process uses one GPU")
+    gpus, used = chosen.spec.offer.instance.gpu_count, chosen.prediction.gpus_used
+    if gpus > used and chosen.workload.task is not Task.PREPROCESSING:
+        said.append(f"{gpus - used} of its {gpus} GPUs stay idle: no more than {used} may be used")
     said.extend(chosen.prediction.extrapolation)
     return tuple(said)
 
@@ -124,7 +147,7 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
         at_median = "" if prediction.median < target else ", though its median does"
         return (
             "too_slow",
-            f"surely reaches {floor_rate(prediction.lower):,g}/s only, not "
+            f"{_surely(candidate)} {floor_rate(prediction.lower):,g}/s only, not "
             f"{format_rate(target)}{at_median}; bound by {STAGE_NAMES[prediction.bottleneck]}",
         )
     of_run = run_shortfall(request, candidate)
@@ -133,6 +156,12 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
     assert limit is not None
     total = candidate.spec.total_usd_per_hour
     return "over_max_price", f"{format_usd(total)}/h is above {format_usd(limit)}/h"
+
+
+def _surely(candidate: Candidate) -> str:
+    """Who reaches it: the instance, or as many of it as may be asked for."""
+    count = candidate.spec.count
+    return f"{count} of it surely reach" if count > 1 else "surely reaches"
 
 
 def soon_enough(request: Request, candidate: Candidate) -> bool:
@@ -192,7 +221,7 @@ def _within(request: Request, candidate: Candidate) -> bool:
 def _named(candidate: Candidate) -> str:
     prediction, spec = candidate.prediction, candidate.spec
     return (
-        f"{spec.offer.instance.name} with {floor_rate(prediction.lower):,g}/s for sure "
+        f"{spec.name} with {floor_rate(prediction.lower):,g}/s for sure "
         f"({format_rate(prediction.median)} likely) at {format_usd(spec.total_usd_per_hour)}/h, "
         f"bound by {STAGE_NAMES[prediction.bottleneck]}"
     )
@@ -201,4 +230,4 @@ def _named(candidate: Candidate) -> str:
 def _needed_price(candidate: Candidate) -> str:
     """Rounded up, so that the hint really works when typed."""
     price = math.ceil(candidate.spec.total_usd_per_hour * 1000) / 1000
-    return f"{price:g} ({candidate.spec.offer.instance.name})"
+    return f"{price:g} ({candidate.spec.name})"

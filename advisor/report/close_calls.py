@@ -15,6 +15,7 @@ from advisor.domain import (
     Precision,
     Recommendation,
     Request,
+    Task,
 )
 from advisor.units import format_rate, format_usd
 
@@ -43,13 +44,15 @@ def verify_command(request: Request, one: Candidate) -> str:
     options = {
         "--task": str(request.task),
         "--model": request.network,
-        "--target-throughput": f"{request.target_throughput:g}",
+        "--target-throughput": f"{(request.target_throughput or 0.0) / one.spec.count:g}",
         "--instance": one.spec.offer.instance.name,
         "--disk": str(one.spec.disk.choice),
         "--batch-size": str(one.workload.batch_size),
     }
     if request.precision is not Precision.FP32:
         options["--precision"] = str(request.precision)
+    if one.spec.offer.instance.gpu_count > 1 and request.task is not Task.PREPROCESSING:
+        options["--max-gpus"] = "1"
     if request.dataset != IMAGENET:
         options["--data"] = request.dataset.name
     return " ".join(["advisor verify", *(f"{k} {shlex.quote(v)}" for k, v in options.items())])
@@ -61,6 +64,7 @@ def _document(request: Request, one: CloseCall) -> dict[str, Any]:
     return {
         "kind": str(one.kind),
         "instance_type": spec.offer.instance.name,
+        "count": spec.count,
         "disk": str(spec.disk.choice),
         "batch_size": one.candidate.workload.batch_size,
         "usd_per_hour": spec.total_usd_per_hour,
@@ -81,7 +85,7 @@ def _document(request: Request, one: CloseCall) -> dict[str, Any]:
 
 def _sentence(request: Request, one: CloseCall) -> str:
     spec, target = one.candidate.spec, format_rate(request.target_throughput or 0.0)
-    named = f"{spec.offer.instance.name} at {format_usd(spec.total_usd_per_hour)}/h"
+    named = f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h"
     if one.kind is CloseCallKind.NEAREST_MAY_REACH:
         return f"{named} may reach {target}/s ({_percent(one.probability)})"
     assert one.saves_usd_per_hour is not None
@@ -91,7 +95,7 @@ def _sentence(request: Request, one: CloseCall) -> str:
     if one.kind is CloseCallKind.CHEAPER_MAY_REACH:
         return f"{named} may reach {target}/s too ({_percent(one.probability)}), saving {money}"
     assert one.instead is not None
-    safer = one.instead.spec.offer.instance.name
+    safer = one.instead.spec.name
     return (
         f"it may miss {target}/s ({_percent(1 - one.probability)}); {safer} is much safer and "
         f"costs {money} more"

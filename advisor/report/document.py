@@ -124,6 +124,8 @@ def request_document(request: Request) -> dict[str, Any]:
         "max_hours": request.max_hours,
         "max_run_usd": request.max_run_usd,
         "vcpu_quota": dict(request.vcpu_quota),
+        "max_gpus": request.max_gpus,
+        "max_count": request.max_count,
         "disk": None if request.disk is None else str(request.disk),
         "disk_types": list(request.disk_types),
     }
@@ -141,18 +143,35 @@ def candidate_document(one: Candidate) -> dict[str, Any]:
         "cloud": offer.instance.cloud,
         "region": offer.region,
         "market": str(offer.market),
+        "count": one.spec.count,
         **instance_document(offer.instance),
         "disk": disk_document(one.spec.disk),
         "price": {
             **price_document(offer.price),
             "disk_usd_per_hour": one.spec.disk.usd_per_hour,
+            "usd_per_hour_each": one.spec.usd_per_hour_each,
             "total_usd_per_hour": one.spec.total_usd_per_hour,
         },
-        **prediction_document(one.workload, one.prediction),
+        **_with_each(prediction_document(one.workload, one.prediction), one),
         "latency": latency_document(one.latency),
         "cost": {"usd_per_million_samples": one.usd_per_million_samples},
         "run": run_document(one.run, one.usd_per_run),
         "note": one.note,
+    }
+
+
+def _with_each(document: dict[str, Any], one: Candidate) -> dict[str, Any]:
+    """A prediction's document with what one instance reaches, beside all of them."""
+    each = one.prediction.times(1 / one.spec.count)
+    document["predicted"]["throughput_each"] = _bounds(each)
+    return document
+
+
+def _bounds(prediction: Prediction) -> dict[str, float]:
+    return {
+        "lower": prediction.lower,
+        "median": prediction.median,
+        "upper": prediction.upper,
     }
 
 
@@ -203,14 +222,12 @@ def prediction_document(workload: Workload, prediction: Prediction) -> dict[str,
     return {
         "batch_size": workload.batch_size,
         "predicted": {
-            "throughput": {
-                "lower": prediction.lower,
-                "median": prediction.median,
-                "upper": prediction.upper,
-            },
+            "throughput": _bounds(prediction),
             "unit": SAMPLE_UNIT,
             "confidence": prediction.confidence,
             "provenance": str(prediction.provenance),
+            "gpus_used": prediction.gpus_used,
+            "gpu_efficiency": prediction.gpu_efficiency,
         },
         "bottleneck": str(prediction.bottleneck),
         "utilization": _by_stage(prediction.utilization),

@@ -22,6 +22,7 @@ from advisor.report.text import (
     PROVENANCE,
     bottleneck_text,
     disk_text,
+    gpus_lines,
     interval_text,
     price_words,
     table,
@@ -100,6 +101,7 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
         f"  for         {request.network} {request.task}, batch {one.workload.batch_size}, "
         f"{request.precision}",
         f"  throughput  {interval_text(prediction)}",
+        *gpus_lines(prediction),
         *run_lines(request, one.run, one.usd_per_run),
         f"  bound by    {bottleneck_text(prediction)}",
     ]

@@ -13,6 +13,7 @@ COLUMNS = (
     "region",
     "market",
     "instance_type",
+    "count",
     "gpu",
     "gpu_count",
     "vcpus",
@@ -48,6 +49,7 @@ MARKDOWN_COLUMNS = (
     "bottleneck",
     "risk",
 )
+_SEVERAL = ("rank", "count")
 MARKDOWN_RUN_COLUMNS = ("run_hours_median", "run_hours_upper", "run_usd_median")
 
 
@@ -60,7 +62,9 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
     """A table that pastes into a pull request, rounded for reading."""
     rows = _rows(document)
     has_run = any(row["run_samples"] is not None for row in rows)
-    return records_markdown(rows, (*MARKDOWN_COLUMNS, *(MARKDOWN_RUN_COLUMNS if has_run else ())))
+    several = any(row["count"] > 1 for row in rows)
+    columns = (*_SEVERAL, *MARKDOWN_COLUMNS[1:]) if several else MARKDOWN_COLUMNS
+    return records_markdown(rows, (*columns, *(MARKDOWN_RUN_COLUMNS if has_run else ())))
 
 
 def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -90,10 +94,10 @@ def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _row(one: Mapping[str, Any]) -> dict[str, Any]:
     gpu, predicted, price = one["gpu"] or {}, one["predicted"], one["price"]
-    same = ("cloud", "region", "market", "instance_type", "vcpus", "physical_cores", "memory_mib")
+    place = ("cloud", "region", "market", "instance_type", "count")
+    same = (*place, "vcpus", "physical_cores", "memory_mib", "batch_size", "bottleneck", "risk")
     return {
         **{name: one[name] for name in same},
-        **{name: one[name] for name in ("batch_size", "bottleneck", "risk")},
         "gpu": gpu.get("name", ""),
         "gpu_count": gpu.get("count", 0),
         "disk_type": one["disk"]["type"],

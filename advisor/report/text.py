@@ -107,7 +107,7 @@ def _headline(chosen: Candidate, sources: Sources) -> list[str]:
     return [
         *textwrap.wrap(standing, WIDTH),
         "",
-        f"{chosen.spec.offer.instance.name} + {disk_text(chosen.spec.disk)}   "
+        f"{chosen.spec.name} + {disk_text(chosen.spec.disk)}   "
         f"{format_usd(chosen.spec.total_usd_per_hour)}/h   "
         f"{chosen.spec.offer.region}, {chosen.spec.offer.market}",
     ]
@@ -130,11 +130,36 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         f"  has         {gpu}{instance.vcpus} vCPUs ({instance.physical_cores} cores), "
         f"{format_mib(instance.memory_mib)} RAM",
         f"  throughput  {interval_text(prediction)}",
+        *_sharing_lines(chosen),
         *_latency_lines(chosen),
         *run_lines(request, chosen.run, chosen.usd_per_run),
         f"  cost        {format_usd(chosen.usd_per_million_samples)} per million samples "
         f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, {disk})",
         f"  bound by    {bottleneck_text(prediction)}",
+    ]
+
+
+def _sharing_lines(chosen: Candidate) -> list[str]:
+    """What one of several instances reaches, and what each of several GPUs keeps."""
+    spec, prediction = chosen.spec, chosen.prediction
+    lines = gpus_lines(prediction)
+    if spec.count > 1:
+        each = prediction.times(1 / spec.count)
+        lines.append(
+            f"  each of {spec.count:<3} {format_rate(each.median)} {SAMPLE_UNIT} likely, surely "
+            f"{floor_rate(each.lower):,g}, for {format_usd(spec.usd_per_hour_each)}/h"
+        )
+    return lines
+
+
+def gpus_lines(prediction: Prediction) -> list[str]:
+    """'all 4 GPUs, each at 95 % of its rate alone (published scaling, modelled)'."""
+    if prediction.gpus_used == 1:
+        return []
+    kept = f"{100 * prediction.gpu_efficiency:.0f} %"
+    return [
+        f"  GPUs        {prediction.gpus_used} at {kept} each of the rate one has alone "
+        "(published scaling efficiency, modelled)"
     ]
 
 
@@ -169,7 +194,7 @@ def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
         return []
     rows = [
         [
-            "  " + one.spec.offer.instance.name,
+            "  " + one.spec.name,
             (one.spec.offer.instance.gpu_name or "-").partition("-")[0],
             _short_disk_text(one.spec.disk),
             format_usd(one.spec.total_usd_per_hour),

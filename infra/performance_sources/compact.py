@@ -36,7 +36,7 @@ DEFAULT_PATH = Path(__file__).with_name("published.csv")
 
 def torchvision_rows(directory: Path) -> pd.DataFrame:
     """PyTorch 1.x, batch 12, torchvision networks on six GPUs (MIT)."""
-    rows = pd.read_csv(_find(directory, "torchvision_gpu_benchmark.csv"))
+    rows = pd.read_csv(find_source(directory, "torchvision_gpu_benchmark.csv"))
     rows = rows[(rows.num_gpus == 1) & (rows.precision != "double")]
     return pd.DataFrame(
         {
@@ -56,7 +56,10 @@ def torchvision_rows(directory: Path) -> pd.DataFrame:
 def timm_rows(directory: Path) -> pd.DataFrame:
     """PyTorch 1.12 to 2.9, automatic mixed precision, NCHW, best batch (Apache-2.0)."""
     return pd.concat(
-        [_timm_file(_find(directory, name), task, gpu) for name, (task, gpu) in TIMM_FILES.items()]
+        [
+            _timm_file(find_source(directory, name), task, gpu)
+            for name, (task, gpu) in TIMM_FILES.items()
+        ]
     )
 
 
@@ -83,7 +86,7 @@ def _timm_file(path: Path, task: str, gpu: str) -> pd.DataFrame:
 
 def gavel_rows(directory: Path) -> pd.DataFrame:
     """PyTorch 1.x ResNet-50 training on V100 and P100, physical cluster (MIT)."""
-    rows = pd.read_csv(_find(directory, "gavel_isolated_throughputs.csv"))
+    rows = pd.read_csv(find_source(directory, "gavel_isolated_throughputs.csv"))
     rows = rows[(rows.file == "physical") & (rows.model == "ResNet-50")]
     rows = rows[(rows.scale_factor_gpus == 1) & rows.gpu.isin(["v100", "p100"])]
     return pd.DataFrame(
@@ -103,7 +106,7 @@ def gavel_rows(directory: Path) -> pd.DataFrame:
 
 def profet_rows(directory: Path) -> pd.DataFrame:
     """TensorFlow 2.5 Keras training on AWS g4dn, p3 and g3s at 224 pixels (MIT)."""
-    rows = pd.read_csv(_find(directory, "profet_training_latency.csv"))
+    rows = pd.read_csv(find_source(directory, "profet_training_latency.csv"))
     rows = rows[(rows.image_px == 224) & rows.instance_name.isin(PROFET_GPUS)]
     rows = rows[rows.model.isin(PROFET_NETWORKS)]
     cells = rows.groupby(["instance_name", "model", "batch_size"]).batch_latency_s.median()
@@ -125,7 +128,7 @@ def profet_rows(directory: Path) -> pd.DataFrame:
 
 def lambda_rows(directory: Path) -> pd.DataFrame:
     """tf_cnn_benchmarks, synthetic data, one GPU, no XLA (BSD style, Lambda Labs 2018)."""
-    rows = pd.read_csv(_find(directory, "lambda_tf_cnn_benchmarks.csv"))
+    rows = pd.read_csv(find_source(directory, "lambda_tf_cnn_benchmarks.csv"))
     rows = rows[rows.system.isin(LAMBDA_SYSTEMS) & rows.ok & (rows.num_gpus == 1)]
     rows = rows[(rows["data"] == "syn") & rows.model.isin(LAMBDA_NETWORKS)]
     return pd.DataFrame(
@@ -145,7 +148,7 @@ def lambda_rows(directory: Path) -> pd.DataFrame:
 
 def framework_rows(directory: Path) -> pd.DataFrame:
     """MXNet's own figures (Apache-2.0) and Torch7 with cuDNN 5.1 by jcjohnson (MIT)."""
-    rows = pd.read_csv(_find(directory, "throughput_frameworks_gpus.csv"))
+    rows = pd.read_csv(find_source(directory, "throughput_frameworks_gpus.csv"))
     rows["step_seconds"] = rows.batch / pd.to_numeric(rows.throughput, errors="coerce")
     mxnet = rows[rows.source.str.contains("apache/mxnet") & rows.gpu.isin(MXNET_GPUS)]
     names = ("alexnet", "inception_v3", "resnet50", "resnet152", "vgg16")
@@ -184,7 +187,7 @@ def mlperf_rows(directory: Path) -> pd.DataFrame:
     On all these GPUs INT8 peaks at twice the fp16 rate, so the rows are filed as fp16 and the
     stack's offset takes the two. What they teach is how near a card comes to its data sheet.
     """
-    rows = pd.read_csv(_find(directory, "mlperf_inference_closed.csv"))
+    rows = pd.read_csv(find_source(directory, "mlperf_inference_closed.csv"))
     rows = rows[rows.benchmark.isin(["resnet", "resnet50"]) & (rows.scenario == "offline")]
     rows = rows[rows.accelerator.isin(MLPERF_GPUS) & (rows.n_acc > 0)]
     best = (rows.samples_per_second / rows.n_acc).groupby(rows.accelerator.map(MLPERF_GPUS)).max()
@@ -221,7 +224,8 @@ def compact(directory: Path) -> pd.DataFrame:
     return rows.sort_values([*COLUMNS, "step_seconds"])
 
 
-def _find(directory: Path, name: str) -> Path:
+def find_source(directory: Path, name: str) -> Path:
+    """The file of that name below the folder; `FileNotFoundError` says where it is from."""
     found = sorted(directory.rglob(name))
     if not found:
         raise FileNotFoundError(

@@ -48,8 +48,8 @@ def held_out(rows: Sequence[PublishedRow], networks: NetworkTable) -> dict[str, 
 def pooled(residuals: Mapping[str, Mapping[str, Floats]]) -> dict[str, Floats]:
     """Sorted residuals by distance, each GPU or family thinned to the same weight."""
     return {
-        kind: _thinned(
-            np.sort(np.concatenate([np.empty(0), *map(_thinned, groups.values())])), _PER_POOL
+        kind: thinned(
+            np.sort(np.concatenate([np.empty(0), *map(thinned, groups.values())])), _PER_POOL
         )
         for kind, groups in residuals.items()
     }
@@ -159,7 +159,7 @@ def _spread(residuals: Floats) -> Floats:
     return differences[~np.eye(len(residuals), dtype=bool)]
 
 
-def _thinned(values: Floats, most: int = _PER_GROUP) -> Floats:
+def thinned(values: Floats, most: int = _PER_GROUP) -> Floats:
     """At most that many evenly spaced quantiles that stand for all values."""
     if len(values) <= most:
         return values

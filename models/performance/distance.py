@@ -19,6 +19,7 @@ from models.performance.gpu_rates import GpuRates, network_key
 from models.performance.joining import smooth_minimum
 from models.performance.pipeline import Pipeline
 from models.performance.ranges import FACTS
+from models.performance.scaling import bundled_scaling
 from models.performance.step_work import chip
 from models.performance.wording import MATTERS, SAME_SCORE
 
@@ -54,6 +55,7 @@ def distances(
     of = partial(_distance, matters)
     found = [
         *_of_accelerator(of, workload, resources, pipeline, gpu_rates),
+        *_of_sharing(of, workload, prediction),
         *_of_ranges(of, workload, resources, pipeline),
         _of_cpu(of, resources, pipeline),
         *_of_copying(of, prediction, resources),
@@ -154,6 +156,17 @@ def _of_accelerator(
     yield of("network", times=1.0 if inside else None, detail=said)
     known, said = _of_gpu(resources, gpu_rates)
     yield of("gpu", times=1.0 if known else None, detail=said)
+
+
+def _of_sharing(
+    of: partial[Distance], workload: Workload, prediction: Prediction
+) -> Iterator[Distance]:
+    """How several GPUs scale was published, of other machines and mostly other software."""
+    gpus = prediction.gpus_used
+    if gpus > 1:
+        largest = max(bundled_scaling().largest.values())
+        said = f"{gpus} GPUs: how {workload.task} scales was published for 2 to {largest}"
+        yield of("gpus", Stage.ACCELERATOR, max(1.0, gpus / largest), said)
 
 
 def _of_gpu(resources: Resources, gpu_rates: GpuRates) -> tuple[bool, str]:

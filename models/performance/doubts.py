@@ -42,7 +42,8 @@ class Unsure:
 
     `gpu_lower` and `gpu_upper` are half widths of the GPU's rate in log rate, 0 without a GPU
     stage; `gpu_calibrated` says whether residuals back them. `other_architecture`: the CPU does
-    not run the measured one's machine code.
+    not run the measured one's machine code. `scaling_lower` and `scaling_upper` are half widths of
+    what several GPUs keep of their rate, 0 for one.
     """
 
     gpu_lower: Floats
@@ -51,6 +52,8 @@ class Unsure:
     unmeasured_on_cpu: Booleans
     copy_assumed: Booleans
     other_architecture: Booleans
+    scaling_lower: Floats
+    scaling_upper: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ def _shifts(
     doubts.append({_TRANSFER: z * _COPY_ASSUMED_SIGMA * unsure.copy_assumed})
     pairs: list[tuple[Shift, Shift]] = [(doubt, doubt) for doubt in doubts]
     pairs.append(({_ACCELERATOR: unsure.gpu_lower}, {_ACCELERATOR: unsure.gpu_upper}))
+    pairs.append(({_ACCELERATOR: unsure.scaling_lower}, {_ACCELERATOR: unsure.scaling_upper}))
     for down, up in pairs:
         if any(shift.any() for shift in (*down.values(), *up.values())):
             yield down, up

@@ -104,7 +104,8 @@ def columns_of(
     copy = machines.host_to_gpu_gb_per_second
     copy = np.where(np.isnan(copy), ASSUMED_COPY_GB_PER_SECOND, copy) * 1e9
     # What the processes need comes first; the rest of the memory caches files.
-    needed = pipeline_host_mib(workers, input_bytes * batch / MIB) + device_mib
+    needed = pipeline_host_mib(workers, input_bytes * batch / MIB)
+    needed = needed + device_mib * machines.gpu_count
     return PipelineColumns(
         cores=np.minimum(vcpus, machines.physical_cores),
         second_threads=machines.second_thread_yield
@@ -121,7 +122,8 @@ def columns_of(
         disk_operations_per_second=np.minimum(
             machines.disk_iops, workers / machines.disk_latency_seconds
         ),
-        copy_bytes_per_second=np.where(crosses > 0, copy, np.inf),
+        # Each GPU has a link of its own.
+        copy_bytes_per_second=np.where(crosses > 0, copy * machines.gpu_count, np.inf),
         input_bytes=input_bytes,
         on_cpu=on_cpu,
     )

@@ -24,6 +24,8 @@ from models.performance.gpu_rates import GpuRate, GpuRates
 from models.performance.networks import Floats, NetworkTable
 from models.performance.pipeline import Pipeline, log_core_rate
 from models.performance.resource_table import Integers, ResourceTable
+from models.performance.scaled_rows import ScaledRows, scaled_rows
+from models.performance.scaling import Scaling
 from models.performance.stages import STAGES
 from models.performance.wording import alone, is_unmeasured_on_cpu, notes_of, provenance_of
 
@@ -85,10 +87,11 @@ class PerformanceModel:
         rows = [_pipeline_request(workload, resources, cache) for workload, resources in requests]
         loads, which = loads_of(rows)
         machines = ResourceTable.of([resources for _, resources in requests])
-        found, gpu_rates = self._estimates(loads, which, machines, confidence)
+        found, gpu_rates, scaled = self._estimates(loads, which, machines, confidence)
+        columns = zip(rows, _listed(found), gpu_rates, scaled.each(), strict=True)
         return [
-            self._prediction(row, numbers, confidence, rate)
-            for row, numbers, rate in zip(rows, _listed(found), gpu_rates, strict=True)
+            self._prediction(row, numbers, confidence, rate, scaling)
+            for row, numbers, rate, scaling in columns
         ]
 
     def predict_columns(
@@ -104,8 +107,9 @@ class PerformanceModel:
 
     def _estimates(
         self, loads: Sequence[Load], which: Integers, machines: ResourceTable, confidence: float
-    ) -> tuple[Estimates, list[GpuRate | None]]:
-        """Estimates of `machines` under `loads[which]`, and each row's GPU rate."""
+    ) -> tuple[Estimates, list[GpuRate | None], ScaledRows]:
+        """Estimates of `machines` under `loads[which]`, each row's rate of one GPU, and what
+        several of them keep of it."""
         if not 0.5 <= confidence < 1:
             raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
         for name in {load.workload.network for load in loads}:
@@ -114,17 +118,22 @@ class PerformanceModel:
         columns = columns_of(loads, which, machines, self.table)
         cells, cell_of = self._cells(loads, which, machines, confidence)
         accelerator = self._accelerator(loads, which, columns, _column(cells, cell_of, _rate))
+        step_seconds = columns.batch_size / accelerator
+        scaled = scaled_rows(loads, which, machines, confidence, step_seconds, self.table)
+        accelerator = accelerator * scaled.speed_up
         unmeasured = np.array([is_unmeasured_on_cpu(load, self.pipeline) for load in loads], bool)
         unsure = Unsure(
             gpu_lower=_column(cells, cell_of, _lower),
             gpu_upper=_column(cells, cell_of, _upper),
-            gpu_calibrated=_column(cells, cell_of, _calibrated) > 0,
+            gpu_calibrated=_column(cells, cell_of, _calibrated) * scaled.calibrated > 0,
             unmeasured_on_cpu=unmeasured[which],
             copy_assumed=np.isnan(machines.host_to_gpu_gb_per_second),
             other_architecture=machines.runs_other_code(self.pipeline.reference.architecture),
+            scaling_lower=scaled.lower,
+            scaling_upper=scaled.upper,
         )
         found = estimates(columns, accelerator, unsure, self.pipeline, confidence)
-        return found, [cells[cell] for cell in cell_of.tolist()]
+        return found, [cells[cell] for cell in cell_of.tolist()], scaled
 
     def predict_gpu(
         self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float = 0.9
@@ -212,7 +221,12 @@ class PerformanceModel:
         return np.where(on_cpu, self.pipeline.cpu_rates(columns, np.array(logs)[which]), gpu_rates)
 
     def _prediction(
-        self, row: PipelineRequest, numbers: Row, confidence: float, gpu_rate: GpuRate | None
+        self,
+        row: PipelineRequest,
+        numbers: Row,
+        confidence: float,
+        gpu_rate: GpuRate | None,
+        scaling: Scaling,
     ) -> Prediction:
         lower, median, upper, rates, weights, calibrated = numbers
         stages = {s: rate for s, rate in zip(STAGES, rates, strict=True) if rate < float("inf")}
@@ -223,9 +237,11 @@ class PerformanceModel:
             confidence=confidence,
             stage_rates=stages,
             bottleneck=STAGES[weights.index(max(weights))],
-            provenance=provenance_of(row, weights, gpu_rate, self.pipeline),
-            extrapolation=notes_of(row, weights, gpu_rate, self.pipeline),
+            provenance=provenance_of(row, weights, gpu_rate, self.pipeline, scaling),
+            extrapolation=notes_of(row, weights, gpu_rate, self.pipeline, scaling),
             calibrated=calibrated,
+            gpus_used=scaling.gpus,
+            gpu_efficiency=scaling.efficiency,
         )
 
 

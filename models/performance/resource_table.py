@@ -17,6 +17,7 @@ _NO_GPU = -1
 _COLUMNS = (
     "vcpus", "physical_cores", "memory_mib", "score", "second_thread_yield",
     "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "host_to_gpu_gb_per_second",
+    "gpu_count",
 )  # fmt: skip
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
@@ -29,8 +30,8 @@ class ResourceTable:
     """One row a machine, every column of shape (n,): `Resources` in columns.
 
     An unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
-    indexes `gpus`; -1 stands for none. `architectures` are those of the CPUs, "" where no CPU is
-    known.
+    indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `architectures` are those
+    of the CPUs, "" where no CPU is known.
     """
 
     vcpus: Floats
@@ -42,6 +43,7 @@ class ResourceTable:
     disk_iops: Floats
     disk_latency_seconds: Floats
     host_to_gpu_gb_per_second: Floats
+    gpu_count: Floats
     gpu: Integers
     gpus: tuple[Gpu, ...]
     architectures: NDArray[np.str_]
@@ -84,4 +86,5 @@ def _numbers(resources: Resources) -> tuple[float | None, ...]:
         disk.read_iops or np.inf,
         disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS,
         resources.host_to_gpu_gb_per_second or None,
+        resources.gpu_count,
     )

@@ -9,6 +9,7 @@ from advisor.domain import Precision, Prediction, Provenance, Resources, Stage
 from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, Load, PipelineRequest
 from models.performance.gpu_rates import GpuRate
 from models.performance.pipeline import Pipeline, ReferenceCpu
+from models.performance.scaling import ALONE, Scaling
 
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
@@ -33,10 +34,16 @@ def alone(rate: GpuRate, confidence: float) -> Prediction:
 
 
 def provenance_of(
-    row: PipelineRequest, weights: list[float], gpu_rate: GpuRate | None, pipeline: Pipeline
+    row: PipelineRequest,
+    weights: list[float],
+    gpu_rate: GpuRate | None,
+    pipeline: Pipeline,
+    scaling: Scaling = ALONE,
 ) -> Provenance:
     """The worst of the stages that matter; `weights` are in the order of `STAGES`."""
     kinds = [gpu_rate.provenance] if gpu_rate and weights[0] >= MATTERS else []
+    if kinds and scaling.gpus > 1:
+        kinds.append(Provenance.MODELLED)
     if is_unmeasured_on_cpu(row, pipeline):
         kinds.append(Provenance.MODELLED)
     if weights[1] >= MATTERS or row.on_cpu:
@@ -45,10 +52,14 @@ def provenance_of(
 
 
 def notes_of(
-    row: PipelineRequest, weights: list[float], gpu_rate: GpuRate | None, pipeline: Pipeline
+    row: PipelineRequest,
+    weights: list[float],
+    gpu_rate: GpuRate | None,
+    pipeline: Pipeline,
+    scaling: Scaling = ALONE,
 ) -> tuple[str, ...]:
     """What lies outside the measured range and matters for this rate."""
-    notes = list(gpu_rate.notes) if gpu_rate and weights[0] >= MATTERS else []
+    notes = [*gpu_rate.notes, *scaling.notes] if gpu_rate and weights[0] >= MATTERS else []
     if weights[1] >= MATTERS or row.on_cpu:
         notes += _host_notes(row.resources, pipeline)
     if is_unmeasured_on_cpu(row, pipeline):

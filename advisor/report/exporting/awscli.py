@@ -23,6 +23,8 @@ def command(candidate: Candidate) -> str:
         ("--instance-type", offer.instance.name),
         ("--image-id", f"resolve:ssm:{aws_image_parameter(candidate)}"),
     ]
+    if candidate.spec.count > 1:
+        options.append(("--count", str(candidate.spec.count)))
     volume = aws_volume(candidate)
     if volume:
         mapping = [{"DeviceName": DATA_DEVICE, "Ebs": volume}]

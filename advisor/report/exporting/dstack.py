@@ -22,6 +22,7 @@ def configuration(candidate: Candidate) -> str:
     document: dict[str, Any] = {
         "type": "task",
         "name": "advised",
+        **({"nodes": candidate.spec.count} if candidate.spec.count > 1 else {}),
         "commands": ["nvidia-smi" if offer.instance.gpu_name else "lscpu"],
         "backends": [offer.instance.cloud],
         "regions": [offer.region],

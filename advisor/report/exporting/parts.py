@@ -26,7 +26,7 @@ def header(candidate: Candidate, mark: str = "#") -> str:
         f"{workload.network} {workload.task}, batch {workload.batch_size}, {workload.precision}: "
         f"{floor_rate(prediction.lower):,g} {SAMPLE_UNIT} or more "
         f"({100 * prediction.confidence:g} % sure, {prediction.provenance})",
-        f"{spec.offer.instance.name} + {disk_text(spec.disk)}, "
+        f"{spec.name} + {disk_text(spec.disk)}, "
         f"{format_usd(spec.total_usd_per_hour)}/h ({spec.offer.price.as_of})",
     ]
     if spec.disk.price is None:

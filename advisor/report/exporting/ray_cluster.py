@@ -12,22 +12,30 @@ _SSH_USER = "ubuntu"
 
 
 def cluster(candidate: Candidate) -> str:
-    """YAML of the cluster launcher: the head computes, no workers."""
+    """YAML of the cluster launcher: the head computes, and further instances are workers."""
     import yaml
 
-    offer = candidate.spec.offer
+    offer, workers = candidate.spec.offer, candidate.spec.count - 1
     document = {
         "cluster_name": "advised",
-        "max_workers": 0,
+        "max_workers": workers,
         "provider": {"type": "aws", "region": offer.region},
         "auth": {"ssh_user": _SSH_USER},
         "available_node_types": {
             "head": {"resources": {}, "node_config": _node(candidate)},
+            **_workers(candidate, workers),
         },
         "head_node_type": "head",
     }
     text: str = yaml.safe_dump(document, sort_keys=False)
     return header(candidate) + text
+
+
+def _workers(candidate: Candidate, workers: int) -> dict[str, Any]:
+    if workers == 0:
+        return {}
+    bounds = {"min_workers": workers, "max_workers": workers}
+    return {"worker": {"resources": {}, **bounds, "node_config": _node(candidate)}}
 
 
 def _node(candidate: Candidate) -> dict[str, Any]:

@@ -30,7 +30,8 @@ def task(candidate: Candidate) -> str:
         resources["disk_size"] = math.ceil(disk.size_gib) + _SYSTEM_GIB
         if offer.instance.cloud == "aws":
             resources["disk_tier"], remark = _tier(disk)
-    text: str = yaml.safe_dump({"resources": resources}, sort_keys=False)
+    nodes = {"num_nodes": candidate.spec.count} if candidate.spec.count > 1 else {}
+    text: str = yaml.safe_dump({**nodes, "resources": resources}, sort_keys=False)
     return header(candidate) + remark + text
 
 

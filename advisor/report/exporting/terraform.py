@@ -47,11 +47,16 @@ data "aws_ssm_parameter" "image" {{
 }}
 
 resource "aws_instance" "advised" {{
-  ami           = data.aws_ssm_parameter.image.value
+{_count(candidate)}  ami           = data.aws_ssm_parameter.image.value
   instance_type = {json.dumps(offer.instance.name)}
 {_volume(candidate)}{_market(candidate)}}}
 """
     )
+
+
+def _count(candidate: Candidate) -> str:
+    count = candidate.spec.count
+    return f"  count         = {count}\n" if count > 1 else ""
 
 
 def _volume(candidate: Candidate) -> str:

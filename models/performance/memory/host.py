@@ -39,7 +39,8 @@ def host_memory_mib(
     batch_mib = facts.input_bytes * workload.batch_size / MIB
     on_gpu = resources.gpu is not None
     device_mib = device_host_mib(facts, workload, on_gpu=on_gpu, on_cpu=on_cpu)
-    return float(pipeline_host_mib(loader_workers(resources.vcpus), batch_mib)) + device_mib
+    pipeline_mib = float(pipeline_host_mib(loader_workers(resources.vcpus), batch_mib))
+    return pipeline_mib + device_mib * resources.gpu_count  # a process for each GPU
 
 
 def pipeline_host_mib(workers: Numbers, batch_mib: Numbers) -> Numbers:

@@ -35,7 +35,9 @@ class PlainModel:
             rates[Stage.STORAGE] = bytes_per_second / workload.dataset.bytes_per_sample / missed
         if workload.task is not Task.PREPROCESSING:
             batch = workload.batch_size
-            rates[Stage.ACCELERATOR] = 60.0 * resources.gpu.fp32_tflops * batch / (batch + 4)
+            alone = 60.0 * resources.gpu.fp32_tflops * batch / (batch + 4)
+            share = 0.9 if resources.gpu_count > 1 else 1.0
+            rates[Stage.ACCELERATOR] = alone * resources.gpu_count * share
         bottleneck = min(rates, key=rates.get)
         median = rates[bottleneck]
         return Prediction(
@@ -47,4 +49,6 @@ class PlainModel:
             bottleneck=bottleneck,
             provenance=Provenance.MODELLED,
             calibrated=self.calibrated,
+            gpus_used=resources.gpu_count,
+            gpu_efficiency=0.9 if resources.gpu_count > 1 else 1.0,
         )

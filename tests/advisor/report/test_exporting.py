@@ -52,6 +52,7 @@ PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second":
         ("plain", changed()),
         ("spot", changed(market=Market.SPOT, **PROVISIONED)),
         ("local", changed(local=True)),
+        ("three", replace(candidate(), spec=replace(candidate().spec, count=3))),
     ],
 )
 def test_an_export_changes_only_when_we_mean_it(format: str, case: str, one: Candidate) -> None:

@@ -1,0 +1,81 @@
+"""The scaling of each row of a table of machines: most have one GPU and need no file for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.performance.features import Load
+from models.performance.networks import Floats, NetworkTable
+from models.performance.resource_table import Integers, ResourceTable
+from models.performance.scaling import ALONE, BYTES_PER_GRADIENT, Scaling, bundled_scaling
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledRows:
+    """Which of the `scalings` each row has; columns of shape (n,)."""
+
+    scalings: Sequence[Scaling]
+    row: Integers
+
+    @property
+    def speed_up(self) -> Floats:
+        """Times one GPU."""
+        return self._column([one.speed_up for one in self.scalings])
+
+    @property
+    def lower(self) -> Floats:
+        """Half widths in log rate."""
+        return self._column([one.widths.lower for one in self.scalings])
+
+    @property
+    def upper(self) -> Floats:
+        """Half widths in log rate."""
+        return self._column([one.widths.upper for one in self.scalings])
+
+    @property
+    def calibrated(self) -> Floats:
+        """1 where held-out residuals back the scaling."""
+        return self._column([float(one.widths.calibrated) for one in self.scalings])
+
+    def each(self) -> list[Scaling]:
+        """One record a row."""
+        return [self.scalings[place] for place in self.row.tolist()]
+
+    def _column(self, values: Sequence[float]) -> Floats:
+        return np.array(values, dtype=float)[self.row]
+
+
+def scaled_rows(
+    loads: Sequence[Load],
+    which: Integers,
+    machines: ResourceTable,
+    confidence: float,
+    step_seconds: Floats,
+    networks: NetworkTable,
+) -> ScaledRows:
+    """The scaling of `machines` (n rows) under `loads[which]`, one GPU's steps taking
+    `step_seconds` (n,)."""
+    if not (machines.gpu_count > 1).any():
+        return ScaledRows((ALONE,), np.zeros(len(machines), dtype=np.intp))
+    keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
+    distinct, row = np.unique(keys, axis=0, return_inverse=True)
+    model = bundled_scaling()
+    scalings = [
+        model.of(
+            loads[load].workload.task,
+            machines.gpus[gpu] if gpu >= 0 else None,
+            count,
+            confidence,
+        )
+        for load, gpu, count in distinct.tolist()
+    ]
+    gigabytes = [
+        BYTES_PER_GRADIENT * networks[load.workload.network].parameters / 1e9 for load in loads
+    ]
+    paces = np.array(gigabytes)[which] / step_seconds
+    of_rows = np.asarray(row).reshape(-1).tolist()
+    paced = [scalings[place].with_pace(pace) for place, pace in zip(of_rows, paces, strict=True)]
+    return ScaledRows(paced, np.arange(len(paced)))

@@ -1,0 +1,156 @@
+"""How much of its own rate each GPU keeps when several of one host work at once.
+
+`efficiency(n) = n ** -exponent`: each doubling of the GPUs costs the same share. Parameters over
+step time and constants for each n were tried and told no more (docs/scaling.md). In training each
+GPU has a whole batch of its own (data parallel, weak scaling); in inference each has a process of
+its own. Batch size means that of one GPU.
+
+Steps shorter than those that were measured exchange the same gradients: below, what is lost of a
+step stays as long as it was, and more of the step is lost (`with_pace`).
+
+The numbers come from published runs (infra/performance_sources/scaling.csv): never measured on
+the instance in question, so a rate of several GPUs is modelled, whatever the rate of one is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from advisor.domain import Gpu, Task
+from advisor.errors import DataError
+from models.performance.bundled import read_bundled
+from models.performance.intervals import HalfWidths, half_widths
+
+SCHEMA = "advisor.scaling/1"
+BUNDLED = "scaling.json"
+# Gradients are exchanged as the parameters are kept, in mixed precision too.
+BYTES_PER_GRADIENT = 4
+# Cards for players' machines copy from one to another through the host's memory.
+_CONSUMER = re.compile(r"(GeForce |GTX |RTX [2-5]0[5-9]0|Titan )", re.IGNORECASE)
+CONSUMER, SERVER = "consumer", "server"
+# Bounds of the counts whose residuals are pooled: 2, 3 to 4, 5 and more.
+_POOLS = (2, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What n GPUs keep: `efficiency` is each one's share of the rate it has alone, 0 to 1.
+
+    `widths` are half widths of its logarithm; `largest` is the most GPUs that were measured, and
+    `pace` the GB/s of gradients up to which it was; infinite where none are exchanged.
+    """
+
+    gpus: int
+    efficiency: float
+    widths: HalfWidths
+    largest: int
+    pace: float = math.inf
+    beyond_pace: bool = False
+
+    def with_pace(self, gradient_gb_per_second: float) -> Scaling:
+        """At so many GB of gradients a second of one GPU alone.
+
+        Beyond the measured pace the time that is lost of a step does not shrink with the step:
+        it exchanges as many bytes. Nobody has to use more GPUs than help.
+        """
+        times = gradient_gb_per_second / self.pace
+        if times <= 1:
+            return self
+        lost = (1 / self.efficiency - 1) * times
+        efficiency = max(1 / (1 + lost), 1 / self.gpus)
+        return replace(self, efficiency=efficiency, beyond_pace=True)
+
+    @property
+    def speed_up(self) -> float:
+        """Times one GPU."""
+        return self.gpus * self.efficiency
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What lies outside of what was measured."""
+        notes = []
+        if self.gpus > self.largest:
+            notes.append(
+                f"{self.gpus} GPUs lie beyond the {self.largest} whose scaling was measured"
+            )
+        if self.beyond_pace:
+            notes.append("steps are shorter than those whose scaling over GPUs was measured")
+        return tuple(notes)
+
+
+ALONE = Scaling(1, 1.0, HalfWidths(0.0, 0.0, True), 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingModel:
+    """Exponents and held-out residuals by kind ('training/server'); see `efficiency`.
+
+    `residuals` are sorted lists by kind and pool ('training/server/4'), `largest` the most GPUs
+    of a row of a kind, `gradient_gb_per_second` the pace up to which a kind was measured.
+    """
+
+    exponents: Mapping[str, float]
+    residuals: Mapping[str, Sequence[float]]
+    largest: Mapping[str, int]
+    gradient_gb_per_second: Mapping[str, float]
+
+    def of(self, task: Task, gpu: Gpu | None, gpus: int, confidence: float) -> Scaling:
+        """What `gpus` equal ones keep; one GPU, no GPU, or none in use keeps all."""
+        if gpus <= 1 or gpu is None or task is Task.PREPROCESSING:
+            return ALONE
+        kind = kind_of(task, gpu.name)
+        log = -self.exponents[kind] * math.log(gpus)
+        widths = self.widths(kind, gpus, confidence)
+        # No GPU does more beside others than alone.
+        upper = min(widths.upper, -log)
+        capped = HalfWidths(widths.lower, upper, widths.calibrated)
+        pace = self.gradient_gb_per_second[kind] if task is Task.TRAINING else math.inf
+        return Scaling(gpus, math.exp(log), capped, self.largest[kind], pace)
+
+    def widths(self, kind: str, gpus: int, confidence: float) -> HalfWidths:
+        """Half widths in log efficiency: the widest of this count's pool and the smaller ones';
+        beyond the largest count that was measured they grow with each doubling."""
+        pools = [pool_name(kind, bound) for bound in (*_POOLS, math.inf)]
+        asked = pools.index(pool_name(kind, gpus))
+        found = [
+            half_widths(self.residuals, (pool, kind), confidence) for pool in pools[: asked + 1]
+        ]
+        beyond = max(1.0, math.log(gpus) / math.log(self.largest[kind]))
+        return HalfWidths(
+            beyond * max(one.lower for one in found),
+            beyond * max(one.upper for one in found),
+            all(one.calibrated for one in found),
+        )
+
+
+def kind_of(task: Task, gpu_name: str) -> str:
+    """'training/server', 'inference': in training, cards that cannot reach each other scale apart;
+    in inference no card asks another for anything."""
+    if task is not Task.TRAINING:
+        return str(task)
+    return f"{task}/{CONSUMER if _CONSUMER.match(gpu_name) else SERVER}"
+
+
+def pool_name(kind: str, gpus: float) -> str:
+    """'training/server/4' for three or four GPUs."""
+    bound = next((most for most in _POOLS if gpus <= most), "more")
+    return f"{kind}/{bound}"
+
+
+@cache
+def bundled_scaling() -> ScalingModel:
+    """The scaling that ships; `DataError` where its file is not what was shipped."""
+    raw = json.loads(read_bundled(BUNDLED))
+    if raw.get("schema") != SCHEMA:
+        raise DataError(f"{BUNDLED} is of another version ({raw.get('schema')})")
+    return ScalingModel(
+        exponents=raw["exponents"],
+        residuals=raw["residuals"],
+        largest=raw["largest"],
+        gradient_gb_per_second=raw["gradient_gb_per_second"],
+    )

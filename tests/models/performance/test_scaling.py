@@ -1,0 +1,142 @@
+"""Several GPUs of a host: what each keeps of its rate, and how that enters a prediction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.domain import Provenance, Stage, Task
+from advisor.operations.fitting import PUBLISHED_FOLDER
+from models.performance import load_model, paced_gpu
+from models.performance.fit_scaling import (
+    ScalingRow,
+    fit_exponent,
+    fit_scaling,
+    read_scaling,
+    scaling_document,
+)
+from models.performance.scaling import ALONE, bundled_scaling, kind_of
+
+from .test_prediction import GPUS, machine, predict, workload
+
+on_gpus = st.sampled_from((Task.TRAINING, Task.INFERENCE))
+gpus = st.sampled_from(GPUS)
+
+
+@given(on_gpus, gpus, st.integers(1, 64), st.sampled_from((0.5, 0.8, 0.9)))
+def test_efficiency_is_a_share_that_never_rises_with_the_gpus(task, gpu, count, confidence):
+    model, card = bundled_scaling(), paced_gpu(gpu)
+    one, more = (model.of(task, card, n, confidence) for n in (count, count + 1))
+    assert 0 < more.efficiency <= one.efficiency <= 1
+    assert one.efficiency * np.exp(one.widths.upper) <= 1 + 1e-12
+    assert more.speed_up > one.speed_up
+    assert more.widths.lower >= one.widths.lower
+
+
+def test_one_gpu_no_gpu_and_preprocessing_scale_nothing():
+    model, card = bundled_scaling(), paced_gpu("T4")
+    assert model.of(Task.TRAINING, card, 1, 0.9) is ALONE
+    assert model.of(Task.TRAINING, None, 4, 0.9) is ALONE
+    assert model.of(Task.PREPROCESSING, card, 4, 0.9) is ALONE
+
+
+@settings(deadline=None)
+@given(
+    on_gpus,
+    gpus,
+    st.integers(1, 256),
+    st.integers(2, 192),
+    st.floats(10, 4000),
+    st.integers(1, 15),
+)
+def test_more_gpus_on_the_same_host_are_never_slower(task, gpu, batch, vcpus, read, count):
+    """Its vCPUs and its disk are the same; only RAM for one more process is taken."""
+    asked = workload(task=task, batch_size=batch)
+    host = machine(gpu, vcpus, read, memory_mib=4_000_000)
+    few, many = (predict(asked, replace(host, gpu_count=n)) for n in (count, count + 1))
+    assert many.median >= few.median * (1 - 1e-12)
+    assert many.lower >= few.lower * (1 - 1e-12)
+    assert many.stage_rates[Stage.HOST] == few.stage_rates[Stage.HOST]
+    assert many.stage_rates[Stage.STORAGE] == few.stage_rates[Stage.STORAGE]
+
+
+def test_several_gpus_starve_sooner_on_the_same_vcpus():
+    asked = workload(task=Task.INFERENCE, batch_size=64)
+    one, eight = (predict(asked, machine("A10G", 8) if n == 1 else
+                          replace(machine("A10G", 8), gpu_count=n)) for n in (1, 8))  # fmt: skip
+    assert eight.utilization[Stage.ACCELERATOR] < one.utilization[Stage.ACCELERATOR]
+    assert eight.bottleneck is not Stage.ACCELERATOR
+
+
+def test_what_several_gpus_reach_is_modelled_and_less_sure():
+    asked = workload("resnet50", Task.TRAINING, 64)
+    host = machine("V100-SXM2-16GB", 96, 4000.0, memory_mib=700_000)
+    one, four, sixteen = (predict(asked, replace(host, gpu_count=n)) for n in (1, 4, 16))
+    assert four.provenance is Provenance.MODELLED
+    assert four.gpus_used == 4
+    assert 0.5 < four.gpu_efficiency < 1
+    assert four.lower / four.median < one.lower / one.median
+    assert not any("GPUs" in note for note in four.extrapolation)
+    assert any("16 GPUs lie beyond the 8" in note for note in sixteen.extrapolation)
+
+
+def test_short_steps_lose_more_for_they_exchange_the_same_gradients():
+    host = replace(machine("T4", 96, 4000.0, memory_mib=700_000), gpu_count=4)
+    long, short = (predict(workload(batch_size=size), host) for size in (64, 1))
+    assert short.gpu_efficiency < long.gpu_efficiency
+    assert any("shorter than those" in note for note in short.extrapolation)
+    assert not any("shorter than those" in note for note in long.extrapolation)
+    serving = predict(workload(task=Task.INFERENCE, batch_size=1), host)
+    assert serving.gpu_efficiency > long.gpu_efficiency
+
+
+def test_cards_that_cannot_reach_each_other_are_kept_apart():
+    assert kind_of(Task.TRAINING, "RTX 3090") == "training/consumer"
+    assert kind_of(Task.TRAINING, "GTX 1080 Ti") == "training/consumer"
+    for name in ("Quadro RTX 8000", "RTX A6000", "RTX PRO 6000", "T4", "A100-SXM4-40GB"):
+        assert kind_of(Task.TRAINING, name) == "training/server"
+
+
+def row(gpus, efficiency, gpu="T4"):
+    return ScalingRow(
+        source="s", system="m", gpu=gpu, network="n", task=Task.TRAINING, batch_size=32,
+        gpus=gpus, parameters=25_000_000, one_gpu_step_seconds=0.1, efficiency=efficiency,
+    )  # fmt: skip
+
+
+@given(st.floats(0, 0.5))
+def test_a_known_exponent_is_found_beside_a_wrong_row(exponent):
+    rows = [row(n, n**-exponent, gpu) for n in (2, 4, 8) for gpu in ("T4", "L4", "A10G")]
+    assert fit_exponent([*rows, row(8, 0.01)]) == pytest.approx(exponent, abs=1e-9)
+
+
+def test_gpus_that_seem_to_help_each_other_count_as_keeping_their_rate():
+    assert fit_exponent([row(2, 1.2), row(4, 1.1)]) == 0
+
+
+def test_what_ships_is_what_the_committed_rows_give():
+    fitted = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
+    shipped = bundled_scaling()
+    assert fitted["exponents"] == shipped.exponents
+    assert fitted["residuals"] == shipped.residuals
+    assert fitted["largest"] == shipped.largest
+    assert fitted["gradient_gb_per_second"] == shipped.gradient_gb_per_second
+
+
+def test_a_trial_of_before_several_gpus_is_still_the_same_trial():
+    from tests.sweeps.builders import trial
+
+    one = trial()
+    several = replace(one, resources=replace(one.resources, gpu_count=4))
+    assert one.trial_id != several.trial_id
+    assert "gpu_count" not in one.plan
+
+
+def test_each_gpu_takes_ram_for_a_process_of_its_own():
+    asked, host = workload(), machine()
+    one, four = (load_model().host_memory_mib(asked, replace(host, gpu_count=n)) for n in (1, 4))
+    assert four > one + 3000
