@@ -88,3 +88,12 @@ def test_a_number_that_is_none_is_refused_by_name(ask, option, most):
     code, _, err = ask(*SERVING, option, most)
     assert code == 2
     assert option in err
+
+
+def test_an_explanation_is_of_one_of_the_instances(ask):
+    question = (*SERVING, "--target-throughput", "5000", "--max-count", "8", "--explain")
+    document = json.loads(ask(*question, "-o", "json")[1])
+    jsonschema.validate(document, SCHEMA)
+    each = document["recommendation"]["predicted"]["throughput_each"]["median"]
+    gains = document["explanation"]["gains"]
+    assert all(-1e-6 * each <= one["samples_per_second"] <= each for one in gains)
