@@ -65,7 +65,8 @@ def _explained(one: Candidate, catalog: Catalog, model: PerformanceModel) -> Exp
     from advisor.recommend.explaining import explain
 
     instance, disk = one.spec.offer.instance, one.spec.disk
-    found = explain(catalog, model, instance, disk, one.workload, one.prediction)
+    each = one.prediction.times(1 / one.spec.count)  # one of them: all have its bottleneck
+    found = explain(catalog, model, instance, disk, one.workload, each)
     return Explained(instance.name, found)
 
 

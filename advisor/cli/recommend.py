@@ -19,15 +19,13 @@ from advisor.cli.run_options import run_limit_options, run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
 from advisor.domain import HOURS_PER_MONTH, Recommendation
 from advisor.errors import NoOfferError
-from advisor.recommend import no_offer, require_fresh_price
+from advisor.recommend import MOST_INSTANCES, no_offer, require_fresh_price
 from advisor.recommend import recommend as decide
 from advisor.report.document import Sources, document_yaml, recommendation_document
 from advisor.report.exporting import FORMATS, export
 from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
 
-# Beyond this nobody rents a handful of machines, and wants another kind of answer.
-MOST_INSTANCES = 1000
 OUTPUTS = ("table", "json", "yaml", "csv", "md")
 
 

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.catalog import Catalog, used_gpus
+from advisor.catalog import Catalog
 from advisor.domain import (
     CacheState,
     DiskRate,
@@ -33,6 +33,7 @@ from advisor.operations.verifying_place import (
     Place,
     gpus_of_this_machine,
     place_for,
+    refuse_several_gpus,
     sheet_named,
     this_instance_type,
 )
@@ -97,7 +98,7 @@ def plan_verification(
         gpus_of_this_machine(),
     )  # fmt: skip
     instance = place.instance
-    _refuse_several_gpus(request, place)
+    refuse_several_gpus(request, place)
     named = predict_instance(request, catalog, model, instance.name) if instance else None
     workload = _workload(request, named)
     _refuse_slow_pace(place, workload, request.target_throughput)
@@ -149,18 +150,6 @@ def _workload(request: Request, named: InstancePrediction | None) -> Workload:
         precision=request.precision,
         dataset=request.dataset,
     )
-
-
-def _refuse_several_gpus(request: Request, place: Place) -> None:
-    """One process on one GPU is what a trial measures; the rest would be a guess."""
-    instance = place.instance
-    if instance is None or request.task is Task.PREPROCESSING or used_gpus(instance) == 1:
-        return
-    if request.max_gpus != 1:
-        raise UsageError(
-            f"a trial is one process on one GPU, and {instance.name} has {instance.gpu_count}; "
-            "verify what one of them reaches with --max-gpus 1, and its share of the target"
-        )
 
 
 def _refuse_slow_pace(place: Place, workload: Workload, target: float) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from advisor.catalog import Catalog
-from advisor.domain import Disk, DiskRate, Gpu, InstanceType, Task
+from advisor.catalog import Catalog, used_gpus
+from advisor.domain import Disk, DiskRate, Gpu, InstanceType, Request, Task
 from advisor.errors import MeasuringError, UsageError
 from advisor.operations.sweeping import accelerator_named, has_cuda
 from sweeps.disks import UNLIMITED
@@ -80,6 +80,18 @@ def place_for(
     return Place(
         instance=instance, is_here=is_here, accelerator=chosen, vcpus=vcpus, memory_mib=memory_mib
     )
+
+
+def refuse_several_gpus(request: Request, place: Place) -> None:
+    """`UsageError` where several GPUs are asked about: a trial is one process on one."""
+    instance = place.instance
+    if instance is None or request.task is Task.PREPROCESSING or used_gpus(instance) == 1:
+        return
+    if request.max_gpus != 1:
+        raise UsageError(
+            f"a trial is one process on one GPU, and {instance.name} has {instance.gpu_count}; "
+            "verify what one of them reaches with --max-gpus 1, and its share of the target"
+        )
 
 
 def gpus_of_this_machine() -> tuple[str, ...]:

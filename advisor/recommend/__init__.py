@@ -2,12 +2,14 @@
 
 from advisor.recommend.candidates import BATCH_SIZES, PerformanceModel
 from advisor.recommend.comparing import compare_instances, on_gpu
+from advisor.recommend.counting import MOST_INSTANCES
 from advisor.recommend.decision import answers, recommend
 from advisor.recommend.single import predict_instance
 from advisor.recommend.wording import STAGE_NAMES, no_offer, require_fresh_price
 
 __all__ = [
     "BATCH_SIZES",
+    "MOST_INSTANCES",
     "STAGE_NAMES",
     "PerformanceModel",
     "answers",

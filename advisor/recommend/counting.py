@@ -15,6 +15,9 @@ from dataclasses import replace
 from advisor.domain import Candidate, Request, Task
 from advisor.errors import UsageError
 
+# Beyond this nobody rents a handful of machines, and wants another kind of answer.
+MOST_INSTANCES = 1000
+
 
 def require_countable(request: Request) -> None:
     """Refuse several instances where nothing published says how they scale."""
@@ -43,6 +46,16 @@ def needed_count(request: Request, one: Candidate) -> int:
     if limit is not None and single.run is not None:
         needed.append(_over(single.run.hours.upper, limit))
     return int(min(max(needed), request.max_count))
+
+
+def count_that_would_do(request: Request, nearest: Candidate) -> int | None:
+    """How many of the nearest would answer if only as many were allowed; None where other limits
+    stand in the way, or nobody would rent so many."""
+    target, single = request.target_throughput, at_count(nearest, 1)
+    if request.task is Task.TRAINING or target is None or request.max_usd_per_hour is not None:
+        return None
+    needed = _over(target, single.prediction.lower)
+    return int(needed) if request.max_count < needed <= MOST_INSTANCES else None
 
 
 def at_count(one: Candidate, count: int) -> Candidate:

@@ -7,6 +7,7 @@ from datetime import date
 
 from advisor.domain import Candidate, Disk, Prediction, Recommendation, Request, Stage, Task
 from advisor.errors import StalePriceError
+from advisor.recommend.counting import count_that_would_do
 from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
 
@@ -189,6 +190,9 @@ def no_offer(answer: Recommendation) -> str:
             "--explain-rejected says why"
         )
     relax = _relaxations(request, nearest)
+    count = count_that_would_do(request, nearest) if not _limited(request, nearest) else None
+    if count is not None:
+        relax.append(f"--max-count to {count}")
     if answer.beyond_price is not None:
         relax.append(f"--max-price to {_needed_price(answer.beyond_price)}")
     ways = f"; relax {' or '.join(relax)}" if relax else ""
@@ -211,6 +215,11 @@ def _relaxations(request: Request, nearest: Candidate) -> list[str]:
     if not slow:
         return []
     return [slower, "--confidence"] if upper >= (request.target_throughput or 0) else [slower]
+
+
+def _limited(request: Request, nearest: Candidate) -> bool:
+    """Whether more than its rate keeps it from being the answer."""
+    return bool(run_relaxations(request, nearest)) or not soon_enough(request, nearest)
 
 
 def _within(request: Request, candidate: Candidate) -> bool:

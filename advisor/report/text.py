@@ -69,7 +69,7 @@ def recommendation_text(
     tail += _wrapped("Assumed", answer.assumptions, 2)
     tail += _wrapped("Warning", answer.warnings, 3)
     # A blank line and a header stand above the alternatives.
-    room = SHOWN_ALTERNATIVES if all_rejected else LINES - len(head) - len(tail) - 2
+    room = SHOWN_ALTERNATIVES if all_rejected else max(0, LINES - len(head) - len(tail) - 2)
     lines = head + _alternatives(answer.ranked[1 : 1 + min(room, SHOWN_ALTERNATIVES)]) + tail
     return "\n".join(lines if all_rejected else map(_clip, lines))
 

@@ -118,8 +118,8 @@ class PerformanceModel:
         columns = columns_of(loads, which, machines, self.table)
         cells, cell_of = self._cells(loads, which, machines, confidence)
         accelerator = self._accelerator(loads, which, columns, _column(cells, cell_of, _rate))
-        step_seconds = columns.batch_size / accelerator
-        scaled = scaled_rows(loads, which, machines, confidence, step_seconds, self.table)
+        steps = accelerator / columns.batch_size
+        scaled = scaled_rows(loads, which, machines, confidence, steps, self.table)
         accelerator = accelerator * scaled.speed_up
         unmeasured = np.array([is_unmeasured_on_cpu(load, self.pipeline) for load in loads], bool)
         unsure = Unsure(

@@ -53,11 +53,11 @@ def scaled_rows(
     which: Integers,
     machines: ResourceTable,
     confidence: float,
-    step_seconds: Floats,
+    steps_per_second: Floats,
     networks: NetworkTable,
 ) -> ScaledRows:
-    """The scaling of `machines` (n rows) under `loads[which]`, one GPU's steps taking
-    `step_seconds` (n,)."""
+    """The scaling of `machines` (n rows) under `loads[which]`; one GPU alone makes
+    `steps_per_second` (n,), infinitely many where the task has no step."""
     if not (machines.gpu_count > 1).any():
         return ScaledRows((ALONE,), np.zeros(len(machines), dtype=np.intp))
     keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
@@ -75,7 +75,7 @@ def scaled_rows(
     gigabytes = [
         BYTES_PER_GRADIENT * networks[load.workload.network].parameters / 1e9 for load in loads
     ]
-    paces = np.array(gigabytes)[which] / step_seconds
+    paces = (np.array(gigabytes)[which] * steps_per_second).tolist()
     of_rows = np.asarray(row).reshape(-1).tolist()
     paced = [scalings[place].with_pace(pace) for place, pace in zip(of_rows, paces, strict=True)]
     return ScaledRows(paced, np.arange(len(paced)))

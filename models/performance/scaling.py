@@ -58,9 +58,9 @@ class Scaling:
         Beyond the measured pace the time that is lost of a step does not shrink with the step:
         it exchanges as many bytes. Nobody has to use more GPUs than help.
         """
-        times = gradient_gb_per_second / self.pace
-        if times <= 1:
+        if gradient_gb_per_second <= self.pace:
             return self
+        times = gradient_gb_per_second / self.pace
         lost = (1 / self.efficiency - 1) * times
         efficiency = max(1 / (1 + lost), 1 / self.gpus)
         return replace(self, efficiency=efficiency, beyond_pace=True)

@@ -1,13 +1,20 @@
 """A trial is held to the instance it is about, or refused with the way out."""
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.domain import Disk, DiskChoice, DiskRate, Price, Task
+from advisor.domain import Disk, DiskChoice, DiskRate, Price, Request, Task
 from advisor.errors import UsageError
-from advisor.operations.verifying_place import Place, place_for, sheet_named, this_instance_type
+from advisor.operations.verifying_place import (
+    Place,
+    place_for,
+    refuse_several_gpus,
+    sheet_named,
+    this_instance_type,
+)
 from sweeps.disks import UNLIMITED
 from sweeps.plan import Machine
 
@@ -103,3 +110,17 @@ def test_the_disk_of_the_instance_itself_has_its_own_latency_and_no_burst():
     assert here.disk_rate(disk()).read_latency_seconds is None
     assert here.disk_rate(disk()).read_mib_per_second == 125.0
     assert here.disk_rate(disk(price=None)) == DiskRate(type="gp3")
+
+
+def test_several_gpus_are_refused_and_the_way_out_is_named():
+    """A trial is one process on one GPU, and no share of a target is guessed."""
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=100.0)
+    instance = CATALOG.instance("g4dn.12xlarge")
+    whole = Place(
+        instance=instance, is_here=True, accelerator="cuda", vcpus=48.0, memory_mib=196608.0
+    )
+    with pytest.raises(UsageError, match="--max-gpus 1"):
+        refuse_several_gpus(request, whole)
+    refuse_several_gpus(replace(request, max_gpus=1), whole)
+    refuse_several_gpus(replace(request, task=Task.PREPROCESSING), whole)
+    refuse_several_gpus(request, replace(whole, instance=None))

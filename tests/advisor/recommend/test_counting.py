@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog, resources_of
 from advisor.domain import IMAGENET, DiskChoice, Request, Task
 from advisor.errors import UsageError
-from advisor.recommend import predict_instance, recommend
+from advisor.recommend import no_offer, predict_instance, recommend
 from advisor.recommend.candidates import Runnable, disks_for, runnable
 from advisor.recommend.counting import at_count, needed_count
 from advisor.recommend.decision import query_of
@@ -171,3 +171,12 @@ def test_gpus_that_may_not_be_used_stay_idle_and_only_then_a_warning_says_so():
 
     assert idle(found[0]) == []
     assert idle(found[1]) == ["3 of its 4 GPUs stay idle: no more than 1 may be used"]
+
+
+def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works():
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1e5)
+    message = no_offer(ask(request))
+    count = int(message.split("--max-count to ")[1].split()[0])
+    assert ask(replace(request, max_count=count)).chosen is not None
+    training = no_offer(ask(replace(request, task=Task.TRAINING)))
+    assert "--max-count" not in training

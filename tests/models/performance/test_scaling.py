@@ -23,6 +23,7 @@ from models.performance.scaling import ALONE, bundled_scaling, kind_of
 
 from .test_prediction import GPUS, machine, predict, workload
 
+any_task = st.sampled_from(list(Task))
 on_gpus = st.sampled_from((Task.TRAINING, Task.INFERENCE))
 gpus = st.sampled_from(GPUS)
 
@@ -46,7 +47,7 @@ def test_one_gpu_no_gpu_and_preprocessing_scale_nothing():
 
 @settings(deadline=None)
 @given(
-    on_gpus,
+    any_task,
     gpus,
     st.integers(1, 256),
     st.integers(2, 192),

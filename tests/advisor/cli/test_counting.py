@@ -1,0 +1,99 @@
+"""Several GPUs and several instances from the command line, on what ships."""
+
+import csv
+import io
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
+SERVING = ("recommend", "--task", "inference", "--model", "googlenet")
+
+
+def test_instances_that_share_the_work_have_their_prices_and_rates_told_apart(ask):
+    code, out, err = ask(*SERVING, "--target-throughput", "5000", "--max-count", "8", "-o", "json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    jsonschema.validate(document, SCHEMA)
+    chosen = document["recommendation"]
+    count, price, predicted = chosen["count"], chosen["price"], chosen["predicted"]
+    assert count > 1
+    each = price["usd_per_hour"] + price["disk_usd_per_hour"]
+    assert price["usd_per_hour_each"] == pytest.approx(each)
+    assert price["total_usd_per_hour"] == pytest.approx(count * each)
+    assert predicted["throughput"]["lower"] >= 5000
+    assert predicted["throughput_each"]["lower"] == pytest.approx(
+        predicted["throughput"]["lower"] / count
+    )
+
+
+def test_the_answer_in_words_still_fits_one_screen(ask):
+    limits = ("--samples", "100000000", "--max-hours", "9", "--target-throughput", "5000")
+    _, out, _ = ask(*SERVING, *limits, "--max-count", "8", "--precision", "amp")
+    lines = out.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 100
+    assert any(line.startswith("  each of") for line in lines)
+
+
+def test_a_table_for_a_pull_request_says_how_many_only_where_some_are_several(ask):
+    question = (*SERVING, "--target-throughput", "5000", "-o", "md")
+    assert "count" not in ask(*question)[1].splitlines()[0]
+    assert "| count |" in ask(*question, "--max-count", "8")[1].splitlines()[0]
+
+
+def test_a_csv_has_the_count_of_each_spec(ask):
+    _, out, _ = ask(*SERVING, "--target-throughput", "5000", "--max-count", "8", "-o", "csv")
+    assert {int(row["count"]) for row in csv.DictReader(io.StringIO(out))} - {1}
+
+
+def test_training_takes_several_gpus_and_not_several_instances(ask):
+    question = ("recommend", "--task", "training", "--model", "resnet50", "--precision", "amp",
+                "--target-throughput", "1500")  # fmt: skip
+    code, out, _ = ask(*question, "-o", "json")
+    document = json.loads(out)
+    jsonschema.validate(document, SCHEMA)
+    predicted = document["recommendation"]["predicted"]
+    assert code == 0
+    assert predicted["gpus_used"] > 1
+    assert 0.8 < predicted["gpu_efficiency"] < 1
+    assert predicted["provenance"] == "modelled"
+    assert any("published scaling" in said for said in document["assumptions"])
+    code, _, err = ask(*question, "--max-count", "2")
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert "--max-count 1" in err
+
+
+def test_one_gpu_of_several_reaches_what_a_smaller_sister_does(ask):
+    """But for the vCPUs, which are not what binds here."""
+    rates = []
+    for name, most in (("g4dn.8xlarge", "8"), ("g4dn.12xlarge", "1"), ("g4dn.12xlarge", "2")):
+        _, out, _ = ask("predict", "--task", "training", "--model", "resnet50", "--instance", name,
+                        "--batch-size", "32", "--max-gpus", most, "-o", "json")  # fmt: skip
+        rates.append(json.loads(out)["predicted"])
+    assert rates[0]["throughput"]["median"] == pytest.approx(
+        rates[1]["throughput"]["median"], rel=0.01
+    )
+    assert (rates[1]["gpus_used"], rates[2]["gpus_used"]) == (1, 2)
+    ratio = rates[2]["throughput"]["median"] / rates[1]["throughput"]["median"]
+    assert ratio == pytest.approx(2 * rates[2]["gpu_efficiency"], rel=0.01)
+
+
+@pytest.mark.parametrize("most", ["0", "-1", "1.5", "many"])
+@pytest.mark.parametrize("option", ["--max-count", "--max-gpus"])
+def test_a_number_that_is_none_is_refused_by_name(ask, option, most):
+    code, _, err = ask(*SERVING, option, most)
+    assert code == 2
+    assert option in err
+
+
+def test_an_explanation_is_of_one_of_the_instances(ask):
+    question = (*SERVING, "--target-throughput", "5000", "--max-count", "8", "--explain")
+    document = json.loads(ask(*question, "-o", "json")[1])
+    jsonschema.validate(document, SCHEMA)
+    each = document["recommendation"]["predicted"]["throughput_each"]["median"]
+    gains = document["explanation"]["gains"]
+    assert all(-1e-6 * each <= one["samples_per_second"] <= each for one in gains)
