@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,10 +78,16 @@ def _kept(folder: Path) -> Refreshed:
     try:
         return read_refreshed(folder)
     except DataError as error:
-        import logging  # shown on stderr, unless whoever uses the package says otherwise
-
-        logging.getLogger(__name__).warning("advisor: %s; the snapshot answers", error)
+        _warn(f"advisor: {error}; the snapshot answers")
         return Refreshed()
+
+
+@cache
+def _warn(line: str) -> None:
+    """Tell a line once: on stderr, unless whoever uses the package says otherwise."""
+    import logging
+
+    logging.getLogger(__name__).warning(line)
 
 
 def _currencies(bundle: Files, cny_per_usd: float | None) -> dict[str, Currency]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from advisor.catalog.files import Files, Table
 from advisor.catalog.prices import BASES_FILE, KEYS
-from advisor.catalog.refreshed import Refreshed
+from advisor.catalog.refreshed import Refreshed, plain_cell
 from advisor.domain import Market, Price
 
 CLOUD = "aws"
@@ -117,7 +117,7 @@ class OverlaidFiles:
             header, lines = [*header, "terms"], [f"{line}," for line in lines]
         for (_, _, day, source, terms), basis in self._bases.items():
             cells = {"source": basis, "as_of": day.isoformat(), "licence": _LICENCE}
-            cells |= {"origin": source, "terms": terms}
+            cells |= {"origin": plain_cell(source), "terms": plain_cell(terms)}
             lines = [*lines, ",".join(cells[column] for column in header)]
         return Table(table.path, "\n".join([",".join(header), *lines]))
 

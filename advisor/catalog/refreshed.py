@@ -17,7 +17,7 @@ from typing import Any
 from advisor.catalog.bundle import REFRESHED_FILE as FILE
 from advisor.catalog.files import is_sealed, sealed
 from advisor.domain import OBSERVED, Market, Price
-from advisor.errors import DataError
+from advisor.errors import DataError, one_line
 
 SCHEMA = "advisor.refreshed-prices/1"
 PRICE_COLUMNS = "instance_type,region,market,usd_per_hour,kind,as_of,source,terms"
@@ -101,6 +101,11 @@ def forget_refreshed(folder: Path) -> bool:
     return True
 
 
+def plain_cell(text: str) -> str:
+    """A text as it can stand in a table, where no cell holds a comma or a line break."""
+    return one_line(text).replace(",", ";")
+
+
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Nobody else writes meanwhile; where files cannot be locked the last one to write wins."""
@@ -117,7 +122,7 @@ def _alone(folder: Path) -> Iterator[None]:
 def _document(kept: Refreshed) -> dict[str, Any]:
     prices = sorted(
         f"{name},{region},{market},{one.usd_per_hour!r},{one.kind},{one.as_of},"
-        f"{_cell(one.source)},{_cell(one.terms)}"
+        f"{plain_cell(one.source)},{plain_cell(one.terms)}"
         for (name, region, market), one in kept.prices.items()
     )
     offerings = sorted(
@@ -130,10 +135,6 @@ def _document(kept: Refreshed) -> dict[str, Any]:
         "prices": prices,
         "offerings": offerings,
     }
-
-
-def _cell(text: str) -> str:
-    return text.replace(",", ";")
 
 
 def _price(cells: list[str]) -> tuple[PriceKey, Price]:

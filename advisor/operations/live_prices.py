@@ -8,6 +8,7 @@ from datetime import date
 
 from advisor.catalog import Catalog
 from advisor.catalog.quotas import CLOUD
+from advisor.catalog.refreshed import plain_cell
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
 from advisor.units import format_usd
@@ -86,4 +87,4 @@ def _terms(told: Quote, before: Price | None) -> str:
         return ""
     bands = [part for part in (before.terms.split("; ") if before else []) if _BAND in part]
     seen = f" (seen {before.as_of})" if before and before.kind != OBSERVED else ""
-    return "; ".join([f"zone {told.zone}", *(band + seen for band in bands)])
+    return "; ".join([f"zone {plain_cell(told.zone)}", *(band + seen for band in bands)])

@@ -20,6 +20,8 @@ from infra.live.bounded import Deadline, each_within
 
 # Seconds for one answer: four tries of boto3, and what it waits between them.
 ANSWER_SECONDS = 60.0
+# A line of progress for so many answers.
+TOLD_EVERY = 10
 Say = Callable[[str], None]
 
 
@@ -118,5 +120,6 @@ def _prices(
     for number, answer in enumerate(
         each_within(ANSWER_SECONDS, f"{market} prices", ask_prices(question)), 1
     ):
-        say(f"{market} prices: {number} of {len(names)}, {answer.instance_type}")
+        if number % TOLD_EVERY == 0 or number == len(names):
+            say(f"{market} prices: {number} of {len(names)}")
         yield answer

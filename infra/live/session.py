@@ -62,8 +62,10 @@ def told_as_live_error(what: str) -> Iterator[None]:
 
     try:
         yield
-    except (known.NoCredentialsError, known.PartialCredentialsError, known.ProfileNotFound):
+    except (known.NoCredentialsError, known.PartialCredentialsError):
         raise LiveError(_CREDENTIALS) from None
+    except known.ProfileNotFound as error:
+        raise LiveError(f"{error}: set AWS_PROFILE to another, or run `aws configure`") from None
     except known.ClientError as error:
         raise LiveError(_refused(what, error)) from error
     except (known.ConnectTimeoutError, known.ReadTimeoutError):
@@ -72,7 +74,7 @@ def told_as_live_error(what: str) -> Iterator[None]:
         raise LiveError(f"AWS {what} cannot be reached from here; ask without it") from None
     except ResponseParserError:
         raise LiveError(_unreadable(what)) from None
-    except known.BotoCoreError as error:
+    except (known.BotoCoreError, ValueError) as error:
         raise LiveError(f"AWS {what}: {error}") from error
 
 

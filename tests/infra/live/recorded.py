@@ -17,7 +17,9 @@ from typing import Any
 from urllib.parse import parse_qs
 
 
-def product(name: str, *prices: str, unit: str = "Hrs", currency: str = "USD") -> str:
+def product(
+    name: str, *prices: str, unit: str = "Hrs", currency: str = "USD", **attributes: str
+) -> str:
     """One entry of a `PriceList`: a product with an on-demand term for each price."""
     dimensions = {
         f"SKU.JRTCKXETXF.{number}": {
@@ -31,7 +33,7 @@ def product(name: str, *prices: str, unit: str = "Hrs", currency: str = "USD") -
         {
             "product": {
                 "productFamily": "Compute Instance",
-                "attributes": {"instanceType": name, "operatingSystem": "Linux"},
+                "attributes": {"instanceType": name, "operatingSystem": "Linux"} | attributes,
             },
             "terms": {"OnDemand": {"SKU.JRTCKXETXF": {"priceDimensions": dimensions}}},
         }
