@@ -72,7 +72,8 @@ def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quot
 
 def _prices(product: Mapping[str, Any], wanted: Mapping[str, str]) -> Iterator[float]:
     """Prices of a product, where it is what was asked for: an answer may be of another question."""
-    told = {**wanted, **product["product"]["attributes"]}
+    attributes = product["product"]["attributes"]
+    told = {**wanted, **attributes, "instanceType": attributes["instanceType"]}
     if any(told[field] != value for field, value in wanted.items()):
         return
     for term in product["terms"].get("OnDemand", {}).values():

@@ -25,7 +25,9 @@ GPU_TYPES = [
 
 @pytest.fixture
 def aws(recorded, monkeypatch) -> Recorded:
-    """All as the snapshot says, on the day of the tests, with quotas for all G types."""
+    """All as the snapshot says, on the day of the tests, with quotas, and time enough."""
+    for bound in ("TOTAL_SECONDS", "ANSWER_SECONDS"):
+        monkeypatch.setattr(f"advisor.operations.live_checking.{bound}", 200.0)
     monkeypatch.setenv("ADVISOR_TODAY", "2026-11-21")
     fill(recorded, known_prices(GPU_TYPES))
     recorded.quotas = {"L-DB2E81BA": 1000.0, "L-417A185B": 1000.0, "L-3819A6DF": 1000.0}

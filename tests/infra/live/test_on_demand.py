@@ -67,6 +67,7 @@ def test_the_service_is_asked_for_plain_linux_on_shared_hosts(recorded: Recorded
         (["[]"], "cannot be read"),
         (['{"product": {"attributes": {"instanceType": "g5.xlarge"}}}'], "cannot be read"),
         (['{"product": {"attributes": {"instanceType": null}}}'], "no price"),
+        (['{"product": {"attributes": {}}}'], "cannot be read"),
     ],
 )
 def test_a_lie_is_refused_with_its_reason(products, why: str, recorded: Recorded) -> None:
