@@ -5,34 +5,48 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import date
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.files import DATA_FOLDER, BundleFiles, Files
 from advisor.catalog.prices import Currency
+from advisor.errors import DataError
 from advisor.places import user_folder
 from advisor.units import parse_positive
 
+if TYPE_CHECKING:
+    from advisor.catalog.refreshed import Refreshed
+
 CNY_VARIABLE = "ADVISOR_CNY_PER_USD"
+# As in `advisor.catalog.refreshed`, which is not imported where there is no such file.
+REFRESHED_FILE = "aws.refreshed.json"
 
 
 def load_catalog(
-    folder: Path | None = None, *, imports: Path | None = None, cny_per_usd: float | None = None
+    folder: Path | None = None,
+    *,
+    imports: Path | None = None,
+    cny_per_usd: float | None = None,
+    live: Refreshed | None = None,
 ) -> Catalog:
     """The catalogue in `folder` (it holds `catalog/` and `sparecores/`), or the one that ships.
 
-    With the one that ships come the user's imports (those in `imports`, where it is given). A
+    With the one that ships come the user's imports and what was refreshed (those in `imports`,
+    where it is given); `live` was told just now, and counts before all of it. A
     dollar is worth `cny_per_usd` yuan: as given, as ADVISOR_CNY_PER_USD says, else as in the
     snapshot. Each file is checked against the manifest's SHA-256 when it is read. Raises
     `DataError` that names the file and the way out.
     """
     bundle = BundleFiles(folder or DATA_FOLDER)
     extra = imports or (own_imports() if folder is None else None)
-    return Catalog([bundle, *_beside(extra)], _currencies(bundle, cny_per_usd))
+    first = _overlaid(bundle, extra, live)
+    return Catalog([first, *_beside(extra)], _currencies(bundle, cny_per_usd))
 
 
 def own_imports() -> Path:
-    """The folder of the user's own imports."""
+    """The folder of the user's own imports and refreshed prices."""
     return user_folder() / "catalog"
 
 
@@ -42,6 +56,38 @@ def _beside(folder: Path | None) -> Sequence[Files]:
     from advisor.catalog.imported import imported_files  # few have imported anything
 
     return imported_files(folder)
+
+
+def _overlaid(bundle: BundleFiles, folder: Path | None, live: Refreshed | None) -> Files:
+    """The bundle with what was refreshed since: a snapshot of a newer release is better."""
+    if live is None and not (folder and (folder / REFRESHED_FILE).exists()):
+        return bundle
+    from advisor.catalog.overlaid import CLOUD, OverlaidFiles  # few have refreshed anything
+    from advisor.catalog.refreshed import Refreshed
+
+    refreshed = _kept(folder) if folder else Refreshed()
+    refreshed = refreshed.since(date.fromisoformat(bundle.manifest["clouds"][CLOUD]["as_of"]))
+    refreshed = refreshed.under(live or Refreshed())
+    return OverlaidFiles(bundle, refreshed) if refreshed else bundle
+
+
+def _kept(folder: Path) -> Refreshed:
+    """What was refreshed; where it is damaged nothing, and one line tells that."""
+    from advisor.catalog.refreshed import Refreshed, read_refreshed
+
+    try:
+        return read_refreshed(folder)
+    except DataError as error:
+        _warn(f"advisor: {error}; the snapshot answers")
+        return Refreshed()
+
+
+@cache
+def _warn(line: str) -> None:
+    """Tell a line once: on stderr, unless whoever uses the package says otherwise."""
+    import logging
+
+    logging.getLogger(__name__).warning(line)
 
 
 def _currencies(bundle: Files, cny_per_usd: float | None) -> dict[str, Currency]:

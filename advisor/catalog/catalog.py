@@ -145,6 +145,10 @@ class Catalog:
         if region not in self.known_regions(cloud):
             raise unknown_name("region", region, self.known_regions(cloud))
 
+    def require_gpu(self, name: str, cloud: str) -> None:
+        """`UsageError` with near names for a GPU that no data sheet and no type has."""
+        self._require_gpu(name, [self._cloud(cloud)])
+
     def partial_type(self, name: str, cloud: str | None = None) -> PartialType:
         """What is known of a type, however little."""
         return self._home_of(name, cloud).instances.partial(name)
@@ -226,7 +230,7 @@ class Catalog:
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:
         """Types that match and cannot be ranked: without a price (`no_price`) where the region
-        (or any) offers them, or without facts (`facts_missing`).
+        (or any) offers them, without facts (`facts_missing`), or withdrawn (`not_offered`).
         """
         asked = self._asked(query)
         lacking = {p.name: p.missing for one in asked for *_, p in one.lacking(query)}
@@ -237,6 +241,15 @@ class Catalog:
                 detail=f"not known of it: {', '.join(missing)}",
             )
             for name, missing in lacking.items()
+        ]
+        rejected += [
+            Rejected(
+                instance_type=name,
+                reason="not_offered",
+                detail=f"{query.region} no longer offers it ({one.name} told so on {day})",
+            )
+            for one in asked
+            for name, day in one.withdrawn(query)
         ]
         where = f"in {query.region}" if query.region else "anywhere"
         detail = f"no {query.market or 'instance'} price {where} is known"

@@ -131,6 +131,15 @@ class Cloud:
             if name not in priced and self._offers(name, query.region) and self._fits(name, query)
         ]
 
+    def withdrawn(self, query: OfferQuery) -> list[tuple[str, str]]:
+        """Types that match and that the region offers no longer, with the day it was told."""
+        gone: Mapping[str, str] = self._facts.get("withdrawn", {}).get(query.region, {})
+        return [
+            (name, day)
+            for name, day in gone.items()
+            if name in self.instances and self._fits(name, query)
+        ]
+
     def _fits(self, name: str, query: OfferQuery) -> bool:
         instance = self.instances.find(name)
         if instance is None:

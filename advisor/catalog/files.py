@@ -108,6 +108,13 @@ def sealed(manifest: Mapping[str, Any]) -> bytes:
     return blank.replace(_OWN_DIGEST % b"", _OWN_DIGEST % digest, 1)
 
 
+def is_sealed(content: bytes, manifest: Mapping[str, Any]) -> bool:
+    """Whether these bytes are what `sealed` wrote."""
+    digest = str(manifest.get("digest")).encode()
+    blank = content.replace(_OWN_DIGEST % digest, _OWN_DIGEST % b"", 1)
+    return hashlib.sha256(blank).hexdigest().encode() == digest
+
+
 def _read_manifest(path: Path) -> Mapping[str, Any]:
     content = _read(path)
     try:
@@ -117,9 +124,7 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema != SCHEMA:
         raise DataError(f"the catalogue's {path} has format {schema}, not {SCHEMA}; {_WAY_OUT}")
-    digest = str(manifest.get("digest")).encode()
-    blank = content.replace(_OWN_DIGEST % digest, _OWN_DIGEST % b"", 1)
-    if hashlib.sha256(blank).hexdigest().encode() != digest:
+    if not is_sealed(content, manifest):
         raise DataError(f"the catalogue's {path} was changed or cut short; {_WAY_OUT}")
     if not _is_complete(manifest):
         raise DataError(f"the catalogue's {path} is incomplete; {_WAY_OUT}")

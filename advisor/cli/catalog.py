@@ -11,6 +11,7 @@ import click
 from advisor.catalog import Catalog, OfferQuery, PartialOffer, load_catalog
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_import import import_offers
+from advisor.cli.catalog_refresh import refresh
 from advisor.cli.catalog_show import show
 from advisor.cli.hardware import hardware_answers, hardware_options
 from advisor.cli.parameters import Name, Positive, Text
@@ -28,11 +29,12 @@ MARKET = Name("market", (*Market, "any"))
 
 @click.group()
 def catalog() -> None:
-    """Instance types and prices: the bundled snapshot, and what was imported."""
+    """Instance types and prices: the bundled snapshot, what was imported, what was refreshed."""
 
 
 catalog.add_command(disks)
 catalog.add_command(import_offers)
+catalog.add_command(refresh)
 catalog.add_command(show)
 
 

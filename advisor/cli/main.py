@@ -28,7 +28,7 @@ COMMANDS = {
     "sweep": "measure workloads on this machine: plan, run, status, list",
     "fit": "fit the performance model on what was measured",
     "measurements": "what was measured: list, export, import",
-    "catalog": "instance types and prices: list, show",
+    "catalog": "instance types and prices: list, show, import, refresh",
     "gpus": "GPUs by rate, memory, link, power and price",
     "networks": "the networks that can be asked for",
     "dataset": "data sets in the formats of the articles: make, convert, show",

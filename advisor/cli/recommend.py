@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from advisor.catalog import load_catalog
+from advisor.catalog import Catalog, load_catalog
 from advisor.cli.anchors import anchor_option, model_for
 from advisor.cli.explaining import Explained, explain_answer, explain_option
 from advisor.cli.hardware import hardware_options
@@ -17,9 +17,9 @@ from advisor.cli.parameters import Name, Positive, Text
 from advisor.cli.requests import question_options, request_from, today
 from advisor.cli.run_options import run_limit_options, run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
-from advisor.domain import HOURS_PER_MONTH, Recommendation
+from advisor.domain import HOURS_PER_MONTH, Recommendation, Request
 from advisor.errors import NoOfferError
-from advisor.recommend import MOST_INSTANCES, no_offer, require_fresh_price
+from advisor.recommend import MOST_INSTANCES, PerformanceModel, no_offer, require_fresh_price
 from advisor.recommend import recommend as decide
 from advisor.report.document import Sources, document_yaml, recommendation_document
 from advisor.report.exporting import FORMATS, export
@@ -67,6 +67,10 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 )  # fmt: skip
 @click.option("--explain-rejected", is_flag=True, help="Say why each other type was passed over.")
 @click.option(
+    "--live", is_flag=True,
+    help="Hold price, offer and quota of the best three to what AWS says now, in half a minute.",
+)  # fmt: skip
+@click.option(
     "--strict", is_flag=True, help="Refuse an instance price older than 90 days (exit 5)."
 )
 @click.option(
@@ -82,6 +86,7 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 def recommend(
     model_file: Path | None,
     output: str,
+    live: bool,
     strict: bool,
     explain: bool,
     explain_rejected: bool,
@@ -101,7 +106,10 @@ def recommend(
     heard = model_for(model_in_use(model_file), catalog, answers)
     model = heard.model
     request = request_from(model.networks, catalog, answers)
-    answer = decide(request, catalog, model, today=today())
+    if live:
+        answer, catalog = _live_answer(request, model)
+    else:
+        answer = decide(request, catalog, model, today=today())
     answer = replace(answer, warnings=(*heard.warnings, *answer.warnings))
     if strict and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
@@ -113,6 +121,15 @@ def recommend(
         click.echo(export(answer.chosen, export_to), nl=False)
     if answer.chosen is None:
         raise NoOfferError(no_offer(answer))
+
+
+def _live_answer(request: Request, model: PerformanceModel) -> tuple[Recommendation, Catalog]:
+    """The verified answer, and the catalogue with what was told; boto3 is imported only here."""
+    from advisor.operations.live_checking import recommend_live
+
+    return recommend_live(
+        request, model, today=today(), say=lambda line: click.echo(line, err=True)
+    )
 
 
 def _written(

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date
+from typing import TYPE_CHECKING
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
@@ -15,6 +16,9 @@ from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import CloseCallKind, Market, Precision, Task
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
+
+if TYPE_CHECKING:
+    from advisor.domain.live import LiveCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +169,8 @@ class Recommendation:
     within the price, and `beyond_price` would answer if its price were allowed.
 
     `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
-    `close_calls` begins with the one whose trial is worth most.
+    `close_calls` begins with the one whose trial is worth most. `live` tells what was asked of the
+    cloud for this answer; None where nothing was to be asked.
     """
 
     request: Request
@@ -178,6 +183,7 @@ class Recommendation:
     warnings: tuple[str, ...]
     today: date
     close_calls: tuple[CloseCall, ...] = ()
+    live: LiveCheck | None = None
 
     @property
     def chosen(self) -> Candidate | None:

@@ -132,7 +132,8 @@ def require_fresh_price(chosen: Candidate, today: date) -> None:
     if age > STRICT_PRICE_DAYS:
         raise StalePriceError(
             f"the price of {chosen.spec.offer.instance.name} is {age} days old ({price.as_of}) and "
-            f"--strict allows {STRICT_PRICE_DAYS}; rebuild the catalogue, or ask without --strict"
+            f"--strict allows {STRICT_PRICE_DAYS}; refresh it (aws: `advisor catalog refresh`, "
+            "--live), or ask without --strict"
         )
 
 

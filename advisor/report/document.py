@@ -80,6 +80,7 @@ def recommendation_document(
             for one in answer.rejected
         ],
         "close_calls": close_call_documents(answer),
+        "live": _live_document(answer),
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
         "explanation": explanation,
@@ -246,6 +247,15 @@ def latency_document(latency: Latency | None) -> dict[str, Any] | None:
         "p50_ms": 1000 * latency.p50_seconds,
         "p99_ms": 1000 * latency.p99_seconds if sure else None,
     }
+
+
+def _live_document(answer: Recommendation) -> dict[str, Any] | None:
+    """What AWS was asked for; None where nothing was to be asked."""
+    if answer.live is None:
+        return None
+    from advisor.report.live import live_document  # few ask for it
+
+    return live_document(answer.live)
 
 
 def _by_stage(values: Mapping[Any, float]) -> dict[str, float]:

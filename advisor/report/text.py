@@ -66,6 +66,7 @@ def recommendation_text(
     head += close
     most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
     tail = _rejections(answer, chosen, None if all_rejected else most)
+    tail += _live(answer)
     tail += _wrapped("Assumed", answer.assumptions, 2)
     tail += _wrapped("Warning", answer.warnings, 3)
     # A blank line and a header stand above the alternatives.
@@ -96,6 +97,14 @@ def price_words(market: Market, price: Price) -> str:
         return "free of charge"
     known = "" if price.kind == LIST else f"{price.kind} "
     return f"{known}{market} price of {price.as_of}"
+
+
+def _live(answer: Recommendation) -> list[str]:
+    if answer.live is None:
+        return []
+    from advisor.report.live import live_sentences  # few ask for it
+
+    return _wrapped("Live", live_sentences(answer.live), 3)
 
 
 def _headline(chosen: Candidate, sources: Sources) -> list[str]:

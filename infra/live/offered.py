@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from infra.live.session import client, required, told_as_live_error
+from infra.live.session import client, in_portions, required, told_as_live_error
 
 _WHAT = "instance type offerings"
 
@@ -12,13 +12,16 @@ _WHAT = "instance type offerings"
 def offered(names: Sequence[str], region: str) -> frozenset[str]:
     """Those of the types that the region has."""
     ec2 = client("ec2", region)
-    with told_as_live_error(_WHAT):
-        pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
-            LocationType="region",
-            Filters=[{"Name": "instance-type", "Values": list(names)}],
-        )
-        return frozenset(
-            row["InstanceType"]
-            for page in pages
-            for row in required(page, "InstanceTypeOfferings", _WHAT)
-        )
+    found: set[str] = set()
+    for portion in in_portions(names):
+        with told_as_live_error(_WHAT):
+            pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
+                LocationType="region",
+                Filters=[{"Name": "instance-type", "Values": portion}],
+            )
+            found |= {
+                required(row, "InstanceType", _WHAT)
+                for page in pages
+                for row in required(page, "InstanceTypeOfferings", _WHAT)
+            }
+    return frozenset(found & set(names))

@@ -14,12 +14,13 @@ from infra.live.words import Quote, Refused, price_from
 # The API is served in a few regions only; this one knows the prices of all.
 _SERVED_IN = "us-east-1"
 # What "an hour of this type" means among a type's many products: Linux, nothing pre-installed,
-# on shared hosts, used (not a reservation's own).
+# on shared hosts, used (not a reservation's own), in the region itself, not in a city's zone of it.
 _PLAIN = {
     "operatingSystem": "Linux",
     "tenancy": "Shared",
     "preInstalledSw": "NA",
     "capacitystatus": "Used",
+    "locationType": "AWS Region",
 }
 
 
@@ -36,18 +37,23 @@ def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote 
 
 
 def _products(pricing: Any, name: str, region: str) -> list[str]:
-    wanted = {**_PLAIN, "instanceType": name, "regionCode": region}
     filters = [
-        {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
+        {"Type": "TERM_MATCH", "Field": field, "Value": value}
+        for field, value in _wanted(name, region).items()
     ]
     pages = pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters)
     return [text for page in pages for text in required(page, "PriceList", "pricing")]
 
 
+def _wanted(name: str, region: str) -> dict[str, str]:
+    return {**_PLAIN, "instanceType": name, "regionCode": region}
+
+
 def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quote | Refused:
     """Exactly one price must remain: two of them mean that we asked for the wrong thing."""
+    wanted = _wanted(name, region)
     try:
-        prices = {price for text in products for price in _prices(json.loads(text), name)}
+        prices = {price for text in products for price in _prices(json.loads(text), wanted)}
     except (ValueError, TypeError, AttributeError, KeyError):
         return Refused(instance_type=name, why="the price list answered what cannot be read")
     if not prices:
@@ -64,8 +70,11 @@ def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quot
     )
 
 
-def _prices(product: Mapping[str, Any], name: str) -> Iterator[float]:
-    if product["product"]["attributes"]["instanceType"] != name:
+def _prices(product: Mapping[str, Any], wanted: Mapping[str, str]) -> Iterator[float]:
+    """Prices of a product, where it is what was asked for: an answer may be of another question."""
+    attributes = product["product"]["attributes"]
+    told = {**wanted, **attributes, "instanceType": attributes["instanceType"]}
+    if any(told[field] != value for field, value in wanted.items()):
         return
     for term in product["terms"].get("OnDemand", {}).values():
         for dimension in term["priceDimensions"].values():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from advisor.catalog.quotas import quota_code
 from advisor.domain import Market
+from advisor.errors import LiveError
 from infra.live.session import client, required, told_as_live_error
 
 
@@ -15,4 +18,7 @@ def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
     quotas = client("service-quotas", region)
     with told_as_live_error("quotas"):
         answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=code)
-    return float(required(answer, "Quota", "quotas")["Value"])
+    value = required(required(answer, "Quota", "quotas"), "Value", "quotas")
+    if not math.isfinite(value) or value < 0:
+        raise LiveError(f"AWS quotas told {value} vCPUs of {code}, which is no quota")
+    return float(value)

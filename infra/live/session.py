@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from advisor.errors import LiveError
@@ -11,6 +12,8 @@ from advisor.errors import LiveError
 # Seconds. A person waits: four tries of this, then the snapshot answers.
 CONNECT_SECONDS = 3
 READ_SECONDS = 8
+# Values that one filter of EC2 may have.
+PORTION = 100
 # Tries in all; botocore waits longer before each, also where the service throttles.
 ATTEMPTS = 4
 _CREDENTIALS = (
@@ -22,6 +25,7 @@ _CREDENTIALS = (
 def client(service: str, region: str) -> Any:
     """A boto3 client of one service; AWS_ENDPOINT_URL is honoured, as boto3 does."""
     import boto3
+    import botocore.session
     from botocore.config import Config
 
     config = Config(
@@ -30,26 +34,47 @@ def client(service: str, region: str) -> Any:
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
     )
     with told_as_live_error(service):
-        session: Any = boto3.session.Session()
+        own = botocore.session.get_session()
+        own.register_component("data_loader", _service_descriptions())
+        session: Any = boto3.session.Session(botocore_session=own)
         return session.client(service, region_name=region, config=config)
+
+
+@cache
+def _service_descriptions() -> Any:
+    """What botocore knows of the services: EC2's description is long, and is read once."""
+    from botocore.loaders import create_loader
+
+    return create_loader()
+
+
+def in_portions(names: Sequence[str]) -> Iterator[list[str]]:
+    """The names in lists that one request may hold."""
+    for start in range(0, len(names), PORTION):
+        yield list(names[start : start + PORTION])
 
 
 @contextmanager
 def told_as_live_error(what: str) -> Iterator[None]:
     """Errors of boto3 as `LiveError`: which service, what happened, what to do."""
     from botocore import exceptions as known
+    from botocore.parsers import ResponseParserError
 
     try:
         yield
-    except (known.NoCredentialsError, known.PartialCredentialsError, known.ProfileNotFound):
+    except (known.NoCredentialsError, known.PartialCredentialsError):
         raise LiveError(_CREDENTIALS) from None
+    except known.ProfileNotFound as error:
+        raise LiveError(f"{error}: set AWS_PROFILE to another, or run `aws configure`") from None
     except known.ClientError as error:
         raise LiveError(_refused(what, error)) from error
     except (known.ConnectTimeoutError, known.ReadTimeoutError):
         raise LiveError(f"AWS {what} did not answer in time; ask again later") from None
     except (known.EndpointConnectionError, known.ConnectionError, known.HTTPClientError):
         raise LiveError(f"AWS {what} cannot be reached from here; ask without it") from None
-    except known.BotoCoreError as error:
+    except ResponseParserError:
+        raise LiveError(_unreadable(what)) from None
+    except (known.BotoCoreError, ValueError) as error:
         raise LiveError(f"AWS {what}: {error}") from error
 
 
@@ -59,8 +84,12 @@ def required(answer: Any, name: str, what: str) -> Any:
     botocore takes a body that is no JSON (a captive portal's page) for an empty answer.
     """
     if name not in answer:
-        raise LiveError(f"AWS {what} answered what cannot be read; is a proxy in between?")
+        raise LiveError(_unreadable(what))
     return answer[name]
+
+
+def _unreadable(what: str) -> str:
+    return f"AWS {what} answered what cannot be read; is a proxy in between?"
 
 
 def _refused(what: str, error: Any) -> str:

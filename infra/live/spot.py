@@ -2,50 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from typing import Any
 
 from advisor.domain import Market
-from infra.live.session import client, required, told_as_live_error
+from infra.live.session import client, in_portions, required, told_as_live_error
 from infra.live.words import Quote, Refused, price_from
 
 _WHAT = "spot prices"
 
 
 def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | Refused]:
-    """The cheapest zone's present price of each type, or why there is none."""
+    """The cheapest zone's present price of each type, or why there is none.
+
+    Raises `LiveError` where the service cannot be asked at all.
+    """
     ec2 = client("ec2", region)
     now = datetime.now(UTC)
-    with told_as_live_error(_WHAT):
-        pages = ec2.get_paginator("describe_spot_price_history").paginate(
-            InstanceTypes=list(names),
-            ProductDescriptions=["Linux/UNIX"],
-            StartTime=now,
-            EndTime=now,
-        )
-        rows = [row for page in pages for row in required(page, "SpotPriceHistory", _WHAT)]
+    rows: list[Mapping[str, Any]] = []
+    for portion in in_portions(names):
+        with told_as_live_error(_WHAT):
+            pages = ec2.get_paginator("describe_spot_price_history").paginate(
+                InstanceTypes=portion,
+                ProductDescriptions=["Linux/UNIX"],
+                StartTime=now,
+                EndTime=now,
+            )
+            rows += [row for page in pages for row in required(page, "SpotPriceHistory", _WHAT)]
     newest = _newest_by_zone(rows)
     for name in names:
-        zones = {zone: usd for (kind, zone), usd in newest.items() if kind == name}
-        if not zones:
-            yield Refused(instance_type=name, why=f"no spot price in {region}")
-            continue
-        zone = min(zones, key=lambda one: (zones[one], one))
-        yield Quote(
-            instance_type=name,
-            region=region,
-            market=Market.SPOT,
-            usd_per_hour=zones[zone],
-            as_of=today,
-            zone=zone,
-        )
+        yield _quote(name, region, newest.get(name, {}), today)
 
 
-def _newest_by_zone(rows: Sequence[dict[str, object]]) -> dict[tuple[str, str], float]:
-    """The last price told of each type and zone; the service may tell older ones too."""
-    newest: dict[tuple[str, str], float] = {}
-    for row in sorted(rows, key=lambda one: str(one["Timestamp"])):
-        usd = price_from(str(row["SpotPrice"]))
-        if usd is not None:
-            newest[str(row["InstanceType"]), str(row["AvailabilityZone"])] = usd
-    return newest
+def _quote(
+    name: str, region: str, zones: Mapping[str, set[float | None]], today: date
+) -> Quote | Refused:
+    """The cheapest zone; a zone that tells two prices at one time makes all of them doubtful."""
+    if not zones:
+        return Refused(instance_type=name, why=f"no spot price in {region}")
+    doubtful = sorted(zone for zone, told in zones.items() if len(told) > 1)
+    if doubtful:
+        return Refused(instance_type=name, why=f"{doubtful[0]} told several spot prices at once")
+    known = {zone: usd for zone, told in zones.items() for usd in told if usd is not None}
+    if not known:
+        return Refused(instance_type=name, why="what it costs on the spot market is no price")
+    zone = min(known, key=lambda one: (known[one], one))
+    return Quote(
+        instance_type=name,
+        region=region,
+        market=Market.SPOT,
+        usd_per_hour=known[zone],
+        as_of=today,
+        zone=zone,
+    )
+
+
+def _newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set[float | None]]]:
+    """What was told last of each type and zone; the service may tell older prices too."""
+    newest: dict[str, dict[str, tuple[str, set[float | None]]]] = {}
+    for row in rows:
+        fields = ("InstanceType", "AvailabilityZone", "SpotPrice", "Timestamp")
+        name, zone, price, when = (str(required(row, one, _WHAT)) for one in fields)
+        zones = newest.setdefault(name, {})
+        last, told = zones.get(zone, ("", set()))
+        if when > last:
+            zones[zone] = when, {price_from(price)}
+        elif when == last:
+            told.add(price_from(price))
+    return {
+        name: {zone: told for zone, (_, told) in zones.items()} for name, zones in newest.items()
+    }

@@ -45,6 +45,19 @@ def test_nothing_heavy_is_imported_to_answer(arguments):
     assert not HEAVY & set(seen["modules"])
 
 
+def test_what_asks_aws_is_loaded_only_to_ask():
+    watched = WATCHED.replace('name.partition(".")[0] for', "name for")
+    done = subprocess.run(
+        [sys.executable, "-c", watched, "recommend", *QUESTION],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    seen = set(json.loads(done.stdout.splitlines()[-1])["modules"])
+    live = ("live", "refresh", "overlaid")
+    assert not [one for one in seen if one.startswith(("advisor", "infra")) and
+                any(word in one for word in live)]  # fmt: skip
+    assert "logging" not in seen
+
+
 def test_what_explains_is_loaded_only_to_explain():
     watched = WATCHED.replace('name.partition(".")[0] for', "name for")
     explaining = {

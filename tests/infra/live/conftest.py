@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,22 +11,33 @@ from infra.live import session
 from tests.infra.live.recorded import Recorded, serving
 
 
+def without_real_aws(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """No profile of the person who runs the tests is read, and nothing waits long."""
+    patch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    patch.setenv("AWS_CONFIG_FILE", str(folder / "none"))
+    patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "none"))
+    patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    patch.setattr(session, "ATTEMPTS", 2)
+    patch.setattr(session, "READ_SECONDS", 1)
+
+
+def point_at(patch: pytest.MonkeyPatch, aws: Recorded, folder: Path) -> None:
+    """Every client asks this AWS."""
+    without_real_aws(patch, folder)
+    for service in ("PRICING", "SERVICE_QUOTAS", "EC2"):
+        patch.setenv(f"AWS_ENDPOINT_URL_{service}", aws.url)
+
+
 @pytest.fixture(autouse=True)
 def no_real_aws(monkeypatch, tmp_path) -> None:
-    """No profile of the person who runs the tests is read, and nothing waits long."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setattr(session, "ATTEMPTS", 2)
-    monkeypatch.setattr(session, "READ_SECONDS", 1)
+    """Credentials that mean nothing."""
+    without_real_aws(monkeypatch, tmp_path)
 
 
 @pytest.fixture
-def recorded(monkeypatch) -> Iterator[Recorded]:
-    """The Price List and Service Quotas services, from recorded answers."""
+def recorded(monkeypatch, tmp_path) -> Iterator[Recorded]:
+    """The Price List, Service Quotas and EC2 services, from recorded answers."""
     with serving(Recorded()) as one:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_PRICING", one.url)
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SERVICE_QUOTAS", one.url)
+        point_at(monkeypatch, one, tmp_path)
         yield one

@@ -1,21 +1,25 @@
-"""A small HTTP server on loopback that speaks AWS's JSON protocol from recorded answers.
+"""A small HTTP server on loopback that speaks AWS's JSON and EC2 protocols from recorded answers.
 
-moto has no Price List API and no quotas of EC2. Answers have the form of the API's documentation;
-prices are those of the committed snapshot. `faults` come first, one a request.
+moto has no Price List API, no quotas of EC2, and no spot price but one. Answers have the form of
+the API's documentation; prices are those of the committed snapshot. `faults` come first, one a
+request; `faulty` are operations that always answer so.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs
 
 
-def product(name: str, *prices: str, unit: str = "Hrs", currency: str = "USD") -> str:
+def product(
+    name: str, *prices: str, unit: str = "Hrs", currency: str = "USD", **attributes: str
+) -> str:
     """One entry of a `PriceList`: a product with an on-demand term for each price."""
     dimensions = {
         f"SKU.JRTCKXETXF.{number}": {
@@ -29,11 +33,21 @@ def product(name: str, *prices: str, unit: str = "Hrs", currency: str = "USD") -
         {
             "product": {
                 "productFamily": "Compute Instance",
-                "attributes": {"instanceType": name, "operatingSystem": "Linux"},
+                "attributes": {"instanceType": name, "operatingSystem": "Linux"} | attributes,
             },
             "terms": {"OnDemand": {"SKU.JRTCKXETXF": {"priceDimensions": dimensions}}},
         }
     )
+
+
+FAULTS = {
+    "throttle": (400, b'{"__type": "ThrottlingException"}'),
+    "denied": (400, b'{"__type": "AccessDeniedException"}'),
+    "expired": (400, b'{"__type": "ExpiredTokenException"}'),
+    "garbage": (200, b"<html>a captive portal</html>"),
+    "cut": (200, b'{"PriceList": ["{\\"product'),
+    "broken": (500, b"{}"),
+}
 
 
 @dataclass
@@ -42,6 +56,11 @@ class Recorded:
 
     products: dict[str, list[str]] = field(default_factory=dict)
     quotas: dict[str, float] = field(default_factory=dict)
+    # Of each type: zone and price; (vCPUs, MiB of RAM, GPUs) of those that the region offers.
+    spot: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    types: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    faulty: dict[str, str] = field(default_factory=dict)
+    operations: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
@@ -50,19 +69,16 @@ class Recorded:
     def answer(self, operation: str, request: dict[str, Any]) -> tuple[int, bytes]:
         """Status and body of one request."""
         self.asked.append(request)
-        fault = self.faults.pop(0) if self.faults else ""
-        if fault == "throttle":
-            return 400, json.dumps({"__type": "ThrottlingException"}).encode()
-        if fault == "denied":
-            return 400, json.dumps({"__type": "AccessDeniedException"}).encode()
-        if fault == "garbage":
-            return 200, b"<html>a captive portal</html>"
-        if fault == "cut":
-            return 200, b'{"PriceList": ["{\\"product'
-        if fault == "broken":
-            return 500, b"{}"
+        self.operations.append(operation)
+        fault = self.faults.pop(0) if self.faults else self.faulty.get(operation, "")
+        if fault in EC2_ERRORS and operation in EC2:
+            return 400, ec2_error(EC2_ERRORS[fault])
+        if fault in FAULTS:
+            return FAULTS[fault]
         if fault == "hang":
             self.released.wait(30)
+        if operation in EC2:
+            return 200, EC2[operation](self, request).encode()
         return 200, json.dumps(self._good(operation, request)).encode()
 
     def _good(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -72,6 +88,61 @@ class Recorded:
         return {"FormatVersion": "aws_v1", "PriceList": self.products.get(name, [])}
 
 
+def ec2_error(code: str) -> bytes:
+    """An error as EC2 tells it."""
+    return f"<Response><Errors><Error><Code>{code}</Code></Error></Errors></Response>".encode()
+
+
+def _offerings(one: Recorded, _request: Mapping[str, Any]) -> str:
+    items = "".join(
+        f"<item><instanceType>{name}</instanceType><locationType>region</locationType></item>"
+        for name in one.types
+    )
+    return _answered("DescribeInstanceTypeOfferings", "instanceTypeOfferingSet", items)
+
+
+def _described(one: Recorded, _request: Mapping[str, Any]) -> str:
+    items = "".join(
+        f"<item><instanceType>{name}</instanceType>"
+        f"<vCpuInfo><defaultVCpus>{vcpus}</defaultVCpus></vCpuInfo>"
+        f"<memoryInfo><sizeInMiB>{mib}</sizeInMiB></memoryInfo>"
+        f"<gpuInfo><gpus><item><count>{gpus}</count></item></gpus></gpuInfo></item>"
+        for name, (vcpus, mib, gpus) in one.types.items()
+    )
+    return _answered("DescribeInstanceTypes", "instanceTypeSet", items)
+
+
+def _spot(one: Recorded, request: Mapping[str, Any]) -> str:
+    asked = [value for key, value in request.items() if key.startswith("InstanceType.")]
+    items = "".join(
+        f"<item><instanceType>{name}</instanceType><spotPrice>{price}</spotPrice>"
+        f"<availabilityZone>{zone}</availabilityZone>"
+        "<productDescription>Linux/UNIX</productDescription>"
+        "<timestamp>2026-11-21T10:00:00.000Z</timestamp></item>"
+        for name in asked
+        for zone, price in one.spot.get(name, [])
+    )
+    return _answered("DescribeSpotPriceHistory", "spotPriceHistorySet", items)
+
+
+def _answered(operation: str, name: str, items: str) -> str:
+    space = "http://ec2.amazonaws.com/doc/2016-11-15/"
+    body = f"<{name}>{items}</{name}>" if items else f"<{name}/>"
+    return f'<{operation}Response xmlns="{space}">{body}</{operation}Response>'
+
+
+EC2 = {
+    "DescribeInstanceTypeOfferings": _offerings,
+    "DescribeInstanceTypes": _described,
+    "DescribeSpotPriceHistory": _spot,
+}
+EC2_ERRORS = {
+    "throttle": "RequestLimitExceeded",
+    "denied": "UnauthorizedOperation",
+    "expired": "RequestExpired",
+}
+
+
 @contextmanager
 def serving(recorded: Recorded) -> Iterator[Recorded]:
     """The server for as long as the block runs; a hanging request is released at its end."""
@@ -79,8 +150,13 @@ def serving(recorded: Recorded) -> Iterator[Recorded]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            operation = self.headers["X-Amz-Target"].rpartition(".")[2]
-            status, content = recorded.answer(operation, json.loads(body))
+            target = self.headers.get("X-Amz-Target")
+            if target:
+                operation, request = target.rpartition(".")[2], json.loads(body)
+            else:
+                request = {key: value[0] for key, value in parse_qs(body.decode()).items()}
+                operation = request["Action"]
+            status, content = recorded.answer(operation, request)
             try:
                 self.send_response(status)
                 self.send_header("Content-Type", "application/x-amz-json-1.1")

@@ -40,6 +40,7 @@ def test_the_service_is_asked_for_plain_linux_on_shared_hosts(recorded: Recorded
         "tenancy": "Shared",
         "preInstalledSw": "NA",
         "capacitystatus": "Used",
+        "locationType": "AWS Region",
         "instanceType": "g5.xlarge",
         "regionCode": "us-east-1",
     }
@@ -57,12 +58,16 @@ def test_the_service_is_asked_for_plain_linux_on_shared_hosts(recorded: Recorded
         ([product("g5.xlarge", "7.2", currency="CNY")], "no price"),
         ([product("g5.xlarge", "1.006", unit="Quantity")], "no price"),
         ([product("g5.2xlarge", "1.212")], "no price"),
+        ([product("g5.xlarge", "1.19", operatingSystem="Windows")], "no price"),
+        ([product("g5.xlarge", "1.123", regionCode="eu-west-1")], "no price"),
+        ([product("g5.xlarge", "1.107", tenancy="Dedicated")], "no price"),
         ([product("g5.xlarge", "1.006"), product("g5.xlarge", "2.012")], "several prices"),
         ([product("g5.xlarge", "1.006", "0.9")], "several prices"),
         (["{"], "cannot be read"),
         (["[]"], "cannot be read"),
         (['{"product": {"attributes": {"instanceType": "g5.xlarge"}}}'], "cannot be read"),
         (['{"product": {"attributes": {"instanceType": null}}}'], "no price"),
+        (['{"product": {"attributes": {}}}'], "cannot be read"),
     ],
 )
 def test_a_lie_is_refused_with_its_reason(products, why: str, recorded: Recorded) -> None:

@@ -1,0 +1,161 @@
+"""The bundle with refreshed prices and offerings of AWS laid over it, as one set of tables.
+
+What a refreshed price replaces is blanked in the bundle's tables; the new ones stand in a table
+of their own. A region that no longer offers a type has no price of it either, so that the type is
+looked for elsewhere, and `withdrawn` in the manifest says why.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from advisor.catalog.files import Files, Table
+from advisor.catalog.prices import BASES_FILE, KEYS
+from advisor.catalog.refreshed import Refreshed, plain_cell
+from advisor.domain import Market, Price
+
+CLOUD = "aws"
+PRICES_FILE = f"catalog/{CLOUD}_prices_refreshed.csv"
+TYPES_FILE = f"catalog/{CLOUD}_instance_types.csv"
+SETS_FILE = f"catalog/{CLOUD}_region_sets.csv"
+SOURCES_FILE = "catalog/sources.csv"
+_LICENCE = "told by AWS to the user"
+
+
+class OverlaidFiles:
+    """The bundle's files with what was refreshed in place of what is older."""
+
+    def __init__(self, bundle: Files, refreshed: Refreshed) -> None:
+        self._bundle = bundle
+        self._gone = {key: day for key, (there, day) in refreshed.offerings.items() if not there}
+        self._offerings = {key: there for key, (there, _) in refreshed.offerings.items()}
+        self._prices = {
+            key: price for key, price in refreshed.prices.items() if key[:2] not in self._gone
+        }
+        self.manifest: Mapping[str, Any] = self._manifest(refreshed)
+
+    def has(self, path: str) -> bool:
+        """Whether there is this table."""
+        return path == PRICES_FILE or self._bundle.has(path)
+
+    def table(self, path: str) -> Table:
+        """The table at `path`, with what was refreshed in it."""
+        if path == PRICES_FILE:
+            return self._refreshed_prices()
+        table = self._bundle.table(path)
+        if path in self._bundle.manifest["clouds"][CLOUD]["prices"]:
+            return self._without_older(table)
+        added = {
+            SOURCES_FILE: self._with_sources,
+            BASES_FILE: self._with_bases,
+            TYPES_FILE: self._with_own_sets,
+            SETS_FILE: self._with_sets,
+        }
+        return added[path](table) if path in added else table
+
+    def _manifest(self, refreshed: Refreshed) -> dict[str, Any]:
+        whole = dict(self._bundle.manifest)
+        cloud = dict(whole["clouds"][CLOUD])
+        regions = sorted({region for _, region, _ in self._prices})
+        if regions:
+            cloud["prices"] = {PRICES_FILE: regions, **cloud["prices"]}
+        cloud["withdrawn"] = defaultdict(dict)
+        for (name, region), day in sorted(self._gone.items()):
+            cloud["withdrawn"][region][name] = day.isoformat()
+        whole["clouds"] = {**whole["clouds"], CLOUD: cloud}
+        told = f"{len(refreshed.prices)} prices asked for with `advisor catalog refresh` or --live"
+        oldest = refreshed.dates[0].isoformat()
+        part = {"as_of": oldest, "source": told, "licence": _LICENCE}
+        whole["parts"] = {**whole["parts"], "refreshed prices of AWS": part}
+        return whole
+
+    @cached_property
+    def _bases(self) -> dict[tuple[Market, str, Any, str, str], str]:
+        """What a refreshed price rests on -> the id of its basis and of its source."""
+        kinds = sorted({_basis_key(key[2], price) for key, price in self._prices.items()})
+        return {kind: f"refreshed{number}" for number, kind in enumerate(kinds)}
+
+    def _refreshed_prices(self) -> Table:
+        regions = self.manifest["clouds"][CLOUD]["prices"][PRICES_FILE]
+        rows: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+        for (name, region, market), price in sorted(self._prices.items()):
+            basis = self._bases[_basis_key(market, price)]
+            rows[name, basis][region] = repr(price.usd_per_hour)
+        lines = [
+            ",".join([*key, *(cells.get(region, "") for region in regions)])
+            for key, cells in rows.items()
+        ]
+        return Table(PRICES_FILE, "\n".join([",".join([*KEYS, *regions]), *lines]))
+
+    def _without_older(self, table: Table) -> Table:
+        """A price table of the bundle, with blanks where something newer is known."""
+        markets = {row["basis"]: row["market"] for row in self._bundle.table(BASES_FILE).records()}
+        blank: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        for name, region, market in self._replaced():
+            if region in table.column:
+                blank[name].add((market, table.column[region]))
+        for at, line in enumerate(table.lines):
+            name = line[: line.index(",")]
+            if name in blank:
+                cells = line.split(",")
+                for market, column in blank[name]:
+                    if markets[cells[1]] == market:
+                        cells[column] = ""
+                table.lines[at] = ",".join(cells)
+        return table
+
+    def _replaced(self) -> set[tuple[str, str, str]]:
+        gone = {(*place, str(market)) for place in self._gone for market in Market}
+        return gone | {(name, region, str(market)) for name, region, market in self._prices}
+
+    def _with_sources(self, table: Table) -> Table:
+        header, lines = list(table.header), table.lines
+        if "terms" not in table.column:
+            header, lines = [*header, "terms"], [f"{line}," for line in lines]
+        for (_, _, day, source, terms), basis in self._bases.items():
+            cells = {"source": basis, "as_of": day.isoformat(), "licence": _LICENCE}
+            cells |= {"origin": plain_cell(source), "terms": plain_cell(terms)}
+            lines = [*lines, ",".join(cells[column] for column in header)]
+        return Table(table.path, "\n".join([",".join(header), *lines]))
+
+    def _with_bases(self, table: Table) -> Table:
+        for (market, kind, *_), basis in self._bases.items():
+            cells = {"basis": basis, "market": str(market), "kind": kind}
+            cells |= {"currency": "USD", "source": basis}
+            table.lines.append(",".join(cells[column] for column in table.header))
+        return table
+
+    def _with_own_sets(self, table: Table) -> Table:
+        """A type whose offerings were asked for has a set of regions of its own."""
+        own, column = {name for name, _ in self._offerings}, table.column["region_set"]
+        for at, line in enumerate(table.lines):
+            name = line[: line.index(",")]
+            if name in own:
+                cells = line.split(",")
+                cells[column] = _set_of(name)
+                table.lines[at] = ",".join(cells)
+        return table
+
+    def _with_sets(self, table: Table) -> Table:
+        sets = {key: set(regions.split()) for key, regions in table}
+        types = self._bundle.table(TYPES_FILE)
+        column, lines = types.column["region_set"], types.lines_by_key()
+        for name in sorted({name for name, _ in self._offerings if name in lines}):
+            regions = set(sets.get(lines[name].split(",")[column], ()))
+            for (one, region), there in self._offerings.items():
+                if one == name:
+                    (regions.add if there else regions.discard)(region)
+            if regions:  # a set that is not listed is empty
+                table.lines.append(f"{_set_of(name)},{' '.join(sorted(regions))}")
+        return table
+
+
+def _basis_key(market: Market, price: Price) -> tuple[Market, str, Any, str, str]:
+    return market, price.kind, price.as_of, price.source, price.terms
+
+
+def _set_of(name: str) -> str:
+    return f"refreshed {name}"

@@ -1,0 +1,160 @@
+"""Prices and offerings of AWS that the user refreshed: one file in the user's data directory.
+
+The file is one JSON document with a row a line, sealed with the SHA-256 of its own bytes. It is
+written whole or not at all, and two refreshes at once lose nothing of each other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from advisor.catalog.bundle import REFRESHED_FILE as FILE
+from advisor.catalog.files import is_sealed, sealed
+from advisor.domain import OBSERVED, Market, Price
+from advisor.errors import DataError, one_line
+
+SCHEMA = "advisor.refreshed-prices/1"
+PRICE_COLUMNS = "instance_type,region,market,usd_per_hour,kind,as_of,source,terms"
+OFFERING_COLUMNS = "instance_type,region,offered,as_of"
+
+PriceKey = tuple[str, str, Market]
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """Prices by type, region and market; offerings (whether, and when told) by type and region."""
+
+    prices: dict[PriceKey, Price] = field(default_factory=dict)
+    offerings: dict[tuple[str, str], tuple[bool, date]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.prices or self.offerings)
+
+    def under(self, newer: Refreshed) -> Refreshed:
+        """Both together; where both know something, `newer` counts."""
+        return Refreshed(self.prices | newer.prices, self.offerings | newer.offerings)
+
+    def since(self, first: date) -> Refreshed:
+        """What was told on that day or later."""
+        return Refreshed(
+            {key: price for key, price in self.prices.items() if price.as_of >= first},
+            {key: told for key, told in self.offerings.items() if told[1] >= first},
+        )
+
+    @property
+    def dates(self) -> list[date]:
+        """The days on which anything was told, in order."""
+        told = {price.as_of for price in self.prices.values()}
+        return sorted(told | {day for _, day in self.offerings.values()})
+
+
+def read_refreshed(folder: Path) -> Refreshed:
+    """What was refreshed; nothing where there is no file. `DataError` where it is damaged."""
+    path = folder / FILE
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return Refreshed()
+    except OSError as error:
+        raise _damaged(path) from error
+    try:
+        document: Any = json.loads(content)
+        if not is_sealed(content, document) or document["schema"] != SCHEMA:
+            raise _damaged(path)
+        return Refreshed(
+            dict(_price(row.split(",")) for row in document["prices"]),
+            dict(_offering(row.split(",")) for row in document["offerings"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged(path) from error
+
+
+def keep_refreshed(folder: Path, newer: Refreshed) -> Path:
+    """Lay what was told over what is kept, and return the file; a damaged one is replaced."""
+    from advisor.files import write_whole  # only who refreshes waits for it
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make '{folder}': {error.strerror}") from error
+    with _alone(folder):
+        try:
+            kept = read_refreshed(folder)
+        except DataError:
+            kept = Refreshed()
+        write_whole(folder / FILE, sealed(_document(kept.under(newer))).decode())
+    return folder / FILE
+
+
+def forget_refreshed(folder: Path) -> bool:
+    """Go back to the snapshot; False where nothing was refreshed."""
+    try:
+        (folder / FILE).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def plain_cell(text: str) -> str:
+    """A text as it can stand in a table, where no cell holds a comma or a line break."""
+    return one_line(text).replace(",", ";")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else writes meanwhile; where files cannot be locked the last one to write wins."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with (folder / f"{FILE}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _document(kept: Refreshed) -> dict[str, Any]:
+    prices = sorted(
+        f"{name},{region},{market},{one.usd_per_hour!r},{one.kind},{one.as_of},"
+        f"{plain_cell(one.source)},{plain_cell(one.terms)}"
+        for (name, region, market), one in kept.prices.items()
+    )
+    offerings = sorted(
+        f"{name},{region},{int(offered)},{day}"
+        for (name, region), (offered, day) in kept.offerings.items()
+    )
+    return {
+        "schema": SCHEMA,
+        "columns": {"prices": PRICE_COLUMNS, "offerings": OFFERING_COLUMNS},
+        "prices": prices,
+        "offerings": offerings,
+    }
+
+
+def _price(cells: list[str]) -> tuple[PriceKey, Price]:
+    name, region, market, usd, kind, day, source, terms = cells
+    price = Price(
+        usd_per_hour=float(usd), kind=kind, as_of=date.fromisoformat(day), source=source,
+        terms=terms,
+    )  # fmt: skip
+    if (Market(market) is Market.SPOT) != (kind == OBSERVED):
+        raise ValueError(f"a {kind} price on the market {market}")
+    return (name, region, Market(market)), price
+
+
+def _offering(cells: list[str]) -> tuple[tuple[str, str], tuple[bool, date]]:
+    name, region, offered, day = cells
+    return (name, region), (bool(int(offered)), date.fromisoformat(day))
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(
+        f"the refreshed prices {path} are damaged; ask anew with `advisor catalog refresh`, or go "
+        "back to the snapshot with `advisor catalog refresh --forget`"
+    )

@@ -1,0 +1,80 @@
+"""What a cloud told when it was asked, beside what the snapshot says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from advisor.domain.money import Price
+from advisor.domain.words import Market
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceAnswer:
+    """What came of asking for one price.
+
+    `before` is the price known so far (None: none). `told` is the new one, where one was told and
+    is believed; else `why` says why there is none, and `not_believed` holds the dollars an hour
+    that were told and are not taken.
+    """
+
+    instance_type: str
+    region: str
+    market: Market
+    before: Price | None
+    told: Price | None = None
+    not_believed: float | None = None
+    why: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether a price was told that differs from the one known so far."""
+        if self.told is None:
+            return False
+        return self.before is None or self.told.usd_per_hour != self.before.usd_per_hour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveChecked:
+    """One type that was asked for live; `offered` and `vcpu_quota` None: not known.
+
+    `vcpu_quota` is what the account may run at once of `quota_code`.
+    """
+
+    answer: PriceAnswer
+    offered: bool | None = None
+    quota_code: str | None = None
+    vcpu_quota: float | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether the type is surely offered, at a price that was told."""
+        return self.offered is True and self.answer.told is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveCheck:
+    """All that was asked for one answer, in order; `warnings` say what could not be verified."""
+
+    as_of: date
+    checked: tuple[LiveChecked, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refresh:
+    """What a refresh of the prices of one region brought.
+
+    `withdrawn` are types that the region no longer offers, `returned` those that it offers again.
+    `file` is where it is kept; empty where nothing was told that could be kept.
+    """
+
+    as_of: date
+    region: str
+    markets: tuple[Market, ...]
+    asked: tuple[str, ...]
+    answers: tuple[PriceAnswer, ...]
+    withdrawn: tuple[str, ...]
+    returned: tuple[str, ...]
+    warnings: tuple[str, ...]
+    file: str

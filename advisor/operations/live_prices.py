@@ -1,0 +1,90 @@
+"""Prices as AWS tells them now, and whether they can be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from advisor.catalog import Catalog
+from advisor.catalog.quotas import CLOUD
+from advisor.catalog.refreshed import plain_cell
+from advisor.domain import LIST, OBSERVED, Market, Price
+from advisor.domain.live import PriceAnswer
+from advisor.units import format_usd
+from infra.live.on_demand import on_demand
+from infra.live.spot import spot
+from infra.live.words import Quote, Refused
+
+LIVE_MARKETS = (Market.ON_DEMAND, Market.SPOT)
+# A price that is told at so many times the known one, or at less than that part of it, is not
+# believed. The largest change of a list price of a GPU type in us-east-1 from 2022 to 2026 was a
+# factor of 1.79 (p5.48xlarge, June 2025); spot prices are known by estimates only, and move.
+BELIEVED_FACTOR = {Market.ON_DEMAND: 3.0, Market.SPOT: 10.0}
+_SOURCES = {
+    Market.ON_DEMAND: "AWS Price List API (Linux; shared tenancy)",
+    Market.SPOT: "AWS spot price history (Linux/UNIX)",
+}
+_KINDS = {Market.ON_DEMAND: LIST, Market.SPOT: OBSERVED}
+_BAND = "interrupted within a month"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked, and against what it is held; `accept_implausible` takes any price above 0."""
+
+    names: Sequence[str]
+    region: str
+    market: Market
+    known: Catalog
+    today: date
+    accept_implausible: bool = False
+
+
+def ask_prices(question: Question) -> Iterator[PriceAnswer]:
+    """One answer a type, in order. `LiveError` where the service cannot be asked at all."""
+    ask = on_demand if question.market is Market.ON_DEMAND else spot
+    for told in ask(question.names, question.region, question.today):
+        yield judged(question, told)
+
+
+def judged(question: Question, told: Quote | Refused) -> PriceAnswer:
+    """What was told beside what is known: taken, or refused with both numbers."""
+    name, market = told.instance_type, question.market
+    before = question.known.price(name, question.region, market, CLOUD)
+    answer = PriceAnswer(instance_type=name, region=question.region, market=market, before=before)
+    if isinstance(told, Refused):
+        return replace(answer, why=told.why)
+    far = _implausible(told.usd_per_hour, before, BELIEVED_FACTOR[market])
+    if far and not question.accept_implausible:
+        return replace(answer, not_believed=told.usd_per_hour, why=far)
+    price = Price(
+        usd_per_hour=told.usd_per_hour,
+        kind=_KINDS[market],
+        as_of=told.as_of,
+        source=_SOURCES[market],
+        terms=_terms(told, before),
+    )
+    return replace(answer, told=price)
+
+
+def _implausible(usd: float, before: Price | None, factor: float) -> str:
+    """Why a price is not believed; empty where it is, or where nothing is known to hold it to."""
+    if before is None or not before.usd_per_hour:
+        return ""
+    ratio = usd / before.usd_per_hour
+    if 1 / factor <= ratio <= factor:
+        return ""
+    return (
+        f"{format_usd(usd)}/h is {ratio:.3g} times the known {format_usd(before.usd_per_hour)}/h "
+        f"({before.kind}, {before.as_of}), more than a factor of {factor:g}"
+    )
+
+
+def _terms(told: Quote, before: Price | None) -> str:
+    """The zone of a spot price, and how often instances were taken back when that was seen."""
+    if not told.zone:
+        return ""
+    bands = [part for part in (before.terms.split("; ") if before else []) if _BAND in part]
+    seen = f" (seen {before.as_of})" if before and before.kind != OBSERVED else ""
+    return "; ".join([f"zone {plain_cell(told.zone)}", *(band + seen for band in bands)])

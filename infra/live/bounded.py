@@ -1,0 +1,67 @@
+"""Asking for no longer than a person waits.
+
+Timeouts of sockets do not bound what trickles, name servers, or a program that fetches
+credentials; a thread that is left behind does.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from advisor.errors import LiveError
+
+Answer = TypeVar("Answer")
+
+
+class Deadline:
+    """Seconds that all asking together may take, and those of one question."""
+
+    def __init__(self, seconds: float, each: float | None = None) -> None:
+        self._end = time.monotonic() + seconds
+        self._each = each or seconds
+
+    def within(self, what: str, ask: Callable[[], Answer]) -> Answer:
+        """The answer, or the error, of `ask`; `LiveError` where the time is over before it."""
+        seconds = max(0.0, min(self._each, self._end - time.monotonic()))
+        if seconds <= 0:
+            raise LiveError(f"AWS {what}: no time is left to ask for it; ask again later")
+        told: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                told.put((ask(), None))
+            except BaseException as error:
+                told.put((None, error))
+
+        # A daemon does not keep the program from ending.
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            answer, error = told.get(timeout=seconds)
+        except queue.Empty:
+            raise LiveError(
+                f"AWS {what} did not answer within {seconds:.0f} seconds; ask again later"
+            ) from None
+        if error is not None:
+            raise error
+        return answer  # type: ignore[return-value]
+
+
+def each_within(seconds: float, what: str, answers: Iterable[Answer]) -> Iterator[Answer]:
+    """Every answer of a slow iterator, none of which may take longer than this."""
+    source = iter(answers)
+    end: list[Answer] = []
+    while True:
+        one = Deadline(seconds).within(what, lambda: list(_first(source)))
+        if one == end:
+            return
+        yield from one
+
+
+def _first(source: Iterator[Answer]) -> Iterator[Answer]:
+    for one in source:
+        yield one
+        return

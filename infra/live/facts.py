@@ -1,0 +1,46 @@
+"""What types have, as AWS tells it (`ec2:DescribeInstanceTypes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.errors import LiveError
+from infra.live.session import client, in_portions, required, told_as_live_error
+
+_WHAT = "instance types"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What can be compared with the catalogue; `gpu_count` counts shares of a GPU, too."""
+
+    vcpus: int
+    memory_mib: int
+    gpu_count: int
+
+
+def facts(names: Sequence[str], region: str) -> dict[str, Facts]:
+    """The facts of those types that the region knows."""
+    ec2 = client("ec2", region)
+    told: dict[str, Facts] = {}
+    for portion in in_portions(names):
+        with told_as_live_error(_WHAT):
+            pages = ec2.get_paginator("describe_instance_types").paginate(
+                Filters=[{"Name": "instance-type", "Values": portion}]
+            )
+            rows = [row for page in pages for row in required(page, "InstanceTypes", _WHAT)]
+        told |= dict(map(_facts, rows))
+    return {name: told[name] for name in names if name in told}
+
+
+def _facts(row: Mapping[str, Any]) -> tuple[str, Facts]:
+    try:
+        gpus = row.get("GpuInfo", {}).get("Gpus", ())
+        # A share of a GPU has Count 0 and LogicalGpuCount 1.
+        count = sum(max(gpu["Count"], gpu.get("LogicalGpuCount", 0)) for gpu in gpus)
+        vcpus, memory = row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"]
+        return row["InstanceType"], Facts(int(vcpus), int(memory), count)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise LiveError(f"AWS {_WHAT} answered what cannot be read") from error

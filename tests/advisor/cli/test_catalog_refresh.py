@@ -1,0 +1,120 @@
+"""`advisor catalog refresh` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+from tests.advisor.live.aws import T4, fill, known_prices
+from tests.advisor.live.conftest import no_real_aws, recorded  # noqa: F401
+from tests.infra.live.recorded import product
+
+SCHEMA = json.loads((files("advisor.report") / "schemas/refresh.schema.json").read_text())
+
+
+@pytest.fixture
+def aws(recorded, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-11-21")
+    fill(recorded, known_prices(T4))
+    return recorded
+
+
+def refresh(ask, *more):
+    return ask("catalog", "refresh", *[f"--instance={name}" for name in T4], *more)
+
+
+def test_what_changed_is_told_and_used_until_it_is_forgotten(ask, aws):
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.4")]
+    code, out, err = refresh(ask)
+    assert code == 0
+    assert "6 of 6 prices taken on 2026-11-21, 4 of them new or changed; 0 refused" in out
+    assert "-24 %" in next(line for line in out.splitlines() if line.startswith("g4dn.xlarge"))
+    assert "on-demand prices: 3 of 3" in err
+    _, shown, _ = ask("catalog", "refresh", "--show")
+    assert len(shown.splitlines()) == 7
+    _, listed, _ = ask("catalog", "list", "--instance", "g4dn.xlarge", "--region", "us-east-1",
+                       "-o", "json")  # fmt: skip
+    prices = {one["market"]: one["price"] for one in json.loads(listed)["offers"]}
+    assert prices["on-demand"]["usd_per_hour"] == 0.4
+    assert prices["spot"]["kind"] == "observed"
+    assert "refreshed prices of AWS 2026-11-21" in " ".join(json.loads(listed)["sources"])
+    assert ask("catalog", "refresh", "--forget") == (0, "", "back to the snapshot\n")
+    assert ask("catalog", "refresh", "--forget") == (0, "", "nothing had been refreshed\n")
+
+
+def test_the_document_keeps_its_schema(ask, aws):
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.001")]
+    aws.spot["g4dn.2xlarge"] = []
+    del aws.types["g4dn.4xlarge"]
+    code, out, _ = refresh(ask, "-o", "json")
+    document = json.loads(out)
+    jsonschema.validate(document, SCHEMA)
+    assert code == 0
+    assert document["withdrawn"] == ["g4dn.4xlarge"]
+    refused = {one["instance_type"]: one for one in document["prices"] if not one["told"]}
+    assert refused["g4dn.xlarge"]["refused_usd_per_hour"] == 0.001
+    assert refused["g4dn.2xlarge"]["why"] == "no spot price in us-east-1"
+    _, kept, _ = ask("catalog", "refresh", "--show", "-o", "json")
+    assert json.loads(kept)["schema"] == "advisor.catalog-refreshed/1"
+
+
+def test_refusals_name_both_numbers_and_the_way_to_insist(ask, aws):
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "5.26")]
+    _, out, _ = refresh(ask, "--market", "on-demand")
+    assert "Refused: g4dn.xlarge (on-demand): $5.260/h is 10 times the known $0.526/h" in out
+    assert "--accept-implausible takes it" in out
+    _, out, _ = refresh(ask, "--market", "on-demand", "--accept-implausible")
+    assert "+900 %" in out
+
+
+def test_where_nothing_can_be_believed_it_fails_and_nothing_changes(ask, aws):
+    aws.products = {name: ["{"] for name in T4}
+    code, out, err = refresh(ask, "--market", "on-demand")
+    assert code == 1
+    assert "No on-demand price of g4dn.2xlarge, g4dn.4xlarge, g4dn.xlarge: the price list" in out
+    assert "nothing has been refreshed" in ask("catalog", "refresh", "--show")[1]
+    assert "AWS told no price that could be taken, of 3 asked for" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--region", "mars"], "unknown region 'mars'"),
+        (["--instance", "g5.xlrge"], "did you mean g5.xlarge"),
+        (["--gpu", "T5"], "unknown GPU 'T5'"),
+        (["--instance", "g5.xlarge", "--gpu", "T4"], "nothing to refresh"),
+        (["--market", "sometimes"], "unknown market"),
+        (["--show", "--forget"], "exclude each other"),
+        (["--region", ""], "--region is empty"),
+    ],
+)
+def test_bad_questions_ask_nobody(ask, aws, arguments, told):
+    code, out, err = ask("catalog", "refresh", *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert aws.operations == []
+
+
+def test_a_damaged_file_is_one_line_and_the_snapshot_answers(ask, aws):
+    refresh(ask)
+    file = json.loads(refresh(ask, "-o", "json")[1])["file"]
+    with open(file, "a") as damaged:  # noqa: PTH123
+        damaged.write("x")
+    code, out, _ = ask("catalog", "show", "g4dn.xlarge")
+    assert code == 0
+    assert "2026-07-20" in out
+    code, _, err = ask("catalog", "refresh", "--show")
+    assert code == 1
+    assert "damaged" in err
+    assert ask("catalog", "refresh", "--forget")[0] == 0
+
+
+def test_without_credentials_the_way_out_is_named(ask, monkeypatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    code, out, err = refresh(ask)
+    assert (code, out) == (1, "")
+    assert "run `aws configure`" in err

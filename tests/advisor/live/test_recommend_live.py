@@ -1,0 +1,231 @@
+"""`recommend --live`: held to what AWS tells, bounded in time, never worse than the snapshot."""
+
+from __future__ import annotations
+
+import json
+import threading
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+from advisor.catalog import OfferQuery
+from advisor.cli.main import run
+from tests.advisor.live.aws import BUNDLED, REGION, fill, known_prices
+from tests.infra.live.recorded import Recorded, product
+
+SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
+QUESTION = ["recommend", "--task", "inference", "--model", "googlenet"]
+FAST = [*QUESTION, "--target-throughput", "500"]
+GPU_TYPES = [
+    one.instance.name
+    for one in BUNDLED.offers(OfferQuery(cloud="aws", region=REGION, accelerated=True))
+]
+
+
+@pytest.fixture
+def aws(recorded, monkeypatch) -> Recorded:
+    """All as the snapshot says, on the day of the tests, with quotas, and time enough."""
+    for bound in ("TOTAL_SECONDS", "ANSWER_SECONDS"):
+        monkeypatch.setattr(f"advisor.operations.live_checking.{bound}", 200.0)
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-11-21")
+    fill(recorded, known_prices(GPU_TYPES))
+    recorded.quotas = {"L-DB2E81BA": 1000.0, "L-417A185B": 1000.0, "L-3819A6DF": 1000.0}
+    return recorded
+
+
+@pytest.fixture
+def ask(capsys):
+    def command(*arguments: str) -> tuple[int, dict, str]:
+        code = run([*arguments, "-o", "json"])
+        out, err = capsys.readouterr()
+        document = json.loads(out) if out else {}
+        if out:
+            jsonschema.validate(document, SCHEMA)
+        return code, document, err
+
+    return command
+
+
+def leading(document: dict) -> list[str]:
+    specs = [document["recommendation"], *document["alternatives"]]
+    return [one["instance_type"] for one in specs[:3]]
+
+
+def test_the_chosen_one_and_two_runners_up_are_verified(aws, ask) -> None:
+    _, before, _ = ask(*FAST)
+    code, told, err = ask(*FAST, "--live")
+    assert (code, leading(told)) == (0, leading(before))
+    assert "asking AWS about" in err
+    checked = {one["instance_type"]: one for one in told["live"]["checked"]}
+    assert list(checked) == leading(told)
+    assert all(one["verified"] and not one["changed"] for one in checked.values())
+    assert all(one["vcpu_quota"] == 1000.0 for one in checked.values())
+    price = told["recommendation"]["price"]
+    assert (price["kind"], price["as_of"]) == ("list", "2026-11-21")
+    assert told["live"]["warnings"] == []
+    assert not any("days old" in one and "instance price" in one for one in told["warnings"])
+
+
+def test_without_live_nobody_is_asked(aws, ask) -> None:
+    _, told, _ = ask(*FAST)
+    assert told["live"] is None
+    assert aws.operations == []
+
+
+def test_a_dearer_chosen_one_is_replaced_and_its_heirs_are_verified_too(aws, ask) -> None:
+    _, before, _ = ask(*FAST)
+    first = before["recommendation"]["instance_type"]
+    usd = before["recommendation"]["price"]["usd_per_hour"]
+    aws.products[first] = [product(first, f"{2 * usd:.6f}")]
+    _, told, _ = ask(*FAST, "--live")
+    assert told["recommendation"]["instance_type"] != first
+    checked = {one["instance_type"]: one for one in told["live"]["checked"]}
+    assert checked[first]["changed"]
+    assert set(leading(told)) <= set(checked)
+
+
+def test_each_round_is_decided_on_what_was_told_until_the_leading_three_are_verified(
+    aws, ask
+) -> None:
+    """Where everything is dearer than the snapshot says, one after another comes to lead."""
+    prices = known_prices(GPU_TYPES)
+    fill(aws, {name: 1.5 * usd for name, usd in prices.items()})
+    _, told, _ = ask(*FAST, "--live")
+    checked = {one["instance_type"]: one for one in told["live"]["checked"]}
+    assert len(checked) > 3
+    assert set(leading(told)) <= set(checked)
+    chosen = told["recommendation"]
+    assert chosen["price"]["usd_per_hour"] == pytest.approx(1.5 * prices[chosen["instance_type"]])
+
+
+def test_a_type_the_region_offers_no_longer_is_not_chosen(aws, ask) -> None:
+    _, before, _ = ask(*FAST)
+    first = before["recommendation"]["instance_type"]
+    del aws.types[first]
+    _, told, _ = ask(*FAST, "--live")
+    assert first not in leading(told)
+    (why,) = [one for one in told["rejected"] if one["instance_type"] == first]
+    assert why["reason"] == "not_offered"
+
+
+def test_what_the_account_may_not_start_is_not_chosen(aws, ask) -> None:
+    aws.quotas["L-DB2E81BA"] = 4.0
+    _, told, _ = ask(*FAST, "--live")
+    assert told["request"]["vcpu_quota"]["L-DB2E81BA"] == 4.0
+    assert "quota" in {one["reason"] for one in told["rejected"]}
+    chosen = told["recommendation"]
+    assert chosen["vcpus"] <= 4 or not chosen["instance_type"].startswith("g")
+
+
+def test_the_quota_that_was_told_by_hand_counts_where_it_is_less(aws, ask) -> None:
+    _, told, _ = ask(*FAST, "--live", "--quota", "G=16")
+    assert told["request"]["vcpu_quota"]["L-DB2E81BA"] == 16.0
+
+
+def test_an_observed_spot_price_takes_the_place_of_the_estimate(aws, ask) -> None:
+    _, told, _ = ask(*FAST, "--market", "spot", "--live")
+    assert told["recommendation"]["price"]["kind"] == "observed"
+    assert told["recommendation"]["price"]["terms"].startswith("zone us-east-1a")
+
+
+def test_an_implausible_price_is_not_believed_and_the_answer_says_so(aws, ask) -> None:
+    _, before, _ = ask(*FAST)
+    first = before["recommendation"]["instance_type"]
+    aws.products[first] = [product(first, "0.001")]
+    _, told, _ = ask(*FAST, "--live")
+    assert told["recommendation"]["price"] == before["recommendation"]["price"]
+    (line,) = told["live"]["warnings"]
+    assert line.startswith(f"the price of {first} is not verified: $0.0010/h is 0.00133")
+
+
+@pytest.mark.parametrize(
+    "fault", ["throttle", "denied", "expired", "garbage", "cut", "broken", "hang"]
+)
+def test_a_service_that_fails_costs_a_warning_and_not_the_answer(
+    aws, ask, fault, monkeypatch
+) -> None:
+    monkeypatch.setattr("advisor.operations.live_checking.ANSWER_SECONDS", 1.5)
+    _, before, _ = ask(*FAST)
+    for operation in ("GetProducts", "DescribeInstanceTypeOfferings", "GetServiceQuota"):
+        aws.faulty[operation] = fault
+    code, told, _ = ask(*FAST, "--live")
+    assert code == 0
+    assert told["recommendation"] == before["recommendation"]
+    assert told["live"]["warnings"]
+    assert told["warnings"][0].startswith("not verified live (offerings): ")
+    assert not any("\n" in one for one in told["warnings"])
+
+
+@pytest.mark.parametrize("operation", ["DescribeInstanceTypeOfferings", "GetServiceQuota"])
+def test_prices_are_verified_where_another_service_refuses(aws, ask, operation) -> None:
+    aws.faulty[operation] = "denied"
+    _, told, _ = ask(*FAST, "--live")
+    assert told["recommendation"]["price"]["as_of"] == "2026-11-21"
+    assert len(told["live"]["warnings"]) == 1
+
+
+def test_without_credentials_it_is_told_once(ask, monkeypatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    code, told, _ = ask(*FAST, "--live")
+    (line,) = told["live"]["warnings"]
+    assert code == 0
+    assert "aws configure" in line
+
+
+def test_strict_refuses_what_could_not_be_verified_and_takes_what_could(
+    aws, ask, monkeypatch
+) -> None:
+    code, told, _ = ask(*FAST, "--live", "--strict")
+    assert code == 0
+    assert told["recommendation"]
+    aws.faulty["GetProducts"] = "denied"
+    code, told, err = ask(*FAST, "--live", "--strict")
+    assert (code, told) == (5, {})
+    assert "days old" in err
+
+
+def test_other_clouds_have_no_live_prices(aws, ask) -> None:
+    code, told, _ = ask(*FAST, "--cloud", "gcp", "--live")
+    assert code == 0
+    assert told["live"]["checked"] == []
+    assert "live prices exist for aws only" in told["warnings"][0]
+    assert aws.operations == []
+
+
+def test_nothing_that_answers_is_verified_by_what_comes_nearest(aws, ask) -> None:
+    """A price that fell since the snapshot may let something answer within the limit."""
+    limited = [*FAST, "--gpu", "T4", "--max-price", "0.5"]
+    code, before, _ = ask(*limited)
+    assert (code, before["recommendation"]) == (3, None)
+    aws.products["g4dn.2xlarge"] = [product("g4dn.2xlarge", "0.45")]
+    code, told, _ = ask(*limited, "--live")
+    assert code == 0
+    assert told["recommendation"]["instance_type"] == "g4dn.2xlarge"
+
+
+def test_one_result_is_still_held_to_its_runners_up(aws, ask) -> None:
+    _, told, _ = ask(*FAST, "--live", "--max-results", "1")
+    assert told["alternatives"] == []
+    assert len(told["live"]["checked"]) == 3
+
+
+def test_the_table_says_what_was_verified(aws, capsys) -> None:
+    aws.products["g4dn.2xlarge"] = [product("g4dn.2xlarge", "0.7")]
+    assert run([*FAST, "--live"]) == 0
+    out, _ = capsys.readouterr()
+    assert "on-demand price of 2026-11-21" in out.splitlines()[0]
+    told = " ".join(out.split())
+    assert "Live: g4dn.2xlarge $0.700/h (was $0.752), offered, quota 1000 vCPUs; g6" in told
+
+
+def test_a_hang_everywhere_is_over_in_time(aws, ask, monkeypatch) -> None:
+    """All services hang for longer than the bound: each is asked once and given up."""
+    monkeypatch.setattr("advisor.operations.live_checking.TOTAL_SECONDS", 0.5)
+    for operation in ("GetProducts", "DescribeInstanceTypeOfferings", "GetServiceQuota"):
+        aws.faulty[operation] = "hang"
+    code, told, _ = ask(*FAST, "--live")
+    assert code == 0
+    assert "did not answer within" in told["warnings"][0]
+    assert all(one.daemon for one in threading.enumerate() if one is not threading.main_thread())

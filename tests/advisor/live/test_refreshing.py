@@ -1,0 +1,267 @@
+"""A refresh takes what can be believed, says what it refused, and never hurts what is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+
+import pytest
+
+from advisor.catalog import OfferQuery, load_catalog
+from advisor.catalog.refreshed import FILE, read_refreshed
+from advisor.domain import Market
+from advisor.errors import DataError, LiveError, UsageError
+from advisor.operations.refreshing import types_to_ask
+from tests.advisor.live.aws import BUNDLED, REGION, T4, TODAY, fill, known_prices, refreshed
+from tests.infra.live.recorded import Recorded, product
+
+
+@pytest.fixture
+def aws(recorded) -> Recorded:
+    fill(recorded, known_prices(T4))
+    return recorded
+
+
+def test_a_new_price_answers_from_then_on_with_its_day_and_source(aws, tmp_path) -> None:
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.4")]
+    told, catalog = refreshed(tmp_path, T4)
+    (changed,) = [one for one in told.answers if one.changed]
+    assert (changed.before.usd_per_hour, changed.told.usd_per_hour) == (0.526, 0.4)
+    price = catalog.price("g4dn.xlarge", REGION)
+    assert (price.usd_per_hour, price.kind, price.as_of) == (0.4, "list", TODAY)
+    assert "Price List API" in price.source
+    assert catalog.price("g4dn.xlarge", "eu-west-1") == BUNDLED.price("g4dn.xlarge", "eu-west-1")
+    assert catalog.price("g5.xlarge", REGION) == BUNDLED.price("g5.xlarge", REGION)
+
+
+def test_an_observed_spot_price_replaces_the_estimate_and_keeps_its_band(aws, tmp_path) -> None:
+    _, catalog = refreshed(tmp_path, T4, Market.SPOT)
+    price = catalog.price("g4dn.xlarge", REGION, Market.SPOT)
+    assert (price.kind, price.usd_per_hour) == ("observed", pytest.approx(0.526 / 3, abs=1e-6))
+    assert price.terms.startswith("zone us-east-1a; ")
+    assert price.terms.endswith("interrupted within a month (seen 2025-06-28)")
+    _, again = refreshed(tmp_path, T4, Market.SPOT)
+    assert again.price("g4dn.xlarge", REGION, Market.SPOT) == price
+    assert again.price("g4dn.xlarge", REGION) == BUNDLED.price("g4dn.xlarge", REGION)
+
+
+def test_every_offer_is_told_once(aws, tmp_path) -> None:
+    """A refreshed price stands in the place of the old one, never beside it."""
+    refreshed(tmp_path, T4, Market.ON_DEMAND, Market.SPOT)
+    query = OfferQuery(cloud="aws", region=REGION, gpus=("T4",))
+    before, after = BUNDLED.offers(query), load_catalog(imports=tmp_path).offers(query)
+    places = [(one.instance.name, one.market) for one in after]
+    assert sorted(places) == sorted((one.instance.name, one.market) for one in before)
+
+
+@pytest.mark.parametrize(
+    ("usd", "believed"),
+    [(0.526 * 2.9, True), (0.526 * 0.55, True), (0.526 * 3.1, False), (0.526 / 3.1, False),
+     (0.0000526, False), (526.0, False)],
+)  # fmt: skip
+def test_a_price_far_from_the_known_one_is_refused_with_both(aws, tmp_path, usd, believed) -> None:
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", f"{usd:.8f}")]
+    told, catalog = refreshed(tmp_path, ["g4dn.xlarge"])
+    (one,) = told.answers
+    assert (one.told is not None) == believed
+    if not believed:
+        assert one.not_believed == pytest.approx(usd)
+        assert "the known $0.526/h (list, 2026-07-20), more than a factor of 3" in one.why
+        assert catalog.price("g4dn.xlarge", REGION) == BUNDLED.price("g4dn.xlarge", REGION)
+        _, catalog = refreshed(tmp_path, ["g4dn.xlarge"], accept_implausible=True)
+    assert catalog.price("g4dn.xlarge", REGION).usd_per_hour == pytest.approx(usd)
+
+
+def test_no_cloud_gives_instances_away_even_if_implausible_is_accepted(aws, tmp_path) -> None:
+    for lie in ("0", "-1", "nan", "inf", "free"):
+        aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", lie)]
+        told, catalog = refreshed(tmp_path, ["g4dn.xlarge"], accept_implausible=True)
+        assert told.answers[0].told is None
+        assert catalog.price("g4dn.xlarge", REGION) == BUNDLED.price("g4dn.xlarge", REGION)
+
+
+def test_a_withdrawn_type_is_not_ranked_and_says_so(aws, tmp_path) -> None:
+    del aws.types["g4dn.xlarge"]
+    told, catalog = refreshed(tmp_path, T4)
+    assert told.withdrawn == ("g4dn.xlarge",)
+    assert not catalog.is_offered("g4dn.xlarge", REGION)
+    assert catalog.is_offered("g4dn.xlarge", "us-west-2")
+    query = OfferQuery(cloud="aws", region=REGION, gpus=("T4",), market=Market.ON_DEMAND)
+    assert "g4dn.xlarge" not in {one.instance.name for one in catalog.offers(query)}
+    (why,) = [one for one in catalog.unpriced(query) if one.instance_type == "g4dn.xlarge"]
+    assert why.reason == "not_offered"
+    assert "us-east-1 no longer offers it" in why.detail
+    fill(aws, known_prices(T4))
+    told, catalog = refreshed(tmp_path, T4)
+    assert told.returned == ("g4dn.xlarge",)
+    assert catalog.price("g4dn.xlarge", REGION).usd_per_hour == 0.526
+
+
+def test_an_empty_answer_does_not_take_all_types_away(aws, tmp_path) -> None:
+    """A list that was cut short looks like types that are gone."""
+    names = [one.name for one in BUNDLED.instances("aws") if one.gpu_name == "A10G"]
+    aws.types = {}
+    told, catalog = refreshed(tmp_path, names)
+    assert told.withdrawn == ()
+    assert any("not believed" in line for line in told.warnings)
+    assert all(catalog.is_offered(name, REGION) for name in names)
+
+
+def test_two_services_must_agree_that_a_type_is_gone(aws, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "advisor.operations.live_offerings.offered", lambda names, _: frozenset(names[1:])
+    )
+    told, _ = refreshed(tmp_path, T4)
+    assert told.withdrawn == ()
+    assert any("does not list g4dn.xlarge" in line for line in told.warnings)
+
+
+def test_facts_that_differ_are_told_and_not_taken(aws, tmp_path) -> None:
+    aws.types["g4dn.xlarge"] = (8, 16384, 1)
+    told, catalog = refreshed(tmp_path, T4)
+    assert told.warnings == ("AWS says that g4dn.xlarge has 8 vCPUs, the catalogue 4",)
+    assert catalog.instance("g4dn.xlarge").vcpus == 4
+
+
+@pytest.mark.parametrize("fault", ["throttle", "denied", "expired", "garbage", "cut", "broken"])
+@pytest.mark.parametrize("operation", ["GetProducts", "DescribeSpotPriceHistory"])
+def test_a_price_service_that_fails_leaves_all_as_it_was(aws, tmp_path, fault, operation) -> None:
+    refreshed(tmp_path, T4)
+    kept = (tmp_path / FILE).read_bytes()
+    aws.faulty[operation] = fault
+    with pytest.raises(LiveError) as failed:
+        refreshed(tmp_path, T4, Market.ON_DEMAND, Market.SPOT)
+    assert "\n" not in str(failed.value)
+    assert (tmp_path / FILE).read_bytes() == kept
+
+
+@pytest.mark.parametrize("fault", ["throttle", "denied", "garbage", "broken"])
+def test_prices_are_taken_where_offerings_cannot_be_asked(aws, tmp_path, fault) -> None:
+    aws.faulty["DescribeInstanceTypeOfferings"] = fault
+    told, catalog = refreshed(tmp_path, T4)
+    assert len([one for one in told.answers if one.told]) == len(T4)
+    assert "whether the types are still offered is not known" in told.warnings[0]
+    assert catalog.is_offered("g4dn.xlarge", REGION)
+
+
+def test_a_service_that_hangs_is_given_up(aws, tmp_path, monkeypatch) -> None:
+    """Also one that keeps its connection alive by trickling."""
+    monkeypatch.setattr("advisor.operations.refreshing.ANSWER_SECONDS", 0.3)
+    aws.faulty["GetProducts"] = "hang"
+    with pytest.raises(LiveError, match=r"on-demand prices did not answer within"):
+        refreshed(tmp_path, T4)
+    assert not (tmp_path / FILE).exists()
+
+
+def test_ctrl_c_half_way_leaves_all_as_it_was(aws, tmp_path) -> None:
+    refreshed(tmp_path, T4)
+    kept = (tmp_path / FILE).read_bytes()
+
+    def interrupted(line: str) -> None:
+        if "3 of 3" in line:
+            raise KeyboardInterrupt
+
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.4")]
+    with pytest.raises(KeyboardInterrupt):
+        refreshed(tmp_path, T4, say=interrupted)
+    assert (tmp_path / FILE).read_bytes() == kept
+
+
+def test_a_refresh_of_other_types_keeps_what_was_refreshed(aws, tmp_path) -> None:
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.4")]
+    refreshed(tmp_path, ["g4dn.xlarge"])
+    _, catalog = refreshed(tmp_path, ["g4dn.2xlarge"], today=date(2026, 12, 1))
+    assert catalog.price("g4dn.xlarge", REGION).usd_per_hour == 0.4
+    assert catalog.price("g4dn.2xlarge", REGION).as_of == date(2026, 12, 1)
+
+
+def test_two_refreshes_at_once_lose_nothing(aws, tmp_path) -> None:
+    names = [one.name for one in BUNDLED.instances("aws") if one.gpu_name == "T4"]
+    names = list(known_prices(names))
+    fill(aws, known_prices(names))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: refreshed(tmp_path, [name]), names))
+    assert {key[0] for key in read_refreshed(tmp_path).prices} == set(names)
+
+
+def test_older_refreshed_prices_do_not_hide_a_newer_snapshot(aws, tmp_path) -> None:
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.4")]
+    _, catalog = refreshed(tmp_path, T4, today=date(2026, 7, 1))
+    assert catalog.price("g4dn.xlarge", REGION) == BUNDLED.price("g4dn.xlarge", REGION)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda content: b"",
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:-1],
+        lambda content: content.replace(b"0.526", b"0.026"),
+        lambda content: content.replace(b'"prices"', b'"price"'),
+        lambda content: b"[]",
+        lambda content: b"\xff\xfe",
+        lambda content: json.dumps(json.loads(content)).encode(),
+    ],
+)
+def test_a_damaged_file_is_never_read_and_the_snapshot_answers(aws, tmp_path, harm, caplog) -> None:
+    refreshed(tmp_path, T4)
+    file = tmp_path / FILE
+    file.write_bytes(harm(file.read_bytes()))
+    with pytest.raises(DataError, match="--forget"):
+        read_refreshed(tmp_path)
+    catalog = load_catalog(imports=tmp_path)
+    assert catalog.price("g4dn.xlarge", REGION) == BUNDLED.price("g4dn.xlarge", REGION)
+    (line,) = caplog.messages
+    assert "are damaged" in line
+    load_catalog(imports=tmp_path)
+    assert len(caplog.messages) == 1
+    caplog.clear()
+    refreshed(tmp_path, T4)
+    assert len(read_refreshed(tmp_path).prices) == len(T4)
+
+
+WRITER = """
+import sys
+from datetime import date
+from pathlib import Path
+from advisor.catalog.refreshed import Refreshed, keep_refreshed
+from advisor.domain import Market, Price
+price = Price(usd_per_hour=1.0, kind="list", as_of=date(2026, 11, 21), source="AWS")
+print("on", flush=True)
+for number in range(10**6):
+    name = f"g{number % 700}.xlarge"
+    told = Refreshed({(name, "us-east-1", Market.ON_DEMAND): price})
+    keep_refreshed(Path(sys.argv[1]), told)
+"""
+
+
+def test_kill_9_in_the_middle_of_writing_leaves_a_whole_file(tmp_path) -> None:
+    for hundredths in (1, 3, 5, 8, 13):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE
+        ) as writer:
+            writer.stdout.readline()
+            with pytest.raises(subprocess.TimeoutExpired):
+                writer.wait(hundredths / 100)
+            os.kill(writer.pid, signal.SIGKILL)
+        read_refreshed(tmp_path)
+    assert read_refreshed(tmp_path).prices
+
+
+def test_only_what_the_region_offers_is_asked_for_unless_it_is_named() -> None:
+    names = types_to_ask(BUNDLED, REGION, OfferQuery(cloud="aws", accelerated=True))
+    assert 60 < len(names) < 150
+    assert all(BUNDLED.is_offered(name, REGION) for name in names)
+    named = OfferQuery(cloud="aws", instances=("P2.XLARGE",))
+    assert types_to_ask(BUNDLED, REGION, named) == ("p2.xlarge",)
+    with pytest.raises(UsageError, match=r"did you mean g5\.xlarge"):
+        types_to_ask(BUNDLED, REGION, OfferQuery(cloud="aws", instances=("g5.xlrge",)))
+    with pytest.raises(UsageError, match="unknown GPU"):
+        types_to_ask(BUNDLED, REGION, OfferQuery(cloud="aws", gpus=("T5",)))
+    with pytest.raises(UsageError, match="unknown region"):
+        types_to_ask(BUNDLED, "mars", OfferQuery(cloud="aws"))
