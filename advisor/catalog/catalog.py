@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from advisor.catalog.matching import OfferQuery, is_gpu
 from advisor.catalog.prices import Currency, PriceRow, PriceTable
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
+from advisor.records import replace
 
 DEFAULT_CLOUD = "aws"
 

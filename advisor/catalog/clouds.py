@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -21,6 +20,7 @@ from advisor.catalog.prices import (
     read_bases,
 )
 from advisor.domain import Market, Price
+from advisor.records import replace
 
 
 class Cloud:

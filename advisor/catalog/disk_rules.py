@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from advisor.domain import DiskRate
 from advisor.errors import UsageError
+from advisor.records import dataclass
 
 # Provisioned-IOPS types (io1, io2) have no rate of their own; unasked, they get gp3's.
 DEFAULT_PROVISIONED_IOPS = 3000.0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from advisor.catalog.disk_bursts import VolumeBurst, burst_on, volume_burst
@@ -28,6 +27,7 @@ from advisor.domain import (
     Price,
 )
 from advisor.errors import NoOfferError, UsageError, unknown_name
+from advisor.records import replace
 
 
 class DiskCatalog:

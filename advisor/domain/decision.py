@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import date
 
 from advisor.domain.checks import require_positive
@@ -13,6 +12,7 @@ from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import CloseCallKind, Market, Precision, Task
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
+from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,14 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import Resources
 from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status
 from advisor.domain.workload import Workload
+from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

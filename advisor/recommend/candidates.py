@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from advisor.catalog import Catalog, Rejection, check, resources_of
@@ -24,6 +23,7 @@ from advisor.domain import (
 )
 from advisor.errors import NoOfferError, UsageError
 from advisor.recommend.latency import batch_latencies
+from advisor.records import dataclass, replace
 from advisor.units import format_mib
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import Candidate, Disk, Request
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted
 from advisor.recommend.disk_search import Aim, Rank, cheaper_orders
+from advisor.records import replace
 
 # An instance type in a region, and one of its disk types.
 _Key = tuple[str, str, str]

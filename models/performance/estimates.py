@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from advisor.domain import Stage
+from advisor.records import dataclass
 from models.performance.doubts import Booleans, Unsure, interval
 from models.performance.features import PipelineColumns
 from models.performance.networks import Floats

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from advisor.domain import Gpu, Precision, Provenance, Task, Workload
+from advisor.records import dataclass, replace
 from models.performance.accelerator import step_seconds
 from models.performance.datasheet.known_networks import KnownNetworks, asked_rate
 from models.performance.intervals import HalfWidths, half_widths

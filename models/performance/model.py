@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from advisor.domain import CacheState, Gpu, Precision, Prediction, Resources, Task, Workload
 from advisor.errors import UsageError, unknown_name
+from advisor.records import dataclass
 from models.performance import memory
 from models.performance.doubts import Unsure
 from models.performance.estimates import Estimates, estimates

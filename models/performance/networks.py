@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Task
 from advisor.errors import DataError, unknown_name
+from advisor.records import dataclass
 from models.performance.bundled import read_bundled
 
 SCHEMA = "advisor.networks/1"

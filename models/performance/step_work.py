@@ -8,12 +8,12 @@ model is a mapping from these names to numbers, and an unknown name counts as 0.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor.domain import Gpu, Precision, Task
+from advisor.records import dataclass
 from models.performance.networks import Floats, NetworkFacts
 
 # Precision of published rows that ran wholly in fp16, without automatic casts.
