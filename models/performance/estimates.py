@@ -34,6 +34,11 @@ class Estimates:
         """Which of `STAGES` binds, shape (n,)."""
         return np.asarray(self.weights.argmax(axis=1))
 
+    def mattering(self, least: float) -> Integers:
+        """Which stages weigh `least` or more, shape (n,): bit k stands for the k-th of `STAGES`."""
+        bits = 1 << np.arange(len(STAGES))
+        return np.asarray((self.weights >= least) @ bits)
+
     def bottleneck_names(self) -> list[Stage]:
         """The binding stages by name."""
         return [STAGES[place] for place in self.bottleneck.tolist()]
