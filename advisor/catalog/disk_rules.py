@@ -154,7 +154,10 @@ _TEXT_FIELDS = ("type", "media")
 
 def rule_from(row: Mapping[str, str]) -> DiskRule:
     """One row of the disk type table as a rule."""
-    values = {name: row[name] if name in _TEXT_FIELDS else _number(row[name]) for name in DiskRule.__slots__}
+    values = {
+        name: row[name] if name in _TEXT_FIELDS else _number(row[name])
+        for name in DiskRule.__slots__
+    }
     return DiskRule(**values)  # type: ignore[arg-type]
 
 
