@@ -49,6 +49,9 @@ class NetworkFacts:
     largest_activation_mib: float
     operations: Mapping[Task, Operations]
 
+    # A table has one record a network, and arrays have no hash.
+    __hash__ = object.__hash__
+
     @property
     def input_bytes(self) -> float:
         """One decoded fp32 RGB sample as it travels to the GPU."""

@@ -14,6 +14,7 @@ from models.performance.pipeline import Pipeline, ReferenceCpu
 MATTERS = 0.05
 # Bits of stages, in the order of `STAGES`.
 _ACCELERATOR, _HOST, _TRANSFER = 1, 2, 8
+_WORSE = list(Provenance)
 # Single-thread marks nearer than this are one CPU.
 SAME_SCORE = 0.02
 
@@ -64,7 +65,7 @@ def _provenance(
         kinds.append(Provenance.MODELLED)
     if matters & _HOST or load.on_cpu:
         kinds.append(_host_provenance(resources, pipeline))
-    return max(kinds, key=list(Provenance).index, default=Provenance.MODELLED)
+    return max(kinds, key=_WORSE.index, default=Provenance.MODELLED)
 
 
 def _notes(
