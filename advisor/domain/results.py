@@ -6,14 +6,13 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, field
 from typing import Any
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import Resources
 from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status
 from advisor.domain.workload import Workload
-from advisor.records import dataclass
+from advisor.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +100,8 @@ class Trial:
     @property
     def trial_id(self) -> str:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
+        from dataclasses import asdict  # only planning and storing need it
+
         content = asdict(self)
         del content["dataset_path"]
         # Trials of before latencies were known are still the same trials.

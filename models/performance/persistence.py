@@ -12,7 +12,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -135,6 +134,8 @@ def _sorted(residuals: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _plain(part: GpuRates | Pipeline) -> dict[str, Any]:
     """Fields as JSON has them: sets become sorted lists, tuples lists."""
+
+    from dataclasses import asdict  # only saving needs it
 
     def plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
         return {n: sorted(v) if isinstance(v, frozenset) else v for n, v in items}

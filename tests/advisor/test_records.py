@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.records import dataclass, replace
+from advisor.records import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Ours:
     name: str
     size: float = 1.0
     tags: tuple[str, ...] = ()
-    extra: dict[str, int] = dataclasses.field(default_factory=dict)
+    extra: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.size < 0:
@@ -58,7 +58,7 @@ class Single:
 class Changing:
     """A record that is filled as one goes."""
 
-    found: list[int] = dataclasses.field(default_factory=list)
+    found: list[int] = field(default_factory=list)
     best: int | None = None
 
 
