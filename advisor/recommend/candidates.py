@@ -201,7 +201,7 @@ def _judge(
     if not attached:
         return _rejected(offer, "no_disk", "no disk with a known price holds the data set")
     resources = resources_of(catalog, instance, attached[0])
-    hosted = [w for w in fitting if model.host_memory_mib(w, resources) <= instance.memory_mib]
+    hosted = _hosted(model, fitting, resources)
     if not hosted:
         needed = format_mib(model.host_memory_mib(fitting[0], resources))
         have = format_mib(instance.memory_mib)
@@ -213,6 +213,15 @@ def _judge(
         return Runnable(offer, attached, tuple(worth), verdict.note)
     slow = tuple(disk for disk in attached if disk not in fast)
     return Runnable(offer, fast, tuple(worth), verdict.note, slow)
+
+
+def _hosted(
+    model: PerformanceModel, rising: Sequence[Workload], resources: Resources
+) -> Sequence[Workload]:
+    """Those that the RAM holds; a larger batch takes no less, so that mostly one look is enough."""
+    if model.host_memory_mib(rising[-1], resources) <= resources.memory_mib:
+        return rising
+    return [w for w in rising if model.host_memory_mib(w, resources) <= resources.memory_mib]
 
 
 def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:

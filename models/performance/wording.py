@@ -84,9 +84,10 @@ def _notes(
 
 def is_unmeasured_on_cpu(load: Load, pipeline: Pipeline) -> bool:
     """Whether the network runs on the CPU as no trial did (other network, task or format)."""
+    if not load.on_cpu:
+        return False
     key = f"{load.workload.network}/{load.workload.task}"
-    unlike = load.workload.precision is not Precision.FP32
-    return load.on_cpu and (unlike or key not in pipeline.cpu_networks)
+    return load.workload.precision is not Precision.FP32 or key not in pipeline.cpu_networks
 
 
 def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:
