@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from advisor.catalog.matching import OfferQuery, is_gpu
 from advisor.catalog.prices import Currency, PriceRow, PriceTable
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
+from advisor.records import replace
 
 DEFAULT_CLOUD = "aws"
 
@@ -37,6 +37,7 @@ class Catalog:
     def __init__(self, bundles: Sequence[Files], currencies: Mapping[str, Currency]) -> None:
         self._bundles = bundles
         self._currencies = currencies
+        self._cards: dict[tuple[str, int], Gpu] = {}
 
     @property
     def as_of(self) -> date:
@@ -83,10 +84,12 @@ class Catalog:
 
     def gpu_of(self, instance: InstanceType) -> Gpu | None:
         """The data sheet of an instance's GPU with the memory usable there; None without one."""
-        sheet = self.gpus.get(instance.gpu_name or "")
-        if sheet is None or instance.gpu_memory_mib is None:
+        sheet, mib = self.gpus.get(instance.gpu_name or ""), instance.gpu_memory_mib
+        if sheet is None or mib is None:
             return sheet
-        return replace(sheet, memory_mib=instance.gpu_memory_mib)
+        if (sheet.name, mib) not in self._cards:
+            self._cards[sheet.name, mib] = replace(sheet, memory_mib=mib)
+        return self._cards[sheet.name, mib]
 
     @cached_property
     def cards(self) -> Mapping[str, Gpu]:

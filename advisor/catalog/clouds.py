@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -21,6 +20,11 @@ from advisor.catalog.prices import (
     read_bases,
 )
 from advisor.domain import Market, Price
+from advisor.records import replace
+
+# A line of prices, and the table it stands in.
+Line = tuple[PriceTable, PriceRow, Priced]
+_SCANS_KEPT = 2
 
 
 class Cloud:
@@ -41,6 +45,8 @@ class Cloud:
         self._capability_of = capability_of
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
         self._tables: dict[str, PriceTable] = {}
+        # One question scans for several ends.
+        self._scanned: dict[object, list[Line]] = {}
 
     @property
     def as_of(self) -> date:
@@ -78,14 +84,30 @@ class Cloud:
         """Network disks."""
         return DiskCatalog(self.name, self._files, self._origins)
 
-    def scan(self, query: OfferQuery) -> Iterator[tuple[PriceTable, PriceRow, Priced]]:
+    def scan(self, query: OfferQuery) -> Iterator[Line]:
         """Prices in the regions, on the markets and of the types that are asked for."""
-        names, limit = self.candidates(query), query.max_usd_per_hour
-        for table in self._prices_in(query.region):
-            for row, priced in table.scan(names, query.region, query.market):
-                within = _up_to(limit, priced) if limit else priced
-                if within.usd:
-                    yield table, row, within
+        limit = query.max_usd_per_hour
+        for table, row, priced in self._lines(query):
+            within = _up_to(limit, priced) if limit else priced
+            if within.usd:
+                yield table, row, within
+
+    def _lines(self, query: OfferQuery) -> Iterable[Line]:
+        """As `scan`, at whatever price."""
+        names = self.candidates(query)
+        found = (
+            (table, row, priced)
+            for table in self._prices_in(query.region)
+            for row, priced in table.scan(names, query.region, query.market)
+        )
+        if names is None:
+            return found  # everything: too much to be kept
+        key = (names, query.region, query.market)
+        if key not in self._scanned:
+            if len(self._scanned) >= _SCANS_KEPT:
+                self._scanned.clear()
+            self._scanned[key] = list(found)
+        return self._scanned[key]
 
     def price(self, name: str, region: str, market: Market) -> Price | None:
         """One price; None where it is not known."""
@@ -100,7 +122,7 @@ class Cloud:
             return self.instances.accelerated
         return None
 
-    def matching(self, query: OfferQuery) -> Iterator[tuple[PriceTable, PriceRow, Priced]]:
+    def matching(self, query: OfferQuery) -> Iterator[Line]:
         """Of `scan`, the types with known facts that are what the query looks for."""
         verdicts = dict.fromkeys(self._lacking, False)
         plain = not query.asks_for_facts

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from advisor.domain import Burst, DiskRate, InstanceType
+from advisor.records import dataclass
 
 # "can support maximum performance for 30 minutes at least once every 24 hours"
 INSTANCE_BURST_SECONDS = 1800.0

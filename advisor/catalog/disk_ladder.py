@@ -65,6 +65,8 @@ def cut_to(
     if mib_per_second is not None:
         limit = instance.ebs_baseline_mib_per_second or mib_per_second
         mib_per_second = min(mib_per_second, max(math.ceil(limit), rule.provision_mib_s_min or 0.0))
+    if (iops, mib_per_second) == (choice.iops, choice.mib_per_second):
+        return choice
     return DiskChoice(
         type=choice.type, size_gib=choice.size_gib, iops=iops, mib_per_second=mib_per_second
     )

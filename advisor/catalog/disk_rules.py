@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 
 from advisor.domain import DiskRate
 from advisor.errors import UsageError
+from advisor.records import dataclass
 
 # Provisioned-IOPS types (io1, io2) have no rate of their own; unasked, they get gp3's.
 DEFAULT_PROVISIONED_IOPS = 3000.0
@@ -150,12 +150,14 @@ class DiskRule:
 
 
 _TEXT_FIELDS = ("type", "media")
-_FIELDS = tuple(field.name for field in fields(DiskRule))
 
 
 def rule_from(row: Mapping[str, str]) -> DiskRule:
     """One row of the disk type table as a rule."""
-    values = {name: row[name] if name in _TEXT_FIELDS else _number(row[name]) for name in _FIELDS}
+    values = {
+        name: row[name] if name in _TEXT_FIELDS else _number(row[name])
+        for name in DiskRule.__slots__
+    }
     return DiskRule(**values)  # type: ignore[arg-type]
 
 

@@ -7,8 +7,7 @@ Prices are per month in the source; an hour is a 730th of that. "GB-month" is bi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from advisor.catalog.disk_bursts import VolumeBurst, burst_on, volume_burst
@@ -28,6 +27,11 @@ from advisor.domain import (
     Price,
 )
 from advisor.errors import NoOfferError, UsageError, unknown_name
+from advisor.records import replace
+
+# An order with the rate and the price of its volume, and (MiB/s, IOPS) of an instance, None: all.
+_Volume = tuple[DiskChoice, DiskRate, Price]
+_Limits = tuple[float | None, float | None]
 
 
 class DiskCatalog:
@@ -39,7 +43,7 @@ class DiskCatalog:
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
         limits = f"catalog/{cloud}_disk_limits.csv"
         self._limit_table = files.table(limits) if files.has(limits) else None
-        self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[DiskChoice, ...]] = {}
+        self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, DiskRule]:
@@ -161,58 +165,58 @@ class DiskCatalog:
         those that no cheaper one equals on this instance. Volumes without a price are left out.
         Only of `types`, where any are named.
         """
-        cuts = (
-            cut_to(instance, choice, self.rules[choice.type], wide=bool(types))
-            for choice in self._ladder(dataset_gib, region, types)
-            if self._fits(instance, choice.type)
-        )
-        attached = [self._attached(instance, cut, region) for cut in cuts if cut]
+        attached = [
+            disk
+            for volume in self._ladder(dataset_gib, region, types)
+            if self._fits(instance, volume[0].type)
+            and (disk := self._cut_to(instance, volume, region, wide=bool(types)))
+        ]
         asked = not types or LOCAL in types
         local = local_if_it_fits(instance, dataset_gib) if asked else None
         return ([local] if local else []) + without_slow_steps(undominated(attached), self.rules)
 
     def _ladder(
         self, dataset_gib: float, region: str, types: tuple[str, ...]
-    ) -> tuple[DiskChoice, ...]:
+    ) -> tuple[_Volume, ...]:
         """Volumes worth a look on any instance; the same for all of them, so made once."""
         key = (dataset_gib, region, types)
         if key not in self._ladders:
             needed = float(math.ceil(dataset_gib * HEADROOM))
             steps = [
-                choice
+                (choice, self.rate(choice), self._price(choice, region))
                 for rule in self.rules.values()
                 if (region, rule.type) in self._prices and rule.type in (types or self.rules)
                 for choice in volumes(rule, max(rule.min_gib, needed), wide=bool(types))
             ]
             # Limits of an instance that differ by type may turn what is better round.
-            self._ladders[key] = tuple(steps if self._limits else self._best(steps, region))
+            self._ladders[key] = tuple(steps if self._limits else _best(steps))
         return self._ladders[key]
 
-    def _best(self, steps: list[DiskChoice], region: str) -> Iterator[DiskChoice]:
-        """Orders without those that a cheaper one equals wherever they are attached."""
-        alone = (
-            Disk(
-                rate=self.rate(choice),
-                choice=choice,
-                size_gib=choice.size_gib or 0.0,
-                binding_limit="volume",
-                price=self._price(choice, region),
-            )
-            for choice in steps
-        )
-        return (disk.choice for disk in undominated(alone))
+    def _cut_to(
+        self, instance: InstanceType, volume: _Volume, region: str, *, wide: bool
+    ) -> Disk | None:
+        """A step of the ladder on an instance; None where it is not worth a look there."""
+        choice, rate, price = volume
+        cut = cut_to(instance, choice, self.rules[choice.type], wide=wide)
+        if cut is None:
+            return None
+        if cut is choice:
+            return _on_instance(self._limits_of(instance, choice.type), rate, choice, price)
+        return self._attached(instance, cut, region)
 
     def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
-        volume = self.rate(choice)
-        instance = self._as_it_takes(instance, choice.type)
-        return _on_instance(instance, volume, choice, self._price(choice, region))
+        limits = self._limits_of(instance, choice.type)
+        return _on_instance(limits, self.rate(choice), choice, self._price(choice, region))
+
+    def _limits_of(self, instance: InstanceType, disk_type: str) -> _Limits:
+        """What the instance passes on: as listed for the type of disk, else for all of them."""
+        own = instance.ebs_baseline_mib_per_second, instance.ebs_baseline_iops
+        return self._limits.get(instance.name, {}).get(disk_type, own)
 
     def _as_it_takes(self, instance: InstanceType, disk_type: str) -> InstanceType:
         """The instance with its own limits for a disk type, where those are listed."""
-        limits = self._limits.get(instance.name, {}).get(disk_type)
-        if limits is None:
-            return instance
-        return replace(instance, ebs_baseline_mib_per_second=limits[0], ebs_baseline_iops=limits[1])
+        mib_per_second, iops = self._limits_of(instance, disk_type)
+        return replace(instance, ebs_baseline_mib_per_second=mib_per_second, ebs_baseline_iops=iops)
 
     def rate(self, choice: DiskChoice) -> DiskRate:
         """What a volume of a known size sustains, whatever it is attached to."""
@@ -229,7 +233,7 @@ class DiskCatalog:
             raise NoOfferError(f"no price of {choice.type} in {region} is known; {known}")
         extra_iops, extra_rate = rule.billed(size_gib, choice.iops, choice.mib_per_second)
         month = size_gib * float(row["usd_per_gib_month"])
-        month += _tiered(row["usd_per_iops_month"], extra_iops)
+        month += _tiered(row["usd_per_iops_month"], extra_iops) if extra_iops else 0.0
         month += extra_rate * float(row["usd_per_mib_s_month"])
         origin = self._origins[row["source"]]
         return Price(
@@ -270,27 +274,28 @@ class DiskCatalog:
         return self.rules[disk_type]
 
 
-def _on_instance(
-    instance: InstanceType,
-    volume: DiskRate,
-    choice: DiskChoice,
-    price: Price,
-) -> Disk:
-    limit = instance.ebs_baseline_mib_per_second
+def _best(steps: Iterable[_Volume]) -> Iterator[_Volume]:
+    """Volumes without those that a cheaper one equals wherever they are attached."""
+    disks = (_on_instance((None, None), rate, choice, price) for choice, rate, price in steps)
+    return ((one.choice, one.rate, one.price) for one in undominated(disks) if one.price)
+
+
+def _on_instance(limits: _Limits, volume: DiskRate, choice: DiskChoice, price: Price) -> Disk:
+    """A volume behind an instance that passes on so much."""
+    limit, limit_iops = limits
     own, own_iops = volume.read_mib_per_second, volume.read_iops
     assert own is not None
     assert own_iops is not None
-    rate = replace(
-        volume,
-        read_mib_per_second=own if limit is None else min(own, limit),
-        read_iops=min(own_iops, instance.ebs_baseline_iops or own_iops),
-    )
-    binding = "instance" if limit is not None and limit < own else "volume"
+    mib_per_second = own if limit is None else min(own, limit)
+    iops = min(own_iops, limit_iops or own_iops)
+    rate = volume
+    if (mib_per_second, iops) != (own, own_iops):
+        rate = replace(volume, read_mib_per_second=mib_per_second, read_iops=iops)
     return Disk(
         rate=rate,
         choice=choice,
         size_gib=choice.size_gib or 0.0,
-        binding_limit=binding,
+        binding_limit="instance" if mib_per_second < own else "volume",
         price=price,
     )
 

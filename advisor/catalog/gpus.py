@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from advisor.catalog.files import Files
 from advisor.domain import Gpu
+from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
 
 from advisor.catalog.files import Files, Table
 from advisor.domain import Cpu, InstanceType
+from advisor.records import dataclass
 
 MIB = 2**20
 GIB = 2**30

@@ -128,16 +128,18 @@ class PriceTable:
             end = first + 1
         wanted = {key for key, one in self._bases.items() if market in (None, one.market)}
         for line in self._table.lines:
-            # Cutting a line in full is what costs: only those of the types asked for.
-            name = line[: line.index(",")]
+            # Cutting a line in full is what costs: only those that are asked for.
+            comma = line.index(",")
+            name = line[:comma]
             if names is not None and name not in names:
                 continue
-            cells = line.split(",")
-            if cells[1] in wanted:
-                row = PriceRow(name, self._bases[cells[1]], cells)
-                priced = self._usd(row, first, end)
-                if priced.usd:
-                    yield row, priced
+            basis = line[comma + 1 : line.index(",", comma + 1)]
+            if basis not in wanted:
+                continue
+            row = PriceRow(name, self._bases[basis], line.split(","))
+            priced = self._usd(row, first, end)
+            if priced.usd:
+                yield row, priced
 
     def region_at(self, column: int) -> str:
         """The region a column is of."""

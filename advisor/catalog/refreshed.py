@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from advisor.catalog.bundle import REFRESHED_FILE as FILE
 from advisor.catalog.files import is_sealed, sealed
 from advisor.domain import OBSERVED, Market, Price
 from advisor.errors import DataError, one_line
+from advisor.records import dataclass, field
 
 SCHEMA = "advisor.refreshed-prices/1"
 PRICE_COLUMNS = "instance_type,region,market,usd_per_hour,kind,as_of,source,terms"

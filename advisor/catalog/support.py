@@ -9,9 +9,8 @@ Sources of the compute-capability limits (read 2026-11):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from advisor.domain import Gpu, InstanceType
+from advisor.records import dataclass
 
 OLDEST_CUDA_BUILD = 5.0
 OLDEST_CUDA_13_BUILD = 7.5

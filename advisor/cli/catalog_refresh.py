@@ -9,11 +9,13 @@ import click
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.bundle import own_imports
-from advisor.cli.parameters import GpuFilter, Name, Text
+from advisor.cli.hardware import hardware_answers, hardware_options
+from advisor.cli.parameters import Name, Text
 from advisor.cli.places import DEFAULT_REGION
 from advisor.cli.requests import today
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
+from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.domain.live import Refresh
@@ -41,7 +43,7 @@ MARKETS = {
     metavar="TYPE",
     help="Only this type; may be repeated.  [default: all accelerated ones]",
 )
-@click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
+@hardware_options
 @click.option(
     "--market",
     type=Name("market", tuple(MARKETS)),
@@ -96,9 +98,9 @@ def _refresh(
     output: str,
     region: str,
     names: tuple[str, ...],
-    gpu: Any,
     market: str,
     accept_implausible: bool,
+    **hardware: Any,
 ) -> None:
     from advisor.operations.refreshing import Wanted, refresh, types_to_ask
     from advisor.report.refreshing import refresh_document, refresh_text
@@ -106,7 +108,7 @@ def _refresh(
     wanted = Wanted(
         region=region,
         markets=MARKETS[market],
-        names=types_to_ask(_bundled(), region, _query(names, gpu)),
+        names=types_to_ask(_bundled(), region, _query(names, hardware)),
         today=today(),
         accept_implausible=accept_implausible,
     )
@@ -123,15 +125,9 @@ def _bundled() -> Catalog:
     return load_catalog(DATA_FOLDER)
 
 
-def _query(names: tuple[str, ...], gpu: Any) -> OfferQuery:
-    gpus, min_gpu_memory_mib = gpu or ((), None)
-    return OfferQuery(
-        cloud=CLOUD,
-        instances=names,
-        gpus=gpus,
-        min_gpu_memory_mib=min_gpu_memory_mib,
-        accelerated=None if names else True,
-    )
+def _query(names: tuple[str, ...], hardware: dict[str, Any]) -> OfferQuery:
+    asked = OfferQuery(cloud=CLOUD, instances=names, **hardware_answers(hardware))
+    return asked if names else replace(asked, accelerated=True)
 
 
 def _require_any(told: Refresh) -> None:

@@ -89,8 +89,9 @@ def cli(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave with its exit code; errors are one line on stderr."""
-    gc.set_threshold(100_000)  # an answer makes thousands of small records and no garbage
-    sys.exit(run(arguments))
+    code = run(arguments)
+    gc.freeze()  # at its end Python would search all that is left for cycles, to free it anyway
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

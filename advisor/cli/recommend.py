@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from advisor.domain import HOURS_PER_MONTH, Recommendation, Request
 from advisor.errors import NoOfferError
 from advisor.recommend import MOST_INSTANCES, PerformanceModel, no_offer, require_fresh_price
 from advisor.recommend import recommend as decide
+from advisor.records import replace
 from advisor.report.document import Sources, document_yaml, recommendation_document
 from advisor.report.exporting import FORMATS, export
 from advisor.report.tables import recommendation_csv, recommendation_markdown

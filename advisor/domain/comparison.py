@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from advisor.domain.machines import Gpu
 from advisor.domain.results import Prediction
 from advisor.domain.workload import Workload
+from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import CloseCallKind, Market, Precision, Task
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
+from advisor.records import dataclass
 
 if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck

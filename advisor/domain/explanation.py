@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from advisor.domain.words import Stage
+from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 
 from advisor.domain.money import Price
 from advisor.domain.words import Market
+from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 
 from advisor.domain.checks import require_positive
+from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

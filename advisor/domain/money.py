@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import DiskRate, InstanceType
 from advisor.domain.words import Market
+from advisor.records import dataclass
 
 # A mean month, as clouds bill one.
 HOURS_PER_MONTH = 730.0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from advisor.domain.checks import require_positive
+from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

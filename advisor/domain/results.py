@@ -6,13 +6,13 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import Resources
 from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status
 from advisor.domain.workload import Workload
+from advisor.records import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +117,8 @@ class Trial:
     @property
     def trial_id(self) -> str:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
+        from dataclasses import asdict  # only planning and storing need it
+
         content = asdict(self)
         del content["dataset_path"]
         # Trials of before latencies and several GPUs were known are still the same trials.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.domain.decision import Request
 from advisor.domain.machines import InstanceType
 from advisor.domain.results import Measurement, Prediction
+from advisor.records import dataclass
 
 
 class Verdict(StrEnum):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from advisor.domain.checks import require_positive
 from advisor.domain.words import Precision, Task
+from advisor.records import dataclass
 
 MIB = 2**20
 

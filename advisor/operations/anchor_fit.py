@@ -22,6 +22,7 @@ from advisor.operations.fitting import PUBLISHED_FOLDER
 from models.performance import load_model, save_model
 from models.performance.anchoring.calibration import SCALED, held_out_ratios
 from models.performance.anchoring.widths import GPU
+from models.performance.bundled import seal
 from models.performance.calibration import gpu_bound, pooled
 from models.performance.evaluation import summary
 from models.performance.fit import with_id
@@ -107,6 +108,7 @@ def main(arguments: Sequence[str]) -> None:
     if "--write" in arguments:
         ratios = ratio_parameters(rows, networks)
         save_model(with_residuals(load_model(), residuals, ratios), BUNDLED_PATH)
+        seal()
 
 
 if __name__ == "__main__":

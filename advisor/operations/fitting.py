@@ -149,6 +149,7 @@ def main(arguments: Sequence[str]) -> None:
     seal()
     result = rebuild_bundled_model()
     save_model(result.model, BUNDLED_PATH)
+    seal()
     sys.stderr.write(f"{BUNDLED_PATH}: {result.model.trained_on}; held-out median error "
                      f"{result.model.error_percent:.1f} %\n")  # fmt: skip
 

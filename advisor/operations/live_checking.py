@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import date
 from typing import TypeVar
 
@@ -22,6 +21,7 @@ from advisor.operations.live_offerings import Offerings, ask_offerings
 from advisor.operations.live_prices import LIVE_MARKETS, Question, ask_prices
 from advisor.operations.refreshing import Say, refreshed_of
 from advisor.recommend import PerformanceModel, recommend
+from advisor.records import replace
 from infra.live.bounded import Deadline
 from infra.live.quotas import vcpu_quota
 

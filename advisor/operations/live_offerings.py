@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from advisor.catalog import Catalog
 from advisor.catalog.quotas import CLOUD
 from advisor.errors import LiveError
+from advisor.records import dataclass
 from infra.live.facts import Facts, facts
 from infra.live.offered import offered
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 
 from advisor.catalog import Catalog
@@ -11,6 +10,7 @@ from advisor.catalog.quotas import CLOUD
 from advisor.catalog.refreshed import plain_cell
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
+from advisor.records import dataclass, replace
 from advisor.units import format_usd
 from infra.live.on_demand import on_demand
 from infra.live.spot import spot

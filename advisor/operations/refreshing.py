@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import LiveError, UsageError
 from advisor.operations.live_offerings import Offerings, ask_offerings
 from advisor.operations.live_prices import Question, ask_prices
+from advisor.records import dataclass, replace
 from infra.live.bounded import Deadline, each_within
 
 # Seconds for one answer: four tries of boto3, and what it waits between them.
@@ -46,14 +46,11 @@ def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str,
         bundled.require_gpu(gpu, CLOUD)
     if query.instances:
         named = tuple(dict.fromkeys(bundled.name_of(one, CLOUD) for one in query.instances))
-        query = OfferQuery(
-            cloud=CLOUD, instances=named, gpus=query.gpus,
-            min_gpu_memory_mib=query.min_gpu_memory_mib,
-        )  # fmt: skip
+        query = replace(query, instances=named)
     names = tuple(
         one.name
         for one in bundled.instances(CLOUD)
-        if matches_instance(one, query)
+        if matches_instance(one, query, bundled.capability_of(one.gpu_name))
         and (query.instances or bundled.is_offered(one.name, region, CLOUD))
     )
     if not names:

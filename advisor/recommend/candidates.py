@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from advisor.catalog import Catalog, Rejection, check, resources_of
@@ -25,6 +24,7 @@ from advisor.domain import (
 )
 from advisor.errors import NoOfferError, UsageError
 from advisor.recommend.latency import batch_latencies
+from advisor.records import dataclass, replace
 from advisor.units import format_mib
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
@@ -215,7 +215,7 @@ def _judge(
         kind = " or ".join(request.disk_types) or "disk"
         return _rejected(offer, "no_disk", f"no {kind} of known rate and price holds the data set")
     resources = resources_of(catalog, instance, attached[0], request.max_gpus)
-    hosted = [w for w in fitting if model.host_memory_mib(w, resources) <= instance.memory_mib]
+    hosted = _hosted(model, fitting, resources)
     if not hosted:
         needed = format_mib(model.host_memory_mib(fitting[0], resources))
         have = format_mib(instance.memory_mib)
@@ -227,6 +227,15 @@ def _judge(
         return Runnable(offer, attached, tuple(worth), verdict.note, max_gpus=request.max_gpus)
     slow = tuple(disk for disk in attached if disk not in fast)
     return Runnable(offer, fast, tuple(worth), verdict.note, slow, request.max_gpus)
+
+
+def _hosted(
+    model: PerformanceModel, rising: Sequence[Workload], resources: Resources
+) -> Sequence[Workload]:
+    """Those that the RAM holds; a larger batch takes no less, so that mostly one look is enough."""
+    if model.host_memory_mib(rising[-1], resources) <= resources.memory_mib:
+        return rising
+    return [w for w in rising if model.host_memory_mib(w, resources) <= resources.memory_mib]
 
 
 def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from advisor.domain import (
     Request,
 )
 from advisor.recommend.chances import CLOSE_LOOK, chance_of_reaching
+from advisor.records import dataclass
 from models.performance.transfer.close_calls import worth_of_trials
 
 # Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 
 from advisor.domain import Candidate, Request, Task
 from advisor.errors import UsageError
+from advisor.records import replace
 
 # Beyond this nobody rents a handful of machines, and wants another kind of answer.
 MOST_INSTANCES = 1000

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import date
 
 from advisor.catalog import Catalog, OfferQuery
@@ -29,6 +28,7 @@ from advisor.recommend.counting import affordable, counted, require_countable, w
 from advisor.recommend.disk_fitting import with_fitted_disks
 from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
 from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
+from advisor.records import replace
 
 # The smallest batch within 5 % of the best lower bound: latency and memory are dear.
 GOOD_ENOUGH = 0.95

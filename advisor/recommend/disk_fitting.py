@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import Candidate, Disk, Request, Spec
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted
 from advisor.recommend.counting import at_count
 from advisor.recommend.disk_search import Aim, Rank, cheaper_orders
+from advisor.records import replace
 
 # An instance type in a region, and so many disks of one of its types.
 _Key = tuple[str, str, str]

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Candidate, Disk, DiskChoice
+from advisor.records import dataclass, field, replace
 
 # Orders between the ends that are tried at once, and how often at most: 8 ** 6 steps over the
 # range are more than there are whole units, so that the last order that answers is found.

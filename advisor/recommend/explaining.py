@@ -6,13 +6,13 @@ Gains are differences of the same model's likely rate, asked again with changed 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from advisor.catalog import Catalog, resources_of
 from advisor.domain import Disk, InstanceType, Prediction, Resources, Task, Workload
 from advisor.domain.explanation import Distance, Explanation, Gain
 from advisor.recommend.candidates import BATCH_SIZES, PerformanceModel
+from advisor.records import dataclass, replace
 
 # Steps that somebody would take: what is bought comes in vCPUs, GiB, MiB/s and hundreds of IOPS.
 MEMORY_STEP_MIB = 1024.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from advisor.domain import DiskRate, Latency, Prediction, Resources, Stage, Task, Workload
+from advisor.records import replace
 
 Pair = tuple[Workload, Resources]
 # A disk that limits nothing: a slow one would hide how unsure the other stages are.

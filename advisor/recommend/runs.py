@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import (
@@ -24,6 +23,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.recommend.candidates import PerformanceModel, candidate_resources
+from advisor.records import replace
 from advisor.units import ceil_significant, format_counted, format_hours, format_usd
 
 Pair = tuple[Workload, Resources]

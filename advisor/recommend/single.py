@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from advisor.catalog import Catalog, OfferQuery, Rejection, check, resources_of
 from advisor.domain import (
@@ -23,6 +22,7 @@ from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_
 from advisor.recommend.decision import GOOD_ENOUGH
 from advisor.recommend.latency import batch_latencies
 from advisor.recommend.runs import run_times
+from advisor.records import replace
 from advisor.units import format_mib
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -19,6 +18,7 @@ from advisor.domain import (
     Request,
     Workload,
 )
+from advisor.records import dataclass
 from advisor.report.close_calls import close_call_documents
 from advisor.report.risk import risk
 from advisor.report.runs import run_document

@@ -11,10 +11,10 @@ start one. Efficiencies are exp(sum of named parameters).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.records import dataclass
 from models.performance.networks import Floats
 from models.performance.step_work import StepWork
 

@@ -10,7 +10,8 @@ from advisor.errors import DataError
 
 FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
 MANIFEST = "manifest.json"
-SEALED = ("gpus.csv", "networks.json", "memory.json", "memory_model.json", "scaling.json")
+MODEL = "default_model.json"
+SEALED = ("gpus.csv", "networks.json", "memory.json", "memory_model.json", "scaling.json", MODEL)
 
 
 def read_bundled(name: str) -> str:

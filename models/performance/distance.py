@@ -1,6 +1,6 @@
 """How far from what was measured a prediction is asked, fact by fact.
 
-`wording.notes_of` warns of what matters; here every fact is told, inside or outside, and how far.
+`wording.Wording` warns of what matters; here every fact is told, inside or outside, and how far.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ binds at its lower bound, and a bigger machine must not look less sure for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.records import dataclass
 from models.performance.features import PipelineColumns
 from models.performance.intervals import gaussian_multiplier, half_widths
 from models.performance.networks import Floats

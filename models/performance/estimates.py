@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from advisor.domain import Stage
+from advisor.records import dataclass
 from models.performance.doubts import Booleans, Unsure, interval
 from models.performance.features import PipelineColumns
 from models.performance.networks import Floats
@@ -34,6 +33,11 @@ class Estimates:
     def bottleneck(self) -> Integers:
         """Which of `STAGES` binds, shape (n,)."""
         return np.asarray(self.weights.argmax(axis=1))
+
+    def mattering(self, least: float) -> Integers:
+        """Which stages weigh `least` or more, shape (n,): bit k stands for the k-th of `STAGES`."""
+        bits = 1 << np.arange(len(STAGES))
+        return np.asarray((self.weights >= least) @ bits)
 
     def bottleneck_names(self) -> list[Stage]:
         """The binding stages by name."""

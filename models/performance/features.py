@@ -6,12 +6,12 @@ GPU steps have their own features in `step_work`; here are those of the input pi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor.domain import CacheState, Resources, Task, Workload
+from advisor.records import dataclass
 from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from models.performance.networks import Floats, NetworkTable
 from models.performance.resource_table import Integers, ResourceTable

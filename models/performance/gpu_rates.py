@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from advisor.domain import Gpu, Precision, Provenance, Task, Workload
+from advisor.records import dataclass, replace
 from models.performance.accelerator import step_seconds
 from models.performance.datasheet.known_networks import KnownNetworks, asked_rate
 from models.performance.intervals import HalfWidths, half_widths
@@ -77,7 +78,7 @@ class GpuRates:
         Another card with the same chip (A100 of 40 and of 80 GB) is as much off the form as the
         measured one, and is modelled all the same.
         """
-        work = step_work(table[workload.network], workload.task, workload.precision, gpu)
+        work = _work(table[workload.network], workload.task, workload.precision, gpu)
         seconds = step_seconds(work, batch_sizes, self.parameters)
         anchor = self.anchors.get(cell_name(workload, gpu))
         if anchor:
@@ -169,6 +170,10 @@ class GpuRates:
         if workload.precision is Precision.BF16 and capability(gpu) < 8:
             notes.append(f"{gpu.name} has no bf16 units: its fp32 rate is assumed")
         return tuple(notes)
+
+
+# One answer asks for the rates of a cell several times: with other disks, at other confidences.
+_work = lru_cache(maxsize=256)(step_work)
 
 
 def cell_name(workload: Workload, gpu: Gpu) -> str:

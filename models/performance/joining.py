@@ -15,10 +15,11 @@ def smooth_minimum(rates: Floats, gamma: float) -> tuple[Floats, Floats]:
     A stage that a request does not have is infinite. The weights (n, stages) are the shares
     d log R / d log R_k; they sum to 1, and the largest is the bottleneck's.
     """
-    # In logarithms: NumPy's power takes several times as long as exp and log together.
-    logs = np.log(rates)
-    lowest = logs.min(axis=1, keepdims=True)
+    # In logarithms: NumPy's power takes several times as long as exp and log together. A stage a
+    # row: reductions over the four of a request take nine times as long.
+    logs = np.log(np.ascontiguousarray(rates.T))
+    lowest = logs.min(axis=0)
     powers = np.exp(gamma * (lowest - logs))
-    total = powers.sum(axis=1, keepdims=True)
-    joined: Floats = np.exp(lowest - np.log(total) / gamma)[:, 0]
-    return joined, powers / total
+    total = powers.sum(axis=0)
+    joined: Floats = np.exp(lowest - np.log(total) / gamma)
+    return joined, (powers / total).T

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from advisor.domain import CacheState, Gpu, Precision, Prediction, Resources, Task, Workload
+from advisor.domain import (
+    CacheState,
+    Gpu,
+    Precision,
+    Prediction,
+    Provenance,
+    Resources,
+    Stage,
+    Task,
+    Workload,
+)
 from advisor.errors import UsageError, unknown_name
+from advisor.records import dataclass
 from models.performance import memory
 from models.performance.doubts import Unsure
 from models.performance.estimates import Estimates, estimates
-from models.performance.features import (
-    Load,
-    PipelineColumns,
-    PipelineRequest,
-    columns_of,
-    loads_of,
-)
+from models.performance.features import Load, PipelineColumns, columns_of
 from models.performance.gpu_rates import GpuRate, GpuRates
 from models.performance.networks import Floats, NetworkTable
 from models.performance.pipeline import Pipeline, log_core_rate
@@ -27,7 +31,7 @@ from models.performance.resource_table import Integers, ResourceTable
 from models.performance.scaled_rows import ScaledRows, scaled_rows
 from models.performance.scaling import Scaling
 from models.performance.stages import STAGES
-from models.performance.wording import alone, is_unmeasured_on_cpu, notes_of, provenance_of
+from models.performance.wording import MATTERS, Wording, alone, is_unmeasured_on_cpu
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance
@@ -84,15 +88,19 @@ class PerformanceModel:
         """
         if not requests:
             return []
-        rows = [_pipeline_request(workload, resources, cache) for workload, resources in requests]
-        loads, which = loads_of(rows)
+        loads, which = _loads(requests, cache)
         machines = ResourceTable.of([resources for _, resources in requests])
         found, gpu_rates, scaled = self._estimates(loads, which, machines, confidence)
-        columns = zip(rows, _listed(found), gpu_rates, scaled.each(), strict=True)
-        return [
-            self._prediction(row, numbers, confidence, rate, scaling)
-            for row, numbers, rate, scaling in columns
+        scalings = scaled.each()
+        wording = Wording(self.pipeline)
+        matters = found.mattering(MATTERS).tolist()
+        words = [
+            wording.of(loads[load], resources, rate, scaling, bits)
+            for load, (_, resources), rate, scaling, bits in zip(
+                which.tolist(), requests, gpu_rates, scalings, matters, strict=True
+            )
         ]
+        return _predictions(found, words, scalings, confidence)
 
     def predict_columns(
         self, workload: Workload, machines: ResourceTable, *, confidence: float = 0.9
@@ -220,38 +228,43 @@ class PerformanceModel:
         ]
         return np.where(on_cpu, self.pipeline.cpu_rates(columns, np.array(logs)[which]), gpu_rates)
 
-    def _prediction(
-        self,
-        row: PipelineRequest,
-        numbers: Row,
-        confidence: float,
-        gpu_rate: GpuRate | None,
-        scaling: Scaling,
-    ) -> Prediction:
-        lower, median, upper, rates, weights, calibrated = numbers
-        stages = {s: rate for s, rate in zip(STAGES, rates, strict=True) if rate < float("inf")}
-        return Prediction(
+
+def _predictions(
+    found: Estimates,
+    words: Sequence[tuple[Provenance, tuple[str, ...]]],
+    scalings: Sequence[Scaling],
+    confidence: float,
+) -> list[Prediction]:
+    """Rows of plain Python numbers, with their words."""
+    columns = (found.lower, found.median, found.upper, found.stage_rates, found.calibrated)
+    numbers = (column.tolist() for column in columns)
+    rows = zip(*numbers, found.bottleneck_names(), words, scalings, strict=True)
+    return [
+        Prediction(
             lower=lower,
             median=median,
             upper=upper,
             confidence=confidence,
-            stage_rates=stages,
-            bottleneck=STAGES[weights.index(max(weights))],
-            provenance=provenance_of(row, weights, gpu_rate, self.pipeline, scaling),
-            extrapolation=notes_of(row, weights, gpu_rate, self.pipeline, scaling),
+            stage_rates=_finite(rates),
+            bottleneck=bottleneck,
+            provenance=provenance,
+            extrapolation=notes,
             calibrated=calibrated,
             gpus_used=scaling.gpus,
             gpu_efficiency=scaling.efficiency,
         )
+        for lower, median, upper, rates, calibrated, bottleneck, (
+            provenance,
+            notes,
+        ), scaling in rows
+    ]
 
 
-Row = tuple[float, float, float, list[float], list[float], bool]
-
-
-def _listed(found: Estimates) -> Iterator[Row]:
-    """Rows of plain Python numbers."""
-    columns = (found.lower, found.median, found.upper, found.stage_rates, found.weights)
-    return zip(*(c.tolist() for c in columns), found.calibrated.tolist(), strict=True)
+def _finite(rates: list[float]) -> dict[Stage, float]:
+    """By stage, those that there are: others are infinite."""
+    if np.inf not in rates:
+        return dict(zip(STAGES, rates, strict=True))
+    return {stage: rate for stage, rate in zip(STAGES, rates, strict=True) if rate < np.inf}
 
 
 def _column(
@@ -276,11 +289,19 @@ def _calibrated(cell: GpuRate | None) -> float:
     return cell is None or cell.widths.calibrated
 
 
-def _pipeline_request(
-    workload: Workload, resources: Resources, cache: CacheState | None
-) -> PipelineRequest:
-    load = _load(workload, resources.gpu is not None, cache)
-    return PipelineRequest(workload, resources, load.on_cpu, load.cache)
+def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[Load], Integers]:
+    """The distinct loads, and which of them each request has."""
+    # Hashing a workload takes a while, and most requests share the same record.
+    places: dict[tuple[int, bool], int] = {}
+    loads: list[Load] = []
+    which = []
+    for workload, resources in requests:
+        key = (id(workload), resources.gpu is not None)
+        if key not in places:
+            places[key] = len(loads)
+            loads.append(_load(workload, resources.gpu is not None, cache))
+        which.append(places[key])
+    return loads, np.array(which, dtype=np.intp)
 
 
 def _load(workload: Workload, on_gpu: bool, cache: CacheState | None = None) -> Load:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,9 +12,10 @@ from numpy.typing import NDArray
 
 from advisor.domain import Task
 from advisor.errors import DataError, unknown_name
+from advisor.records import dataclass
 from models.performance.bundled import read_bundled
 
-SCHEMA = "advisor.networks/1"
+SCHEMA = "advisor.networks/2"
 BUNDLED = "networks.json"
 
 Floats = NDArray[np.float64]
@@ -49,6 +49,9 @@ class NetworkFacts:
     largest_activation_mib: float
     operations: Mapping[Task, Operations]
 
+    # A table has one record a network, and arrays have no hash.
+    __hash__ = object.__hash__
+
     @property
     def input_bytes(self) -> float:
         """One decoded fp32 RGB sample as it travels to the GPU."""
@@ -56,9 +59,10 @@ class NetworkFacts:
 
 
 class NetworkTable:
-    """Facts by network name, decoded when first asked for."""
+    """Facts by network name, decoded when first asked for: a question is about one network."""
 
     def __init__(self, document: Mapping[str, Any], origin: str) -> None:
+        """`networks` of the document holds the JSON text of each network by name."""
         try:
             if document["schema"] != SCHEMA:
                 raise DataError(
@@ -66,7 +70,7 @@ class NetworkTable:
                     "rebuild it with python -m models.zoo.facts"
                 )
             self._classes = tuple(document["operation_classes"])
-            self._raw: Mapping[str, Any] = document["networks"]
+            self._raw: Mapping[str, str] = document["networks"]
         except (KeyError, TypeError) as error:
             raise DataError(f"{origin} is no table of networks: {error}") from error
         self._decoded: dict[str, NetworkFacts] = {}
@@ -90,7 +94,7 @@ class NetworkTable:
         return self._decoded[name]
 
     def _decode(self, name: str) -> NetworkFacts:
-        raw = self._raw[name]
+        raw = json.loads(self._raw[name])
         tasks = {task: self._operations(raw[task]) for task in (Task.INFERENCE, Task.TRAINING)}
         sizes = {key: value for key, value in raw.items() if key not in tasks}
         return NetworkFacts(name=name, operations=tasks, **sizes)
@@ -101,10 +105,22 @@ class NetworkTable:
         return Operations(kinds, columns[1], columns[2], columns[3], columns[4])
 
 
+def table_from(text: str) -> dict[str, Any]:
+    """The document of networks.json, its networks still text, each in a line of its own.
+
+    To read all of them takes several ms, and a question is about one. ValueError for another text.
+    """
+    head, *lines, _end = text.splitlines()
+    document: dict[str, Any] = json.loads(head + "}}")
+    named = (line.removesuffix(",").partition(":") for line in lines)
+    document["networks"] = {json.loads(name): one for name, _, one in named}
+    return document
+
+
 @cache
 def bundled_networks() -> NetworkTable:
     """The table that ships; `DataError` when the file is missing or damaged."""
     try:
-        return NetworkTable(json.loads(read_bundled(BUNDLED)), BUNDLED)
+        return NetworkTable(table_from(read_bundled(BUNDLED)), BUNDLED)
     except ValueError as error:
         raise DataError(f"{BUNDLED} cannot be read ({error}); install the package again") from error

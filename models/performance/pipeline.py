@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from advisor.domain import Stage, Task, require_positive
+from advisor.records import dataclass, field
 from models.performance.features import PipelineColumns
 from models.performance.networks import Floats, NetworkFacts
 from models.performance.ranges import Ranges

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from advisor.records import dataclass
 from models.performance.features import PipelineColumns
 from models.performance.networks import Floats
 

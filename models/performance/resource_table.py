@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu, Resources
+from advisor.records import dataclass
 from models.performance.networks import Floats
 
 Integers = NDArray[np.intp]

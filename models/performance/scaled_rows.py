@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.records import dataclass
 from models.performance.features import Load
 from models.performance.networks import Floats, NetworkTable
 from models.performance.resource_table import Integers, ResourceTable

@@ -18,11 +18,11 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 
 from advisor.domain import Gpu, Task
 from advisor.errors import DataError
+from advisor.records import dataclass, replace
 from models.performance.bundled import read_bundled
 from models.performance.intervals import HalfWidths, half_widths
 

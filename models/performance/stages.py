@@ -107,10 +107,13 @@ def join_stages(
 ) -> tuple[Floats, Floats]:
     """Joined rates (n,) of stage `rates` (n, 4), and weights (n, 4), d log R / d log R_stage."""
     accelerator, host = rates[:, 0], rates[:, 1]
+    gamma = float(np.exp(parameters["join/gamma"]))
     shared = (columns.on_cpu > 0) & np.isfinite(accelerator)
+    if not shared.any():
+        return smooth_minimum(rates, gamma)
     cores = np.where(shared, sharing_rate(accelerator, host, parameters), host)
     parallel = np.column_stack([np.where(shared, np.inf, accelerator), cores, rates[:, 2:]])
-    joined, weights = smooth_minimum(parallel, float(np.exp(parameters["join/gamma"])))
+    joined, weights = smooth_minimum(parallel, gamma)
     network_part = np.where(shared, cores / accelerator, 0.0)
     weights[:, 0] += weights[:, 1] * network_part
     weights[:, 1] *= 1 - network_part

@@ -8,12 +8,12 @@ model is a mapping from these names to numbers, and an unknown name counts as 0.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor.domain import Gpu, Precision, Task
+from advisor.records import dataclass
 from models.performance.networks import Floats, NetworkFacts
 
 # Precision of published rows that ran wholly in fp16, without automatic casts.
@@ -132,9 +132,14 @@ def step_work(
     `precision` is a `Precision` or `HALF`.
     """
     operations = facts.operations[task]
+    # Many operations are of few kinds.
     units = {kind: unit_of(kind, precision, gpu, stack) for kind in set(operations.kind)}
-    tensor = tuple(units[kind].name == "tensor" for kind in operations.kind)
-    peaks = np.array([units[kind].tflops for kind in operations.kind]) * _TERA
+    compute_names = {kind: f"compute/{kind}/{unit.name}" for kind, unit in units.items()}
+    traffic_names = {kind: f"memory/{kind}" for kind in units}
+    on_tensor_cores = {kind: unit.name == "tensor" for kind, unit in units.items()}
+    peak_of = {kind: unit.tflops for kind, unit in units.items()}
+    tensor = tuple(on_tensor_cores[kind] for kind in operations.kind)
+    peaks = np.array([peak_of[kind] for kind in operations.kind]) * _TERA
     width = 1.0 if precision == Precision.FP32 else 0.5
     bandwidth = gpu.memory_gb_per_second * _GIGA
     extra_bytes = _extra_bytes(facts, task, precision, stack)
@@ -145,11 +150,8 @@ def step_work(
         traffic=np.append(operations.sample_bytes * width / bandwidth, 0.0),
         fixed_traffic=np.append(operations.fixed_bytes * width, extra_bytes) / bandwidth,
         count=np.append(counts, 1.0),
-        compute_names=(
-            *(f"compute/{kind}/{units[kind].name}" for kind in operations.kind),
-            "compute/none",
-        ),
-        traffic_names=(*(f"memory/{kind}" for kind in operations.kind), "memory/elementwise"),
+        compute_names=(*(compute_names[kind] for kind in operations.kind), "compute/none"),
+        traffic_names=(*(traffic_names[kind] for kind in operations.kind), "memory/elementwise"),
         tensor=(*tensor, False),
         shared_simt=(*_shared_compute("simt", task, gpu, False), *_own("compute", facts, task)),
         shared_tensor=(

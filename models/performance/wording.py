@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterator
 
 from advisor.domain import Precision, Prediction, Provenance, Resources, Stage
-from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, Load, PipelineRequest
+from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, Load
 from models.performance.gpu_rates import GpuRate
 from models.performance.pipeline import Pipeline, ReferenceCpu
-from models.performance.scaling import ALONE, Scaling
+from models.performance.scaling import Scaling
 
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
+# Bits of stages, in the order of `STAGES`.
+_ACCELERATOR, _HOST, _TRANSFER = 1, 2, 8
+_WORSE = list(Provenance)
 # Single-thread marks nearer than this are one CPU.
 SAME_SCORE = 0.02
 
@@ -33,49 +36,77 @@ def alone(rate: GpuRate, confidence: float) -> Prediction:
     )
 
 
-def provenance_of(
-    row: PipelineRequest,
-    weights: list[float],
+class Wording:
+    """Where rates come from, and notes on them. Many requests share both, so that each is told
+    once for a load, a GPU's rate and its scaling, a CPU and the stages that matter."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._told: dict[tuple[object, ...], tuple[Provenance, tuple[str, ...]]] = {}
+
+    def of(
+        self,
+        load: Load,
+        resources: Resources,
+        gpu_rate: GpuRate | None,
+        scaling: Scaling,
+        matters: int,
+    ) -> tuple[Provenance, tuple[str, ...]]:
+        """Provenance and notes; bit k of `matters` says whether the k-th of `STAGES` does."""
+        known_bus = resources.host_to_gpu_gb_per_second is not None
+        machine = (id(resources.cpu), resources.vcpus, known_bus)
+        # By identity: the caller holds on to all of them, and hashing them takes a while.
+        key = (id(load), id(gpu_rate), id(scaling), *machine, matters)
+        if key not in self._told:
+            rate = gpu_rate if matters & _ACCELERATOR else None
+            asked = (load, resources, rate, scaling, matters, self._pipeline)
+            self._told[key] = _provenance(*asked), tuple(_notes(*asked))
+        return self._told[key]
+
+
+def _provenance(
+    load: Load,
+    resources: Resources,
     gpu_rate: GpuRate | None,
+    scaling: Scaling,
+    matters: int,
     pipeline: Pipeline,
-    scaling: Scaling = ALONE,
 ) -> Provenance:
-    """The worst of the stages that matter; `weights` are in the order of `STAGES`."""
-    kinds = [gpu_rate.provenance] if gpu_rate and weights[0] >= MATTERS else []
-    if kinds and scaling.gpus > 1:
+    """The worst of the stages that matter."""
+    kinds = [gpu_rate.provenance] if gpu_rate else []
+    if (gpu_rate and scaling.gpus > 1) or is_unmeasured_on_cpu(load, pipeline):
         kinds.append(Provenance.MODELLED)
-    if is_unmeasured_on_cpu(row, pipeline):
-        kinds.append(Provenance.MODELLED)
-    if weights[1] >= MATTERS or row.on_cpu:
-        kinds.append(_host_provenance(row.resources, pipeline))
-    return max(kinds, key=list(Provenance).index, default=Provenance.MODELLED)
+    if matters & _HOST or load.on_cpu:
+        kinds.append(_host_provenance(resources, pipeline))
+    return max(kinds, key=_WORSE.index, default=Provenance.MODELLED)
 
 
-def notes_of(
-    row: PipelineRequest,
-    weights: list[float],
+def _notes(
+    load: Load,
+    resources: Resources,
     gpu_rate: GpuRate | None,
+    scaling: Scaling,
+    matters: int,
     pipeline: Pipeline,
-    scaling: Scaling = ALONE,
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """What lies outside the measured range and matters for this rate."""
-    notes = [*gpu_rate.notes, *scaling.notes] if gpu_rate and weights[0] >= MATTERS else []
-    if weights[1] >= MATTERS or row.on_cpu:
-        notes += _host_notes(row.resources, pipeline)
-    if is_unmeasured_on_cpu(row, pipeline):
-        notes.append(f"{row.workload.network} was not measured on a CPU like this")
-    if weights[3] >= MATTERS and row.resources.host_to_gpu_gb_per_second is None:
-        notes.append(
-            f"the host-to-GPU rate is unknown: {ASSUMED_COPY_GB_PER_SECOND:g} GB/s is assumed"
-        )
-    return tuple(notes)
+    if gpu_rate:
+        yield from gpu_rate.notes
+        yield from scaling.notes
+    if matters & _HOST or load.on_cpu:
+        yield from _host_notes(resources, pipeline)
+    if is_unmeasured_on_cpu(load, pipeline):
+        yield f"{load.workload.network} was not measured on a CPU like this"
+    if matters & _TRANSFER and resources.host_to_gpu_gb_per_second is None:
+        yield f"the host-to-GPU rate is unknown: {ASSUMED_COPY_GB_PER_SECOND:g} GB/s is assumed"
 
 
-def is_unmeasured_on_cpu(row: PipelineRequest | Load, pipeline: Pipeline) -> bool:
+def is_unmeasured_on_cpu(load: Load, pipeline: Pipeline) -> bool:
     """Whether the network runs on the CPU as no trial did (other network, task or format)."""
-    key = f"{row.workload.network}/{row.workload.task}"
-    unlike = row.workload.precision is not Precision.FP32
-    return row.on_cpu and (unlike or key not in pipeline.cpu_networks)
+    if not load.on_cpu:
+        return False
+    key = f"{load.workload.network}/{load.workload.task}"
+    return load.workload.precision is not Precision.FP32 or key not in pipeline.cpu_networks
 
 
 def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:

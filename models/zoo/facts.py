@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from models.zoo.sizes import PATH
 if TYPE_CHECKING:
     import torch
 
-SCHEMA = "advisor.networks/1"
+SCHEMA = "advisor.networks/2"
 MIB = 2**20
 # Networks of the zoo whose operations the performance model computes with.
 _IMAGE_CLASSIFIERS = ("alexnet", "googlenet", "inception_v3", "resnet50", "vgg16")
@@ -122,6 +122,17 @@ def _rows(operations: Sequence[Operation]) -> list[list[float]]:
     ]
 
 
+def table_text(document: Mapping[str, Any]) -> str:
+    """The table as JSON in which every network has a line of its own, so that one can be read."""
+    head = {key: value for key, value in document.items() if key != "networks"}
+    lines = [
+        f"{json.dumps(name)}:{json.dumps(one, separators=(',', ':'))}"
+        for name, one in document["networks"].items()
+    ]
+    opened = json.dumps(head, separators=(",", ":")).removesuffix("}")
+    return opened + ',"networks":{\n' + ",\n".join(lines) + "\n}}\n"
+
+
 def main(arguments: Sequence[str]) -> None:
     """Write the facts of all networks to the file named, or to the bundled place."""
     path = Path(arguments[0]) if arguments else PATH
@@ -133,7 +144,7 @@ def main(arguments: Sequence[str]) -> None:
         "sizes": {name: asdict(size_of(name)) for name in NETWORKS},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, separators=(",", ":")) + "\n")
+    path.write_text(table_text(document))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.domain import Gpu, Precision, Workload
+from advisor.records import dataclass
 from models.performance.datasheet.effects import prior, row_effects
 from models.performance.datasheet.records import RateRow, Software
 from models.performance.networks import Floats

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from advisor.domain import Gpu, Precision, Task, require_positive
+from advisor.records import dataclass, replace
 from models.performance.step_work import HALF
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import unknown_name
+from advisor.records import dataclass, replace
 from models.performance.memory.peak import (
     PeakModel,
     bundled_peak_model,

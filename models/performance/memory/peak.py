@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from advisor.errors import DataError, UsageError
+from advisor.records import dataclass, replace
 from models.performance.bundled import read_bundled
 from models.performance.memory.rows import StepRows
 from models.performance.networks import Floats

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from advisor.errors import DataError
+from advisor.records import dataclass
 from models.performance.bundled import read_bundled
 
 SCHEMA = "advisor.memory/1"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from advisor.records import dataclass
 from models.performance.memory.answer import GpuPeak, Verdict
 from models.performance.memory.step import Conditions
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.records import dataclass
 from models.performance.memory.profile import MemoryProfile, Point
 from models.performance.memory.step import Conditions, step_memory
 from models.performance.networks import Floats

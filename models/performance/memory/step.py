@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.domain import Precision, Task
 from advisor.errors import UsageError
+from advisor.records import dataclass
 from models.performance.memory.profile import MemoryProfile
 
 

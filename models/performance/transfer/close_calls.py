@@ -10,11 +10,10 @@ on questions about networks that the predictions were held out from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.records import dataclass
 from models.performance.networks import Floats
 
 NONE = -1

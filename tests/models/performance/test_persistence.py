@@ -30,7 +30,7 @@ def test_a_saved_model_is_the_same_model(saved):
 
 def test_the_id_stands_for_the_content():
     document = to_document(load_model())
-    assert content_id(document) == document["id"]
+    assert content_id(document) == document["id"] == load_model().id
     assert content_id({**document, "error_percent": 0.1}) != document["id"]
 
 

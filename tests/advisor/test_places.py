@@ -1,0 +1,20 @@
+"""A user's files lie where the platform wants them."""
+
+import sys
+
+import platformdirs
+import pytest
+
+from advisor.places import APPLICATION, user_folder
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere platformdirs itself is asked")
+@pytest.mark.parametrize("home", ["/home/somebody", "/home/a b/"])
+@pytest.mark.parametrize("told", [None, "", "/srv/data", "/srv/data/"])
+def test_the_data_folder_is_the_one_of_platformdirs(monkeypatch, home, told):
+    monkeypatch.setenv("HOME", home)
+    if told is None:
+        monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_DATA_HOME", told)
+    assert user_folder() == platformdirs.user_data_path(APPLICATION)
