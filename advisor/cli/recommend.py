@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from advisor.catalog import load_catalog
+from advisor.catalog import Catalog, load_catalog
 from advisor.cli.anchors import anchor_option, model_for
 from advisor.cli.explaining import Explained, explain_answer, explain_option
 from advisor.cli.hardware import hardware_options
@@ -25,6 +25,7 @@ from advisor.report.document import Sources, document_yaml, recommendation_docum
 from advisor.report.exporting import FORMATS, export
 from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
+from models.performance import PerformanceModel
 
 OUTPUTS = ("table", "json", "yaml", "csv", "md")
 
@@ -100,6 +101,8 @@ def recommend(
     answer = replace(answer, warnings=(*heard.warnings, *answer.warnings))
     if strict and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
+    if answer.chosen is None:
+        answer = _relaxed(answer, catalog, model)
     if export_to is None:
         explained = explain_answer(explain, output, answer, catalog, model)
         sources = sources_of(model, catalog)
@@ -108,6 +111,13 @@ def recommend(
         click.echo(export(answer.chosen, export_to), nl=False)
     if answer.chosen is None:
         raise NoOfferError(no_offer(answer))
+
+
+def _relaxed(answer: Recommendation, catalog: Catalog, model: PerformanceModel) -> Recommendation:
+    """With what to relax; asking again takes seconds, and most questions have an answer."""
+    from advisor.recommend.relaxing import relaxations
+
+    return replace(answer, relaxations=relaxations(answer, catalog, model))
 
 
 def _written(

@@ -11,6 +11,7 @@ from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
 from advisor.domain.ranges import ANY, Range
+from advisor.domain.relaxing import Relaxation
 from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import CloseCallKind, Market, Precision, Task
@@ -155,7 +156,9 @@ class Recommendation:
     within the price, and `beyond_price` would answer if its price were allowed.
 
     `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
-    `close_calls` begins with the one whose trial is worth most.
+    `close_calls` begins with the one whose trial is worth most. `relaxations` say what would make
+    something answer where nothing does: one change each, cheapest first, or two where one is not
+    enough.
     """
 
     request: Request
@@ -168,6 +171,7 @@ class Recommendation:
     warnings: tuple[str, ...]
     today: date
     close_calls: tuple[CloseCall, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:

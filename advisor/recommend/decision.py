@@ -8,13 +8,14 @@ keeps its reason.
 from __future__ import annotations
 
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 
 from advisor.catalog import Catalog, OfferQuery, resources_of
-from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Request, Task
+from advisor.domain import Candidate, Offer, Prediction, Recommendation, Rejected, Request, Task
 from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import (
     PerformanceModel,
@@ -41,7 +42,7 @@ def recommend(
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
     query = query_of(request)
-    offers = catalog.offers(query) if request.region else catalog.cheapest_of_each(query)
+    offers = _offers(request, catalog)
     judged = list(runnable(request, catalog, model, offers))
     options = [one for one in judged if isinstance(one, Runnable)]
     candidates = _candidates(request, catalog, model, options)
@@ -69,6 +70,22 @@ def recommend(
             request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
         ),
     )
+
+
+def specs_that_answer(
+    request: Request, catalog: Catalog, model: PerformanceModel
+) -> list[Candidate]:
+    """Every spec and batch size that may be recommended, in no order, whatever `max_results`."""
+    everything = replace(request, max_results=sys.maxsize)
+    judged = runnable(everything, catalog, model, _offers(everything, catalog))
+    options = [one for one in judged if isinstance(one, Runnable)]
+    found = _candidates(everything, catalog, model, options)
+    return [one for one in found if answers(everything, one)]
+
+
+def _offers(request: Request, catalog: Catalog) -> list[Offer]:
+    query = query_of(request)
+    return catalog.offers(query) if request.region else catalog.cheapest_of_each(query)
 
 
 def _candidates(

@@ -18,6 +18,7 @@ from advisor.domain import (
 )
 from advisor.report.close_calls import close_call_lines
 from advisor.report.document import SAMPLE_UNIT, Sources
+from advisor.report.relaxing import relax_rows, relax_title
 from advisor.report.risk import risk_text
 from advisor.report.runs import run_lines
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
@@ -63,7 +64,7 @@ def recommendation_text(
     head = ["No offer meets this."]
     if chosen is not None:
         head = _headline(chosen, sources) + _facts(answer, chosen)
-    head += close
+    head += close + _relaxed(answer)
     most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
     tail = _rejections(answer, chosen, None if all_rejected else most)
     tail += _wrapped("Assumed", answer.assumptions, 2)
@@ -136,6 +137,14 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, {disk})",
         f"  bound by    {bottleneck_text(prediction)}",
     ]
+
+
+def _relaxed(answer: Recommendation) -> list[str]:
+    """What would make something answer, where nothing does."""
+    if not answer.relaxations:
+        return []
+    header = [relax_title(answer), "gives", "per hour", "surely/s"]
+    return ["", *table(header, relax_rows(answer), right=(2, 3))]
 
 
 def _latency_lines(chosen: Candidate) -> list[str]:
