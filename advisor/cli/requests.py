@@ -94,6 +94,7 @@ def request_from(
         **disk_answers(catalog, answers["cloud"], answers["disk"], dataset),
         horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
         max_results=int(answers.get("max_results") or 10),
+        pareto=bool(answers.get("pareto")),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
     )
 

@@ -28,7 +28,8 @@ class Request:
     what `max_hours` and `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the
     spec is to be paid for: it decides whether a verifying trial pays, and never what is
     recommended. `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it
-    that may still be used; what it does not name is not limited.
+    that may still be used; what it does not name is not limited. `pareto` asks for the front of
+    price and rate with a target too.
     """
 
     network: str
@@ -59,6 +60,7 @@ class Request:
     horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
     allow_extrapolation: bool = False
+    pareto: bool = False
 
     def __post_init__(self) -> None:
         require_positive(
@@ -158,7 +160,8 @@ class Recommendation:
     `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
     `close_calls` begins with the one whose trial is worth most. `relaxations` say what would make
     something answer where nothing does: one change each, cheapest first, or two where one is not
-    enough.
+    enough. `pareto`, where it is asked for or there is no target, are the specs that
+    answer and that none other beats in price and rate.
     """
 
     request: Request
@@ -172,6 +175,7 @@ class Recommendation:
     today: date
     close_calls: tuple[CloseCall, ...] = ()
     relaxations: tuple[Relaxation, ...] = ()
+    pareto: tuple[Candidate, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:

@@ -26,6 +26,7 @@ from advisor.recommend.candidates import (
 )
 from advisor.recommend.close_calls import close_calls
 from advisor.recommend.disk_fitting import with_fitted_disks
+from advisor.recommend.pareto import pareto_front
 from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
 from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
 
@@ -69,7 +70,27 @@ def recommend(
         close_calls=close_calls(
             request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
         ),
+        pareto=_front(request, catalog, model, options, candidates),
     )
+
+
+def _front(
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    options: Sequence[Runnable],
+    candidates: Sequence[Candidate],
+) -> tuple[Candidate, ...]:
+    """The Pareto front, where it is wanted: hard disks, too, which the ranking seldom needs."""
+    if request.target_throughput is not None and not request.pareto:
+        return ()
+    slow = [replace(one, disks=one.slow_disks) for one in options if one.slow_disks]
+    limited = request.max_latency_ms is not None
+    found = (
+        predicted(catalog, model, slow, request.confidence, with_latency=limited) if slow else ()
+    )
+    every = [*candidates, *with_runs(request, catalog, model, found)]
+    return pareto_front(one for one in every if answers(request, one))
 
 
 def specs_that_answer(
