@@ -80,6 +80,7 @@ def recommendation_text(
     most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
     if front:
         most = 0  # it tells more of what is cheaper
+        front = front if all_rejected else [*front, ""]
     tail = front + _rejections(answer, chosen, None if all_rejected else most)
     tail += _wrapped("Assumed", answer.assumptions, 2)
     tail += _wrapped("Warning", answer.warnings, 2 if front else 3)
