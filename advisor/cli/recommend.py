@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -65,6 +65,8 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
     "--horizon-hours", type=Positive("--horizon-hours"), default=HOURS_PER_MONTH, show_default=True,
     help="How long it will be paid for; decides whether a verifying trial pays.",
 )  # fmt: skip
+@click.option("--pareto", is_flag=True, help="Show the Pareto front of price and rate.")
+@click.option("--cny-per-usd", type=Positive("--cny-per-usd"), help="Yuan for a dollar.")
 @click.option("--explain-rejected", is_flag=True, help="Say why each other type was passed over.")
 @click.option(
     "--live", is_flag=True,
@@ -90,6 +92,7 @@ def recommend(
     strict: bool,
     explain: bool,
     explain_rejected: bool,
+    cny_per_usd: float | None,
     export_to: str | None,
     **answers: Any,
 ) -> None:
@@ -102,7 +105,7 @@ def recommend(
     advisor recommend --task training --model my_net --anchor anchor-net.json
     advisor recommend --task training --model resnet50 --export terraform > main.tf
     """
-    catalog = load_catalog()
+    catalog = load_catalog(cny_per_usd=cny_per_usd)
     heard = model_for(model_in_use(model_file), catalog, answers)
     model = heard.model
     request = request_from(model.networks, catalog, answers)
@@ -113,10 +116,13 @@ def recommend(
     answer = replace(answer, warnings=(*heard.warnings, *answer.warnings))
     if strict and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
+    if answer.chosen is None:
+        answer = _relaxed(answer, catalog, model)
     if export_to is None:
         explained = explain_answer(explain, output, answer, catalog, model)
         sources = sources_of(model, catalog)
-        click.echo(_written(answer, sources, output, explained, explain_rejected), nl=False)
+        shown = _Shown(explain_rejected, _asked_results(request))
+        click.echo(_written(answer, sources, output, explained, shown), nl=False)
     elif answer.chosen is not None:
         click.echo(export(answer.chosen, export_to), nl=False)
     if answer.chosen is None:
@@ -132,16 +138,38 @@ def _live_answer(request: Request, model: PerformanceModel) -> tuple[Recommendat
     )
 
 
+def _relaxed(answer: Recommendation, catalog: Catalog, model: PerformanceModel) -> Recommendation:
+    """With what to relax; asking again takes seconds, and most questions have an answer."""
+    from advisor.recommend.relaxing import relaxations
+
+    return replace(answer, relaxations=relaxations(answer, catalog, model))
+
+
+class _Shown(NamedTuple):
+    """What is shown however long it is."""
+
+    all_rejected: bool
+    specs: int | None
+
+
+def _asked_results(request: Request) -> int | None:
+    """How many specs were asked for; None where nobody said, and a screen is enough."""
+    source = click.get_current_context().get_parameter_source("max_results")
+    return None if source is click.core.ParameterSource.DEFAULT else request.max_results
+
+
 def _written(
-    answer: Recommendation, sources: Sources, output: str, explained: Explained, all_rejected: bool
+    answer: Recommendation, sources: Sources, output: str, explained: Explained, shown: _Shown
 ) -> str:
     """The whole answer in one format."""
     if output == "table":
-        text = recommendation_text(answer, sources, all_rejected=all_rejected)
+        text = recommendation_text(answer, sources, **shown._asdict())
         return text + explained.text() + "\n"
     document = recommendation_document(answer, sources, explained.document())
     if output == "json":
         return json.dumps(document, indent=2, allow_nan=False) + "\n"
     if output == "yaml":
         return document_yaml(document)
-    return (recommendation_csv if output == "csv" else recommendation_markdown)(document)
+    if output == "csv":
+        return recommendation_csv(document)
+    return recommendation_markdown(document)

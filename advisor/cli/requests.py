@@ -98,6 +98,7 @@ def request_from(
         max_count=int(answers.get("max_count") or 1),
         horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
         max_results=int(answers.get("max_results") or 10),
+        pareto=bool(answers.get("pareto")),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
     )
 

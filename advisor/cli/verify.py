@@ -97,6 +97,8 @@ def _verified(model_file: Path | None, answers: dict[str, Any]) -> Verification:
     if answers["data"] is not None:
         answers = {**answers, "dataset": str(answers["data"])}
     request = request_from(model.networks, catalog, answers)
+    if request.disk_types:
+        raise UsageError("--disk names the disk that is verified, as gp3:158GiB or instance_store")
     options = VerifyOptions(
         instance=answers["instance"].lower(),
         accelerator=answers["accelerator"],

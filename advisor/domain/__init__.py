@@ -32,6 +32,7 @@ from advisor.domain.money import (
     Spec,
 )
 from advisor.domain.ranges import ANY, Range
+from advisor.domain.relaxing import Change, Relaxation
 from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification
@@ -62,6 +63,7 @@ __all__ = [
     "Burst",
     "CacheState",
     "Candidate",
+    "Change",
     "CloseCall",
     "CloseCallKind",
     "Cpu",
@@ -85,6 +87,7 @@ __all__ = [
     "Range",
     "Recommendation",
     "Rejected",
+    "Relaxation",
     "Request",
     "Resources",
     "RunTime",

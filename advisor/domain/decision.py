@@ -11,6 +11,7 @@ from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
 from advisor.domain.ranges import ANY, Range
+from advisor.domain.relaxing import Relaxation
 from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import CloseCallKind, Market, Precision, Task
@@ -33,7 +34,8 @@ class Request:
     recommended. `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it
     that may still be used; what it does not name is not limited. `max_gpus` is how many GPUs of an
     instance are used at most (None: all of them), `max_count` how many identical instances may
-    share the work, each with a copy of the data on a disk of its own.
+    share the work, each with a copy of the data on a disk of its own. `pareto` asks for the front
+    of price and rate with a target too.
     """
 
     network: str
@@ -66,6 +68,7 @@ class Request:
     horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
     allow_extrapolation: bool = False
+    pareto: bool = False
 
     def __post_init__(self) -> None:
         require_positive(
@@ -170,7 +173,10 @@ class Recommendation:
 
     `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
     `close_calls` begins with the one whose trial is worth most. `live` tells what was asked of the
-    cloud for this answer; None where nothing was to be asked.
+    cloud for this answer; None where nothing was to be asked. `relaxations` say what would make
+    something answer where nothing does: one change each, cheapest first, or two where one is not
+    enough. `pareto`, where it is asked for or there is no target, are the specs that
+    answer and that none other beats in price and rate.
     """
 
     request: Request
@@ -184,6 +190,8 @@ class Recommendation:
     today: date
     close_calls: tuple[CloseCall, ...] = ()
     live: LiveCheck | None = None
+    relaxations: tuple[Relaxation, ...] = ()
+    pareto: tuple[Candidate, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:

@@ -8,12 +8,13 @@ keeps its reason.
 from __future__ import annotations
 
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 
 from advisor.catalog import Catalog, OfferQuery
-from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Request, Task
+from advisor.domain import Candidate, Offer, Prediction, Recommendation, Rejected, Request, Task
 from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import (
     PerformanceModel,
@@ -26,6 +27,7 @@ from advisor.recommend.candidates import (
 from advisor.recommend.close_calls import close_calls
 from advisor.recommend.counting import affordable, counted, require_countable, with_one_less
 from advisor.recommend.disk_fitting import with_fitted_disks
+from advisor.recommend.pareto import pareto_front
 from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
 from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
 from advisor.records import replace
@@ -44,7 +46,7 @@ def recommend(
     """
     require_countable(request)
     query = query_of(request)
-    offers = catalog.offers(query) if request.region else catalog.cheapest_of_each(query)
+    offers = _offers(request, catalog)
     judged = list(runnable(request, catalog, model, offers))
     options = [one for one in judged if isinstance(one, Runnable)]
     candidates = _candidates(request, catalog, model, options)
@@ -71,7 +73,43 @@ def recommend(
         close_calls=close_calls(
             request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
         ),
+        pareto=_front(request, catalog, model, options, candidates),
     )
+
+
+def _front(
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    options: Sequence[Runnable],
+    candidates: Sequence[Candidate],
+) -> tuple[Candidate, ...]:
+    """The Pareto front, where it is wanted: hard disks, too, which the ranking seldom needs."""
+    if request.target_throughput is not None and not request.pareto:
+        return ()
+    slow = [replace(one, disks=one.slow_disks) for one in options if one.slow_disks]
+    limited = request.max_latency_ms is not None
+    found = (
+        predicted(catalog, model, slow, request.confidence, with_latency=limited) if slow else ()
+    )
+    every = [*candidates, *with_runs(request, catalog, model, found)]
+    return pareto_front(one for one in every if answers(request, one))
+
+
+def specs_that_answer(
+    request: Request, catalog: Catalog, model: PerformanceModel
+) -> list[Candidate]:
+    """Every spec and batch size that may be recommended, in no order, whatever `max_results`."""
+    everything = replace(request, max_results=sys.maxsize)
+    judged = runnable(everything, catalog, model, _offers(everything, catalog))
+    options = [one for one in judged if isinstance(one, Runnable)]
+    found = _candidates(everything, catalog, model, options)
+    return [one for one in found if answers(everything, one)]
+
+
+def _offers(request: Request, catalog: Catalog) -> list[Offer]:
+    query = query_of(request)
+    return catalog.offers(query) if request.region else catalog.cheapest_of_each(query)
 
 
 def _candidates(

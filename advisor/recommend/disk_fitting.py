@@ -34,27 +34,29 @@ def with_fitted_disks(
     """
     if request.disk is not None:
         return []
-    free = replace(request, max_usd_per_hour=None)
 
     def predict(asked: Sequence[tuple[Candidate, Disk]]) -> list[Candidate]:
         found = complete(_with_disks(catalog, model, asked, request.confidence))
         # An order competes with those for as many instances, so that more of it is never slower.
         return [at_count(new, old.spec.count) for (old, _), new in zip(asked, found, strict=True)]
 
-    def enough(one: Candidate) -> bool:
-        return answers(free, one)
-
-    good = [one for one in candidates if enough(one)]
-    good += [one for one in predict(_on_slow_disks(request, options, good, rank)) if enough(one)]
-    aim = Aim(
-        predict=predict,
-        answers=enough,
-        rank=rank,
-        by_sample=request.target_throughput is None,
-    )
     disks: dict[_Key, list[Disk]] = {}
-    for one in cheaper_orders(_worth_fitting(request, good, rank), catalog, aim):
-        disks.setdefault(_place(one), []).append(one.spec.disk)
+    for free in _without_costs(request):
+
+        def enough(one: Candidate, free: Request = free) -> bool:
+            return answers(free, one)
+
+        good = [one for one in candidates if enough(one)]
+        slow = predict(_on_slow_disks(request, options, good, rank))
+        good += [one for one in slow if enough(one)]
+        aim = Aim(
+            predict=predict,
+            answers=enough,
+            rank=rank,
+            by_sample=request.target_throughput is None,
+        )
+        for one in cheaper_orders(_worth_fitting(request, good, rank), catalog, aim):
+            disks.setdefault(_place(one), []).append(one.spec.disk)
     fitted = [
         replace(option, disks=tuple(disks[key]))
         for option in options
@@ -63,6 +65,14 @@ def with_fitted_disks(
     limited = request.max_latency_ms is not None
     found = predicted(catalog, model, fitted, request.confidence, with_latency=limited)
     return complete(found)
+
+
+def _without_costs(request: Request) -> list[Request]:
+    """What an order has to answer on the way to a cheaper one: a coarse step may be too dear, and
+    the order it leads to is not. What a run costs is kept where a coarse step keeps it.
+    """
+    free = replace(request, max_usd_per_hour=None)
+    return [free] if request.max_run_usd is None else [free, replace(free, max_run_usd=None)]
 
 
 def _with_disks(

@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from datetime import date
 
-from advisor.domain import Candidate, Disk, Prediction, Recommendation, Request, Stage, Task
+from advisor.domain import (
+    Candidate,
+    Disk,
+    Prediction,
+    Recommendation,
+    Relaxation,
+    Request,
+    Stage,
+    Task,
+)
 from advisor.errors import StalePriceError
 from advisor.recommend.counting import count_that_would_do
 from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
@@ -18,6 +27,8 @@ STRICT_PRICE_DAYS = 90
 
 # A disk that could read this much faster than it has to hides its burst from the throughput.
 BURST_SHOWS = 0.8
+# The line that ends a command has room for so many ways out.
+MOST_WAYS = 5
 
 STAGE_NAMES = {
     Stage.ACCELERATOR: "the GPU",
@@ -184,20 +195,27 @@ def _latency_detail(request: Request, candidate: Candidate) -> str:
 def no_offer(answer: Recommendation) -> str:
     """One line for exit code 3: what comes nearest, and what to relax."""
     request, nearest = answer.request, answer.nearest
+    enough = [_change_text(one) for one in answer.relaxations[:MOST_WAYS]]
     where = f"{request.cloud} {request.region or 'in all regions'} ({request.market})"
     if nearest is None:
-        return (
-            f"none of the {answer.offers_considered} offers of {where} can run this; "
-            "--explain-rejected says why"
-        )
-    relax = _relaxations(request, nearest)
+        what = f"relax {' or '.join(enough)}" if enough else "--explain-rejected says why"
+        return f"none of the {answer.offers_considered} offers of {where} can run this; {what}"
+    relax = enough or _relaxations(request, nearest)
     count = count_that_would_do(request, nearest) if not _limited(request, nearest) else None
     if count is not None:
         relax.append(f"--max-count to {count}")
-    if answer.beyond_price is not None:
+    if answer.beyond_price is not None and not enough:
         relax.append(f"--max-price to {_needed_price(answer.beyond_price)}")
     ways = f"; relax {' or '.join(relax)}" if relax else ""
     return f"no offer of {where} meets this: nearest is {_named(nearest)}{ways}"
+
+
+def _change_text(one: Relaxation) -> str:
+    """'--max-price to 1.014', or several of them 'with' each other."""
+    return " with ".join(
+        f"{change.option} to {change.after}" if change.after else f"no {change.option}"
+        for change in one.changes
+    )
 
 
 def _relaxations(request: Request, nearest: Candidate) -> list[str]:

@@ -20,6 +20,8 @@ from advisor.domain import (
 )
 from advisor.records import dataclass
 from advisor.report.close_calls import close_call_documents
+from advisor.report.pareto import pareto_documents
+from advisor.report.relaxing import relax_documents
 from advisor.report.risk import risk
 from advisor.report.runs import run_document
 
@@ -81,6 +83,8 @@ def recommendation_document(
         ],
         "close_calls": close_call_documents(answer),
         "live": _live_document(answer),
+        "relax": relax_documents(answer),
+        "pareto": pareto_documents(answer),
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
         "explanation": explanation,

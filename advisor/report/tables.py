@@ -21,6 +21,9 @@ COLUMNS = (
     "memory_mib",
     "disk_type",
     "disk_size_gib",
+    "disk_order",
+    "disk_read_iops",
+    "disk_read_mib_per_second",
     "batch_size",
     "throughput_lower",
     "throughput_median",
@@ -41,7 +44,9 @@ MARKDOWN_COLUMNS = (
     "rank",
     "instance_type",
     "gpu",
-    "disk_type",
+    "disk_order",
+    "disk_read_iops",
+    "disk_read_mib_per_second",
     "throughput_lower",
     "throughput_median",
     "total_usd_per_hour",
@@ -50,6 +55,15 @@ MARKDOWN_COLUMNS = (
     "risk",
 )
 _SEVERAL = ("rank", "count")
+FRONT_COLUMNS = (
+    "instance_type",
+    "gpu",
+    "disk",
+    "batch_size",
+    "total_usd_per_hour",
+    "lower",
+    "usd_per_million_samples",
+)
 MARKDOWN_RUN_COLUMNS = ("run_hours_median", "run_hours_upper", "run_usd_median")
 
 
@@ -59,12 +73,18 @@ def recommendation_csv(document: Mapping[str, Any]) -> str:
 
 
 def recommendation_markdown(document: Mapping[str, Any]) -> str:
-    """A table that pastes into a pull request, rounded for reading."""
+    """Tables that paste into a pull request, rounded for reading: what is ranked, and the front of
+    price and rate where there is one.
+    """
     rows = _rows(document)
     has_run = any(row["run_samples"] is not None for row in rows)
     several = any(row["count"] > 1 for row in rows)
     columns = (*_SEVERAL, *MARKDOWN_COLUMNS[1:]) if several else MARKDOWN_COLUMNS
-    return records_markdown(rows, (*columns, *(MARKDOWN_RUN_COLUMNS if has_run else ())))
+    columns = (*columns, *(MARKDOWN_RUN_COLUMNS if has_run else ()))
+    ranked, front = records_markdown(rows, columns), document["pareto"]
+    if len(front) < 2:
+        return ranked
+    return f"{ranked}\nPareto front of price and rate:\n\n{records_markdown(front, FRONT_COLUMNS)}"
 
 
 def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -102,6 +122,8 @@ def _row(one: Mapping[str, Any]) -> dict[str, Any]:
         "gpu_count": gpu.get("count", 0),
         "disk_type": one["disk"]["type"],
         "disk_size_gib": one["disk"]["size_gib"],
+        "disk_order": one["disk"]["order"],
+        **{f"disk_{name}": one["disk"][name] for name in ("read_iops", "read_mib_per_second")},
         **{f"throughput_{name}": value for name, value in predicted["throughput"].items()},
         **{f"latency_{name}": (one["latency"] or {}).get(name) for name in ("p50_ms", "p99_ms")},
         "instance_usd_per_hour": price["usd_per_hour"],

@@ -18,6 +18,8 @@ from advisor.domain import (
 )
 from advisor.report.close_calls import close_call_lines
 from advisor.report.document import SAMPLE_UNIT, Sources
+from advisor.report.pareto import COLUMNS, TITLE, pareto_rows, short_disk_text
+from advisor.report.relaxing import relax_rows, relax_title
 from advisor.report.risk import risk_text
 from advisor.report.runs import run_lines
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
@@ -26,6 +28,8 @@ WIDTH = 100
 LINES = 25
 SHOWN_ALTERNATIVES = 5
 SHOWN_REJECTED = 3
+SHOWN_FRONT = 4
+LONG_FRONT = 20
 # The spec of a close call would be the first of the rejected.
 REJECTED_BESIDE_CLOSE_CALL = 1
 
@@ -56,22 +60,36 @@ PROVENANCE = {
 
 
 def recommendation_text(
-    answer: Recommendation, sources: Sources, *, all_rejected: bool = False
+    answer: Recommendation,
+    sources: Sources,
+    *,
+    all_rejected: bool = False,
+    specs: int | None = None,
 ) -> str:
-    """The answer for a terminal; `all_rejected` lists every passed-over type, however long."""
+    """The answer for a terminal, on one screen but for what is asked for: `all_rejected` lists
+    every passed-over type, `specs` so many specs; a front of price and rate that was asked for is
+    longer than one that comes without a target.
+    """
     chosen, close = answer.chosen, close_call_lines(answer, WIDTH)
     head = ["No offer meets this."]
     if chosen is not None:
         head = _headline(chosen, sources) + _facts(answer, chosen)
-    head += close
+    head += close + _relaxed(answer)
+    pareto = answer.request.pareto
+    front = _front(answer, LONG_FRONT if pareto else SHOWN_FRONT)
     most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
-    tail = _rejections(answer, chosen, None if all_rejected else most)
+    if front:
+        most = 0  # it tells more of what is cheaper
+        front = front if all_rejected else [*front, ""]
+    tail = front + _rejections(answer, chosen, None if all_rejected else most)
     tail += _live(answer)
     tail += _wrapped("Assumed", answer.assumptions, 2)
-    tail += _wrapped("Warning", answer.warnings, 3)
+    tail += _wrapped("Warning", answer.warnings, 2 if front else 3)
     # A blank line and a header stand above the alternatives.
-    room = SHOWN_ALTERNATIVES if all_rejected else max(0, LINES - len(head) - len(tail) - 2)
-    lines = head + _alternatives(answer.ranked[1 : 1 + min(room, SHOWN_ALTERNATIVES)]) + tail
+    left = max(0, LINES - len(head) - len(tail) - 2)
+    room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
+    shown = max(0, room if specs is None else specs - 1)
+    lines = head + _alternatives(answer.ranked[1 : 1 + shown]) + tail
     return "\n".join(lines if all_rejected else map(_clip, lines))
 
 
@@ -172,6 +190,22 @@ def gpus_lines(prediction: Prediction) -> list[str]:
     ]
 
 
+def _front(answer: Recommendation, most: int) -> list[str]:
+    """The cheapest, the fastest, and what lies between."""
+    if len(answer.pareto) < 2:
+        return []
+    header = [f"{TITLE} ({len(answer.pareto)})", *COLUMNS]
+    return ["", *table(header, pareto_rows(answer.pareto, most), right=range(3, 7))]
+
+
+def _relaxed(answer: Recommendation) -> list[str]:
+    """What would make something answer, where nothing does."""
+    if not answer.relaxations:
+        return []
+    header = [relax_title(answer), "gives", "per hour", "surely/s"]
+    return ["", *table(header, relax_rows(answer), right=(2, 3))]
+
+
 def _latency_lines(chosen: Candidate) -> list[str]:
     latency = chosen.latency
     if latency is None:
@@ -205,7 +239,7 @@ def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
         [
             "  " + one.spec.name,
             (one.spec.offer.instance.gpu_name or "-").partition("-")[0],
-            _short_disk_text(one.spec.disk),
+            short_disk_text(one.spec.disk),
             format_usd(one.spec.total_usd_per_hour),
             f"{floor_rate(one.prediction.lower):,g}",
             *_cost_cells(one),
@@ -258,22 +292,8 @@ def _rejection(one: Rejected) -> str:
 
 
 def disk_text(disk: Disk) -> str:
-    """'gp3 158 GiB 12k IOPS 250 MiB/s' (bought beside the size), or the instance's own disk."""
-    if disk.price is None:
-        return f"local {disk.size_gib:.0f} GiB"
-    return " ".join([disk.rate.type, f"{disk.size_gib:.0f} GiB", *_provisioned(disk)])
-
-
-def _short_disk_text(disk: Disk) -> str:
-    """Without the size, which is the same for all."""
-    name = "local" if disk.price is None else disk.rate.type
-    return " ".join([name, *_provisioned(disk)])
-
-
-def _provisioned(disk: Disk) -> list[str]:
-    choice = disk.choice
-    bought = [f"{choice.iops / 1000:.3g}k IOPS"] if choice.iops else []
-    return bought + ([f"{choice.mib_per_second:g} MiB/s"] if choice.mib_per_second else [])
+    """'gp3:158GiB:12000iops:250MiB/s' as `--disk` takes it, or 'local (210 GiB)'."""
+    return f"local ({disk.size_gib:.0f} GiB)" if disk.price is None else str(disk.choice)
 
 
 def _wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:

@@ -239,6 +239,49 @@ def test_a_constraint_that_makes_no_sense_is_one_line(ask, arguments, hint):
     assert err.count("\n") == 1
 
 
+def test_what_to_relax_can_be_typed_as_it_is_told(ask):
+    limits = ["--target-throughput", "900", "--max-price", "0.9"]
+    code, out, _ = ask(*QUESTION, *limits, "-o", "json")
+    document = strict_json(out)
+    jsonschema.validate(document, SCHEMA)
+    assert code == 3
+    assert document["relax"]
+    for one in document["relax"]:
+        (change,) = one["changes"]
+        asked = [*QUESTION, *limits, change["option"], change["to"], "-o", "json"]
+        given = strict_json(ask(*asked)[1])["recommendation"]
+        assert given["instance_type"] == one["gives"]["instance_type"]
+        assert given["price"]["total_usd_per_hour"] == one["gives"]["total_usd_per_hour"]
+
+
+def test_the_front_is_told_without_a_target_and_where_it_is_asked_for(ask):
+    target = ("--target-throughput", "500", "-o", "json")
+    fronts = [
+        strict_json(ask(*QUESTION, *more)[1])["pareto"]
+        for more in (("-o", "json"), (*target, "--pareto"), target)
+    ]
+    assert [bool(front) for front in fronts] == [True, True, False]
+    for front in fronts[:2]:
+        rates, prices = ([one[name] for one in front] for name in ("lower", "total_usd_per_hour"))
+        assert rates == sorted(rates)
+        assert prices == sorted(prices)
+    assert "Pareto front" in ask(*QUESTION)[1]
+
+
+def test_so_many_specs_as_asked_are_in_the_table(ask):
+    lines = ask(*QUESTION, "--target-throughput", "100", "--max-results", "12")[1].splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("Alternatives"))
+    assert lines[start + 12] == ""
+    assert lines[start + 11].startswith("  ")
+
+
+def test_a_printed_disk_can_be_asked_for(ask):
+    chosen = ask(*QUESTION, "--target-throughput", "1000")[1].splitlines()[2]
+    disk = chosen.split(" + ")[1].split()[0]
+    again = ask(*QUESTION, "--target-throughput", "1000", "--disk", disk)[1].splitlines()[2]
+    assert again == chosen
+
+
 def test_a_price_limit_is_told_what_it_keeps_out(ask):
     _, _, err = ask(*QUESTION, "--target-throughput", "900", "--max-price", "1")
     hint = float(err.split("--max-price to ")[1].split()[0])

@@ -116,6 +116,7 @@ def test_a_failed_trial_is_one_line_and_stays_stored(images, measured, capsys):
         (("--samples", "500"), "leave it out with --data"),
         (("--out", "/nowhere/run.jsonl"), "a folder that exists"),
         (("--disk", "gp9"), "unknown disk type"),
+        (("--disk", "gp3,local"), "names the disk that is verified"),
         (("--instance", " "), "--instance is empty"),
     ],
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from advisor.domain import CloseCallKind, Latency, Request, RunTime, Span, Task
+from advisor.domain import Change, CloseCallKind, Latency, Relaxation, Request, RunTime, Span, Task
 from advisor.report.document import Sources, recommendation_document
 from advisor.report.risk import risk
 from advisor.report.tables import recommendation_csv, recommendation_markdown
@@ -36,6 +36,35 @@ UNSURE = replace(HOURS, upper=float("inf"))
 RUN_TIME = RunTime(
     samples=115_305_030.0, hours=HOURS, first_epoch=Span(lower=0.9, median=1.2, upper=1.5)
 )
+FASTER = candidate("g5.xlarge", 1.006, prediction=prediction(900.0, 1000.0, 1200.0))
+FRONT = {
+    "request": Request(network="googlenet", task=Task.INFERENCE),
+    "pareto": (candidate(), FASTER),
+}
+NOTHING = {
+    "ranked": (),
+    "relaxations": (
+        Relaxation(
+            changes=(
+                Change(
+                    constraint="target_throughput",
+                    option="--target-throughput",
+                    before="9000",
+                    after="505",
+                ),
+            ),
+            gives=candidate(),
+        ),
+        Relaxation(
+            changes=(
+                Change(
+                    constraint="max_usd_per_hour", option="--max-price", before="1", after="1.1"
+                ),
+            ),
+            gives=FASTER,
+        ),
+    ),
+}
 RUN = {
     "request": Request(network="googlenet", task=Task.TRAINING, epochs=90, max_hours=72),
     "ranked": (
@@ -60,6 +89,10 @@ def text(**changes):
         ("recommendation.json", json.dumps(document(), indent=2) + "\n"),
         ("recommendation.csv", recommendation_csv(document())),
         ("recommendation.md", recommendation_markdown(document())),
+        ("pareto.txt", text(**FRONT) + "\n"),
+        ("pareto.md", recommendation_markdown(document(**FRONT))),
+        ("relax.txt", text(**NOTHING) + "\n"),
+        ("relax.json", json.dumps(document(**NOTHING)["relax"], indent=2) + "\n"),
         ("run.txt", text(**RUN) + "\n"),
         ("run.csv", recommendation_csv(document(**RUN))),
         ("run.md", recommendation_markdown(document(**RUN))),
