@@ -16,6 +16,7 @@ from advisor.catalog.gpus import GpuSheet, read_sheets
 from advisor.catalog.instances import PartialType, read_origins
 from advisor.catalog.matching import OfferQuery, is_gpu
 from advisor.catalog.prices import Currency, PriceRow, PriceTable
+from advisor.catalog.regional import best_places
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
 
@@ -204,6 +205,14 @@ class Catalog:
                     best[key] = ranked
         ranking = sorted(best.values(), key=lambda one: one[:5])
         return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in ranking]
+
+    def best_places(self, query: OfferQuery) -> list[Offer]:
+        """Of `offers`, for each type and market those in the regions where it could be cheapest
+        with a disk (its cheapest one, where none sells it), cheapest first.
+        """
+        found = [one for cloud in self._asked(query) for one in best_places(cloud, query)]
+        found.sort(key=lambda one: one[:5])
+        return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in found]
 
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
         """Priced types that lack facts and may be what is asked for."""

@@ -39,6 +39,7 @@ class Cloud:
         self._currencies = currencies
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
         self._tables: dict[str, PriceTable] = {}
+        self._dearer: dict[str, frozenset[str]] = {}
 
     @property
     def as_of(self) -> date:
@@ -75,6 +76,14 @@ class Cloud:
     def disks(self) -> DiskCatalog:
         """Network disks."""
         return DiskCatalog(self.name, self._files, self._origins)
+
+    def with_dearer_disks(self, region: str) -> frozenset[str]:
+        """Regions where no disk costs less than in this one (equal ones are among them)."""
+        if region not in self._dearer:
+            regions = self.priced_regions
+            dearer = self.disks.no_dearer_than(region, regions) if self.has_disks else regions
+            self._dearer[region] = frozenset(dearer)
+        return self._dearer[region]
 
     def scan(self, query: OfferQuery) -> Iterator[tuple[PriceTable, PriceRow, Priced]]:
         """Prices in the regions, on the markets and of the types that are asked for."""

@@ -7,13 +7,14 @@ Prices are per month in the source; an hour is a 730th of that. "GB-month" is bi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
 from advisor.catalog.disk_bursts import VolumeBurst, burst_on, volume_burst
 from advisor.catalog.disk_ladder import cut_to, undominated, volumes, without_slow_steps
 from advisor.catalog.disk_orders import parse_choice
+from advisor.catalog.disk_prices import PriceParts, at_most, price_parts, usd_per_month
 from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
@@ -138,6 +139,18 @@ class DiskCatalog:
         regions = sorted(region for region, name in self._prices if name == choice.type)
         return {region: self._price(choice, region) for region in regions}
 
+    def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
+        """Of the other regions those where every disk is sold in `region` too, for no more."""
+        own = self._by_region.get(region, {})
+        return [
+            other
+            for other in others
+            if all(
+                kind in own and at_most(own[kind], price)
+                for kind, price in self._by_region.get(other, {}).items()
+            )
+        ]
+
     def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
         """Smallest whole GiB of a type that holds a data set with headroom, and may have `iops`."""
         needed = math.ceil(dataset_gib * HEADROOM)
@@ -220,9 +233,9 @@ class DiskCatalog:
             known = f"it is in: {where}" if where else "nor is it anywhere else"
             raise NoOfferError(f"no price of {choice.type} in {region} is known; {known}")
         extra_iops, extra_rate = rule.billed(size_gib, choice.iops, choice.mib_per_second)
-        month = size_gib * float(row["usd_per_gib_month"])
-        month += _tiered(row["usd_per_iops_month"], extra_iops)
-        month += extra_rate * float(row["usd_per_mib_s_month"])
+        month = usd_per_month(
+            self._by_region[region][choice.type], size_gib, extra_iops, extra_rate
+        )
         origin = self._origins[row["source"]]
         return Price(
             usd_per_hour=month / HOURS_PER_MONTH,
@@ -256,6 +269,13 @@ class DiskCatalog:
     def _prices(self) -> dict[tuple[str, str], dict[str, str]]:
         return {(row["region"], row["type"]): row for row in self._price_table.records()}
 
+    @cached_property
+    def _by_region(self) -> dict[str, dict[str, PriceParts]]:
+        found: dict[str, dict[str, PriceParts]] = {}
+        for (region, kind), row in self._prices.items():
+            found.setdefault(region, {})[kind] = price_parts(row)
+        return found
+
     def _rule(self, disk_type: str) -> DiskRule:
         if disk_type not in self.rules:
             raise unknown_name("disk type", disk_type, self.types)
@@ -284,14 +304,4 @@ def _on_instance(
         size_gib=choice.size_gib or 0.0,
         binding_limit=binding,
         price=price,
-    )
-
-
-def _tiered(tiers: str, amount: float) -> float:
-    """'0:0.065|32000:0.0455' -> cost of `amount`, each tier from its lower end to the next."""
-    steps = [(float(above), float(usd)) for above, usd in (t.split(":") for t in tiers.split("|"))]
-    ends = [above for above, _ in steps[1:]] + [math.inf]
-    return sum(
-        max(0.0, min(amount, end) - above) * usd
-        for (above, usd), end in zip(steps, ends, strict=True)
     )

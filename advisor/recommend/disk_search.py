@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Candidate, Disk, DiskChoice
 
-# Orders between the ends that are tried at once, and how often at most: 8 ** 6 steps over the
-# range are more than there are whole units, so that the last order that answers is found.
+# Orders between the ends that are tried at once, and how often at most. A round leaves an eighth of
+# the range, or a quarter where it is not known on which side of the best the better one lies: 4 ** 8
+# steps are more than there are whole units, so that the last order that answers is found.
 _BETWEEN = 7
-_ROUNDS = 6
+_ROUNDS = 8
 # Nobody orders 5,473 IOPS.
 _IOPS_STEP = 10.0
 
@@ -78,7 +79,7 @@ class _Points:
 def cheaper_orders(starts: Iterable[Candidate], catalog: Catalog, aim: Aim) -> list[Candidate]:
     """The best order found from each start on, for those whose disk can be ordered otherwise."""
     searches = [found for one in starts if (found := _search(one, catalog))]
-    for knob in (_RATE, _IOPS, _BOTH, _SIZE) if aim.by_sample else (_RATE, _IOPS, _SIZE):
+    for knob in _TURNS_BY_SAMPLE if aim.by_sample else _TURNS:
         turned = [one for one in searches if _begin(one, knob, aim.by_sample)]
         for unit in (0.0, *[knob.unit] * (_ROUNDS - 1)):
             _close_in(turned, knob, unit, catalog, aim)
@@ -200,3 +201,6 @@ _BOTH = _Knob(
     lambda one, at: _order(one, at * (one.base.iops or 0), at * (one.base.mib_per_second or 0)),
 )
 _SIZE = _Knob(1.0, _size_span, lambda one, at: replace(one.base, size_gib=float(math.ceil(at))))
+_TURNS = (_RATE, _IOPS, _SIZE)
+# What is worth buying of both together depends on what each alone can do without, and the reverse.
+_TURNS_BY_SAMPLE = (_RATE, _IOPS, _BOTH, _RATE, _SIZE)

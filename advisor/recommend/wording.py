@@ -117,7 +117,7 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
     prediction = candidate.prediction
     target, limit = request.target_throughput, request.max_usd_per_hour
     if not (prediction.calibrated or request.allow_extrapolation):
-        return "no_interval", "no calibrated interval for it (--allow-extrapolation shows it)"
+        return "no_interval", "no calibrated interval for it (--allow-extrapolation judges it)"
     if not soon_enough(request, candidate):
         return "latency", _latency_detail(request, candidate)
     if target is not None and prediction.lower < target:
