@@ -17,10 +17,12 @@ from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Candidate, Disk, DiskChoice
 
 # Orders between the ends that are tried at once, and how often at most. A round leaves an eighth of
-# the range, or a quarter where it is not known on which side of the best the better one lies: 4 ** 8
-# steps are more than there are whole units, so that the last order that answers is found.
+# the range, or a quarter where the better order may lie on both sides of the best: 4 ** 8 steps are
+# more than there are whole units, so that the last order that answers is found.
 _BETWEEN = 7
 _ROUNDS = 8
+# Two ways to the same point of the range end this near to each other.
+_SAME = 1e-9
 # Nobody orders 5,473 IOPS.
 _IOPS_STEP = 10.0
 
@@ -123,8 +125,8 @@ def _close_in(
         for at, candidate in zip(points.values, points.candidates, strict=True):
             if aim.answers(candidate) and aim.rank(candidate) < aim.rank(one.best):
                 one.best, one.at = candidate, at
-        ends = [at for at in (*points.values, one.high) if at < one.at]
-        beyond = [at for at in (*points.values, one.high) if at > one.at]
+        ends = [at for at in (*points.values, one.high) if at < one.at * (1 - _SAME)]
+        beyond = [at for at in (*points.values, one.high) if at > one.at * (1 + _SAME)]
         one.low = max(ends, default=one.low)
         one.high = min(beyond, default=one.at) if aim.by_sample else one.at
 
