@@ -63,7 +63,7 @@ def recommend(
         beyond_price=None if ranked else _beyond_price(request, candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
         offers_considered=len(offers),
-        assumptions=assumptions(request, ranked[0] if ranked else None),
+        assumptions=assumptions(request, ranked[0].workload if ranked else None),
         warnings=warnings(ranked[0] if ranked else None, today),
         today=today,
         close_calls=close_calls(

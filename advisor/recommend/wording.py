@@ -5,7 +5,18 @@ from __future__ import annotations
 import math
 from datetime import date
 
-from advisor.domain import Candidate, Disk, Recommendation, Request, Stage, Task
+from advisor.domain import (
+    Candidate,
+    Disk,
+    InstanceType,
+    Prediction,
+    Price,
+    Recommendation,
+    Request,
+    Stage,
+    Task,
+    Workload,
+)
 from advisor.errors import StalePriceError
 from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
@@ -26,8 +37,11 @@ STAGE_NAMES = {
 }
 
 
-def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
-    """Everything the answer takes for granted, one short clause each."""
+def assumptions(
+    request: Request, workload: Workload | None, *, ranked: bool = True
+) -> tuple[str, ...]:
+    """Everything the answer takes for granted, one short clause each; `workload` is the one that
+    was chosen, `ranked` whether it was chosen among instances."""
     dataset = request.dataset
     said = [
         f"{dataset.name} ({dataset.samples:,} samples of {dataset.bytes_per_sample / 1000:.0f} kB, "
@@ -37,13 +51,13 @@ def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
     reads = "read again each epoch" if request.task is Task.TRAINING else "read once, from the disk"
     said.append(f"each sample {reads}")
     said += run_assumptions(request)
-    if request.target_throughput is None:
+    if ranked and request.target_throughput is None:
         unit = "run" if request.run_samples else "million samples"
         said.append(f"ranked by cost per {unit} at the likely rate")
     if request.task is not Task.PREPROCESSING:
         said.append("one process on one GPU, further GPUs idle")
-    if chosen is not None and request.batch_size is None:
-        said.append(f"batch size {chosen.workload.batch_size} chosen by the advisor")
+    if workload is not None and request.batch_size is None:
+        said.append(f"batch size {workload.batch_size} chosen by the advisor")
     if request.disk is None:
         said.append("disk sized for the data set plus 20 %")
     said.append("sustained disk rates, never burst")
@@ -54,32 +68,39 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
     """What weakens the answer and can be checked."""
     if chosen is None:
         return ()
-    said = []
-    price, disk_price = chosen.spec.offer.price, chosen.spec.disk.price
-    age = (today - price.as_of).days
-    if age > WARN_PRICE_DAYS:
-        said.append(f"the instance price is {age} days old ({price.as_of})")
-    if disk_price is not None and (today - disk_price.as_of).days > WARN_PRICE_DAYS:
-        disk_age = (today - disk_price.as_of).days
-        said.append(f"the disk price is {disk_age} days old ({disk_price.as_of})")
-    burst = _burst_warning(chosen)
-    said += [burst] if burst else []
+    offer, disk = chosen.spec.offer, chosen.spec.disk
+    said = [*price_warnings(offer.price, disk, today), *burst_warnings(disk, chosen.prediction)]
     if chosen.note:
         said.append(chosen.note)
-    gpus = chosen.spec.offer.instance.gpu_count
-    if gpus > 1 and chosen.workload.task is not Task.PREPROCESSING:
-        said.append(f"{gpus - 1} of its {gpus} GPUs stay idle: one process uses one GPU")
+    said += idle_gpus(offer.instance, chosen.workload)
     said.extend(chosen.prediction.extrapolation)
     return tuple(said)
 
 
-def _burst_warning(chosen: Candidate) -> str | None:
-    """What a test that ends too soon would find; None where the disk has time to spare anyway."""
-    disk, rates = chosen.spec.disk, chosen.prediction.stage_rates
-    storage = rates.get(Stage.STORAGE)
-    if disk.burst is None or storage is None or chosen.prediction.median < BURST_SHOWS * storage:
-        return None
-    return f"a short test would read faster than what lasts: {burst_text(disk)}"
+def price_warnings(price: Price | None, disk: Disk, today: date) -> list[str]:
+    """Which prices are too old to go unsaid."""
+    told = (("instance", price), ("disk", disk.price))
+    return [
+        f"the {what} price is {age} days old ({one.as_of})"
+        for what, one in told
+        if one is not None and (age := (today - one.as_of).days) > WARN_PRICE_DAYS
+    ]
+
+
+def idle_gpus(instance: InstanceType, workload: Workload) -> list[str]:
+    """What is paid for and not used."""
+    gpus = instance.gpu_count
+    if gpus <= 1 or workload.task is Task.PREPROCESSING:
+        return []
+    return [f"{gpus - 1} of its {gpus} GPUs stay idle: one process uses one GPU"]
+
+
+def burst_warnings(disk: Disk, prediction: Prediction) -> list[str]:
+    """What a test that ends too soon would find; none where the disk has time to spare anyway."""
+    storage = prediction.stage_rates.get(Stage.STORAGE)
+    if disk.burst is None or storage is None or prediction.median < BURST_SHOWS * storage:
+        return []
+    return [f"a short test would read faster than what lasts: {burst_text(disk)}"]
 
 
 def burst_text(disk: Disk) -> str:

@@ -65,8 +65,8 @@ def recommendation_text(
     head += close
     most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
     tail = _rejections(answer, chosen, None if all_rejected else most)
-    tail += _wrapped("Assumed", answer.assumptions, 2)
-    tail += _wrapped("Warning", answer.warnings, 3)
+    tail += wrapped("Assumed", answer.assumptions, 2)
+    tail += wrapped("Warning", answer.warnings, 3)
     # A blank line and a header stand above the alternatives.
     room = SHOWN_ALTERNATIVES if all_rejected else LINES - len(head) - len(tail) - 2
     lines = head + _alternatives(answer.ranked[1 : 1 + min(room, SHOWN_ALTERNATIVES)]) + tail
@@ -241,7 +241,8 @@ def _provisioned(disk: Disk) -> list[str]:
     return bought + ([f"{choice.mib_per_second:g} MiB/s"] if choice.mib_per_second else [])
 
 
-def _wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:
+def wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:
+    """Sentences after their title, folded to so many lines; none where there is nothing to say."""
     if not sentences:
         return []
     text = f"{title}: " + "; ".join(sentences) + "."
