@@ -257,6 +257,9 @@ class Catalog:
             origins = read_origins(bundle)
             for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
                 clouds[name] = Cloud(name, bundle, origins, self._currencies)
+        for bundle in self._bundles:
+            for name in bundle.manifest.get("disk_prices", ()):
+                clouds[name].tell_disk_prices(bundle)
         return clouds
 
     def _asked(self, query: OfferQuery) -> list[Cloud]:

@@ -8,6 +8,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
+from advisor.catalog.disk_prices import Told, told_prices
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import InstanceTable, Origin, PartialType
@@ -39,6 +40,7 @@ class Cloud:
         self._currencies = currencies
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
         self._tables: dict[str, PriceTable] = {}
+        self._told = Told({}, {})
         self._dearer: dict[str, frozenset[str]] = {}
 
     @property
@@ -67,6 +69,10 @@ class Cloud:
         """Facts of the types."""
         return InstanceTable(self.name, self._files, self._origins)
 
+    def tell_disk_prices(self, files: Files) -> None:
+        """Take the disk prices that an import tells of this cloud."""
+        self._told = told_prices(files, self.name, self._currencies, self._told)
+
     @property
     def has_disks(self) -> bool:
         """Whether anything is known of its disks."""
@@ -75,7 +81,7 @@ class Cloud:
     @cached_property
     def disks(self) -> DiskCatalog:
         """Network disks."""
-        return DiskCatalog(self.name, self._files, self._origins)
+        return DiskCatalog(self.name, self._files, self._origins, self._told)
 
     def with_dearer_disks(self, region: str) -> frozenset[str]:
         """Regions where no disk costs less than in this one (equal ones are among them)."""

@@ -6,6 +6,40 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from advisor.catalog.files import Files
+from advisor.catalog.instances import Origin, read_origins
+from advisor.catalog.prices import Currency
+
+_FLAT = ("usd_per_gib_month", "usd_per_mib_s_month")
+
+# (region, disk type) -> a row of a disk price table in dollars.
+Rows = dict[tuple[str, str], dict[str, str]]
+
+
+class Told(NamedTuple):
+    """Prices that the user told of disks whose rules are known, and where they are from."""
+
+    rows: Rows
+    origins: dict[str, Origin]
+
+
+def told_prices(
+    files: Files, cloud: str, currencies: Mapping[str, Currency], earlier: Told
+) -> Told:
+    """The prices of an import in dollars, beside those of earlier ones."""
+    rows, origins = dict(earlier.rows), dict(earlier.origins)
+    known = read_origins(files)
+    for row in files.table(f"catalog/{cloud}_disk_prices.csv").records():
+        name, rate, origin = row["currency"], currencies[row["currency"]], known[row["source"]]
+        at = "" if name == "USD" else f"; {name} at {rate}"
+        key = f"told {len(origins) + 1}"
+        origins[key] = Origin(f"{origin.text}{at}", origin.as_of)
+        usd = {part: f"{float(row[part]) / rate.per_usd!r}" for part in _FLAT}
+        (_, per_iops), *_ = _steps(row["usd_per_iops_month"])
+        tiers = f"0:{per_iops / rate.per_usd!r}"
+        rows[row["region"], row["type"]] = row | usd | {"usd_per_iops_month": tiers, "source": key}
+    return Told(rows, origins)
+
 
 class PriceParts(NamedTuple):
     """Where the tiers begin, and dollars a GiB, a MiB/s, and an IOPS of each tier."""

@@ -14,13 +14,14 @@ from functools import cached_property
 from advisor.catalog.disk_bursts import VolumeBurst, burst_on, volume_burst
 from advisor.catalog.disk_ladder import cut_to, undominated, volumes, without_slow_steps
 from advisor.catalog.disk_orders import parse_choice
-from advisor.catalog.disk_prices import PriceParts, at_most, price_parts, usd_per_month
+from advisor.catalog.disk_prices import PriceParts, Rows, Told, at_most, price_parts, usd_per_month
 from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
 from advisor.catalog.local_disks import HEADROOM, LOCAL, local_disk, local_if_it_fits
 from advisor.domain import (
     HOURS_PER_MONTH,
+    LIST,
     Burst,
     Disk,
     DiskChoice,
@@ -34,8 +35,15 @@ from advisor.errors import NoOfferError, UsageError, unknown_name
 class DiskCatalog:
     """The volume types of one cloud, with their rules and prices."""
 
-    def __init__(self, cloud: str, files: Files, origins: Mapping[str, Origin]) -> None:
-        self._origins = origins
+    def __init__(
+        self,
+        cloud: str,
+        files: Files,
+        origins: Mapping[str, Origin],
+        told: Told = Told({}, {}),  # noqa: B008 - never changed
+    ) -> None:
+        self._origins = {**told.origins, **origins}
+        self._told = told.rows
         self._rule_table = files.table(f"catalog/{cloud}_disk_types.csv")
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
         limits = f"catalog/{cloud}_disk_limits.csv"
@@ -46,6 +54,15 @@ class DiskCatalog:
     def rules(self) -> Mapping[str, DiskRule]:
         """Network volume types by name."""
         return {name: rule_from(row) for name, row in self._rows.items()}
+
+    @property
+    def network_types(self) -> tuple[str, ...]:
+        """Types that can be ordered."""
+        return tuple(self.rules)
+
+    def has_price(self, disk_type: str, region: str) -> bool:
+        """Whether the source lists a price, whatever the user told."""
+        return (region, disk_type) in self._listed
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -239,7 +256,7 @@ class DiskCatalog:
         origin = self._origins[row["source"]]
         return Price(
             usd_per_hour=month / HOURS_PER_MONTH,
-            kind="list",
+            kind=row.get("kind") or LIST,
             as_of=origin.as_of,
             source=origin.text,
         )
@@ -266,8 +283,13 @@ class DiskCatalog:
         return found
 
     @cached_property
-    def _prices(self) -> dict[tuple[str, str], dict[str, str]]:
+    def _listed(self) -> Rows:
         return {(row["region"], row["type"]): row for row in self._price_table.records()}
+
+    @cached_property
+    def _prices(self) -> Rows:
+        """What the source lists, and what the user told of the others."""
+        return {**self._told, **self._listed}
 
     @cached_property
     def _by_region(self) -> dict[str, dict[str, PriceParts]]:
