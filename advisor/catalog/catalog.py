@@ -15,6 +15,7 @@ from advisor.catalog.gpus import GpuSheet, read_sheets
 from advisor.catalog.instances import PartialType, read_origins
 from advisor.catalog.matching import OfferQuery, is_gpu
 from advisor.catalog.prices import Currency, PriceRow, PriceTable
+from advisor.catalog.regional import best_places
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.records import replace
@@ -217,6 +218,14 @@ class Catalog:
         ranking = sorted(best.values(), key=lambda one: one[:5])
         return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in ranking]
 
+    def best_places(self, query: OfferQuery) -> list[Offer]:
+        """Of `offers`, for each type and market those in the regions where it could be cheapest
+        with a disk (its cheapest one, where none sells it), cheapest first.
+        """
+        found = [one for cloud in self._asked(query) for one in best_places(cloud, query)]
+        found.sort(key=lambda one: one[:5])
+        return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in found]
+
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
         """Priced types that lack facts and may be what is asked for."""
         return [
@@ -269,6 +278,9 @@ class Catalog:
             origins = read_origins(bundle)
             for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
                 clouds[name] = Cloud(name, bundle, origins, self._currencies, self.capability_of)
+        for bundle in self._bundles:
+            for name in bundle.manifest.get("disk_prices", ()):
+                clouds[name].tell_disk_prices(bundle)
         return clouds
 
     def _asked(self, query: OfferQuery) -> list[Cloud]:

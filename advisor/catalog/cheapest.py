@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from advisor.catalog.clouds import Cloud
 from advisor.catalog.prices import Priced, PriceRow, PriceTable
@@ -10,6 +11,14 @@ from advisor.catalog.prices import Priced, PriceRow, PriceTable
 Place = tuple[Cloud, PriceTable, PriceRow, int]
 # By price, then in an order that no two offers share.
 Ranked = tuple[float, str, str, str, str, Place]
+
+
+def ranked_in_line(
+    cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced
+) -> Iterator[Ranked]:
+    """Every price of a line."""
+    for column, usd in zip(priced.columns, priced.usd, strict=True):
+        yield _ranked(cloud, table, row, column, usd)
 
 
 def cheapest_in_line(cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced) -> Ranked:

@@ -7,6 +7,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
+from advisor.catalog.disk_prices import Told, told_prices
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import InstanceTable, Origin, PartialType
@@ -47,6 +48,8 @@ class Cloud:
         self._tables: dict[str, PriceTable] = {}
         # One question scans for several ends.
         self._scanned: dict[object, list[Line]] = {}
+        self._told = Told({}, {})
+        self._dearer: dict[str, frozenset[str]] = {}
 
     @property
     def as_of(self) -> date:
@@ -74,6 +77,10 @@ class Cloud:
         """Facts of the types."""
         return InstanceTable(self.name, self._files, self._origins)
 
+    def tell_disk_prices(self, files: Files) -> None:
+        """Take the disk prices that an import tells of this cloud."""
+        self._told = told_prices(files, self.name, self._currencies, self._told)
+
     @property
     def has_disks(self) -> bool:
         """Whether anything is known of its disks."""
@@ -82,7 +89,15 @@ class Cloud:
     @cached_property
     def disks(self) -> DiskCatalog:
         """Network disks."""
-        return DiskCatalog(self.name, self._files, self._origins)
+        return DiskCatalog(self.name, self._files, self._origins, self._told)
+
+    def with_dearer_disks(self, region: str) -> frozenset[str]:
+        """Regions where no disk costs less than in this one (equal ones are among them)."""
+        if region not in self._dearer:
+            regions = self.priced_regions
+            dearer = self.disks.no_dearer_than(region, regions) if self.has_disks else regions
+            self._dearer[region] = frozenset(dearer)
+        return self._dearer[region]
 
     def scan(self, query: OfferQuery) -> Iterator[Line]:
         """Prices in the regions, on the markets and of the types that are asked for."""

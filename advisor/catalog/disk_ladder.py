@@ -22,13 +22,15 @@ _GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
     (40000, 1000),
     (80000, 2000),
 )
-# gp3 gives every IOPS that it has for less than gp2, io1 and io2 do: io2 begins where it ends.
-_IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((256000, None),)
+# gp3 gives every IOPS and MiB/s that it has for less than gp2, io1 and io2 do: io2 begins where it
+# ends. 16,000 IOPS of 256 KiB are all the MiB/s that io2 has.
+_IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((16000, None), (256000, None))
 _STEPS = {"gp2": (), "gp3": _GP3_STEPS, "io1": (), "io2": _IO2_STEPS}
 # Where only some types may be had, each has to reach as far as it can.
 _IO_STEPS = tuple((iops, None) for iops in (3000, 8000, 16000, 32000, 64000, 128000, 256000))
 _WIDE_STEPS = {"gp3": _GP3_STEPS, "io1": _IO_STEPS, "io2": _IO_STEPS}
 _MOST_IOPS_OF_GP3 = 80000.0
+_MOST_MIB_PER_SECOND_OF_GP3 = 2000.0
 
 
 def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Iterator[DiskChoice]:
@@ -59,7 +61,7 @@ def cut_to(
     iops, mib_per_second = choice.iops, choice.mib_per_second
     if iops is not None:
         limit = instance.ebs_baseline_iops
-        if rule.type == "io2" and not wide and (limit or 0.0) <= _MOST_IOPS_OF_GP3:
+        if rule.type == "io2" and not wide and not _passes_on_more_than_gp3(instance):
             return None
         iops = min(iops, max(limit or iops, rule.included_iops(choice.size_gib) or 0.0))
     if mib_per_second is not None:
@@ -72,13 +74,34 @@ def cut_to(
     )
 
 
+def _passes_on_more_than_gp3(instance: InstanceType) -> bool:
+    return (instance.ebs_baseline_iops or 0.0) > _MOST_IOPS_OF_GP3 or (
+        instance.ebs_baseline_mib_per_second or 0.0
+    ) > _MOST_MIB_PER_SECOND_OF_GP3
+
+
 def undominated(disks: Iterable[Disk]) -> list[Disk]:
-    """Cheapest first, without those that a cheaper one equals in rate, IOPS and latency."""
+    """Cheapest first, without those that a cheaper one equals in rate, IOPS and latency.
+
+    Of a type whose size buys its rate the first such step stays, where a smaller one did: a size
+    between the two may be cheaper than what equals the step.
+    """
     kept: list[Disk] = []
+    may_end: set[str] = set()
     for disk in sorted(disks, key=lambda one: (one.usd_per_hour, one.rate.type)):
-        if not any(_at_least(other.rate, disk.rate) for other in kept):
+        equalled = any(_at_least(other.rate, disk.rate) for other in kept)
+        if not equalled or (_grows(disk) and disk.rate.type in may_end):
             kept.append(disk)
+        if equalled:
+            may_end.discard(disk.rate.type)
+        elif _grows(disk):
+            may_end.add(disk.rate.type)
     return kept
+
+
+def _grows(disk: Disk) -> bool:
+    """Whether the order buys its rate with size alone."""
+    return disk.choice.iops is None and disk.choice.mib_per_second is None
 
 
 def without_slow_steps(disks: Iterable[Disk], rules: Mapping[str, DiskRule]) -> list[Disk]:

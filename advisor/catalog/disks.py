@@ -13,12 +13,14 @@ from functools import cached_property
 from advisor.catalog.disk_bursts import VolumeBurst, burst_on, volume_burst
 from advisor.catalog.disk_ladder import cut_to, undominated, volumes, without_slow_steps
 from advisor.catalog.disk_orders import parse_choice
+from advisor.catalog.disk_prices import PriceParts, Rows, Told, at_most, price_parts, usd_per_month
 from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
 from advisor.catalog.local_disks import HEADROOM, LOCAL, local_disk, local_if_it_fits
 from advisor.domain import (
     HOURS_PER_MONTH,
+    LIST,
     Burst,
     Disk,
     DiskChoice,
@@ -37,8 +39,15 @@ _Limits = tuple[float | None, float | None]
 class DiskCatalog:
     """The volume types of one cloud, with their rules and prices."""
 
-    def __init__(self, cloud: str, files: Files, origins: Mapping[str, Origin]) -> None:
-        self._origins = origins
+    def __init__(
+        self,
+        cloud: str,
+        files: Files,
+        origins: Mapping[str, Origin],
+        told: Told = Told({}, {}),  # noqa: B008 - never changed
+    ) -> None:
+        self._origins = {**told.origins, **origins}
+        self._told = told.rows
         self._rule_table = files.table(f"catalog/{cloud}_disk_types.csv")
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
         limits = f"catalog/{cloud}_disk_limits.csv"
@@ -49,6 +58,15 @@ class DiskCatalog:
     def rules(self) -> Mapping[str, DiskRule]:
         """Network volume types by name."""
         return {name: rule_from(row) for name, row in self._rows.items()}
+
+    @property
+    def network_types(self) -> tuple[str, ...]:
+        """Types that can be ordered."""
+        return tuple(self.rules)
+
+    def has_price(self, disk_type: str, region: str) -> bool:
+        """Whether the source lists a price, whatever the user told."""
+        return (region, disk_type) in self._listed
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -142,6 +160,18 @@ class DiskCatalog:
         regions = sorted(region for region, name in self._prices if name == choice.type)
         return {region: self._price(choice, region) for region in regions}
 
+    def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
+        """Of the other regions those where every disk is sold in `region` too, for no more."""
+        own = self._by_region.get(region, {})
+        return [
+            other
+            for other in others
+            if all(
+                kind in own and at_most(own[kind], price)
+                for kind, price in self._by_region.get(other, {}).items()
+            )
+        ]
+
     def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
         """Smallest whole GiB of a type that holds a data set with headroom, and may have `iops`."""
         needed = math.ceil(dataset_gib * HEADROOM)
@@ -232,13 +262,13 @@ class DiskCatalog:
             known = f"it is in: {where}" if where else "nor is it anywhere else"
             raise NoOfferError(f"no price of {choice.type} in {region} is known; {known}")
         extra_iops, extra_rate = rule.billed(size_gib, choice.iops, choice.mib_per_second)
-        month = size_gib * float(row["usd_per_gib_month"])
-        month += _tiered(row["usd_per_iops_month"], extra_iops) if extra_iops else 0.0
-        month += extra_rate * float(row["usd_per_mib_s_month"])
+        month = usd_per_month(
+            self._by_region[region][choice.type], size_gib, extra_iops, extra_rate
+        )
         origin = self._origins[row["source"]]
         return Price(
             usd_per_hour=month / HOURS_PER_MONTH,
-            kind="list",
+            kind=row.get("kind") or LIST,
             as_of=origin.as_of,
             source=origin.text,
         )
@@ -265,8 +295,20 @@ class DiskCatalog:
         return found
 
     @cached_property
-    def _prices(self) -> dict[tuple[str, str], dict[str, str]]:
+    def _listed(self) -> Rows:
         return {(row["region"], row["type"]): row for row in self._price_table.records()}
+
+    @cached_property
+    def _prices(self) -> Rows:
+        """What the source lists, and what the user told of the others."""
+        return {**self._told, **self._listed}
+
+    @cached_property
+    def _by_region(self) -> dict[str, dict[str, PriceParts]]:
+        found: dict[str, dict[str, PriceParts]] = {}
+        for (region, kind), row in self._prices.items():
+            found.setdefault(region, {})[kind] = price_parts(row)
+        return found
 
     def _rule(self, disk_type: str) -> DiskRule:
         if disk_type not in self.rules:
@@ -297,14 +339,4 @@ def _on_instance(limits: _Limits, volume: DiskRate, choice: DiskChoice, price: P
         size_gib=choice.size_gib or 0.0,
         binding_limit="instance" if mib_per_second < own else "volume",
         price=price,
-    )
-
-
-def _tiered(tiers: str, amount: float) -> float:
-    """'0:0.065|32000:0.0455' -> cost of `amount`, each tier from its lower end to the next."""
-    steps = [(float(above), float(usd)) for above, usd in (t.split(":") for t in tiers.split("|"))]
-    ends = [above for above, _ in steps[1:]] + [math.inf]
-    return sum(
-        max(0.0, min(amount, end) - above) * usd
-        for (above, usd), end in zip(steps, ends, strict=True)
     )

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.import_rows import ImportRow, plain_name, read_rows
+from advisor.catalog.import_disk_prices import (
+    DiskPriceRow,
+    build_disk_tables,
+    is_disk_prices,
+    read_disk_prices,
+)
+from advisor.catalog.import_rows import ImportRow, bad, plain_name, read_rows
 from advisor.catalog.import_skypilot import is_skypilot, read_skypilot
 from advisor.catalog.import_tables import build_tables
 from advisor.catalog.imported import ImportedFiles, imported_files, store
@@ -17,11 +25,14 @@ from advisor.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """One import: its name, the offers of each cloud in it, and lines that were no offers."""
+    """One import: its name, the offers of each cloud in it, and lines that were no offers; or the
+    disk prices that it tells of clouds that are known.
+    """
 
     name: str
     offers: dict[str, int]
     left_out: int = 0
+    disk_prices: dict[str, int] = field(default_factory=dict)
 
 
 def import_file(
@@ -33,24 +44,50 @@ def import_file(
     SkyPilot file was fetched. `UsageError` with line and reason: then nothing has changed.
     """
     name = plain_name(0, "name", (name or path.stem).lower().replace(" ", "_"))
-    rows, left_out = _rows(_read(path), name, as_of)
+    text = _read(path)
+    if is_disk_prices(text):
+        return _take_disk_prices(text, path, name, folder, catalog)
+    rows, left_out = _rows(text, name, as_of)
     _require_free(name, {row.cloud for row in rows}, folder, catalog)
     manifest, tables = build_tables(rows, catalog.gpus)
     offers = Counter(row.cloud for row in rows if row.price is not None)
     counts = {cloud: offers[cloud] for cloud in manifest["clouds"]}
-    manifest |= {
-        "parts": {
-            f"import {name}": {
-                "as_of": min(row.as_of for row in rows).isoformat(),
-                "source": path.name,
-                "licence": "the user's own",
-            }
-        },
-        "offers": counts,
-        "left_out": left_out,
-    }
+    manifest |= _told_of(name, path, [row.as_of for row in rows])
+    manifest |= {"offers": counts, "left_out": left_out}
     store(folder, name, manifest, tables)
     return Imported(name, counts, left_out)
+
+
+def _take_disk_prices(text: str, path: Path, name: str, folder: Path, catalog: Catalog) -> Imported:
+    disks = {cloud: catalog.disks_of(cloud) for cloud in catalog.disk_clouds}
+    rows = read_disk_prices(text, {name: one for name, one in disks.items() if one.network_types})
+    _require_told_once(rows, name, folder)
+    manifest, tables = build_disk_tables(rows)
+    counts = Counter(row.cloud for row in rows)
+    store(folder, name, manifest | _told_of(name, path, [row.as_of for row in rows]) | {
+        "offers": {}, "left_out": 0, "disk_price_counts": counts,
+    }, tables)  # fmt: skip
+    return Imported(name, {}, 0, dict(counts))
+
+
+def _require_told_once(rows: Sequence[DiskPriceRow], name: str, folder: Path) -> None:
+    """Two imports never tell one price."""
+    others = {
+        (cloud, row["region"], row["type"]): one.name
+        for one in imported_files(folder)
+        if one.name != name
+        for cloud in one.manifest.get("disk_prices", ())
+        for row in one.table(f"catalog/{cloud}_disk_prices.csv").records()
+    }
+    for row in rows:
+        other = others.get((row.cloud, row.region, row.disk_type))
+        if other:
+            raise bad(row.line, f"has a price of {row.disk_type} that import '{other}' tells too")
+
+
+def _told_of(name: str, path: Path, dates: Sequence[date]) -> dict[str, Any]:
+    part = {"as_of": min(dates).isoformat(), "source": path.name, "licence": "the user's own"}
+    return {"parts": {f"import {name}": part}}
 
 
 def imports_in(folder: Path) -> list[Imported]:
@@ -59,7 +96,9 @@ def imports_in(folder: Path) -> list[Imported]:
 
 
 def _told(one: ImportedFiles) -> Imported:
-    return Imported(one.name, one.manifest["offers"], one.manifest["left_out"])
+    head = one.manifest
+    disks = head.get("disk_price_counts", {})
+    return Imported(one.name, head["offers"], head["left_out"], disks)
 
 
 def _rows(text: str, name: str, as_of: date | None) -> tuple[list[ImportRow], int]:

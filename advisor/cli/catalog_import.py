@@ -34,7 +34,8 @@ def import_offers(
     output: str,
 ) -> None:
     """Own machines, free services and other clouds from a CSV file (docs/catalog.md has the
-    columns), or SkyPilot's vms.csv. The file is taken whole, or not at all.
+    columns), SkyPilot's vms.csv, or prices of a known cloud's disks. The file is taken whole, or
+    not at all.
 
     \b
     advisor catalog import docs/examples/free_services.csv
@@ -56,7 +57,15 @@ def _take(file: Path, name: str | None, folder: Path, as_of: date | None) -> Imp
 
 
 def _document(told: list[Imported]) -> str:
-    imports = [{"name": o.name, "offers": o.offers, "left_out": o.left_out} for o in told]
+    imports = [
+        {
+            "name": one.name,
+            "offers": one.offers,
+            "disk_prices": one.disk_prices,
+            "left_out": one.left_out,
+        }
+        for one in told
+    ]
     return json.dumps({"schema": "advisor.catalog-imports/1", "imports": imports}, indent=2)
 
 
@@ -68,7 +77,13 @@ def _text(told: list[Imported], file: Path | None) -> str:
         for one in told
         for cloud, count in one.offers.items()
     ]
+    rows += [
+        [one.name, cloud, f"{count} (disk prices)", "0"]
+        for one in told
+        for cloud, count in one.disk_prices.items()
+    ]
     lines = table(["import", "cloud", "offers", "lines left out"], rows, right=(2, 3))
     if file is not None:
-        lines.append(f"Ask with --cloud {next(iter(told[0].offers))}, or --cloud any.")
+        cloud = next(iter(told[0].offers or told[0].disk_prices))
+        lines.append(f"Ask with --cloud {cloud}, or --cloud any.")
     return "\n".join(lines)

@@ -12,7 +12,7 @@ from advisor.catalog import load_catalog
 from advisor.cli.anchors import anchor_option, model_for
 from advisor.cli.explaining import explain_instance, explain_option
 from advisor.cli.parameters import Name
-from advisor.cli.requests import question_options, request_from
+from advisor.cli.requests import question_options, request_from, today
 from advisor.cli.run_options import run_options
 from advisor.cli.sources import model_in_use, model_option, sources_of
 from advisor.recommend import predict_instance
@@ -43,7 +43,7 @@ def predict(model_file: Path | None, output: str, name: str, explain: bool, **an
         click.echo(f"note: {warning}", err=True)
     model = heard.model
     request = request_from(model.networks, catalog, answers)
-    answer = predict_instance(request, catalog, model, name.lower())
+    answer = predict_instance(request, catalog, model, name.lower(), today=today())
     sources = sources_of(model, catalog)
     explained = explain_instance(explain, answer, catalog, model)
     if output == "json":

@@ -219,7 +219,8 @@ class InstancePrediction:
     """One named instance with a disk, what it will reach, and its price where that is known.
 
     `by_batch` holds every batch size that fits, rising; `good_batch_size` is the smallest of them
-    within 5 % of the best lower bound: beyond it the throughput is saturated.
+    within 5 % of the best lower bound: beyond it the throughput is saturated. `assumptions` and
+    `warnings` say what it takes for granted, and what weakens it.
     """
 
     instance: InstanceType
@@ -231,6 +232,19 @@ class InstancePrediction:
     by_batch: tuple[BatchPoint, ...]
     good_batch_size: int
     run: RunTime | None = None
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def total_usd_per_hour(self) -> float | None:
+        """Instance and disk; None where the instance's price is not known."""
+        return self.price.usd_per_hour + self.disk.usd_per_hour if self.price else None
+
+    @property
+    def usd_per_million_samples(self) -> float | None:
+        """Cost of a million samples at the median throughput; None without a price."""
+        total = self.total_usd_per_hour
+        return None if total is None else total / (self.prediction.median * 3600) * 1e6
 
     @property
     def usd_per_run(self) -> Span | None:

@@ -3,7 +3,8 @@
 from advisor.recommend.candidates import BATCH_SIZES, PerformanceModel
 from advisor.recommend.comparing import compare_instances, on_gpu
 from advisor.recommend.counting import MOST_INSTANCES
-from advisor.recommend.decision import answers, recommend
+from advisor.recommend.decision import recommend
+from advisor.recommend.reasons import answers
 from advisor.recommend.single import predict_instance
 from advisor.recommend.wording import STAGE_NAMES, no_offer, require_fresh_price
 

@@ -71,7 +71,7 @@ def at_count(one: Candidate, count: int) -> Candidate:
     )
 
 
-def affordable(request: Request, one: Candidate) -> Candidate:
+def as_many_as_affordable(request: Request, one: Candidate) -> Candidate:
     """With no more instances than the price allows, one at least."""
     limit, each = request.max_usd_per_hour, one.spec.usd_per_hour_each
     if limit is None or one.spec.count == 1 or one.spec.total_usd_per_hour <= limit:

@@ -25,11 +25,17 @@ from advisor.recommend.candidates import (
     with_latencies,
 )
 from advisor.recommend.close_calls import close_calls
-from advisor.recommend.counting import affordable, counted, require_countable, with_one_less
+from advisor.recommend.counting import (
+    as_many_as_affordable,
+    counted,
+    require_countable,
+    with_one_less,
+)
 from advisor.recommend.disk_fitting import with_fitted_disks
 from advisor.recommend.pareto import pareto_front
-from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
-from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
+from advisor.recommend.reasons import affordable, answers, closest, has_interval
+from advisor.recommend.runs import sure_rate, with_runs
+from advisor.recommend.wording import chosen_assumptions, shortfall, soon_enough, warnings
 from advisor.records import replace
 
 # The smallest batch within 5 % of the best lower bound: latency and memory are dear.
@@ -52,13 +58,13 @@ def recommend(
     candidates = _candidates(request, catalog, model, options)
     best = [_best(request, group) for group in _by_instance_type(candidates)]
     ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
-    _require_intervals(request, best, ranked)
+    _require_intervals(request, candidates, ranked)
     nearest = None if ranked else _nearest(request, candidates)
     shown = ranked[: request.max_results] if nearest is None else [nearest]
     told = _told(request, catalog, model, shown)
     ranked[: request.max_results] = told if ranked else []
     passed_over = [_passed_over(request, one) for one in best if not answers(request, one)]
-    rejected = [one for one in judged if isinstance(one, Rejected)] + passed_over
+    rejected = _not_runnable(offers, judged) + passed_over
     rejected += catalog.unpriced(query)
     return Recommendation(
         request=request,
@@ -67,7 +73,7 @@ def recommend(
         beyond_price=None if ranked else _beyond_price(request, candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
         offers_considered=len(offers),
-        assumptions=assumptions(request, ranked[0] if ranked else None),
+        assumptions=chosen_assumptions(request, ranked[0] if ranked else None),
         warnings=warnings(ranked[0] if ranked else None, today),
         today=today,
         close_calls=close_calls(
@@ -109,7 +115,7 @@ def specs_that_answer(
 
 def _offers(request: Request, catalog: Catalog) -> list[Offer]:
     query = query_of(request)
-    return catalog.offers(query) if request.region else catalog.cheapest_of_each(query)
+    return catalog.offers(query) if request.region else catalog.best_places(query)
 
 
 def _candidates(
@@ -180,27 +186,14 @@ def query_of(request: Request) -> OfferQuery:
     )
 
 
-def answers(request: Request, candidate: Candidate) -> bool:
-    """Whether a candidate may be recommended: sure enough, fast enough, within the price."""
-    if not (candidate.prediction.calibrated or request.allow_extrapolation):
-        return False
-    return (
-        _affordable(request, candidate)
-        and _fast_enough(request, candidate)
-        and soon_enough(request, candidate)
-        and in_time(request, candidate)
-        and within_cost(request, candidate)
-    )
-
-
-def _affordable(request: Request, candidate: Candidate) -> bool:
-    limit = request.max_usd_per_hour
-    return limit is None or candidate.spec.total_usd_per_hour <= limit
-
-
-def _fast_enough(request: Request, candidate: Candidate) -> bool:
-    target = request.target_throughput
-    return target is None or candidate.prediction.lower >= target
+def _not_runnable(offers: Sequence[Offer], judged: Sequence[Runnable | Rejected]) -> list[Rejected]:
+    """One reason for each type that runs in none of its regions: that of its cheapest one."""
+    found: dict[tuple[str, str], Runnable | Rejected] = {}
+    for offer, verdict in zip(offers, judged, strict=True):
+        key = offer.instance.cloud, offer.instance.name
+        if isinstance(verdict, Runnable) or key not in found:
+            found[key] = verdict
+    return [one for one in found.values() if isinstance(one, Rejected)]
 
 
 def _by_instance_type(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
@@ -215,8 +208,7 @@ def _best(request: Request, group: list[Candidate]) -> Candidate:
     """The spec and batch size with which an instance type enters the ranking."""
     good = [one for one in group if answers(request, one)]
     if not good:
-        soon = _soonest(request, group)
-        return max(soon, key=lambda one: (sure_rate(one), -one.spec.total_usd_per_hour))
+        return closest(request, group)
     chosen = min(good, key=_rank(request))
     if request.target_throughput is None:
         return chosen  # ranked by what its samples cost, at the batch that makes them cheapest
@@ -254,13 +246,15 @@ def _cost(request: Request, one: Candidate) -> float:
     return one.usd_per_run.median if one.usd_per_run else one.usd_per_million_samples
 
 
-def _require_intervals(request: Request, best: list[Candidate], ranked: list[Candidate]) -> None:
+def _require_intervals(
+    request: Request, candidates: Sequence[Candidate], ranked: Sequence[Candidate]
+) -> None:
     """Refuse where the only answers are predictions that nothing held out backs."""
     if ranked or request.allow_extrapolation:
         return
     if any(
         not one.prediction.calibrated and answers(replace(request, allow_extrapolation=True), one)
-        for one in best
+        for one in candidates
     ):
         raise NoIntervalError(
             f"no interval of {request.network} {request.task} at {request.precision} is calibrated "
@@ -281,12 +275,8 @@ def _passed_over(request: Request, candidate: Candidate) -> Rejected:
 
 def _nearest(request: Request, candidates: Sequence[Candidate]) -> Candidate | None:
     """What comes closest within the price: the cheapest of those within 5 % of the fastest."""
-    sure = [
-        affordable(request, one)
-        for one in candidates
-        if one.prediction.calibrated or request.allow_extrapolation
-    ]
-    within = [one for one in sure if _affordable(request, one)]
+    sure = [as_many_as_affordable(request, one) for one in candidates if has_interval(request, one)]
+    within = [one for one in sure if affordable(request, one)]
     if not within:
         return min(sure, key=lambda one: one.spec.total_usd_per_hour, default=None)
     but_for_cost = [one for one in within if answers(replace(request, max_run_usd=None), one)]

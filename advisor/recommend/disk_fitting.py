@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from advisor.catalog import Catalog
 from advisor.domain import Candidate, Disk, Request, Spec
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted
 from advisor.recommend.counting import at_count
 from advisor.recommend.disk_search import Aim, Rank, cheaper_orders
-from advisor.records import replace
+from advisor.records import dataclass, replace
 
 # An instance type in a region, and so many disks of one of its types.
 _Key = tuple[str, str, str]
@@ -34,45 +34,67 @@ def with_fitted_disks(
     """
     if request.disk is not None:
         return []
+    fit = _Fitting(request, catalog, model, options, answers, rank, complete)
+    if request.max_run_usd is None:
+        return fit.fitted(candidates)
+    # A step is too slow and the next one too dear: what lies between may keep the limit.
+    anyhow = replace(request, max_run_usd=None, max_results=len(options) + 1)
+    runs = replace(fit, request=anyhow, rank=_by_sure_cost, by_sample=True).fitted(candidates)
+    return runs + fit.fitted([*candidates, *runs])
 
-    def predict(asked: Sequence[tuple[Candidate, Disk]]) -> list[Candidate]:
-        found = complete(_with_disks(catalog, model, asked, request.confidence))
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """One search over all instances; `by_sample`: it is not the price by the hour that counts."""
+
+    request: Request
+    catalog: Catalog
+    model: PerformanceModel
+    options: Sequence[Runnable]
+    answers: Callable[[Request, Candidate], bool]
+    rank: Rank
+    complete: Callable[[Iterable[Candidate]], list[Candidate]]
+    by_sample: bool | None = None
+
+    def fitted(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The options with the orders that were found, at every batch."""
+        request, rank = self.request, self.rank
+        by_sample = request.target_throughput is None if self.by_sample is None else self.by_sample
+        good = [one for one in candidates if self._enough(one)]
+        slow = self._predict(_on_slow_disks(request, self.options, good, rank, by_sample))
+        good += [one for one in slow if self._enough(one)]
+        aim = Aim(predict=self._predict, answers=self._enough, rank=rank, by_sample=by_sample)
+        disks: dict[_Key, list[Disk]] = {}
+        worth = _worth_fitting(request, good, rank, by_sample)
+        for one in cheaper_orders(worth, self.catalog, aim):
+            disks.setdefault(_place(one), []).append(one.spec.disk)
+        return self._at_every_batch(disks)
+
+    def _enough(self, one: Candidate) -> bool:
+        return self.answers(replace(self.request, max_usd_per_hour=None), one)
+
+    def _predict(self, asked: Sequence[tuple[Candidate, Disk]]) -> list[Candidate]:
+        found = self.complete(_with_disks(self.catalog, self.model, asked, self.request.confidence))
         # An order competes with those for as many instances, so that more of it is never slower.
         return [at_count(new, old.spec.count) for (old, _), new in zip(asked, found, strict=True)]
 
-    disks: dict[_Key, list[Disk]] = {}
-    for free in _without_costs(request):
-
-        def enough(one: Candidate, free: Request = free) -> bool:
-            return answers(free, one)
-
-        good = [one for one in candidates if enough(one)]
-        slow = predict(_on_slow_disks(request, options, good, rank))
-        good += [one for one in slow if enough(one)]
-        aim = Aim(
-            predict=predict,
-            answers=enough,
-            rank=rank,
-            by_sample=request.target_throughput is None,
+    def _at_every_batch(self, disks: Mapping[_Key, Sequence[Disk]]) -> list[Candidate]:
+        options = [
+            replace(option, disks=tuple(disks[key]))
+            for option in self.options
+            if (key := _place_of(option)) in disks
+        ]
+        confidence, limited = self.request.confidence, self.request.max_latency_ms is not None
+        return self.complete(
+            predicted(self.catalog, self.model, options, confidence, with_latency=limited)
         )
-        for one in cheaper_orders(_worth_fitting(request, good, rank), catalog, aim):
-            disks.setdefault(_place(one), []).append(one.spec.disk)
-    fitted = [
-        replace(option, disks=tuple(disks[key]))
-        for option in options
-        if (key := _place_of(option)) in disks
-    ]
-    limited = request.max_latency_ms is not None
-    found = predicted(catalog, model, fitted, request.confidence, with_latency=limited)
-    return complete(found)
 
 
-def _without_costs(request: Request) -> list[Request]:
-    """What an order has to answer on the way to a cheaper one: a coarse step may be too dear, and
-    the order it leads to is not. What a run costs is kept where a coarse step keeps it.
-    """
-    free = replace(request, max_usd_per_hour=None)
-    return [free] if request.max_run_usd is None else [free, replace(free, max_run_usd=None)]
+def _by_sure_cost(one: Candidate) -> tuple[float, float, str]:
+    """What a run surely costs no more than, the least first."""
+    usd = one.usd_per_run
+    instance = one.spec.offer.instance
+    return (usd.upper if usd else math.inf), -one.prediction.lower, instance.name
 
 
 def _with_disks(
@@ -95,7 +117,11 @@ def _with_disks(
 
 
 def _on_slow_disks(
-    request: Request, options: Sequence[Runnable], good: Sequence[Candidate], rank: Rank
+    request: Request,
+    options: Sequence[Runnable],
+    good: Sequence[Candidate],
+    rank: Rank,
+    by_sample: bool,
 ) -> list[tuple[Candidate, Disk]]:
     """Hard disks that could come out ahead, on the instances that answer with something faster."""
     slow = {_place_of(option): option.slow_disks for option in options if option.slow_disks}
@@ -103,24 +129,27 @@ def _on_slow_disks(
     asked = []
     for place, one in _best_of(good, _place, rank).items():
         limit = min(shown, rank(one)[0])
-        if _least(request, one, free_disk=True) > limit:
+        if _least(request, one, by_sample, free_disk=True) > limit:
             continue
         best = _at_best_batch(one, good)
         for disk in slow.get(place, ()):
             slower = replace(best, spec=replace(best.spec, disk=disk))
-            if _least(request, slower) <= limit:
+            if _least(request, slower, by_sample) <= limit:
                 asked.append((best, disk))
     return asked
 
 
-def _worth_fitting(request: Request, good: Sequence[Candidate], rank: Rank) -> list[Candidate]:
+def _worth_fitting(
+    request: Request, good: Sequence[Candidate], rank: Rank, by_sample: bool
+) -> list[Candidate]:
     """The best start of each instance and disk type that could still come out ahead: of the same
     instance with another disk, and of the last that would be shown."""
     best, shown = _best_of(good, _place, rank), _last_shown(request, good, rank)
     return [
         _at_best_batch(one, good)
         for one in _best_of(good, _place_and_disk, rank).values()
-        if one.spec.disk.price and _least(request, one) <= min(shown, rank(best[_place(one)])[0])
+        if one.spec.disk.price
+        and _least(request, one, by_sample) <= min(shown, rank(best[_place(one)])[0])
     ]
 
 
@@ -129,7 +158,7 @@ def _last_shown(request: Request, good: Sequence[Candidate], rank: Rank) -> floa
     return ranks[: request.max_results][-1] if ranks else math.inf
 
 
-def _least(request: Request, one: Candidate, *, free_disk: bool = False) -> float:
+def _least(request: Request, one: Candidate, by_sample: bool, *, free_disk: bool = False) -> float:
     """What a candidate's rank could come down to: with the smallest disk of its type, at its
     upper bound. Infinite where that is beyond the price that is asked for.
     """
@@ -140,7 +169,7 @@ def _least(request: Request, one: Candidate, *, free_disk: bool = False) -> floa
     usd = one.spec.count * each
     if usd > (request.max_usd_per_hour or math.inf):
         return math.inf
-    if request.target_throughput is not None:
+    if not by_sample:
         return usd
     return usd / (one.prediction.upper * 3600) * (request.run_samples or 1e6)
 
@@ -157,9 +186,11 @@ def _best_of(
 
 
 def _at_best_batch(chosen: Candidate, candidates: Sequence[Candidate]) -> Candidate:
-    """The same spec at the batch that is surely the fastest: it bears the least disk."""
+    """The same spec at the batch that is surely the fastest: it bears the least disk, and the
+    larger one of those that the disk holds back alike gains most by a faster disk.
+    """
     same = [one for one in candidates if _is_same(one.spec, chosen.spec)] or [chosen]
-    return max(same, key=lambda one: one.prediction.lower)
+    return max(same, key=lambda one: (one.prediction.lower, one.workload.batch_size))
 
 
 def _is_same(one: Spec, other: Spec) -> bool:

@@ -16,10 +16,13 @@ from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Candidate, Disk, DiskChoice
 from advisor.records import dataclass, field, replace
 
-# Orders between the ends that are tried at once, and how often at most: 8 ** 6 steps over the
-# range are more than there are whole units, so that the last order that answers is found.
+# Orders between the ends that are tried at once, and how often at most. A round leaves an eighth of
+# the range, or a quarter where the better order may lie on both sides of the best: 4 ** 8 steps are
+# more than there are whole units, so that the last order that answers is found.
 _BETWEEN = 7
-_ROUNDS = 6
+_ROUNDS = 8
+# Two ways to the same point of the range end this near to each other.
+_SAME = 1e-9
 # Nobody orders 5,473 IOPS.
 _IOPS_STEP = 10.0
 
@@ -78,7 +81,7 @@ class _Points:
 def cheaper_orders(starts: Iterable[Candidate], catalog: Catalog, aim: Aim) -> list[Candidate]:
     """The best order found from each start on, for those whose disk can be ordered otherwise."""
     searches = [found for one in starts if (found := _search(one, catalog))]
-    for knob in (_RATE, _IOPS, _BOTH, _SIZE) if aim.by_sample else (_RATE, _IOPS, _SIZE):
+    for knob in _TURNS_BY_SAMPLE if aim.by_sample else _TURNS:
         turned = [one for one in searches if _begin(one, knob, aim.by_sample)]
         for unit in (0.0, *[knob.unit] * (_ROUNDS - 1)):
             _close_in(turned, knob, unit, catalog, aim)
@@ -122,8 +125,8 @@ def _close_in(
         for at, candidate in zip(points.values, points.candidates, strict=True):
             if aim.answers(candidate) and aim.rank(candidate) < aim.rank(one.best):
                 one.best, one.at = candidate, at
-        ends = [at for at in (*points.values, one.high) if at < one.at]
-        beyond = [at for at in (*points.values, one.high) if at > one.at]
+        ends = [at for at in (*points.values, one.high) if at < one.at * (1 - _SAME)]
+        beyond = [at for at in (*points.values, one.high) if at > one.at * (1 + _SAME)]
         one.low = max(ends, default=one.low)
         one.high = min(beyond, default=one.at) if aim.by_sample else one.at
 
@@ -200,3 +203,6 @@ _BOTH = _Knob(
     lambda one, at: _order(one, at * (one.base.iops or 0), at * (one.base.mib_per_second or 0)),
 )
 _SIZE = _Knob(1.0, _size_span, lambda one, at: replace(one.base, size_gib=float(math.ceil(at))))
+_TURNS = (_RATE, _IOPS, _SIZE)
+# What is worth buying of both together depends on what each alone can do without, and the reverse.
+_TURNS_BY_SAMPLE = (_RATE, _IOPS, _BOTH, _RATE, _SIZE)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 
 from advisor.catalog import Catalog, OfferQuery, Rejection, check, resources_of
 from advisor.domain import (
     BatchPoint,
+    Disk,
     Gpu,
     InstancePrediction,
     InstanceType,
@@ -22,29 +24,74 @@ from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_
 from advisor.recommend.decision import GOOD_ENOUGH
 from advisor.recommend.latency import batch_latencies
 from advisor.recommend.runs import run_times
+from advisor.recommend.wording import assumptions, burst_warnings, idle_gpus, price_warnings
 from advisor.records import replace
 from advisor.units import format_mib
 
 
 def predict_instance(
-    request: Request, catalog: Catalog, model: PerformanceModel, name: str
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    name: str,
+    *,
+    today: date | None = None,
 ) -> InstancePrediction:
     """Predict `request` on the instance type `name`; `UsageError` says why it cannot run there.
 
     Without a disk in the request: the cheapest one with which the lower bound is within 5 % of
-    the best, and the smallest such batch.
+    the best, and the smallest such batch. Prices that are old on `today` are warned of.
     """
     instance = catalog.instance(name)
+    note = _note(request, catalog, instance)
+    offer = _offer(request, catalog, instance)
+    region = offer.region if offer else request.region
+    disk, workload, prediction = _good_enough(request, catalog, model, instance, region)
+    resources = resources_of(catalog, instance, disk, request.max_gpus)
+    points = _by_batch(request, model, resources.gpu, resources)
+    (run,) = run_times(request, model, [(workload, resources)], [prediction])
+    price = offer.price if offer else None
+    warned = price_warnings(price, disk, today) if today else []
+    warned += [*burst_warnings(disk, prediction), *idle_gpus(instance, workload, prediction)]
+    return InstancePrediction(
+        instance=instance,
+        disk=disk,
+        workload=workload,
+        prediction=prediction,
+        price=price,
+        note=note,
+        by_batch=points,
+        good_batch_size=smallest_good_batch(points),
+        run=run,
+        assumptions=assumptions(request, workload, prediction, ranked=False),
+        warnings=tuple(warned),
+    )
+
+
+def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
+    """What the user must mind; `UsageError` where the type cannot run the request at all."""
+    needs_gpu = request.task is not Task.PREPROCESSING
+    verdict = check(instance, catalog.gpu_of(instance), needs_gpu=needs_gpu)
+    if not isinstance(verdict, Rejection):
+        return verdict.note
+    if verdict.reason != "not_offered":
+        raise UsageError(f"{instance.name} cannot run this: {verdict.detail}")
+    return verdict.detail
+
+
+def _good_enough(
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    instance: InstanceType,
+    region: str | None,
+) -> tuple[Disk, Workload, Prediction]:
+    """The cheapest disk and smallest batch whose lower bound is within 5 % of the best one."""
     gpu = catalog.gpu_of(instance)
-    verdict = check(instance, gpu, needs_gpu=request.task is not Task.PREPROCESSING)
-    if isinstance(verdict, Rejection) and verdict.reason != "not_offered":
-        raise UsageError(f"{name} cannot run this: {verdict.detail}")
     workloads = [w for w in workloads_of(request) if _fits(model, w, gpu)]
     if not workloads:
         needed = format_mib(model.gpu_memory_mib(workloads_of(request)[0]))
-        raise UsageError(f"{name} cannot run this: it needs {needed} of GPU memory")
-    offer = _offer(request, catalog, instance)
-    region = offer.region if offer else request.region
+        raise UsageError(f"{instance.name} cannot run this: it needs {needed} of GPU memory")
     options = [
         (disk, workload, resources_of(catalog, instance, disk, request.max_gpus))
         for disk in disks_for(request, catalog, instance, region)
@@ -60,20 +107,8 @@ def predict_instance(
         for (disk, workload, _), prediction in zip(options, predictions, strict=True)
         if prediction.lower >= enough
     )
-    resources = resources_of(catalog, instance, disk, request.max_gpus)
-    points = _by_batch(request, model, gpu, resources)
-    (run,) = run_times(request, model, [(workload, resources)], [prediction])
-    return InstancePrediction(
-        instance=instance,
-        disk=disk,
-        workload=workload,
-        prediction=prediction,
-        price=offer.price if offer else None,
-        note=verdict.detail if isinstance(verdict, Rejection) else verdict.note,
-        by_batch=points,
-        good_batch_size=smallest_good_batch(points),
-        run=run,
-    )
+    bursting = catalog.disks_of(instance.cloud).with_burst(instance, disk)
+    return bursting, workload, prediction
 
 
 def _offer(request: Request, catalog: Catalog, instance: InstanceType) -> Offer | None:

@@ -8,12 +8,15 @@ from datetime import date
 from advisor.domain import (
     Candidate,
     Disk,
+    InstanceType,
     Prediction,
+    Price,
     Recommendation,
     Relaxation,
     Request,
     Stage,
     Task,
+    Workload,
 )
 from advisor.errors import StalePriceError
 from advisor.recommend.counting import count_that_would_do
@@ -38,8 +41,23 @@ STAGE_NAMES = {
 }
 
 
-def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
-    """Everything the answer takes for granted, one short clause each."""
+def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
+    """What a recommendation takes for granted; None where nothing was chosen."""
+    if chosen is None:
+        return assumptions(request, None, None)
+    return assumptions(request, chosen.workload, chosen.prediction, count=chosen.spec.count)
+
+
+def assumptions(
+    request: Request,
+    workload: Workload | None,
+    prediction: Prediction | None,
+    *,
+    count: int = 1,
+    ranked: bool = True,
+) -> tuple[str, ...]:
+    """Everything the answer takes for granted, one short clause each; `workload` is the one that
+    was chosen, on `count` instances, `ranked` whether it was chosen among instances."""
     dataset = request.dataset
     said = [
         f"{dataset.name} ({dataset.samples:,} samples of {dataset.bytes_per_sample / 1000:.0f} kB, "
@@ -49,28 +67,27 @@ def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
     reads = "read again each epoch" if request.task is Task.TRAINING else "read once, from the disk"
     said.append(f"each sample {reads}")
     said += run_assumptions(request)
-    if request.target_throughput is None:
+    if ranked and request.target_throughput is None:
         unit = "run" if request.run_samples else "million samples"
         said.append(f"ranked by cost per {unit} at the likely rate")
     if request.task is not Task.PREPROCESSING:
-        said += gpu_assumptions(chosen)
-    if chosen is not None and request.batch_size is None:
-        said.append(f"batch size {chosen.workload.batch_size} chosen by the advisor")
+        said += gpu_assumptions(prediction)
+    if workload is not None and request.batch_size is None:
+        said.append(f"batch size {workload.batch_size} chosen by the advisor")
     if request.disk is None:
         said.append("disk sized for the data set plus 20 %")
     said.append("sustained disk rates, never burst")
-    if chosen is not None and chosen.spec.count > 1:
+    if count > 1:
         said.append(
-            f"{chosen.spec.count} instances share the samples evenly, each with a copy of the data "
+            f"{count} instances share the samples evenly, each with a copy of the data "
             "on its own disk; they are wrong alike, so their bounds add"
         )
     return tuple(said)
 
 
-def gpu_assumptions(chosen: Candidate | None) -> list[str]:
+def gpu_assumptions(prediction: Prediction | None) -> list[str]:
     """How GPUs share the work; what several keep of their rate, where several do."""
     said = ["a process for each GPU, with a batch of its own"]
-    prediction = chosen.prediction if chosen else None
     if prediction and prediction.gpus_used > 1:
         said.append(scaling_text(prediction))
     return said
@@ -89,32 +106,39 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
     """What weakens the answer and can be checked."""
     if chosen is None:
         return ()
-    said = []
-    price, disk_price = chosen.spec.offer.price, chosen.spec.disk.price
-    age = (today - price.as_of).days
-    if age > WARN_PRICE_DAYS:
-        said.append(f"the instance price is {age} days old ({price.as_of})")
-    if disk_price is not None and (today - disk_price.as_of).days > WARN_PRICE_DAYS:
-        disk_age = (today - disk_price.as_of).days
-        said.append(f"the disk price is {disk_age} days old ({disk_price.as_of})")
-    burst = _burst_warning(chosen)
-    said += [burst] if burst else []
+    offer, disk = chosen.spec.offer, chosen.spec.disk
+    said = [*price_warnings(offer.price, disk, today), *burst_warnings(disk, chosen.prediction)]
     if chosen.note:
         said.append(chosen.note)
-    gpus, used = chosen.spec.offer.instance.gpu_count, chosen.prediction.gpus_used
-    if gpus > used and chosen.workload.task is not Task.PREPROCESSING:
-        said.append(f"{gpus - used} of its {gpus} GPUs stay idle: no more than {used} may be used")
+    said += idle_gpus(offer.instance, chosen.workload, chosen.prediction)
     said.extend(chosen.prediction.extrapolation)
     return tuple(said)
 
 
-def _burst_warning(chosen: Candidate) -> str | None:
-    """What a test that ends too soon would find; None where the disk has time to spare anyway."""
-    disk, rates = chosen.spec.disk, chosen.prediction.stage_rates
-    storage = rates.get(Stage.STORAGE)
-    if disk.burst is None or storage is None or chosen.prediction.median < BURST_SHOWS * storage:
-        return None
-    return f"a short test would read faster than what lasts: {burst_text(disk)}"
+def price_warnings(price: Price | None, disk: Disk, today: date) -> list[str]:
+    """Which prices are too old to go unsaid."""
+    told = (("instance", price), ("disk", disk.price))
+    return [
+        f"the {what} price is {age} days old ({one.as_of})"
+        for what, one in told
+        if one is not None and (age := (today - one.as_of).days) > WARN_PRICE_DAYS
+    ]
+
+
+def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction) -> list[str]:
+    """What is paid for and not used."""
+    gpus, used = instance.gpu_count, prediction.gpus_used
+    if gpus <= used or workload.task is Task.PREPROCESSING:
+        return []
+    return [f"{gpus - used} of its {gpus} GPUs stay idle: no more than {used} may be used"]
+
+
+def burst_warnings(disk: Disk, prediction: Prediction) -> list[str]:
+    """What a test that ends too soon would find; none where the disk has time to spare anyway."""
+    storage = prediction.stage_rates.get(Stage.STORAGE)
+    if disk.burst is None or storage is None or prediction.median < BURST_SHOWS * storage:
+        return []
+    return [f"a short test would read faster than what lasts: {burst_text(disk)}"]
 
 
 def burst_text(disk: Disk) -> str:
@@ -153,7 +177,7 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
     prediction = candidate.prediction
     target, limit = request.target_throughput, request.max_usd_per_hour
     if not (prediction.calibrated or request.allow_extrapolation):
-        return "no_interval", "no calibrated interval for it (--allow-extrapolation shows it)"
+        return "no_interval", "no calibrated interval for it (--allow-extrapolation judges it)"
     if not soon_enough(request, candidate):
         return "latency", _latency_detail(request, candidate)
     if target is not None and prediction.lower < target:

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from advisor.domain import (
+    Burst,
     Candidate,
     Disk,
     InstanceType,
@@ -208,6 +209,19 @@ def disk_document(disk: Disk) -> dict[str, Any]:
         "read_iops": disk.rate.read_iops,
         "binding_limit": disk.binding_limit,
         "price_as_of": disk.price.as_of.isoformat() if disk.price else None,
+        "burst": _burst_document(disk.burst),
+    }
+
+
+def _burst_document(burst: Burst | None) -> dict[str, Any] | None:
+    """What the disk reads at first, and for how long; None where it never reads faster."""
+    if burst is None:
+        return None
+    return {
+        "read_mib_per_second": burst.read_mib_per_second,
+        "read_iops": burst.read_iops,
+        "seconds": burst.seconds if isfinite(burst.seconds) else None,
+        "lent_by": list(burst.causes),
     }
 
 

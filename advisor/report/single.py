@@ -26,6 +26,7 @@ from advisor.report.text import (
     interval_text,
     price_words,
     table,
+    wrapped,
 )
 from advisor.units import ceil_ms, floor_rate, format_rate, format_usd
 
@@ -44,14 +45,39 @@ def single_document(
         "catalog": {"as_of": sources.catalog_as_of, "sources": list(sources.catalog_sources)},
         **instance_document(one.instance),
         "disk": disk_document(one.disk),
-        "price": price_document(one.price) if one.price else None,
+        "price": _price_document(one),
         **prediction_document(one.workload, one.prediction),
+        "cost": {"usd_per_million_samples": one.usd_per_million_samples},
         "run": run_document(one.run, one.usd_per_run),
         "good_batch_size": one.good_batch_size,
         "by_batch": [_point_document(point) for point in one.by_batch],
         "note": one.note,
+        "assumptions": list(one.assumptions),
+        "warnings": list(one.warnings),
         "explanation": explanation,
     }
+
+
+def _price_document(one: InstancePrediction) -> dict[str, Any] | None:
+    if one.price is None:
+        return None
+    return {
+        **price_document(one.price),
+        "disk_usd_per_hour": one.disk.usd_per_hour,
+        "total_usd_per_hour": one.total_usd_per_hour,
+    }
+
+
+def _cost_lines(one: InstancePrediction) -> list[str]:
+    if one.price is None or one.usd_per_million_samples is None:
+        return []
+    disk = "local disk included"
+    if one.disk.price:
+        disk = f"disk {format_usd(one.disk.usd_per_hour)}/h"
+    return [
+        f"  cost        {format_usd(one.usd_per_million_samples)} per million samples "
+        f"(instance {format_usd(one.price.usd_per_hour)}/h, {disk})"
+    ]
 
 
 def _point_document(point: BatchPoint) -> dict[str, Any]:
@@ -91,7 +117,8 @@ def _point_cells(point: BatchPoint) -> list[str]:
 def prediction_text(request: Request, one: InstancePrediction, sources: Sources) -> str:
     """A few lines for a terminal."""
     prediction, disk, price = one.prediction, one.disk, one.price
-    total = f"{format_usd(price.usd_per_hour + disk.usd_per_hour)}/h" if price else "price unknown"
+    usd = one.total_usd_per_hour
+    total = "price unknown" if usd is None else f"{format_usd(usd)}/h"
     dated = f"{price_words(request.market, price)}; " if price else ""
     lines = [
         f"{PROVENANCE[str(prediction.provenance)]}, {risk_text(prediction)}; {dated}"
@@ -102,8 +129,10 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
         f"{request.precision}",
         f"  throughput  {interval_text(prediction)}",
         *gpus_lines(prediction),
+        *_cost_lines(one),
         *run_lines(request, one.run, one.usd_per_run),
         f"  bound by    {bottleneck_text(prediction)}",
     ]
     lines += [f"  note        {text}" for text in (one.note, *prediction.extrapolation) if text]
-    return "\n".join(lines + _batch_lines(one))
+    told = [*wrapped("Assumed", one.assumptions, 2), *wrapped("Warning", one.warnings, 3)]
+    return "\n".join([*lines, *_batch_lines(one), "", *told])

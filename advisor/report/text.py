@@ -83,8 +83,8 @@ def recommendation_text(
         front = front if all_rejected else [*front, ""]
     tail = front + _rejections(answer, chosen, None if all_rejected else most)
     tail += _live(answer)
-    tail += _wrapped("Assumed", answer.assumptions, 2)
-    tail += _wrapped("Warning", answer.warnings, 2 if front else 3)
+    tail += wrapped("Assumed", answer.assumptions, 2)
+    tail += wrapped("Warning", answer.warnings, 2 if front else 3)
     # A blank line and a header stand above the alternatives.
     left = max(0, LINES - len(head) - len(tail) - 2)
     room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
@@ -122,7 +122,7 @@ def _live(answer: Recommendation) -> list[str]:
         return []
     from advisor.report.live import live_sentences  # few ask for it
 
-    return _wrapped("Live", live_sentences(answer.live), 3)
+    return wrapped("Live", live_sentences(answer.live), 3)
 
 
 def _headline(chosen: Candidate, sources: Sources) -> list[str]:
@@ -296,7 +296,8 @@ def disk_text(disk: Disk) -> str:
     return f"local ({disk.size_gib:.0f} GiB)" if disk.price is None else str(disk.choice)
 
 
-def _wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:
+def wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:
+    """Sentences after their title, folded to so many lines; none where there is nothing to say."""
     if not sentences:
         return []
     text = f"{title}: " + "; ".join(sentences) + "."

@@ -186,8 +186,14 @@ def test_predict_and_recommend_agree_on_an_instance(ask):
         str(pick["batch_size"]), "--instance", pick["instance_type"], "--disk",
         pick["disk"]["order"], "-o", "json",
     )  # fmt: skip
-    said = strict_json(out)["predicted"]["throughput"]
-    assert said == pytest.approx(pick["predicted"]["throughput"], rel=1e-9)
+    said = strict_json(out)
+    rates = pytest.approx(pick["predicted"]["throughput"], rel=1e-9)
+    assert said["predicted"]["throughput"] == rates
+    assert said["cost"] == pytest.approx(pick["cost"])
+    assert said["price"] == pick["price"]
+    assert said["disk"] == pick["disk"]
+    assert "PyTorch eager, fp32" in said["assumptions"]
+    assert any("instance price is" in one for one in said["warnings"])
 
 
 def test_24_gib_means_cards_sold_with_24_gib(ask):

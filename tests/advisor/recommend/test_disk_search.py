@@ -23,6 +23,7 @@ from advisor.domain import (
 from advisor.recommend import recommend
 from advisor.recommend.candidates import runnable
 from advisor.recommend.decision import query_of
+from advisor.report.document import disk_document
 
 CATALOG = load_catalog()
 TODAY = date(2026, 7, 21)
@@ -170,6 +171,9 @@ def test_a_burst_that_a_short_test_would_see_is_told():
     answer = ask(target_throughput=450, gpus=("L4",))
     (warning,) = [one for one in answer.warnings if "short test" in one]
     assert "for about 30 min (lent by g6.xlarge), then" in warning
+    told = disk_document(answer.chosen.spec.disk)
+    assert (told["burst"]["seconds"], told["burst"]["lent_by"]) == (1800, ["g6.xlarge"])
+    assert told["burst"]["read_mib_per_second"] > told["read_mib_per_second"]
 
 
 def test_no_burst_is_told_where_the_disk_has_time_to_spare():

@@ -1,0 +1,83 @@
+"""The cheapest point that meets every limit, by looking at all of them."""
+
+import math
+import random
+from functools import cached_property
+
+from .constraints import feasible, limit_of, met_before
+from .facts import asked_for, instance_of, offered_in, prices_of, why_unsupported
+from .points import points_of
+
+MOST_DISKS = 14
+
+
+class BruteForce:
+    """Every point of a request; where disks are many, its ends and a drawn part of its grid."""
+
+    def __init__(self, world, request, model, seed=0):
+        self.world, self.request, self.model = world, request, model
+        self._random = random.Random(seed)
+        self._points = {}
+
+    @cached_property
+    def types(self):
+        """(cloud, name) of all that compete."""
+        return asked_for(self.world, self.request)
+
+    def points(self, cloud, name):
+        """Those of one type, wherever it can be had."""
+        if (cloud, name) not in self._points:
+            self._points[cloud, name] = list(self._found(cloud, name, math.inf))
+        return self._points[cloud, name]
+
+    def cheapest(self, least=math.inf):
+        """The point of the least cost and that cost; None where nothing answers. Where only a
+        price counts, `least` spares the points that cannot cost less.
+        """
+        most_usd = least if self.request.target_throughput is not None else math.inf
+        good = [
+            (point.cost(self.request), place, at, point)
+            for place, key in enumerate(self.types)
+            for at, point in enumerate(self._found(*key, most_usd))
+            if feasible(self.request, point)
+        ]
+        return min(good, default=(math.inf, 0, 0, None))
+
+    def rightly_rejected(self, cloud, name, reason):
+        """Whether no point that meets the limits before meets that of the reason."""
+        met = limit_of(reason).met
+        return not any(
+            met(self.request, point)
+            for point in self.points(cloud, name)
+            if met_before(self.request, point, reason)
+        )
+
+    def places(self, cloud, name):
+        """Region -> price where a type may be bought, if it runs."""
+        known = instance_of(self.world, cloud, name)
+        if known is None or not known.current or why_unsupported(self.world, self.request, known):
+            return {}
+        offered = offered_in(self.world, cloud, name)
+        prices = prices_of(self.world, self.request, cloud, name)
+        return {region: usd for region, usd in prices.items() if region in offered}
+
+    def _found(self, cloud, name, most_usd):
+        for region, usd in self.places(cloud, name).items():
+            if usd < most_usd:
+                instance = instance_of(self.world, cloud, name)
+                yield from points_of(
+                    self.world, self.request, self.model, instance, region, usd,
+                    lambda disks, usd=usd: self._thinned(disks, most_usd - usd),
+                )  # fmt: skip
+
+    def _thinned(self, disks, most_usd):
+        """Those below a price; of too many the cheapest and fastest of each type, and some more."""
+        if math.isfinite(most_usd):
+            disks = [disk for disk in disks if disk.usd_per_hour < most_usd]
+        if len(disks) <= MOST_DISKS:
+            return disks
+        ends = {}
+        for disk in disks:
+            ends.setdefault((disk.rate.type, "least"), disk)
+            ends[disk.rate.type, "most"] = disk
+        return [*ends.values(), *self._random.sample(disks, max(0, MOST_DISKS - len(ends)))]

@@ -1,0 +1,66 @@
+"""What may be bought and what runs, by the catalogue's records and the documented rules."""
+
+from advisor.domain import Task
+
+ECC_SHARE = 0.93  # docs/catalog.md: "24GiB.." keeps a card that shows 93 % of it
+
+
+def instance_of(world, cloud, name):
+    """The record of a type; None where facts are missing."""
+    return None if world.catalog.partial_type(name, cloud).missing else (
+        world.catalog.instance(name, cloud)
+    )  # fmt: skip
+
+
+def asked_for(world, request):
+    """(cloud, name) of every type that the request lets compete."""
+    return [key for key in world.types(request.cloud) if _is_asked(world, request, *key)]
+
+
+def _is_asked(world, request, cloud, name):
+    known = instance_of(world, cloud, name) or world.catalog.partial_type(name, cloud)
+    accelerator = getattr(known, "accelerator", None)
+    if request.task is not Task.PREPROCESSING and not (known.gpu_name or accelerator):
+        return False
+    names = [gpu.lower() for gpu in request.gpus]
+    card = (known.gpu_name or "").lower()
+    if names and not any(card == one or card.startswith(one + "-") for one in names):
+        return False
+    least = request.min_gpu_memory_mib
+    return least is None or (known.gpu_memory_mib or 0) >= ECC_SHARE * least
+
+
+def prices_of(world, request, cloud, name):
+    """Region -> dollars an hour, in the regions and on the market that are asked for."""
+    regions = [request.region] if request.region else world.regions[cloud]
+    found = {
+        region: world.catalog.price(name, region, request.market, cloud)
+        for region in regions
+        if region in world.regions[cloud]
+    }
+    return {region: price.usd_per_hour for region, price in found.items() if price}
+
+
+def offered_in(world, cloud, name):
+    return set(world.catalog.regions_of(name, cloud))
+
+
+def why_unsupported(world, request, instance):
+    """The documented rules of what PyTorch runs on; None where it runs."""
+    if instance.cpu.architecture not in ("x86_64", "arm64"):
+        return "unsupported"
+    if instance.burstable:
+        return "facts_missing"
+    if instance.cloud == "aws" and instance.ebs_baseline_mib_per_second is None:
+        return "facts_missing"
+    return None if request.task is Task.PREPROCESSING else _why_no_card(world, instance)
+
+
+def _why_no_card(world, instance):
+    if instance.gpu_count == 0 or instance.gpu_vendor != "NVIDIA":
+        return "unsupported"
+    sheet = world.catalog.gpu_of(instance)
+    if instance.gpu_fraction < 1 or sheet is None or sheet.compute_capability is None:
+        return "facts_missing"
+    oldest = 8.0 if instance.cpu.architecture == "arm64" else 5.0
+    return "unsupported" if float(sheet.compute_capability) < oldest else None

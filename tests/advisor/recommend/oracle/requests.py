@@ -1,0 +1,63 @@
+"""Random questions about a world."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from advisor.domain import IMAGENET, Market, Precision, Request, Task
+
+from .constraints import LIMITS
+from .world import world
+
+# 131 GiB, 5 GiB that RAM holds, and 131 GiB of large samples that are read in a row.
+DATASETS = (
+    IMAGENET,
+    replace(IMAGENET, name="small", samples=50_000),
+    replace(IMAGENET, name="large", samples=93_000, bytes_per_sample=1_500_000.0),
+)
+
+
+def drawn_request(random, place, networks=("googlenet",)):
+    """One question; every limit of the table may be in it."""
+    cloud = random.choice([*place.clouds, "aws", "any", "any"])
+    regions = [] if cloud == "any" else place.regions[cloud]
+    request = Request(
+        network=random.choice(networks),
+        task=random.choice([Task.TRAINING, Task.INFERENCE, Task.INFERENCE, Task.PREPROCESSING]),
+        precision=random.choice(list(Precision)),
+        dataset=random.choice(DATASETS),
+        cloud=cloud,
+        region=random.choice([*regions, None]),
+        market=random.choice([*[Market.ON_DEMAND] * 12, Market.SPOT, *Market]),
+        max_results=random.choice([1, 3, 10, 500]),
+    )
+    for limit in LIMITS:
+        request = replace(request, **limit.draw(random, request, place))
+    return request
+
+
+def tightened(random, request, place):
+    """The request with one limit drawn and tightened, and which one it was."""
+    limit = random.choice(LIMITS)
+    changes = limit.tighten(random, request, place)
+    return limit.name, replace(request, **changes) if changes else request
+
+
+@st.composite
+def questions(draw, count):
+    """A small world and `count` questions about it, each with one that asks for more."""
+    place = world(draw(st.integers(0, 2**20)))
+    random = draw(st.randoms(use_true_random=False))
+    asked = [drawn_request(random, place) for _ in range(count)]
+    return place, [(one, *tightened(random, one, place)) for one in asked], random.randint(0, 2**20)
+
+
+@st.composite
+def real_questions(draw, place, networks):
+    """A pair of questions about a few GPUs of a catalogue, and about some network."""
+    random = draw(st.randoms(use_true_random=False))
+    request = drawn_request(random, place, networks)
+    cloud, region = random.choice([("aws", "us-east-1"), ("aws", "us-east-1"), ("gcp", None)])
+    gpus = (random.choice(("T4", "L4") if cloud == "gcp" else ("T4", "L4", "A10G", "V100")),)
+    request = replace(request, cloud=cloud, region=region, gpus=gpus, min_gpu_memory_mib=None)
+    return request, *tightened(random, request, place), random.randint(0, 2**20)

@@ -1,0 +1,160 @@
+"""Small random catalogues: real types, disks and data sheets of all clouds, at drawn prices."""
+
+import random
+from datetime import date
+from functools import cache, cached_property, lru_cache
+
+from advisor.catalog import Catalog, load_catalog
+from advisor.catalog.files import DATA_FOLDER, BundleFiles, Table
+from advisor.catalog.prices import Currency
+
+# On-demand, spot and commitments as the price lists name them; the last two are CNY.
+BASES = {
+    "aws": ("list", "regspot"),
+    "gcp": ("gcp", "gcpspot", "gcp1y"),
+    "azure": ("azure",),
+    "alibaba": ("ali", "alispot"),
+}
+# How many of the worlds have which cloud.
+SHARES = {"aws": 1.0, "gcp": 0.5, "azure": 0.15, "alibaba": 0.15}
+AS_OF = date(2026, 7, 20)
+CURRENCIES = {"USD": Currency(1.0, AS_OF), "CNY": Currency(7.07, AS_OF)}
+
+
+class World:
+    """A catalogue of a few types in a few regions; the same seed gives the same one."""
+
+    def __init__(self, seed):
+        draw = random.Random(seed)
+        clouds = [name for name, share in SHARES.items() if draw.random() < share]
+        files = _Part({name: _drawn_cloud(name, draw) for name in clouds})
+        self.seed, self.clouds, self.disks = seed, tuple(clouds), {}
+        self.phase = draw.random()
+        self.catalog = Catalog([files], CURRENCIES)
+        self.regions = {name: self.catalog.regions(name) for name in clouds}
+
+    @cached_property
+    def cards(self):
+        """Names of the GPUs that there are, and that have a data sheet."""
+        names = {self.catalog.partial_type(name, one).gpu_name for one, name in self.types("any")}
+        return sorted(names & set(self.catalog.gpus))
+
+    def types(self, cloud):
+        """(cloud, type) of everything there is in a cloud, or in any."""
+        asked = self.clouds if cloud == "any" else [cloud]
+        return [(one, name) for one in asked for name in _names(self.catalog, one)]
+
+    def __repr__(self):
+        return f"World({self.seed})"
+
+
+class _Part:
+    """The shipped bundle with other types and prices."""
+
+    def __init__(self, clouds):
+        self._own = {path: text for tables, _ in clouds.values() for path, text in tables.items()}
+        self.manifest = {"clouds": {name: facts for name, (_, facts) in clouds.items()}}
+
+    def has(self, path):
+        return path in self._own or _shipped().has(path)
+
+    def table(self, path):
+        return Table(path, self._own[path]) if path in self._own else _shipped_table(path)
+
+
+@cache
+def _shipped():
+    return BundleFiles(DATA_FOLDER)
+
+
+@cache
+def _shipped_table(path):
+    return _shipped().table(path)
+
+
+@cache
+def _pool(cloud):
+    """Lines of the types worth drawing ."""
+    table = _shipped_table(f"catalog/{cloud}_instance_types.csv")
+    vendor = table.column["gpu_vendor"]
+    lines = [line.split(",") for line in table.lines]
+    cards = [cells for cells in lines if cells[vendor] == "NVIDIA"]
+    return table.header, cards, [cells for cells in lines if cells[vendor] != "NVIDIA"]
+
+
+@cache
+def _priced_disks(cloud):
+    path = f"catalog/{cloud}_disk_prices.csv"
+    if not _shipped().has(path):
+        return ()
+    return tuple(sorted({cells[0] for cells in _shipped_table(path)}))
+
+
+def _drawn_cloud(cloud, draw):
+    header, cards, others = _pool(cloud)
+    count = draw.randint(2, 6)
+    rows = {c[0]: c for c in (draw.choice(cards if draw.random() < 0.85 else others or cards)
+                              for _ in range(count))}  # fmt: skip
+    regions = _drawn_regions(cloud, [*rows.values()], header, draw)
+    prices = [line for name in rows for line in _price_lines(cloud, name, regions, draw)]
+    lacking = _shipped().manifest["clouds"][cloud]["lacking"]
+    path = f"catalog/{cloud}_prices.csv"
+    tables = {
+        f"catalog/{cloud}_instance_types.csv": _csv(header, rows.values()),
+        path: _csv(["instance_type", "basis", *regions], prices),
+    }
+    facts = {
+        "as_of": AS_OF.isoformat(),
+        "prices": {path: regions},
+        "lacking": sorted(set(lacking) & set(rows)),
+    }
+    return tables, facts
+
+
+def _drawn_regions(cloud, rows, header, draw):
+    """Where one of the types is offered, and where disks have a price."""
+    sets = dict(iter(_shipped_table(f"catalog/{cloud}_region_sets.csv")))
+    at = header.index("region_set")
+    offered = {region for cells in rows for region in sets.get(cells[at], "").split()}
+    disks = _priced_disks(cloud)
+    likely = sorted(offered & set(disks)) or sorted(offered) or list(disks) or ["nowhere"]
+    # The hubs sell nearly everything.
+    hubs = [region for region in ("us-east-1", "us-central1") if region in likely]
+    regions = {*hubs, *(draw.choice(likely) for _ in range(draw.randint(0, 1)))} or {likely[0]}
+    if offered and draw.random() < 0.2:
+        regions.add(draw.choice(sorted(offered)))
+    return sorted(regions)
+
+
+def _price_lines(cloud, name, regions, draw):
+    usual = 10 ** draw.uniform(-0.7, 0.9)
+    for place, basis in enumerate(BASES[cloud]):
+        if place and draw.random() < 0.5:
+            continue
+        band = f"~{draw.randint(0, 4)}" if basis == "regspot" else ""
+        cells = [f"{usual * draw.uniform(0.8, 1.3) / (1 + place):.4g}{band}" for _ in regions]
+        yield [name, basis, *(cell if draw.random() < 0.85 else "" for cell in cells)]
+
+
+def _csv(header, rows):
+    return "\n".join(",".join(cells) for cells in (header, *rows)) + "\n"
+
+
+def _names(catalog, cloud):
+    return tuple(catalog._clouds[cloud].instances.names)
+
+
+@lru_cache(maxsize=16)
+def world(seed):
+    """The same seed gives the same world, and builds it once."""
+    return World(seed)
+
+
+def real_world():
+    """The whole catalogue that ships."""
+    whole = object.__new__(World)
+    whole.seed, whole.catalog, whole.disks = "shipped", load_catalog(), {}
+    whole.phase = 0.5
+    whole.clouds = whole.catalog.clouds
+    whole.regions = {name: whole.catalog.regions(name) for name in whole.clouds}
+    return whole
