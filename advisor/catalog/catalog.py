@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from advisor.catalog.cheapest import Cheapest, Ranked, cheapest_in_line
 from advisor.catalog.clouds import Cloud
+from advisor.catalog.cpu_only import CpuOnly, cpu_only
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.gpus import GpuSheet, read_sheets
@@ -204,6 +205,15 @@ class Catalog:
                     best[key] = ranked
         ranking = sorted(best.values(), key=lambda one: one[:5])
         return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in ranking]
+
+    def cpu_only(self, query: OfferQuery) -> list[CpuOnly]:
+        """Types without an accelerator where the query asks for them, each once, unbuilt."""
+        return list(cpu_only(self._asked(query), query))
+
+    def offer_of(self, one: CpuOnly) -> Offer:
+        """The offer that a type of `cpu_only` stands for."""
+        cloud, table, row, column = one.place
+        return _offers(cloud, table, row, [column])[0]
 
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
         """Priced types that lack facts and may be what is asked for."""

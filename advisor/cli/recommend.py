@@ -45,6 +45,10 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 @run_options
 @run_limit_options
 @click.option("--gpu", type=GpuFilter(), help="Only these GPUs, or a least memory: T4,L4 | 24GiB..")
+@click.option(
+    "--accelerated-only", is_flag=True,
+    help="Only instances with a GPU, as --gpu says too: no network on the CPU.",
+)  # fmt: skip
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
 @click.option(
     "--max-results", type=Positive("--max-results", whole=True), default=10, show_default=True,

@@ -97,6 +97,7 @@ def request_from(
         horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
         max_results=int(answers.get("max_results") or 10),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
+        accelerated_only=bool(answers.get("accelerated_only")),
     )
 
 

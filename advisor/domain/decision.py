@@ -24,6 +24,8 @@ class Request:
     with inference. `epochs` or `samples` says how long a run is, and what `max_hours` and
     `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the spec is to be paid
     for: it decides whether a verifying trial pays, and never what is recommended.
+    `accelerated_only` keeps out instances whose CPU would compute the network; so do `gpus` and
+    `min_gpu_memory_mib`.
     """
 
     network: str
@@ -48,6 +50,7 @@ class Request:
     horizon_hours: float = HOURS_PER_MONTH
     max_results: int = 10
     allow_extrapolation: bool = False
+    accelerated_only: bool = False
 
     def __post_init__(self) -> None:
         require_positive(

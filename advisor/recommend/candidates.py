@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from advisor.catalog import Catalog, Rejection, check, resources_of
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.catalog import Catalog, Rejection, check, is_accelerated, resources_of
 from advisor.domain import (
     CacheState,
     Candidate,
@@ -25,6 +28,8 @@ from advisor.domain import (
 from advisor.errors import NoOfferError, UsageError
 from advisor.recommend.latency import batch_latencies
 from advisor.units import format_mib
+
+Floats = NDArray[np.float64]
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -50,6 +55,12 @@ class PerformanceModel(Protocol):
 
     def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
         """RAM below which the workload dies."""
+
+    def most_on_cpu(
+        self, workloads: Sequence[Workload], cores: Floats, marks: Floats, cpus: Sequence[str]
+    ) -> Floats:
+        """More samples per second than this no prediction's median says of any of the workloads on
+        CPUs of these whole cores, single-thread marks (nan: unknown) and names, each (n,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +194,7 @@ def _judge(
     verdict = check(
         instance,
         gpu,
-        needs_gpu=request.task is not Task.PREPROCESSING,
+        needs_gpu=request.task is not Task.PREPROCESSING and is_accelerated(instance),
         offered=catalog.is_offered(instance.name, offer.region, instance.cloud),
     )
     if isinstance(verdict, Rejection):

@@ -24,6 +24,7 @@ from advisor.recommend.candidates import (
     with_latencies,
 )
 from advisor.recommend.close_calls import close_calls
+from advisor.recommend.cpu_only import cpu_only_found
 from advisor.recommend.disk_fitting import with_fitted_disks
 from advisor.recommend.runs import in_time, sure_rate, with_runs, within_cost
 from advisor.recommend.wording import assumptions, shortfall, soon_enough, warnings
@@ -45,6 +46,13 @@ def recommend(
     judged = list(runnable(request, catalog, model, offers))
     options = [one for one in judged if isinstance(one, Runnable)]
     candidates = _candidates(request, catalog, model, options)
+    on_cpu = cpu_only_found(
+        request, catalog, model, _costs(request, candidates),
+        lambda some: _candidates(request, catalog, model, some),
+        lambda some: _costs(request, some),
+    )  # fmt: skip
+    judged += on_cpu.judged
+    candidates += on_cpu.candidates
     best = [_best(request, group) for group in _by_instance_type(candidates)]
     ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
     _require_intervals(request, best, ranked)
@@ -61,7 +69,7 @@ def recommend(
         nearest=None if nearest is None else told[0],
         beyond_price=None if ranked else _beyond_price(request, candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
-        offers_considered=len(offers),
+        offers_considered=len(offers) + on_cpu.considered,
         assumptions=assumptions(request, ranked[0] if ranked else None),
         warnings=warnings(ranked[0] if ranked else None, today),
         today=today,
@@ -87,6 +95,12 @@ def _candidates(
         request, catalog, model, options, coarse,
         answers=answers, rank=_rank(request), complete=with_times,
     )  # fmt: skip
+
+
+def _costs(request: Request, candidates: Sequence[Candidate]) -> list[float]:
+    """What each type that answers ranks by."""
+    best = [_best(request, group) for group in _by_instance_type(candidates)]
+    return [_cost(request, one) for one in best if answers(request, one)]
 
 
 def _told(
@@ -125,7 +139,8 @@ def _with_burst(catalog: Catalog, one: Candidate) -> Candidate:
 
 
 def query_of(request: Request) -> OfferQuery:
-    """What the catalogue is asked for: only accelerated types where the task needs one."""
+    """What the catalogue is asked for first: types with an accelerator where it may compute the
+    task; `cpu_only` looks at the others."""
     return OfferQuery(
         cloud=request.cloud,
         region=request.region,

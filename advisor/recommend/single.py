@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from advisor.catalog import Catalog, OfferQuery, Rejection, check, resources_of
+from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
 from advisor.domain import (
     BatchPoint,
     Gpu,
     InstancePrediction,
     InstanceType,
     Offer,
+    Precision,
     Prediction,
     Request,
     Resources,
@@ -36,9 +37,15 @@ def predict_instance(
     """
     instance = catalog.instance(name)
     gpu = catalog.gpu_of(instance)
-    verdict = check(instance, gpu, needs_gpu=request.task is not Task.PREPROCESSING)
+    computes = request.task is not Task.PREPROCESSING
+    verdict = check(instance, gpu, needs_gpu=computes and is_accelerated(instance))
     if isinstance(verdict, Rejection) and verdict.reason != "not_offered":
         raise UsageError(f"{name} cannot run this: {verdict.detail}")
+    if computes and not is_accelerated(instance) and request.precision is not Precision.FP32:
+        raise UsageError(
+            f"no rate of {request.precision} on a CPU was measured: ask for {name} with "
+            "--precision fp32, or for an instance with a GPU"
+        )
     workloads = [w for w in workloads_of(request) if _fits(model, w, gpu)]
     if not workloads:
         needed = format_mib(model.gpu_memory_mib(workloads_of(request)[0]))

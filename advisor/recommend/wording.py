@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from datetime import date
 
-from advisor.domain import Candidate, Disk, Recommendation, Request, Stage, Task
+from advisor.domain import Candidate, Disk, Precision, Recommendation, Request, Stage, Task
 from advisor.errors import StalePriceError
+from advisor.recommend.cpu_only import LEFT_OUT_FORMAT, may_compete
 from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
 
@@ -26,6 +27,20 @@ STAGE_NAMES = {
 }
 
 
+def stage_name(candidate: Candidate) -> str:
+    """What binds a candidate, in words; on a CPU-only instance the CPU is the accelerator."""
+    stage = candidate.prediction.bottleneck
+    if stage is Stage.ACCELERATOR and on_its_cpu(candidate):
+        return "the network on the CPU"
+    return STAGE_NAMES[stage]
+
+
+def on_its_cpu(candidate: Candidate) -> bool:
+    """Whether the network runs on the instance's CPU."""
+    no_gpu = candidate.spec.offer.instance.gpu_name is None
+    return no_gpu and candidate.workload.task is not Task.PREPROCESSING
+
+
 def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
     """Everything the answer takes for granted, one short clause each."""
     dataset = request.dataset
@@ -40,14 +55,24 @@ def assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
     if request.target_throughput is None:
         unit = "run" if request.run_samples else "million samples"
         said.append(f"ranked by cost per {unit} at the likely rate")
-    if request.task is not Task.PREPROCESSING:
-        said.append("one process on one GPU, further GPUs idle")
+    said += _of_what_computes(request, chosen)
     if chosen is not None and request.batch_size is None:
         said.append(f"batch size {chosen.workload.batch_size} chosen by the advisor")
     if request.disk is None:
         said.append("disk sized for the data set plus 20 %")
     said.append("sustained disk rates, never burst")
     return tuple(said)
+
+
+def _of_what_computes(request: Request, chosen: Candidate | None) -> list[str]:
+    if request.task is Task.PREPROCESSING:
+        return []
+    said = ["one process on one GPU, further GPUs idle"]
+    if chosen is not None and on_its_cpu(chosen):
+        said = ["one process computes and decodes on the same cores"]
+    if may_compete(request) and request.precision is not Precision.FP32:
+        said.append(LEFT_OUT_FORMAT)
+    return said
 
 
 def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
@@ -125,7 +150,7 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
         return (
             "too_slow",
             f"surely reaches {floor_rate(prediction.lower):,g}/s only, not "
-            f"{format_rate(target)}{at_median}; bound by {STAGE_NAMES[prediction.bottleneck]}",
+            f"{format_rate(target)}{at_median}; bound by {stage_name(candidate)}",
         )
     of_run = run_shortfall(request, candidate)
     if of_run:
@@ -194,7 +219,7 @@ def _named(candidate: Candidate) -> str:
     return (
         f"{spec.offer.instance.name} with {floor_rate(prediction.lower):,g}/s for sure "
         f"({format_rate(prediction.median)} likely) at {format_usd(spec.total_usd_per_hour)}/h, "
-        f"bound by {STAGE_NAMES[prediction.bottleneck]}"
+        f"bound by {stage_name(candidate)}"
     )
 
 

@@ -10,7 +10,7 @@ from advisor.errors import DataError
 
 FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
 MANIFEST = "manifest.json"
-SEALED = ("gpus.csv", "networks.json", "memory.json", "memory_model.json")
+SEALED = ("gpus.csv", "networks.json", "memory.json", "memory_model.json", "cpu_rates.json")
 
 
 def read_bundled(name: str) -> str:

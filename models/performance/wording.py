@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from advisor.domain import Precision, Prediction, Provenance, Resources, Stage
+from advisor.domain import Precision, Prediction, Provenance, Resources, Stage, Workload
+from models.performance.cpu import bundled_cpu_rates
 from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, Load, PipelineRequest
 from models.performance.gpu_rates import GpuRate
 from models.performance.pipeline import Pipeline, ReferenceCpu
@@ -37,8 +38,8 @@ def provenance_of(
 ) -> Provenance:
     """The worst of the stages that matter; `weights` are in the order of `STAGES`."""
     kinds = [gpu_rate.provenance] if gpu_rate and weights[0] >= MATTERS else []
-    if is_unmeasured_on_cpu(row, pipeline):
-        kinds.append(Provenance.MODELLED)
+    if row.on_cpu and cpu_key(row.workload) not in pipeline.cpu_networks:
+        kinds.append(Provenance.MODELLED)  # a core was measured, not this machine
     if weights[1] >= MATTERS or row.on_cpu:
         kinds.append(_host_provenance(row.resources, pipeline))
     return max(kinds, key=list(Provenance).index, default=Provenance.MODELLED)
@@ -62,9 +63,16 @@ def notes_of(
 
 def is_unmeasured_on_cpu(row: PipelineRequest | Load, pipeline: Pipeline) -> bool:
     """Whether the network runs on the CPU as no trial did (other network, task or format)."""
-    key = f"{row.workload.network}/{row.workload.task}"
-    unlike = row.workload.precision is not Precision.FP32
-    return row.on_cpu and (unlike or key not in pipeline.cpu_networks)
+    if not row.on_cpu:
+        return False
+    key = cpu_key(row.workload)
+    known = key in pipeline.cpu_networks or key in bundled_cpu_rates().networks
+    return row.workload.precision is not Precision.FP32 or not known
+
+
+def cpu_key(workload: Workload) -> str:
+    """How steps on a CPU are filed."""
+    return f"{workload.network}/{workload.task}"
 
 
 def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:

@@ -3,10 +3,17 @@
 from advisor.domain import CacheState, Prediction, Provenance, Stage, Task
 
 MIB = 2**20
+# Samples per second of a network on one core.
+CPU_RATE = 30.0
+
+
+def _filled(batch):
+    return batch / (batch + 4)
 
 
 class PlainModel:
-    """Rates proportional to fp32 TFLOP/s, physical cores and disk rate; lower is 0.8 x median.
+    """Rates proportional to fp32 TFLOP/s (or cores, without a GPU), physical cores and disk rate;
+    lower is 0.8 x median.
 
     What RAM holds of the data set is not read again from the disk in a warm cache.
     """
@@ -23,6 +30,9 @@ class PlainModel:
     def host_memory_mib(self, _workload, _resources):
         return 4096
 
+    def most_on_cpu(self, workloads, cores, _marks, _cpus):
+        return CPU_RATE * cores * max(_filled(one.batch_size) for one in workloads)
+
     def _missed(self, workload, resources):
         return max(0.0, 1 - resources.memory_mib / workload.dataset.total_mib)
 
@@ -34,8 +44,9 @@ class PlainModel:
             bytes_per_second = resources.disk.read_mib_per_second * MIB
             rates[Stage.STORAGE] = bytes_per_second / workload.dataset.bytes_per_sample / missed
         if workload.task is not Task.PREPROCESSING:
-            batch = workload.batch_size
-            rates[Stage.ACCELERATOR] = 60.0 * resources.gpu.fp32_tflops * batch / (batch + 4)
+            gpu = resources.gpu
+            alone = 60.0 * gpu.fp32_tflops if gpu else CPU_RATE * resources.physical_cores
+            rates[Stage.ACCELERATOR] = alone * _filled(workload.batch_size)
         bottleneck = min(rates, key=rates.get)
         median = rates[bottleneck]
         return Prediction(
