@@ -112,6 +112,7 @@ def request_document(request: Request) -> dict[str, Any]:
         "market": str(request.market),
         "gpus": list(request.gpus),
         "min_gpu_memory_mib": request.min_gpu_memory_mib,
+        "accelerated_only": request.accelerated_only,
         "max_usd_per_hour": request.max_usd_per_hour,
         "max_latency_ms": request.max_latency_ms,
         "epochs": request.epochs,

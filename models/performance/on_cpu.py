@@ -20,8 +20,8 @@ from models.performance.wording import SAME_SCORE, cpu_key
 
 # Log standard deviations of carrying a network to another CPU beside what marks say, and of each
 # doubling of cores beyond the measured: docs/cpu_only.md has what they stand on.
-_OTHER_CPU_SIGMA = 0.20
-_PER_DOUBLING_OF_CORES_SIGMA = 0.10
+_OTHER_CPU_SIGMA = 0.24
+_PER_DOUBLING_OF_CORES_SIGMA = 0.20
 # The batch that a sweep's rate on one core is taken to be of.
 _SWEPT_BATCH = 16
 

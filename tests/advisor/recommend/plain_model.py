@@ -3,8 +3,8 @@
 from advisor.domain import CacheState, Prediction, Provenance, Stage, Task
 
 MIB = 2**20
-# Samples per second of a network on one core.
-CPU_RATE = 30.0
+# Samples per second of a network on one core, where CPUs shall not compete.
+NEXT_TO_NOTHING = 1e-6
 
 
 def _filled(batch):
@@ -18,8 +18,9 @@ class PlainModel:
     What RAM holds of the data set is not read again from the disk in a warm cache.
     """
 
-    def __init__(self, *, calibrated=True):
+    def __init__(self, *, calibrated=True, cpu_rate=NEXT_TO_NOTHING):
         self.calibrated = calibrated
+        self.cpu_rate = cpu_rate
 
     def predict(self, requests, *, confidence, cache=None):
         return [self._one(*request, confidence, cache) for request in requests]
@@ -31,7 +32,7 @@ class PlainModel:
         return 4096
 
     def most_on_cpu(self, workloads, cores, _marks, _cpus):
-        return CPU_RATE * cores * max(_filled(one.batch_size) for one in workloads)
+        return self.cpu_rate * cores * max(_filled(one.batch_size) for one in workloads)
 
     def _missed(self, workload, resources):
         return max(0.0, 1 - resources.memory_mib / workload.dataset.total_mib)
@@ -45,7 +46,7 @@ class PlainModel:
             rates[Stage.STORAGE] = bytes_per_second / workload.dataset.bytes_per_sample / missed
         if workload.task is not Task.PREPROCESSING:
             gpu = resources.gpu
-            alone = 60.0 * gpu.fp32_tflops if gpu else CPU_RATE * resources.physical_cores
+            alone = 60.0 * gpu.fp32_tflops if gpu else self.cpu_rate * resources.physical_cores
             rates[Stage.ACCELERATOR] = alone * _filled(workload.batch_size)
         bottleneck = min(rates, key=rates.get)
         median = rates[bottleneck]
