@@ -69,12 +69,12 @@ def rebuilt() -> dict[str, Any]:
     """The document that the rows in the checkout give."""
     measurements = measurements_from(ROWS)
     reference = reference_cpu(measurements[0])
-    return to_document(fit_cpu_rates(_all_rows(measurements), bundled_networks(), reference))
+    return to_document(fit_cpu_rates(all_rows(measurements), bundled_networks(), reference))
 
 
 def held_out_errors() -> dict[str, Any]:
     """By form: errors in per cent with a family of networks, and with a batch size, left out."""
-    rows, table = _all_rows(measurements_from(ROWS)), bundled_networks()
+    rows, table = all_rows(measurements_from(ROWS)), bundled_networks()
     return {
         name: {
             "family": summary_of(held_out_families(rows, table, form)),
@@ -84,7 +84,7 @@ def held_out_errors() -> dict[str, Any]:
     }
 
 
-def _all_rows(measurements: Sequence[Measurement]) -> list[CpuRow]:
+def all_rows(measurements: Sequence[Measurement]) -> list[CpuRow]:
     """Those of the campaigns, and what the bundled sweep measured of networks on whole cores."""
     return cpu_rows(measurements) + _of_sweep(measurements_from(BUNDLED_MEASUREMENTS))
 
