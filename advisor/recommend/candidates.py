@@ -60,7 +60,8 @@ class PerformanceModel(Protocol):
         self, workloads: Sequence[Workload], cores: Floats, marks: Floats, cpus: Sequence[str]
     ) -> Floats:
         """More samples per second than this no prediction's median says of any of the workloads on
-        CPUs of these whole cores, single-thread marks (nan: unknown) and names, each (n,)."""
+        CPUs of these whole cores, single-thread marks (nan: unknown) and names, each (n,); 0 where
+        nothing tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,9 @@ def _worth_a_look(
         np.array([one.mark for one in types]),
         [one.cpu_model for one in types],
     ).tolist()
+    if not any(most):
+        found.considered = 0  # what the network computes is not known: no CPU can be judged
+        return
     target, limit = request.target_throughput, request.max_usd_per_hour or math.inf
     for one, rate in zip(types, most, strict=True):
         if one.usd_per_hour > limit:

@@ -152,11 +152,16 @@ class PerformanceModel:
         self, workloads: Sequence[Workload], cores: Floats, marks: Floats, cpus: Sequence[str]
     ) -> Floats:
         """More samples per second than this no median says, whichever of the workloads (of one
-        network) runs on CPUs of these whole cores, marks (nan: unknown) and names, each (n,)."""
+        network) runs on CPUs of these whole cores, marks (nan: unknown) and names, each (n,).
+
+        0 where nothing tells what the network computes in that task: it was only measured.
+        """
+        facts, task = self.table[workloads[0].network], workloads[0].task
+        if task not in facts.operations:
+            return np.zeros(len(cores))
         if self.pipeline.remainder:
             return np.full(len(cores), np.inf)
         vector = np.array([vector_factor(name)[0] for name in cpus])
-        facts = self.table[workloads[0].network]
         found = [rates_on_cpu(w, facts, self.pipeline, cores, marks, vector) for w in workloads]
         most: Floats = np.max(found, axis=0)
         return most

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.domain import Precision, Workload
+from advisor.errors import UsageError
 from models.performance.cpu import CpuRates, bundled_cpu_rates
 from models.performance.features import Load
 from models.performance.intervals import HalfWidths
@@ -35,7 +36,15 @@ def rates_on_cpu(
     vector: Floats,
 ) -> Floats:
     """Samples per second (n,) of the network alone, on so many whole `cores` (n,) of CPUs with
-    these single-thread `marks` (nan: unknown) and arithmetic units so many times as wide."""
+    these single-thread `marks` (nan: unknown) and arithmetic units so many times as wide.
+
+    Raises `UsageError` for a network whose operations in that task nobody told.
+    """
+    if workload.task not in facts.operations:
+        raise UsageError(
+            f"what {workload.network} computes in {workload.task} is not known, and so no rate on "
+            "a CPU; ask for an instance with a GPU"
+        )
     cpu = bundled_cpu_rates()
     rates = cpu.rates(facts, workload.task, workload.batch_size, cores, vector)
     own = cpu_key(workload) in pipeline.cpu_networks
