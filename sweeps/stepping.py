@@ -109,14 +109,20 @@ class Stepper:
         return context
 
 
-def time_synthetic(stepper: Stepper, batch_size: int, box: TimeBox) -> Steps:
+def time_synthetic(
+    stepper: Stepper,
+    batch_size: int,
+    box: TimeBox,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Steps:
     """Steps on one synthetic batch, the device synchronised after each; raises what torch does.
 
     Peaks of GPU memory are of this batch size: weights, gradients and optimiser included.
     """
     forget_peaks(stepper.device.type)
     inputs, targets = stepper.batch(batch_size)
-    return time_steps(lambda: stepper.step(inputs, targets), box, device=stepper.device.type)
+    device = stepper.device.type
+    return time_steps(lambda: stepper.step(inputs, targets), box, device=device, clock=clock)
 
 
 def time_steps(

@@ -2,16 +2,18 @@
 
 from advisor.catalog.bundle import load_catalog
 from advisor.catalog.catalog import Catalog, PartialOffer
+from advisor.catalog.cpu_only import CpuOnly
 from advisor.catalog.disk_bursts import INSTANCE_BURST_SECONDS
 from advisor.catalog.disk_rules import DiskRule
 from advisor.catalog.disks import DiskCatalog
-from advisor.catalog.matching import OfferQuery, matches
+from advisor.catalog.matching import OfferQuery, is_accelerated, matches
 from advisor.catalog.resources import resources_of, used_gpus
 from advisor.catalog.support import Rejection, Supported, check
 
 __all__ = [
     "INSTANCE_BURST_SECONDS",
     "Catalog",
+    "CpuOnly",
     "DiskCatalog",
     "DiskRule",
     "OfferQuery",
@@ -19,6 +21,7 @@ __all__ = [
     "Rejection",
     "Supported",
     "check",
+    "is_accelerated",
     "load_catalog",
     "matches",
     "resources_of",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from advisor.catalog.cheapest import Cheapest, Ranked, cheapest_in_line
 from advisor.catalog.clouds import Cloud
+from advisor.catalog.cpu_only import CpuOnly, cpu_only
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.gpus import GpuSheet, read_sheets
@@ -225,6 +226,10 @@ class Catalog:
         found = [one for cloud in self._asked(query) for one in best_places(cloud, query)]
         found.sort(key=lambda one: one[:5])
         return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in found]
+
+    def cpu_only(self, query: OfferQuery) -> list[CpuOnly]:
+        """Types without an accelerator where the query asks for them, each once, unbuilt."""
+        return list(cpu_only(self._asked(query), query))
 
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
         """Priced types that lack facts and may be what is asked for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import date
 from functools import cached_property
@@ -123,6 +124,30 @@ class InstanceTable:
         """Names of the types with a GPU or another accelerator."""
         gpu, other = self._table.column["gpu_name"], self._table.column["accelerator"]
         return frozenset(cells[0] for cells in self._table if cells[gpu] or cells[other])
+
+    @cached_property
+    def without_accelerator(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Name, vCPUs, cores and MiB of RAM, as they are written, of the types that have all
+        needed facts and neither a GPU nor another accelerator."""
+        column = self._table.column
+        needed = [column[name] for name in NEEDED_FACTS]
+        vcpus, cores, memory = (column[k] for k in ("vcpus", "physical_cores", "memory_mib"))
+        other, count = column["accelerator"], column["gpu_count"]
+        return tuple(
+            (cells[0], cells[vcpus], cells[cores], cells[memory])
+            for cells in self._table
+            if cells[count] == "0" and not cells[other] and all(cells[at] for at in needed)
+        )
+
+    def cpu_mark(self, name: str) -> tuple[str, float]:
+        """CPU model ("" where it is not known) and single-thread mark (nan) of a type."""
+        servers, lines = self._measured
+        line = lines.get(name)
+        if servers is None or line is None:
+            return "", math.nan
+        cells = line.split(",")
+        mark = cells[servers.column["single_thread_score"]]
+        return cells[servers.column["cpu_model"]], float(mark) if mark else math.nan
 
     @cached_property
     def gpu_names(self) -> frozenset[str]:

@@ -46,6 +46,10 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 @run_options
 @run_limit_options
 @hardware_options
+@click.option(
+    "--accelerated-only", is_flag=True,
+    help="Only instances with a GPU, as --gpu says too: no network on the CPU.",
+)  # fmt: skip
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
 @click.option(
     "--quota", type=Text("--quota"), metavar="FAMILY=VCPUS,..",

@@ -100,6 +100,7 @@ def request_from(
         max_results=int(answers.get("max_results") or 10),
         pareto=bool(answers.get("pareto")),
         allow_extrapolation=bool(answers.get("allow_extrapolation")),
+        accelerated_only=bool(answers.get("accelerated_only")),
     )
 
 

@@ -35,7 +35,8 @@ class Request:
     that may still be used; what it does not name is not limited. `max_gpus` is how many GPUs of an
     instance are used at most (None: all of them), `max_count` how many identical instances may
     share the work, each with a copy of the data on a disk of its own. `pareto` asks for the front
-    of price and rate with a target too.
+    of price and rate with a target too. `accelerated_only` keeps out instances whose CPU would
+    compute the network; so does whatever asks for a GPU.
     """
 
     network: str
@@ -69,6 +70,7 @@ class Request:
     max_results: int = 10
     allow_extrapolation: bool = False
     pareto: bool = False
+    accelerated_only: bool = False
 
     def __post_init__(self) -> None:
         require_positive(

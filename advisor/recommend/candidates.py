@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from advisor.catalog import Catalog, Rejection, check, resources_of
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.catalog import Catalog, Rejection, check, is_accelerated, resources_of
 from advisor.catalog.quotas import quota_shortfall
 from advisor.domain import (
     CacheState,
@@ -26,6 +29,8 @@ from advisor.errors import NoOfferError, UsageError
 from advisor.recommend.latency import batch_latencies
 from advisor.records import dataclass, replace
 from advisor.units import format_mib
+
+Floats = NDArray[np.float64]
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -51,6 +56,13 @@ class PerformanceModel(Protocol):
 
     def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
         """RAM below which the workload dies."""
+
+    def most_on_cpu(
+        self, workloads: Sequence[Workload], cores: Floats, marks: Floats, cpus: Sequence[str]
+    ) -> Floats:
+        """More samples per second than this no prediction's median says of any of the workloads on
+        CPUs of these whole cores, single-thread marks (nan: unknown) and names, each (n,); 0 where
+        nothing tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +205,7 @@ def _judge(
     verdict = check(
         instance,
         gpu,
-        needs_gpu=request.task is not Task.PREPROCESSING,
+        needs_gpu=request.task is not Task.PREPROCESSING and is_accelerated(instance),
         offered=catalog.is_offered(instance.name, offer.region, instance.cloud),
     )
     if isinstance(verdict, Rejection):

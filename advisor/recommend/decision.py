@@ -12,9 +12,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
+from typing import NamedTuple
 
-from advisor.catalog import Catalog, OfferQuery
-from advisor.domain import Candidate, Offer, Prediction, Recommendation, Rejected, Request, Task
+from advisor.catalog import Catalog
+from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Request
 from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import (
     PerformanceModel,
@@ -31,8 +32,10 @@ from advisor.recommend.counting import (
     require_countable,
     with_one_less,
 )
+from advisor.recommend.cpu_only import CpuOnlySearch, Judged, options_of
 from advisor.recommend.disk_fitting import with_fitted_disks
-from advisor.recommend.pareto import pareto_front
+from advisor.recommend.pareto import pareto_front, wants_front
+from advisor.recommend.querying import offers_of, query_of
 from advisor.recommend.reasons import affordable, answers, closest, has_interval
 from advisor.recommend.runs import sure_rate, with_runs
 from advisor.recommend.wording import chosen_assumptions, shortfall, soon_enough, warnings
@@ -51,11 +54,8 @@ def recommend(
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
     require_countable(request)
-    query = query_of(request)
-    offers = _offers(request, catalog)
-    judged = list(runnable(request, catalog, model, offers))
-    options = [one for one in judged if isinstance(one, Runnable)]
-    candidates = _candidates(request, catalog, model, options)
+    found = _found(request, catalog, model)
+    candidates = found.candidates
     best = [_best(request, group) for group in _by_instance_type(candidates)]
     ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
     _require_intervals(request, candidates, ranked)
@@ -64,22 +64,53 @@ def recommend(
     told = _told(request, catalog, model, shown)
     ranked[: request.max_results] = told if ranked else []
     passed_over = [_passed_over(request, one) for one in best if not answers(request, one)]
-    rejected = _not_runnable(offers, judged) + passed_over
-    rejected += catalog.unpriced(query)
+    rejected = found.rejected + passed_over
+    rejected += catalog.unpriced(query_of(request))
     return Recommendation(
         request=request,
         ranked=tuple(ranked[: request.max_results]),
         nearest=None if nearest is None else told[0],
         beyond_price=None if ranked else _beyond_price(request, candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
-        offers_considered=len(offers),
+        offers_considered=found.considered,
         assumptions=chosen_assumptions(request, ranked[0] if ranked else None),
         warnings=warnings(ranked[0] if ranked else None, today),
         today=today,
         close_calls=close_calls(
             request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
         ),
-        pareto=_front(request, catalog, model, options, candidates),
+        pareto=found.front,
+    )
+
+
+class _Found(NamedTuple):
+    """Types that run nowhere, all candidates, how many offers were looked at, and the Pareto
+    front, where that is wanted."""
+
+    rejected: list[Rejected]
+    candidates: list[Candidate]
+    considered: int
+    front: tuple[Candidate, ...]
+
+
+def _found(request: Request, catalog: Catalog, model: PerformanceModel) -> _Found:
+    """What accelerated types (for preprocessing: all) do, and of the others what may count."""
+    offers = offers_of(request, catalog)
+    judged = list(zip(offers, runnable(request, catalog, model, offers), strict=True))
+    candidates = _candidates(request, catalog, model, options_of(judged))
+    front = _front(request, catalog, model, judged, candidates)
+    search = CpuOnlySearch(
+        request, catalog, model,
+        predict=lambda some: _candidates(request, catalog, model, options_of(some)),
+        costs_of=lambda some: _costs(request, some),
+        front_of=lambda some, all_: _front(request, catalog, model, some, all_),
+    )  # fmt: skip
+    on_cpu = search.beside(_costs(request, candidates), front)
+    return _Found(
+        _not_runnable([*judged, *on_cpu.judged]) + on_cpu.rejected,
+        [*candidates, *on_cpu.candidates],
+        len(offers) + on_cpu.considered,
+        on_cpu.front,
     )
 
 
@@ -87,18 +118,18 @@ def _front(
     request: Request,
     catalog: Catalog,
     model: PerformanceModel,
-    options: Sequence[Runnable],
+    judged: Sequence[Judged],
     candidates: Sequence[Candidate],
 ) -> tuple[Candidate, ...]:
     """The Pareto front, where it is wanted: hard disks, too, which the ranking seldom needs."""
-    if request.target_throughput is not None and not request.pareto:
+    if not wants_front(request):
         return ()
-    slow = [replace(one, disks=one.slow_disks) for one in options if one.slow_disks]
+    slow = [replace(one, disks=one.slow_disks) for one in options_of(judged) if one.slow_disks]
     limited = request.max_latency_ms is not None
     found = (
         predicted(catalog, model, slow, request.confidence, with_latency=limited) if slow else ()
     )
-    every = [*candidates, *with_runs(request, catalog, model, found)]
+    every = [*candidates, *counted(request, with_runs(request, catalog, model, found))]
     return pareto_front(one for one in every if answers(request, one))
 
 
@@ -107,15 +138,8 @@ def specs_that_answer(
 ) -> list[Candidate]:
     """Every spec and batch size that may be recommended, in no order, whatever `max_results`."""
     everything = replace(request, max_results=sys.maxsize)
-    judged = runnable(everything, catalog, model, _offers(everything, catalog))
-    options = [one for one in judged if isinstance(one, Runnable)]
-    found = _candidates(everything, catalog, model, options)
+    found = _found(everything, catalog, model).candidates
     return [one for one in found if answers(everything, one)]
-
-
-def _offers(request: Request, catalog: Catalog) -> list[Offer]:
-    query = query_of(request)
-    return catalog.offers(query) if request.region else catalog.best_places(query)
 
 
 def _candidates(
@@ -134,6 +158,12 @@ def _candidates(
         request, catalog, model, options, coarse,
         answers=answers, rank=_rank(request), complete=with_times,
     )  # fmt: skip
+
+
+def _costs(request: Request, candidates: Sequence[Candidate]) -> list[float]:
+    """What each type that answers ranks by."""
+    best = [_best(request, group) for group in _by_instance_type(candidates)]
+    return [_cost(request, one) for one in best if answers(request, one)]
 
 
 def _told(
@@ -170,26 +200,10 @@ def _with_burst(catalog: Catalog, one: Candidate) -> Candidate:
     return replace(one, spec=replace(one.spec, disk=disk))
 
 
-def query_of(request: Request) -> OfferQuery:
-    """What the catalogue is asked for: only accelerated types where the task needs one."""
-    return OfferQuery(
-        cloud=request.cloud,
-        region=request.region,
-        market=request.market,
-        gpus=request.gpus,
-        min_gpu_memory_mib=request.min_gpu_memory_mib,
-        max_gpu_memory_mib=request.max_gpu_memory_mib,
-        compute_capability=request.compute_capability,
-        vcpus=request.vcpus,
-        memory_mib=request.memory_mib,
-        accelerated=True if request.task is not Task.PREPROCESSING else None,
-    )
-
-
-def _not_runnable(offers: Sequence[Offer], judged: Sequence[Runnable | Rejected]) -> list[Rejected]:
+def _not_runnable(judged: Iterable[Judged]) -> list[Rejected]:
     """One reason for each type that runs in none of its regions: that of its cheapest one."""
     found: dict[tuple[str, str], Runnable | Rejected] = {}
-    for offer, verdict in zip(offers, judged, strict=True):
+    for offer, verdict in judged:
         key = offer.instance.cloud, offer.instance.name
         if isinstance(verdict, Runnable) or key not in found:
             found[key] = verdict

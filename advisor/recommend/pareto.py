@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.domain import Candidate
+from advisor.domain import Candidate, Request
+
+
+def wants_front(request: Request) -> bool:
+    """Where price and rate are weighed by the reader: without a target, and where it is asked."""
+    return request.target_throughput is None or request.pareto
 
 
 def pareto_front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from advisor.catalog import Catalog, OfferQuery, Rejection, check, resources_of
+from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
 from advisor.domain import (
     BatchPoint,
     Disk,
@@ -13,6 +13,7 @@ from advisor.domain import (
     InstancePrediction,
     InstanceType,
     Offer,
+    Precision,
     Prediction,
     Request,
     Resources,
@@ -24,7 +25,13 @@ from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_
 from advisor.recommend.decision import GOOD_ENOUGH
 from advisor.recommend.latency import batch_latencies
 from advisor.recommend.runs import run_times
-from advisor.recommend.wording import assumptions, burst_warnings, idle_gpus, price_warnings
+from advisor.recommend.wording import (
+    Assumed,
+    assumptions,
+    burst_warnings,
+    idle_gpus,
+    price_warnings,
+)
 from advisor.records import replace
 from advisor.units import format_mib
 
@@ -63,15 +70,20 @@ def predict_instance(
         by_batch=points,
         good_batch_size=smallest_good_batch(points),
         run=run,
-        assumptions=assumptions(request, workload, prediction, ranked=False),
+        assumptions=assumptions(request, Assumed(workload, prediction, instance), ranked=False),
         warnings=tuple(warned),
     )
 
 
 def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
     """What the user must mind; `UsageError` where the type cannot run the request at all."""
-    needs_gpu = request.task is not Task.PREPROCESSING
-    verdict = check(instance, catalog.gpu_of(instance), needs_gpu=needs_gpu)
+    computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
+    if computes and not accelerated and request.precision is not Precision.FP32:
+        raise UsageError(
+            f"no rate of {request.precision} on a CPU was measured: ask for {instance.name} with "
+            "--precision fp32, or for an instance with a GPU"
+        )
+    verdict = check(instance, catalog.gpu_of(instance), needs_gpu=computes and accelerated)
     if not isinstance(verdict, Rejection):
         return verdict.note
     if verdict.reason != "not_offered":

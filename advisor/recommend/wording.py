@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from datetime import date
+from typing import NamedTuple
 
 from advisor.domain import (
     Candidate,
     Disk,
     InstanceType,
+    Precision,
     Prediction,
     Price,
     Recommendation,
@@ -20,6 +22,7 @@ from advisor.domain import (
 )
 from advisor.errors import StalePriceError
 from advisor.recommend.counting import count_that_would_do
+from advisor.recommend.cpu_only import LEFT_OUT_FORMAT, may_compete
 from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
 
@@ -41,23 +44,47 @@ STAGE_NAMES = {
 }
 
 
+def stage_name(candidate: Candidate) -> str:
+    """What binds a candidate, in words; on a CPU-only instance the CPU is the accelerator."""
+    stage = candidate.prediction.bottleneck
+    if stage is Stage.ACCELERATOR and on_its_cpu(candidate):
+        return "the network on the CPU"
+    return STAGE_NAMES[stage]
+
+
+def on_its_cpu(candidate: Candidate) -> bool:
+    """Whether the network runs on the instance's CPU."""
+    return _computes_on_cpu(candidate.spec.offer.instance, candidate.workload)
+
+
+def _computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:
+    return instance.gpu_name is None and workload.task is not Task.PREPROCESSING
+
+
 def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
     """What a recommendation takes for granted; None where nothing was chosen."""
     if chosen is None:
-        return assumptions(request, None, None)
-    return assumptions(request, chosen.workload, chosen.prediction, count=chosen.spec.count)
+        return assumptions(request)
+    return assumptions(
+        request,
+        Assumed(chosen.workload, chosen.prediction, chosen.spec.offer.instance),
+        count=chosen.spec.count,
+    )
+
+
+class Assumed(NamedTuple):
+    """What an answer is about."""
+
+    workload: Workload
+    prediction: Prediction
+    instance: InstanceType
 
 
 def assumptions(
-    request: Request,
-    workload: Workload | None,
-    prediction: Prediction | None,
-    *,
-    count: int = 1,
-    ranked: bool = True,
+    request: Request, chosen: Assumed | None = None, *, count: int = 1, ranked: bool = True
 ) -> tuple[str, ...]:
-    """Everything the answer takes for granted, one short clause each; `workload` is the one that
-    was chosen, on `count` instances, `ranked` whether it was chosen among instances."""
+    """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
+    `count` instances, `ranked` whether it was chosen among instances."""
     dataset = request.dataset
     said = [
         f"{dataset.name} ({dataset.samples:,} samples of {dataset.bytes_per_sample / 1000:.0f} kB, "
@@ -70,10 +97,9 @@ def assumptions(
     if ranked and request.target_throughput is None:
         unit = "run" if request.run_samples else "million samples"
         said.append(f"ranked by cost per {unit} at the likely rate")
-    if request.task is not Task.PREPROCESSING:
-        said += gpu_assumptions(prediction)
-    if workload is not None and request.batch_size is None:
-        said.append(f"batch size {workload.batch_size} chosen by the advisor")
+    said += _of_what_computes(request, chosen)
+    if chosen is not None and request.batch_size is None:
+        said.append(f"batch size {chosen.workload.batch_size} chosen by the advisor")
     if request.disk is None:
         said.append("disk sized for the data set plus 20 %")
     said.append("sustained disk rates, never burst")
@@ -83,6 +109,18 @@ def assumptions(
             "on its own disk; they are wrong alike, so their bounds add"
         )
     return tuple(said)
+
+
+def _of_what_computes(request: Request, chosen: Assumed | None) -> list[str]:
+    if request.task is Task.PREPROCESSING:
+        return []
+    if chosen is not None and _computes_on_cpu(chosen.instance, chosen.workload):
+        said = ["one process computes and decodes on the same cores"]
+    else:
+        said = gpu_assumptions(chosen.prediction if chosen else None)
+    if may_compete(request) and request.precision is not Precision.FP32:
+        said.append(LEFT_OUT_FORMAT)
+    return said
 
 
 def gpu_assumptions(prediction: Prediction | None) -> list[str]:
@@ -185,7 +223,7 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
         return (
             "too_slow",
             f"{_surely(candidate)} {floor_rate(prediction.lower):,g}/s only, not "
-            f"{format_rate(target)}{at_median}; bound by {STAGE_NAMES[prediction.bottleneck]}",
+            f"{format_rate(target)}{at_median}; bound by {stage_name(candidate)}",
         )
     of_run = run_shortfall(request, candidate)
     if of_run:
@@ -275,7 +313,7 @@ def _named(candidate: Candidate) -> str:
     return (
         f"{spec.name} with {floor_rate(prediction.lower):,g}/s for sure "
         f"({format_rate(prediction.median)} likely) at {format_usd(spec.total_usd_per_hour)}/h, "
-        f"bound by {STAGE_NAMES[prediction.bottleneck]}"
+        f"bound by {stage_name(candidate)}"
     )
 
 

@@ -123,6 +123,7 @@ def request_document(request: Request) -> dict[str, Any]:
         "compute_capability": range_document(request.compute_capability),
         "vcpus": range_document(request.vcpus),
         "memory_mib": range_document(request.memory_mib),
+        "accelerated_only": request.accelerated_only,
         "max_usd_per_hour": request.max_usd_per_hour,
         "max_latency_ms": request.max_latency_ms,
         "epochs": request.epochs,

@@ -11,7 +11,10 @@ from advisor.errors import DataError
 FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
 MANIFEST = "manifest.json"
 MODEL = "default_model.json"
-SEALED = ("gpus.csv", "networks.json", "memory.json", "memory_model.json", "scaling.json", MODEL)
+SEALED = (
+    "gpus.csv", "networks.json", "memory.json", "memory_model.json", "scaling.json",
+    "cpu_rates.json", MODEL,
+)  # fmt: skip
 
 
 def read_bundled(name: str) -> str:

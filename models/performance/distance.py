@@ -14,6 +14,7 @@ import numpy as np
 from advisor.domain import Prediction, Resources, Stage, Task, Workload
 from advisor.domain.explanation import Distance
 from advisor.units import format_rate
+from models.performance.cpu import bundled_cpu_rates
 from models.performance.features import ASSUMED_COPY_GB_PER_SECOND
 from models.performance.gpu_rates import GpuRates, network_key
 from models.performance.joining import smooth_minimum
@@ -142,7 +143,7 @@ def _of_accelerator(
     name = f"{workload.network} {workload.task}"
     key = network_key(workload.network, workload.task)
     if resources.gpu is None:
-        inside = key in pipeline.cpu_networks
+        inside = key in pipeline.cpu_networks or key in bundled_cpu_rates().networks
         said = f"{name} was {'' if inside else 'not '}measured on a CPU"
         yield of("network", times=1.0 if inside else None, detail=said)
         return

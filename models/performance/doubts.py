@@ -31,7 +31,7 @@ _PER_DOUBLING_OF_VCPUS_SIGMA = 0.05
 # A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
 _OTHER_ARCHITECTURE_SIGMA = 0.42
 _COPY_ASSUMED_SIGMA = 0.30
-_CPU_NETWORK_UNMEASURED_SIGMA = 0.40
+_OTHER_FORMAT_SIGMA = 0.40
 
 _ACCELERATOR, _HOST, _TRANSFER = 0, 1, 3
 
@@ -40,16 +40,19 @@ _ACCELERATOR, _HOST, _TRANSFER = 0, 1, 3
 class Unsure:
     """What each request is unsure of, columns of shape (n,).
 
-    `gpu_lower` and `gpu_upper` are half widths of the GPU's rate in log rate, 0 without a GPU
-    stage; `gpu_calibrated` says whether residuals back them. `other_architecture`: the CPU does
-    not run the measured one's machine code. `scaling_lower` and `scaling_upper` are half widths of
-    what several GPUs keep of their rate, 0 for one.
+    `accelerator_lower` and `accelerator_upper` are half widths of the rate of the GPU, or of the
+    network on the measured CPU, in log rate, 0 without either; `accelerator_calibrated` says
+    whether residuals back them. `carried_on_cpu` is the log standard deviation of carrying a
+    network to this CPU, `other_format` whether it computes in another format than was measured.
+    `other_architecture`: the CPU does not run the measured one's machine code. `scaling_lower` and
+    `scaling_upper` are half widths of what several GPUs keep of their rate, 0 for one.
     """
 
-    gpu_lower: Floats
-    gpu_upper: Floats
-    gpu_calibrated: Booleans
-    unmeasured_on_cpu: Booleans
+    accelerator_lower: Floats
+    accelerator_upper: Floats
+    accelerator_calibrated: Booleans
+    carried_on_cpu: Floats
+    other_format: Booleans
     copy_assumed: Booleans
     other_architecture: Booleans
     scaling_lower: Floats
@@ -75,7 +78,7 @@ def interval(
     for down, up in _shifts(columns, unsure, pipeline, gaussian_multiplier(confidence)):
         lower += np.log(_joined(columns, rates, down, -1, pipeline) / median) ** 2
         upper += np.log(_joined(columns, rates, up, 1, pipeline) / median) ** 2
-    return Interval(np.sqrt(lower), np.sqrt(upper), calibrated & unsure.gpu_calibrated)
+    return Interval(np.sqrt(lower), np.sqrt(upper), calibrated & unsure.accelerator_calibrated)
 
 
 Shift = Mapping[int, NDArray[np.floating[Any]]]
@@ -89,10 +92,13 @@ def _shifts(
     # A network on the CPU runs on the same cores: both are wrong together.
     doubts: list[Shift] = [{_HOST: cores, _ACCELERATOR: np.where(columns.on_cpu > 0, cores, 0.0)}]
     doubts.append({_HOST: z * _second_thread_sigma(columns, pipeline)})
-    doubts.append({_ACCELERATOR: z * _CPU_NETWORK_UNMEASURED_SIGMA * unsure.unmeasured_on_cpu})
+    doubts.append({_ACCELERATOR: z * unsure.carried_on_cpu})
+    doubts.append({_ACCELERATOR: z * _OTHER_FORMAT_SIGMA * unsure.other_format})
     doubts.append({_TRANSFER: z * _COPY_ASSUMED_SIGMA * unsure.copy_assumed})
     pairs: list[tuple[Shift, Shift]] = [(doubt, doubt) for doubt in doubts]
-    pairs.append(({_ACCELERATOR: unsure.gpu_lower}, {_ACCELERATOR: unsure.gpu_upper}))
+    pairs.append(
+        ({_ACCELERATOR: unsure.accelerator_lower}, {_ACCELERATOR: unsure.accelerator_upper})
+    )
     pairs.append(({_ACCELERATOR: unsure.scaling_lower}, {_ACCELERATOR: unsure.scaling_upper}))
     for down, up in pairs:
         if any(shift.any() for shift in (*down.values(), *up.values())):

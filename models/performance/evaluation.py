@@ -41,3 +41,13 @@ def summary(groups: Mapping[str, Floats]) -> dict[str, float]:
         "median_percent": round(median_percent(rows), 1),
         "worst_group_percent": round(max(means), 1),
     }
+
+
+def summary_of(log_residuals: Floats) -> dict[str, float]:
+    """How many rows there are, and their mean, median and ninth decile of errors in per cent."""
+    return {
+        "rows": len(log_residuals),
+        "mean_percent": round(mean_percent(log_residuals), 1),
+        "median_percent": round(median_percent(log_residuals), 1),
+        "p90_percent": round(p90_percent(log_residuals), 1),
+    }

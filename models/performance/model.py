@@ -21,17 +21,24 @@ from advisor.domain import (
 from advisor.errors import UsageError, unknown_name
 from advisor.records import dataclass
 from models.performance import memory
+from models.performance.cpu import vector_factor
 from models.performance.doubts import Unsure
 from models.performance.estimates import Estimates, estimates
-from models.performance.features import Load, PipelineColumns, columns_of
+from models.performance.features import Load, columns_of
 from models.performance.gpu_rates import GpuRate, GpuRates
 from models.performance.networks import Floats, NetworkTable
-from models.performance.pipeline import Pipeline, log_core_rate
+from models.performance.on_cpu import (
+    carried_sigma,
+    is_other_format,
+    rates_on_cpu,
+    widths_on_cpu,
+)
+from models.performance.pipeline import Pipeline
 from models.performance.resource_table import Integers, ResourceTable
 from models.performance.scaled_rows import ScaledRows, scaled_rows
 from models.performance.scaling import Scaling
 from models.performance.stages import STAGES
-from models.performance.wording import MATTERS, Wording, alone, is_unmeasured_on_cpu
+from models.performance.wording import MATTERS, Wording, alone
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance
@@ -125,16 +132,18 @@ class PerformanceModel:
                 raise unknown_name("network", name, self.networks)
         columns = columns_of(loads, which, machines, self.table)
         cells, cell_of = self._cells(loads, which, machines, confidence)
-        accelerator = self._accelerator(loads, which, columns, _column(cells, cell_of, _rate))
+        accelerator = self._accelerator(loads, which, machines, _column(cells, cell_of, _rate))
         steps = accelerator / columns.batch_size
         scaled = scaled_rows(loads, which, machines, confidence, steps, self.table)
         accelerator = accelerator * scaled.speed_up
-        unmeasured = np.array([is_unmeasured_on_cpu(load, self.pipeline) for load in loads], bool)
+        widths = _widths(loads, self.pipeline, confidence)[which].T
+        calibrated = _column(cells, cell_of, _calibrated) * scaled.calibrated * widths[2] > 0
         unsure = Unsure(
-            gpu_lower=_column(cells, cell_of, _lower),
-            gpu_upper=_column(cells, cell_of, _upper),
-            gpu_calibrated=_column(cells, cell_of, _calibrated) * scaled.calibrated > 0,
-            unmeasured_on_cpu=unmeasured[which],
+            accelerator_lower=_column(cells, cell_of, _lower) + widths[0],
+            accelerator_upper=_column(cells, cell_of, _upper) + widths[1],
+            accelerator_calibrated=calibrated,
+            carried_on_cpu=carried_sigma(machines, columns.on_cpu),
+            other_format=np.array([is_other_format(load) for load in loads], bool)[which],
             copy_assumed=np.isnan(machines.host_to_gpu_gb_per_second),
             other_architecture=machines.runs_other_code(self.pipeline.reference.architecture),
             scaling_lower=scaled.lower,
@@ -157,6 +166,24 @@ class PerformanceModel:
                 first, gpu, sizes, self.table, confidence
             )
         ]
+
+    def most_on_cpu(
+        self, workloads: Sequence[Workload], cores: Floats, marks: Floats, cpus: Sequence[str]
+    ) -> Floats:
+        """More samples per second than this no median says, whichever of the workloads (of one
+        network) runs on CPUs of these whole cores, marks (nan: unknown) and names, each (n,).
+
+        0 where nothing tells what the network computes in that task: it was only measured.
+        """
+        facts, task = self.table[workloads[0].network], workloads[0].task
+        if task not in facts.operations:
+            return np.zeros(len(cores))
+        if self.pipeline.remainder:
+            return np.full(len(cores), np.inf)
+        vector = np.array([vector_factor(name)[0] for name in cpus])
+        found = [rates_on_cpu(w, facts, self.pipeline, cores, marks, vector) for w in workloads]
+        most: Floats = np.max(found, axis=0)
+        return most
 
     def distances(
         self, workload: Workload, resources: Resources, prediction: Prediction
@@ -212,21 +239,24 @@ class PerformanceModel:
         return cells, cell_of.reshape(-1)
 
     def _accelerator(
-        self, loads: Sequence[Load], which: Integers, columns: PipelineColumns, gpu_rates: Floats
+        self,
+        loads: Sequence[Load],
+        which: Integers,
+        machines: ResourceTable,
+        gpu_rates: Floats,
     ) -> Floats:
         """Rates of GPU, or of the network on the CPU, or infinite for preprocessing."""
-        on_cpu = columns.on_cpu > 0
-        if not on_cpu.any():
-            return gpu_rates
-        logs = [
-            log_core_rate(
-                self.table[load.workload.network], load.workload.task, self.pipeline.parameters
-            )
-            if load.on_cpu
-            else 0.0
-            for load in loads
-        ]
-        return np.where(on_cpu, self.pipeline.cpu_rates(columns, np.array(logs)[which]), gpu_rates)
+        rates = gpu_rates
+        for place, load in enumerate(loads):
+            rows = which == place
+            if load.on_cpu and rows.any():
+                facts = self.table[load.workload.network]
+                cores = np.minimum(machines.vcpus, machines.physical_cores)
+                rates[rows] = rates_on_cpu(
+                    load.workload, facts, self.pipeline,
+                    cores[rows], machines.score[rows], machines.vector[rows],
+                )  # fmt: skip
+        return rates
 
 
 def _predictions(
@@ -275,6 +305,15 @@ def _column(
 
 def _rate(cell: GpuRate | None) -> float:
     return cell.samples_per_second if cell else np.inf
+
+
+def _widths(loads: Sequence[Load], pipeline: Pipeline, confidence: float) -> Floats:
+    """Half widths of networks on the CPU and whether residuals back them, (loads, 3)."""
+    none = (0.0, 0.0, True)
+    return np.array(
+        [widths_on_cpu(load, pipeline, confidence) if load.on_cpu else none for load in loads],
+        dtype=float,
+    )
 
 
 def _lower(cell: GpuRate | None) -> float:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Gpu, Resources
 from advisor.records import dataclass
+from models.performance.cpu.machines import vector_factor
 from models.performance.networks import Floats
 
 Integers = NDArray[np.intp]
@@ -17,7 +18,7 @@ _NO_GPU = -1
 _COLUMNS = (
     "vcpus", "physical_cores", "memory_mib", "score", "second_thread_yield",
     "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "host_to_gpu_gb_per_second",
-    "gpu_count",
+    "vector", "vector_sigma", "gpu_count",
 )  # fmt: skip
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
@@ -31,7 +32,9 @@ class ResourceTable:
 
     An unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
     indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `architectures` are those
-    of the CPUs, "" where no CPU is known.
+    of the CPUs, "" where no CPU is known. `vector` is how many times as wide as the measured CPU's
+    the arithmetic units count, with the log standard deviation `vector_sigma` (1 and 0 beside a
+    GPU: nobody computes there).
     """
 
     vcpus: Floats
@@ -43,6 +46,8 @@ class ResourceTable:
     disk_iops: Floats
     disk_latency_seconds: Floats
     host_to_gpu_gb_per_second: Floats
+    vector: Floats
+    vector_sigma: Floats
     gpu_count: Floats
     gpu: Integers
     gpus: tuple[Gpu, ...]
@@ -86,5 +91,6 @@ def _numbers(resources: Resources) -> tuple[float | None, ...]:
         disk.read_iops or np.inf,
         disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS,
         resources.host_to_gpu_gb_per_second or None,
+        *((1.0, 0.0) if resources.gpu else vector_factor(cpu.model if cpu else "")),
         resources.gpu_count,
     )

@@ -14,6 +14,7 @@ from advisor.domain import Stage
 from models.performance.features import PipelineColumns
 from models.performance.joining import smooth_minimum
 from models.performance.networks import Floats
+from models.performance.useful_cores import useful_cores
 
 # Log standard deviation of what second threads add, over CPUs and kinds of work (docs/vcpus.md).
 SECOND_THREAD_SIGMA = 0.42
@@ -141,18 +142,6 @@ def transfer_rate(columns: PipelineColumns) -> Floats:
     """Decoded fp32 batches over the bus."""
     rate: Floats = columns.copy_bytes_per_second / columns.input_bytes
     return rate
-
-
-def useful_cores(cores: Floats, contention: float, coherence: float) -> Floats:
-    """Gunther's universal scalability law, `n / (1 + a (n - 1) + b n (n - 1))`; n below one.
-
-    Past its peak at `sqrt((1 - a) / b)` nobody has to use more cores, so it stays there.
-    """
-    if coherence > 0:
-        cores = np.minimum(cores, np.sqrt(max(1.0, (1 - contention) / coherence)))
-    more = np.maximum(cores - 1, 0.0)
-    useful: Floats = cores / (1 + contention * more + coherence * cores * more)
-    return useful
 
 
 def relative_speed(columns: PipelineColumns, reference_score: float) -> Floats:

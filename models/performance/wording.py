@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from advisor.domain import Precision, Prediction, Provenance, Resources, Stage
+from advisor.domain import Precision, Prediction, Provenance, Resources, Stage, Workload
+from models.performance.cpu import bundled_cpu_rates
 from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, Load
 from models.performance.gpu_rates import GpuRate
 from models.performance.pipeline import Pipeline, ReferenceCpu
@@ -74,8 +75,10 @@ def _provenance(
 ) -> Provenance:
     """The worst of the stages that matter."""
     kinds = [gpu_rate.provenance] if gpu_rate else []
-    if (gpu_rate and scaling.gpus > 1) or is_unmeasured_on_cpu(load, pipeline):
+    if gpu_rate and scaling.gpus > 1:
         kinds.append(Provenance.MODELLED)
+    if load.on_cpu and cpu_key(load.workload) not in pipeline.cpu_networks:
+        kinds.append(Provenance.MODELLED)  # a core was measured, not this machine
     if matters & _HOST or load.on_cpu:
         kinds.append(_host_provenance(resources, pipeline))
     return max(kinds, key=_WORSE.index, default=Provenance.MODELLED)
@@ -105,8 +108,14 @@ def is_unmeasured_on_cpu(load: Load, pipeline: Pipeline) -> bool:
     """Whether the network runs on the CPU as no trial did (other network, task or format)."""
     if not load.on_cpu:
         return False
-    key = f"{load.workload.network}/{load.workload.task}"
-    return load.workload.precision is not Precision.FP32 or key not in pipeline.cpu_networks
+    key = cpu_key(load.workload)
+    known = key in pipeline.cpu_networks or key in bundled_cpu_rates().networks
+    return load.workload.precision is not Precision.FP32 or not known
+
+
+def cpu_key(workload: Workload) -> str:
+    """How steps on a CPU are filed."""
+    return f"{workload.network}/{workload.task}"
 
 
 def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:

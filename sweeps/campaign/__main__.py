@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from advisor.errors import AdvisorError
-from sweeps.campaign.cells import FULL, QUICK
+from sweeps.campaign.cells import BRIEF, FULL, QUICK
 
 _ACCELERATORS = {"gpu": "cuda", "cpu": "cpu"}
 _MOST_MINUTES = 24 * 60
@@ -41,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
     finished = run_campaign(
         _ACCELERATORS[options.device],
         networks=options.networks,
-        effort=QUICK if options.quick else FULL,
+        effort=QUICK if options.quick else BRIEF if options.brief else FULL,
         out=options.out,
         data=options.data,
         ends_at=begun + options.minutes * 60,
@@ -65,6 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--networks", type=_names, help="of the zoo; default: all of them")
     parser.add_argument("--minutes", type=_minutes, default=9.0, help="nothing begins later (9)")
     parser.add_argument("--data", type=Path, help="JPEG files for the real input pipeline")
+    brief = "batches of 1, 8 and 32 in fp32 and no real input: a CPU's rates"
+    parser.add_argument("--brief", action="store_true", help=brief)
     parser.add_argument("--quick", action="store_true", help="small batches, short steps: a trial")
     return parser
 

@@ -41,7 +41,8 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """Time boxes and the grid's size. `largest_batch` ends a ladder that memory does not end."""
+    """Time boxes and the grid's size. `largest_batch` ends a ladder that memory does not end;
+    `batches`, where there are any, are its only steps. Without `pipeline_tasks` no real input."""
 
     seconds: float
     min_steps: int
@@ -51,6 +52,7 @@ class Effort:
     pipeline_tasks: tuple[Task, ...]
     pipeline_batch: int
     pipeline_seconds: float
+    batches: tuple[int, ...] = ()
 
 
 FULL = Effort(
@@ -61,6 +63,12 @@ QUICK = Effort(
     seconds=0.2, min_steps=3, max_seconds=1.0, largest_batch=2,
     precisions=(Precision.FP32, Precision.BF16), pipeline_tasks=(Task.INFERENCE,),
     pipeline_batch=8, pipeline_seconds=1.0,
+)  # fmt: skip
+# What tells how fast a CPU computes: a few batch sizes in fp32, nothing read from a disk.
+BRIEF = Effort(
+    seconds=0.6, min_steps=3, max_seconds=5.0, largest_batch=32,
+    precisions=(Precision.FP32,), pipeline_tasks=(), pipeline_batch=8, pipeline_seconds=1.0,
+    batches=(1, 8, 32),
 )  # fmt: skip
 
 
@@ -95,7 +103,7 @@ def ladders(infos: Sequence[NetworkInfo], effort: Effort) -> Iterator[Ladder]:
 def batch_sizes(ladder: Ladder, effort: Effort) -> list[int]:
     """Powers of two, from the smallest batch that the task takes."""
     least = ladder.info.min_training_batch if ladder.task is Task.TRAINING else 1
-    sizes = [1 << power for power in range(effort.largest_batch.bit_length())]
+    sizes = effort.batches or [1 << power for power in range(effort.largest_batch.bit_length())]
     return [size for size in sizes if size >= least]
 
 

@@ -39,7 +39,11 @@ _TIME_FOR_A_CELL = 3.0
 
 @dataclass(slots=True, kw_only=True)
 class Campaign:
-    """What all cells are measured with. `ends_at` is a time.monotonic() moment."""
+    """What all cells are measured with. `ends_at` is a time.monotonic() moment.
+
+    `by_cpu_time`: steps are timed in the process's CPU seconds, which neighbours cannot take.
+    Only one thread's CPU seconds are the seconds of a step.
+    """
 
     machine: Machine
     effort: Effort
@@ -47,6 +51,7 @@ class Campaign:
     environment: dict[str, Any]
     tell: Tell
     ends_at: float
+    by_cpu_time: bool = False
     measured: int = 0
     skipped: list[str] = field(default_factory=list)
 
@@ -125,7 +130,8 @@ def _measured(
     cpus = allowed_cpus()
     own, busy, start = _own_seconds(), busy_seconds(cpus), time.monotonic()
     try:
-        steps = time_synthetic(stepper, trial.workload.batch_size, box)
+        clock = time.process_time if campaign.by_cpu_time else time.perf_counter
+        steps = time_synthetic(stepper, trial.workload.batch_size, box, clock)
     except Exception as error:
         # Without its traceback nothing holds the tensors that did not fit.
         return _failure(trial, environment, error.with_traceback(None), started_at)
@@ -134,6 +140,7 @@ def _measured(
         busy=busy_seconds(cpus) - busy, own=_own_seconds() - own, wall_seconds=wall,
         cpus=len(cpus), vcpus=trial.resources.vcpus,
     )  # fmt: skip
+    spoiled = contention.spoiled and not campaign.by_cpu_time
     facts = {
         "gpu_peak_allocated_mib": steps.peak_allocated_mib,
         "gpu_peak_reserved_mib": steps.peak_reserved_mib,
@@ -142,7 +149,7 @@ def _measured(
     }
     return Measurement(
         trial=trial,
-        status=Status.CONTAMINATED if contention.spoiled else Status.OK,
+        status=Status.CONTAMINATED if spoiled else Status.OK,
         limited_by=LimitedBy.HOST,
         step_seconds=steps.step_seconds,
         warmup_step_seconds=steps.warmup_seconds,

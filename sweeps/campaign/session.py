@@ -10,6 +10,7 @@ from advisor.domain import DatasetProfile
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from models.zoo import Runnable, open_network
 from sweeps.campaign.cells import (
+    BRIEF,
     Effort,
     default_networks,
     in_order,
@@ -19,7 +20,13 @@ from sweeps.campaign.cells import (
 )
 from sweeps.campaign.records import Records
 from sweeps.campaign.running import Campaign, run_ladder, run_pipeline
-from sweeps.campaign.surroundings import describe, short_fingerprint, this_machine
+from sweeps.campaign.surroundings import (
+    ONE_THREAD_TIMING,
+    describe,
+    is_one_thread,
+    short_fingerprint,
+    this_machine,
+)
 from sweeps.datasets.folder import profile_folder
 from sweeps.datasets.making import ensure_dataset
 
@@ -54,8 +61,10 @@ def run_campaign(
     environment = describe(machine)
     campaign = Campaign(
         machine=machine, effort=effort, records=records, environment=environment, tell=tell,
-        ends_at=ends_at,
+        ends_at=ends_at, by_cpu_time=is_one_thread(machine) and effort is BRIEF,
     )  # fmt: skip
+    if campaign.by_cpu_time:
+        environment["timing"] = ONE_THREAD_TIMING
     tell(f"campaign: {machine.gpu or environment['cpu_model']}; {len(records.done)} cells are "
          f"in {out} already")  # fmt: skip
     if accelerator == "cuda" and campaign.seconds_left > _LEAST_SECONDS_FOR_A_PROBE:
@@ -87,7 +96,7 @@ def _all_ladders(campaign: Campaign, networks: Sequence[Runnable]) -> bool:
 def _real_input(campaign: Campaign, networks: Sequence[Runnable], data: Path | None) -> bool:
     # The worker builds networks of the zoo by name.
     infos = with_pipeline(network.info for network in networks if not network.fingerprint)
-    if not infos:
+    if not (infos and campaign.effort.pipeline_tasks):
         return True
     if campaign.seconds_left < _LEAST_SECONDS_FOR_REAL_INPUT:
         return False

@@ -23,6 +23,7 @@ from sweeps.probe.session import run_probe
 
 _VERSIONS = ("torch", "torchvision", "numpy", "Pillow", "timm")
 _PROBED = ("gpu", "gemm")
+ONE_THREAD_TIMING = "process_time around each step: CPU seconds of the only thread"
 
 
 def this_machine(accelerator: str) -> Machine:
@@ -34,6 +35,15 @@ def this_machine(accelerator: str) -> Machine:
         # Whole MiB: a reboot must not make other trials of the same ones.
         resources=host_resources(len(allowed_cpus()), physical_cores(), round(total_memory_mib())),
         gpu=torch.cuda.get_device_name(0) if accelerator == "cuda" else None,
+    )
+
+
+def is_one_thread(machine: Machine) -> bool:
+    """Whether steps run on one CPU in one thread, so that its CPU seconds are theirs."""
+    return (
+        machine.accelerator == "cpu"
+        and machine.resources.vcpus == 1
+        and torch.get_num_threads() == 1
     )
 
 

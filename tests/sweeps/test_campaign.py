@@ -161,7 +161,7 @@ def read_file_if_any(tmp_path):
 
 
 def test_out_of_memory_is_a_result_and_the_campaign_goes_on(tmp_path, monkeypatch):
-    def full(_stepper, batch_size, _box):
+    def full(_stepper, batch_size, _box, _clock):
         raise torch.cuda.OutOfMemoryError(f"CUDA out of memory at {batch_size}")
 
     monkeypatch.setattr(running, "time_synthetic", full)

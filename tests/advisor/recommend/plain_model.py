@@ -3,16 +3,24 @@
 from advisor.domain import CacheState, Prediction, Provenance, Stage, Task
 
 MIB = 2**20
+# Samples per second of a network on one core, where CPUs shall not compete.
+NEXT_TO_NOTHING = 1e-6
+
+
+def _filled(batch):
+    return batch / (batch + 4)
 
 
 class PlainModel:
-    """Rates proportional to fp32 TFLOP/s, physical cores and disk rate; lower is 0.8 x median.
+    """Rates proportional to fp32 TFLOP/s (or cores, without a GPU), physical cores and disk rate;
+    lower is 0.8 x median.
 
     What RAM holds of the data set is not read again from the disk in a warm cache.
     """
 
-    def __init__(self, *, calibrated=True):
+    def __init__(self, *, calibrated=True, cpu_rate=NEXT_TO_NOTHING):
         self.calibrated = calibrated
+        self.cpu_rate = cpu_rate
 
     def predict(self, requests, *, confidence, cache=None):
         return [self._one(*request, confidence, cache) for request in requests]
@@ -22,6 +30,9 @@ class PlainModel:
 
     def host_memory_mib(self, _workload, _resources):
         return 4096
+
+    def most_on_cpu(self, workloads, cores, _marks, _cpus):
+        return self.cpu_rate * cores * max(_filled(one.batch_size) for one in workloads)
 
     def _missed(self, workload, resources):
         return max(0.0, 1 - resources.memory_mib / workload.dataset.total_mib)
@@ -34,10 +45,11 @@ class PlainModel:
             bytes_per_second = resources.disk.read_mib_per_second * MIB
             rates[Stage.STORAGE] = bytes_per_second / workload.dataset.bytes_per_sample / missed
         if workload.task is not Task.PREPROCESSING:
-            batch = workload.batch_size
-            alone = 60.0 * resources.gpu.fp32_tflops * batch / (batch + 4)
+            gpu = resources.gpu
+            alone = 60.0 * gpu.fp32_tflops if gpu else self.cpu_rate * resources.physical_cores
             share = 0.9 if resources.gpu_count > 1 else 1.0
-            rates[Stage.ACCELERATOR] = alone * resources.gpu_count * share
+            several = resources.gpu_count * share
+            rates[Stage.ACCELERATOR] = alone * _filled(workload.batch_size) * several
         bottleneck = min(rates, key=rates.get)
         median = rates[bottleneck]
         return Prediction(

@@ -28,6 +28,7 @@ questions = st.builds(
     max_usd_per_hour=st.one_of(st.none(), st.floats(min_value=0.3, max_value=50)),
     max_results=st.sampled_from([1, 10]),
     gpus=st.sampled_from([(), ("T4", "A10G", "L4")]),
+    accelerated_only=st.just(True),
 )
 few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -108,7 +109,9 @@ def test_the_horizon_changes_what_is_told_and_never_what_is_recommended(request,
 
 
 def ask(**changes):
-    request = Request(**{"network": "googlenet", "task": Task.INFERENCE, **changes})
+    request = Request(
+        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
+    )
     return recommend(request, CATALOG, PlainModel(), today=TODAY)
 
 

@@ -31,11 +31,14 @@ requests = st.builds(
     max_usd_per_hour=st.one_of(st.none(), st.floats(min_value=0.3, max_value=50)),
     min_gpu_memory_mib=st.one_of(st.none(), st.floats(min_value=8_000, max_value=90_000)),
     disk=st.sampled_from([None, DiskChoice(type="gp3"), DiskChoice(type="st1", size_gib=500.0)]),
+    accelerated_only=st.just(True),
 )
 
 
 def ask(**changes):
-    request = Request(**{"network": "googlenet", "task": Task.INFERENCE, **changes})
+    request = Request(
+        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
+    )
     return recommend(request, CATALOG, PlainModel(), today=TODAY)
 
 
@@ -136,7 +139,9 @@ def test_nothing_reaches_an_absurd_target_and_the_hint_really_works():
 
 
 def test_a_guess_is_refused_unless_it_is_allowed():
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=100)
+    request = Request(
+        network="googlenet", task=Task.INFERENCE, target_throughput=100, accelerated_only=True
+    )
     guessing = PlainModel(calibrated=False)
     with pytest.raises(NoIntervalError, match="--allow-extrapolation"):
         recommend(request, CATALOG, guessing, today=TODAY)

@@ -43,6 +43,9 @@ class DiskBound:
     def host_memory_mib(self, _workload, _resources):
         return 1000
 
+    def most_on_cpu(self, _workloads, cores, _marks, _cpus):
+        return 1e-6 * cores
+
     def _one(self, workload, has, confidence):
         rate, iops = has.disk.read_mib_per_second or 1e6, has.disk.read_iops or 1e6
         by_bytes = rate * 2**20 / workload.dataset.bytes_per_sample

@@ -15,7 +15,7 @@ from advisor.recommend.latency import P99_OVER_P50, batch_latency
 from .plain_model import PlainModel
 
 CATALOG = load_catalog()
-QUESTION = Request(network="googlenet", task=Task.INFERENCE)
+QUESTION = Request(network="googlenet", task=Task.INFERENCE, accelerated_only=True)
 
 
 def ask(**changes):

@@ -18,7 +18,9 @@ from .plain_model import PlainModel
 
 CATALOG, MODEL = load_catalog(), load_model()
 SMALL = replace(IMAGENET, name="small", samples=50_000)
-QUESTION = Request(network="googlenet", task=Task.TRAINING, dataset=SMALL, epochs=10)
+QUESTION = Request(
+    network="googlenet", task=Task.TRAINING, dataset=SMALL, epochs=10, accelerated_only=True
+)
 
 spans = st.builds(
     lambda values: Span(**dict(zip(("lower", "median", "upper"), sorted(values), strict=True))),

@@ -1,0 +1,36 @@
+"""What the catalogue is asked for a request."""
+
+from __future__ import annotations
+
+from advisor.catalog import Catalog, OfferQuery
+from advisor.domain import Offer, Request, Task
+from advisor.records import replace
+
+
+def query_of(request: Request) -> OfferQuery:
+    """What the catalogue is asked for first: types with an accelerator where it may compute the
+    task; `cpu_only` looks at the others."""
+    return OfferQuery(
+        cloud=request.cloud,
+        region=request.region,
+        market=request.market,
+        gpus=request.gpus,
+        min_gpu_memory_mib=request.min_gpu_memory_mib,
+        max_gpu_memory_mib=request.max_gpu_memory_mib,
+        compute_capability=request.compute_capability,
+        vcpus=request.vcpus,
+        memory_mib=request.memory_mib,
+        accelerated=True if request.task is not Task.PREPROCESSING else None,
+    )
+
+
+def offers_of(request: Request, catalog: Catalog, query: OfferQuery | None = None) -> list[Offer]:
+    """Offers in the region that is asked for; without one, of each type those in the regions
+    where it could be cheapest with a disk."""
+    query = query or query_of(request)
+    return catalog.offers(query) if request.region else catalog.best_places(query)
+
+
+def cpu_only_query(request: Request) -> OfferQuery:
+    """The same for types without an accelerator."""
+    return replace(query_of(request), accelerated=False)
