@@ -58,17 +58,28 @@ def quota_name(code: str) -> str:
     return _NAMES[code]
 
 
-def quota_shortfall(offer: Offer, allowed: VcpuQuota, count: int = 1) -> str | None:
-    """Why `count` instances of an offer may not be started; None where nothing known forbids it."""
-    if not allowed or offer.instance.cloud != CLOUD:
-        return None
-    code = quota_code(offer.instance.name, offer.market)
-    most = dict(allowed).get(code, math.inf) if code else math.inf
-    needed = count * offer.instance.vcpus
+def most_startable(offer: Offer, allowed: VcpuQuota) -> float:
+    """How many instances of an offer may be started; infinite where nothing known forbids it."""
+    _, vcpus = _limit(offer, allowed)
+    return vcpus if math.isinf(vcpus) else vcpus // offer.instance.vcpus
+
+
+def quota_shortfall(offer: Offer, allowed: VcpuQuota) -> str | None:
+    """Why not even one instance may be started; None where nothing known forbids it."""
+    code, most = _limit(offer, allowed)
+    needed = offer.instance.vcpus
     if code is None or needed <= most:
         return None
     name = quota_name(code)
     return f"needs {needed} vCPUs of quota {code} ({name}), which allows {most:g}"
+
+
+def _limit(offer: Offer, allowed: VcpuQuota) -> tuple[str | None, float]:
+    """The quota that counts an offer, and its vCPUs."""
+    if not allowed or offer.instance.cloud != CLOUD:
+        return None, math.inf
+    code = quota_code(offer.instance.name, offer.market)
+    return code, dict(allowed).get(code, math.inf) if code else math.inf
 
 
 def parse_quota(text: str, market: Market) -> VcpuQuota:

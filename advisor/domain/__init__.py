@@ -15,6 +15,7 @@ from advisor.domain.decision import (
     Recommendation,
     Rejected,
     Request,
+    computes_on_cpu,
 )
 from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
 from advisor.domain.money import (
@@ -100,6 +101,7 @@ __all__ = [
     "Verdict",
     "Verification",
     "Workload",
+    "computes_on_cpu",
     "geometric_mean",
     "relative",
     "require_positive",

@@ -109,6 +109,11 @@ class Request:
         return self.samples
 
 
+def computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:
+    """Whether the network runs on the instance's CPU, which then is the accelerator."""
+    return instance.gpu_name is None and workload.task is not Task.PREPROCESSING
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A spec with the batch size that suits it and the throughput predicted for it.

@@ -192,7 +192,7 @@ def _quota(code: str) -> Limit:
     def needs(one: Candidate) -> float:
         offer = one.spec.offer
         counted = offer.instance.cloud == CLOUD and quota_code(offer.instance.name, offer.market)
-        return float(offer.instance.vcpus) if counted == code else math.inf
+        return float(one.spec.count * offer.instance.vcpus) if counted == code else math.inf
 
     return Limit(
         get=lambda request: dict(request.vcpu_quota)[code],

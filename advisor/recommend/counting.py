@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from advisor.catalog.quotas import most_startable
 from advisor.domain import Candidate, Request, Task
 from advisor.errors import UsageError
 from advisor.records import replace
@@ -37,7 +38,8 @@ def counted(request: Request, candidates: Iterable[Candidate]) -> list[Candidate
 
 
 def needed_count(request: Request, one: Candidate) -> int:
-    """The fewest instances that surely reach the target and end in time, `max_count` at most."""
+    """The fewest instances that surely reach the target and end in time, as many as may be had at
+    most: `max_count`, and what the quota allows."""
     target, limit = request.target_throughput, request.max_hours
     single = at_count(one, 1)
     needed = [1.0]
@@ -45,7 +47,8 @@ def needed_count(request: Request, one: Candidate) -> int:
         needed.append(_over(target, single.prediction.lower))
     if limit is not None and single.run is not None:
         needed.append(_over(single.run.hours.upper, limit))
-    return int(min(max(needed), request.max_count))
+    startable = most_startable(one.spec.offer, request.vcpu_quota)
+    return int(min(max(needed), request.max_count, max(1.0, startable)))
 
 
 def count_that_would_do(request: Request, nearest: Candidate) -> int | None:
@@ -55,7 +58,8 @@ def count_that_would_do(request: Request, nearest: Candidate) -> int | None:
     if request.task is Task.TRAINING or target is None or request.max_usd_per_hour is not None:
         return None
     needed = _over(target, single.prediction.lower)
-    return int(needed) if request.max_count < needed <= MOST_INSTANCES else None
+    most = min(MOST_INSTANCES, most_startable(nearest.spec.offer, request.vcpu_quota))
+    return int(needed) if request.max_count < needed <= most else None
 
 
 def at_count(one: Candidate, count: int) -> Candidate:

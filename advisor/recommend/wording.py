@@ -19,6 +19,7 @@ from advisor.domain import (
     Stage,
     Task,
     Workload,
+    computes_on_cpu,
 )
 from advisor.errors import StalePriceError
 from advisor.recommend.counting import count_that_would_do
@@ -47,18 +48,10 @@ STAGE_NAMES = {
 def stage_name(candidate: Candidate) -> str:
     """What binds a candidate, in words; on a CPU-only instance the CPU is the accelerator."""
     stage = candidate.prediction.bottleneck
-    if stage is Stage.ACCELERATOR and on_its_cpu(candidate):
+    on_cpu = computes_on_cpu(candidate.spec.offer.instance, candidate.workload)
+    if stage is Stage.ACCELERATOR and on_cpu:
         return "the network on the CPU"
     return STAGE_NAMES[stage]
-
-
-def on_its_cpu(candidate: Candidate) -> bool:
-    """Whether the network runs on the instance's CPU."""
-    return _computes_on_cpu(candidate.spec.offer.instance, candidate.workload)
-
-
-def _computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:
-    return instance.gpu_name is None and workload.task is not Task.PREPROCESSING
 
 
 def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[str, ...]:
@@ -114,7 +107,7 @@ def assumptions(
 def _of_what_computes(request: Request, chosen: Assumed | None) -> list[str]:
     if request.task is Task.PREPROCESSING:
         return []
-    if chosen is not None and _computes_on_cpu(chosen.instance, chosen.workload):
+    if chosen is not None and computes_on_cpu(chosen.instance, chosen.workload):
         said = ["one process computes and decodes on the same cores"]
     else:
         said = gpu_assumptions(chosen.prediction if chosen else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.domain import BatchPoint, InstancePrediction, Request
+from advisor.domain import BatchPoint, InstancePrediction, Request, computes_on_cpu
 from advisor.report.document import (
     PREDICTION_SCHEMA,
     Sources,
@@ -131,7 +131,8 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
         *gpus_lines(prediction),
         *_cost_lines(one),
         *run_lines(request, one.run, one.usd_per_run),
-        f"  bound by    {bottleneck_text(prediction)}",
+        "  bound by    "
+        + bottleneck_text(prediction, on_cpu=computes_on_cpu(one.instance, one.workload)),
     ]
     lines += [f"  note        {text}" for text in (one.note, *prediction.extrapolation) if text]
     told = [*wrapped("Assumed", one.assumptions, 2), *wrapped("Warning", one.warnings, 3)]

@@ -15,6 +15,8 @@ from advisor.domain import (
     Price,
     Recommendation,
     Rejected,
+    Stage,
+    computes_on_cpu,
 )
 from advisor.report.close_calls import close_call_lines
 from advisor.report.document import SAMPLE_UNIT, Sources
@@ -162,7 +164,8 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         *run_lines(request, chosen.run, chosen.usd_per_run),
         f"  cost        {format_usd(chosen.usd_per_million_samples)} per million samples "
         f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, {disk})",
-        f"  bound by    {bottleneck_text(prediction)}",
+        "  bound by    "
+        + bottleneck_text(prediction, on_cpu=computes_on_cpu(instance, chosen.workload)),
     ]
 
 
@@ -225,11 +228,14 @@ def interval_text(prediction: Prediction) -> str:
     )
 
 
-def bottleneck_text(prediction: Prediction) -> str:
-    """The binding stage, and how far each stage is used."""
+def bottleneck_text(prediction: Prediction, *, on_cpu: bool = False) -> str:
+    """The binding stage, and how far each stage is used; `on_cpu`: the CPU is the accelerator."""
+    name = f"{prediction.bottleneck}"
+    if on_cpu and prediction.bottleneck is Stage.ACCELERATOR:
+        name = "the CPU, which is the accelerator here"
     used = sorted(prediction.utilization.items(), key=lambda item: -item[1])
     shares = ", ".join(f"{stage} {share:.0%}" for stage, share in used)
-    return f"{prediction.bottleneck} (used: {shares})"
+    return f"{name} (used: {shares})"
 
 
 def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
@@ -265,7 +271,8 @@ def _rejections(answer: Recommendation, chosen: Candidate | None, most: int | No
     cheaper = [one for one in answer.rejected if (one.usd_per_hour or limit) < limit]
     told = {one.candidate.spec.offer.instance.name for one in answer.close_calls[:1]}
     untold = [one for one in cheaper if one.instance_type not in told]
-    shown = list(answer.rejected) if most is None else _most_telling(untold)[:most]
+    telling = _most_telling(untold, next_cheaper=chosen is not None)
+    shown = list(answer.rejected) if most is None else telling[:most]
     if not shown:
         return []
     title = f"Cheaper, but ({len(cheaper)} in all)" if chosen else "Why not"
@@ -273,10 +280,13 @@ def _rejections(answer: Recommendation, chosen: Candidate | None, most: int | No
     return ["", title, *map(_rejection, shown)]
 
 
-def _most_telling(cheaper: Sequence[Rejected]) -> list[Rejected]:
-    """The cheapest that could have been bought and run come first: they tempt most."""
-    ran = [one for one in cheaper if one.reason in RAN]
-    never = [one for one in cheaper if one.reason not in RAN]
+def _most_telling(cheaper: Sequence[Rejected], *, next_cheaper: bool) -> list[Rejected]:
+    """Those that could have been bought and run come first: they tempt most. Where something was
+    chosen, what costs little less is nearest to it; else the cheapest are told first.
+    """
+    rising = sorted(cheaper, key=lambda one: one.usd_per_hour or 0.0, reverse=next_cheaper)
+    ran = [one for one in rising if one.reason in RAN]
+    never = [one for one in rising if one.reason not in RAN]
     return [*ran, *never]
 
 

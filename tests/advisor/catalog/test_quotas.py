@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from advisor.catalog.quotas import parse_quota, quota_code, quota_shortfall
+from advisor.catalog.quotas import most_startable, parse_quota, quota_code, quota_shortfall
 from advisor.domain import Market
 from advisor.errors import UsageError
 from tests.builders import candidate, instance
@@ -76,7 +77,9 @@ def test_only_what_the_quota_of_its_market_holds_may_be_started() -> None:
     told = "needs 48 vCPUs of quota L-DB2E81BA (Running On-Demand G and VT), which allows 8"
     assert quota_shortfall(OFFER, parse_quota("G=8", Market.ON_DEMAND)) == told
     assert quota_shortfall(OFFER, parse_quota("G=48", Market.ON_DEMAND)) is None
-    assert quota_shortfall(OFFER, parse_quota("G=95", Market.ON_DEMAND), count=2)
+    assert most_startable(OFFER, parse_quota("G=95", Market.ON_DEMAND)) == 1
+    assert most_startable(OFFER, parse_quota("G=96", Market.ON_DEMAND)) == 2
+    assert most_startable(OFFER, parse_quota("P=0", Market.ON_DEMAND)) == math.inf
     assert quota_shortfall(OFFER, parse_quota("P=0,L-3819A6DF=0", Market.ON_DEMAND)) is None
 
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog, resources_of
+from advisor.catalog.quotas import quota_code
 from advisor.domain import IMAGENET, DiskChoice, Request, Task
 from advisor.errors import UsageError
 from advisor.recommend import no_offer, predict_instance, recommend
@@ -111,6 +112,23 @@ def test_the_count_is_the_smallest_that_reaches_the_target(target, lower, most):
     enough = [n for n in (count - 1, count) if n * lower >= target]
     assert enough == [count] or count in (1, most)
     assert count == most or count * lower >= target
+
+
+def test_no_more_instances_are_taken_than_the_quota_of_their_kind_lets_start():
+    """Four g4dn.xlarge would do; vCPUs for three of them are left."""
+    request = Request(
+        network="googlenet", task=Task.INFERENCE, target_throughput=1500, gpus=("T4",),
+        disk=DiskChoice(type="gp3"), max_count=8, max_gpus=1, accelerated_only=True,
+    )  # fmt: skip
+    free = ask(request)
+    code = quota_code("g4dn.xlarge", request.market)
+    held = ask(replace(request, vcpu_quota=((code, 12.0),)))
+    assert free.chosen.spec.count * free.chosen.spec.offer.instance.vcpus > 12
+    for one in held.ranked:
+        assert one.spec.count * one.spec.offer.instance.vcpus <= 12
+    assert held.chosen is None or held.chosen.spec.total_usd_per_hour >= (
+        free.chosen.spec.total_usd_per_hour
+    )
 
 
 def test_all_instances_together_have_the_bottleneck_and_the_risk_of_one():
