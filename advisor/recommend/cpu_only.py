@@ -64,7 +64,8 @@ class _Worth(NamedTuple):
 class CpuOnlySearch:
     """The types that could be shown beside other answers, or lie on the front of price and rate.
 
-    `predict` gives every candidate of judged offers, `costs_of` the rank of each type among
+    `predict` gives every candidate of judged offers, with fitted disks where they could rank before
+    the last that is shown, `costs_of` the rank of each type among
     candidates that answers, `front_of` the Pareto front of judged offers and candidates. What
     could not be shown however well it did is neither judged nor predicted.
     """
@@ -72,7 +73,7 @@ class CpuOnlySearch:
     request: Request
     catalog: Catalog
     model: PerformanceModel
-    predict: Callable[[Sequence[Judged]], list[Candidate]]
+    predict: Callable[[Sequence[Judged], float], list[Candidate]]
     costs_of: Callable[[Sequence[Candidate]], list[float]]
     front_of: Callable[[Sequence[Judged], Sequence[Candidate]], tuple[Candidate, ...]]
 
@@ -94,16 +95,16 @@ class CpuOnlySearch:
             ]
             at, size = at + size, 2 * size
             if group:
-                costs += self._look_at(group, found)
+                costs += self._look_at(group, limit, found)
         return found
 
-    def _look_at(self, names: Sequence[str], found: CpuOnlyFound) -> list[float]:
+    def _look_at(self, names: Sequence[str], limit: float, found: CpuOnlyFound) -> list[float]:
         """Judge and predict types whole; what those that answer rank by."""
         query = replace(cpu_only_query(self.request), instances=tuple(names))
         offers = offers_of(self.request, self.catalog, query)
         verdicts = runnable(self.request, self.catalog, self.model, offers)
         judged = list(zip(offers, verdicts, strict=True))
-        candidates = self.predict(judged)
+        candidates = self.predict(judged, limit)
         found.judged += judged
         found.candidates += candidates
         found.front = self.front_of(judged, [*found.front, *candidates])

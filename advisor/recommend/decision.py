@@ -101,7 +101,9 @@ def _found(request: Request, catalog: Catalog, model: PerformanceModel) -> _Foun
     front = _front(request, catalog, model, judged, candidates)
     search = CpuOnlySearch(
         request, catalog, model,
-        predict=lambda some: _candidates(request, catalog, model, options_of(some)),
+        predict=lambda some, limit: _candidates(
+            request, catalog, model, options_of(some), limit
+        ),
         costs_of=lambda some: _costs(request, some),
         front_of=lambda some, all_: _front(request, catalog, model, some, all_),
     )  # fmt: skip
@@ -143,9 +145,14 @@ def specs_that_answer(
 
 
 def _candidates(
-    request: Request, catalog: Catalog, model: PerformanceModel, options: Sequence[Runnable]
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    options: Sequence[Runnable],
+    last_shown: float = math.inf,
 ) -> list[Candidate]:
-    """Every spec and batch of the options, and each with the cheapest disk that does."""
+    """Every spec and batch of the options, and with the cheapest disk that does each that may rank
+    before the last that is shown."""
 
     def with_times(found: Iterable[Candidate]) -> list[Candidate]:
         return counted(request, with_runs(request, catalog, model, found))
@@ -156,7 +163,7 @@ def _candidates(
     coarse = with_times(found)
     return coarse + with_fitted_disks(
         request, catalog, model, options, coarse,
-        answers=answers, rank=_rank(request), complete=with_times,
+        answers=answers, rank=_rank(request), complete=with_times, last_shown=last_shown,
     )  # fmt: skip
 
 

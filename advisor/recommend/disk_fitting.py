@@ -26,20 +26,23 @@ def with_fitted_disks(
     answers: Callable[[Request, Candidate], bool],
     rank: Rank,
     complete: Callable[[Iterable[Candidate]], list[Candidate]],
+    last_shown: float = math.inf,
 ) -> list[Candidate]:
     """More candidates: instances that may be chosen or shown, each with the cheapest disk orders
     with which they answer, at every batch. None where the disk was asked for.
 
-    `complete` gives predicted candidates what `answers` and `rank` look at beside.
+    `complete` gives predicted candidates what `answers` and `rank` look at beside; `last_shown` is
+    the rank beyond which nothing is shown, whatever is found here.
     """
     if request.disk is not None:
         return []
-    fit = _Fitting(request, catalog, model, options, answers, rank, complete)
+    fit = _Fitting(request, catalog, model, options, answers, rank, complete, last_shown)
     if request.max_run_usd is None:
         return fit.fitted(candidates)
     # A step is too slow and the next one too dear: what lies between may keep the limit.
     anyhow = replace(request, max_run_usd=None, max_results=len(options) + 1)
-    runs = replace(fit, request=anyhow, rank=_by_sure_cost, by_sample=True).fitted(candidates)
+    free = replace(fit, request=anyhow, rank=_by_sure_cost, last_shown=math.inf, by_sample=True)
+    runs = free.fitted(candidates)
     return runs + fit.fitted([*candidates, *runs])
 
 
@@ -54,24 +57,29 @@ class _Fitting:
     answers: Callable[[Request, Candidate], bool]
     rank: Rank
     complete: Callable[[Iterable[Candidate]], list[Candidate]]
+    last_shown: float
     by_sample: bool | None = None
 
     def fitted(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The options with the orders that were found, at every batch."""
         request, rank = self.request, self.rank
         by_sample = request.target_throughput is None if self.by_sample is None else self.by_sample
-        good = [one for one in candidates if self._enough(one)]
-        slow = self._predict(_on_slow_disks(request, self.options, good, rank, by_sample))
-        good += [one for one in slow if self._enough(one)]
-        aim = Aim(predict=self._predict, answers=self._enough, rank=rank, by_sample=by_sample)
+        free = replace(request, max_usd_per_hour=None)
+
+        def enough(one: Candidate) -> bool:
+            return self.answers(free, one)
+
+        good = [one for one in candidates if enough(one)]
+        shown = min(self.last_shown, _last_shown(request, good, rank))
+        slow = self._predict(_on_slow_disks(request, self.options, good, rank, by_sample, shown))
+        good += [one for one in slow if enough(one)]
+        shown = min(shown, _last_shown(request, good, rank))
+        aim = Aim(predict=self._predict, answers=enough, rank=rank, by_sample=by_sample)
         disks: dict[_Key, list[Disk]] = {}
-        worth = _worth_fitting(request, good, rank, by_sample)
+        worth = _worth_fitting(request, good, rank, by_sample, shown)
         for one in cheaper_orders(worth, self.catalog, aim):
             disks.setdefault(_place(one), []).append(one.spec.disk)
         return self._at_every_batch(disks)
-
-    def _enough(self, one: Candidate) -> bool:
-        return self.answers(replace(self.request, max_usd_per_hour=None), one)
 
     def _predict(self, asked: Sequence[tuple[Candidate, Disk]]) -> list[Candidate]:
         found = self.complete(_with_disks(self.catalog, self.model, asked, self.request.confidence))
@@ -122,10 +130,10 @@ def _on_slow_disks(
     good: Sequence[Candidate],
     rank: Rank,
     by_sample: bool,
+    shown: float,
 ) -> list[tuple[Candidate, Disk]]:
     """Hard disks that could come out ahead, on the instances that answer with something faster."""
     slow = {_place_of(option): option.slow_disks for option in options if option.slow_disks}
-    shown = _last_shown(request, good, rank)
     asked = []
     for place, one in _best_of(good, _place, rank).items():
         limit = min(shown, rank(one)[0])
@@ -140,11 +148,11 @@ def _on_slow_disks(
 
 
 def _worth_fitting(
-    request: Request, good: Sequence[Candidate], rank: Rank, by_sample: bool
+    request: Request, good: Sequence[Candidate], rank: Rank, by_sample: bool, shown: float
 ) -> list[Candidate]:
     """The best start of each instance and disk type that could still come out ahead: of the same
     instance with another disk, and of the last that would be shown."""
-    best, shown = _best_of(good, _place, rank), _last_shown(request, good, rank)
+    best = _best_of(good, _place, rank)
     return [
         _at_best_batch(one, good)
         for one in _best_of(good, _place_and_disk, rank).values()

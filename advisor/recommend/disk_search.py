@@ -46,7 +46,8 @@ class Aim:
 
 @dataclass(slots=True)
 class _Search:
-    """The best candidate so far, and the range of the knob that is turned.
+    """The best candidate so far, the range of the knob that is turned, and where the others
+    left the order.
 
     A knob turns `base`, the order that was best before it; `at` is where the best one stands.
     """
@@ -58,6 +59,7 @@ class _Search:
     low: float = 0.0
     at: float = 0.0
     high: float = 0.0
+    settled: dict[_Knob, DiskChoice] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ def cheaper_orders(starts: Iterable[Candidate], catalog: Catalog, aim: Aim) -> l
         turned = [one for one in searches if _begin(one, knob, aim.by_sample)]
         for unit in (0.0, *[knob.unit] * (_ROUNDS - 1)):
             _close_in(turned, knob, unit, catalog, aim)
+        for one in turned:
+            one.settled[knob] = one.best.spec.disk.choice
     return [one.best for one in searches]
 
 
@@ -104,6 +108,8 @@ def _search(start: Candidate, catalog: Catalog) -> _Search | None:
 
 def _begin(one: _Search, knob: _Knob, by_sample: bool) -> bool:
     one.base = one.best.spec.disk.choice
+    if one.settled.get(knob) == one.base:
+        return False  # nothing has changed since it was turned
     span = knob.span(one, by_sample)
     if span is None or span[2] <= span[0]:
         return False
@@ -205,4 +211,4 @@ _BOTH = _Knob(
 _SIZE = _Knob(1.0, _size_span, lambda one, at: replace(one.base, size_gib=float(math.ceil(at))))
 _TURNS = (_RATE, _IOPS, _SIZE)
 # What is worth buying of both together depends on what each alone can do without, and the reverse.
-_TURNS_BY_SAMPLE = (_RATE, _IOPS, _BOTH, _RATE, _SIZE)
+_TURNS_BY_SAMPLE = (_RATE, _IOPS, _BOTH, _RATE, _IOPS, _BOTH, _RATE, _IOPS, _SIZE)

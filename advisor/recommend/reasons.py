@@ -19,7 +19,10 @@ Kept = Callable[[Request, Candidate], bool]
 
 def answers(request: Request, candidate: Candidate) -> bool:
     """Whether a candidate may be recommended: sure enough, fast enough, within the price."""
-    return all(keeps(request, candidate) for keeps, _ in _LIMITS)
+    for keeps, _ in _LIMITS:  # noqa: SIM110 - asked of thousands, and `all` takes twice as long
+        if not keeps(request, candidate):
+            return False
+    return True
 
 
 def closest(request: Request, group: Sequence[Candidate]) -> Candidate:
