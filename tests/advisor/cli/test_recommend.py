@@ -190,7 +190,7 @@ def test_predict_and_recommend_agree_on_an_instance(ask):
     rates = pytest.approx(pick["predicted"]["throughput"], rel=1e-9)
     assert said["predicted"]["throughput"] == rates
     assert said["cost"] == pytest.approx(pick["cost"])
-    assert said["price"] == pick["price"]
+    assert said["price"].items() <= pick["price"].items()
     assert said["disk"] == pick["disk"]
     assert "PyTorch eager, fp32" in said["assumptions"]
     assert any("instance price is" in one for one in said["warnings"])

@@ -152,7 +152,9 @@ def test_no_prediction_lies_above_the_bound_that_prunes():
         [one.cpu_model for one in some],
     )
     for one, bound in zip(some, most, strict=True):
-        offer = CATALOG.offer_of(one)
+        (offer,) = CATALOG.offers(
+            OfferQuery(region="us-east-1", market=REQUEST.market, instances=(one.name,))
+        )
         assert offer.price.usd_per_hour == one.usd_per_hour
         has = resources_of(CATALOG, offer, disks_for(request, CATALOG, offer.instance)[0])
         found = model.predict([(w, has) for w in workloads_of(request)])

@@ -175,8 +175,9 @@ def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
 
 def test_two_changes_are_told_where_no_single_one_is_enough():
     request = Request(
-        network="googlenet", task=Task.INFERENCE, target_throughput=1e6, max_usd_per_hour=0.3
-    )
+        network="googlenet", task=Task.INFERENCE, target_throughput=1e6, max_usd_per_hour=0.3,
+        accelerated_only=True,
+    )  # fmt: skip
     found = relaxed(request)
     assert {tuple(change.option for change in one.changes) for one in found} == {
         ("--max-price", "--target-throughput"),
@@ -205,7 +206,9 @@ def test_what_runs_nowhere_has_no_way_out():
         def gpu_memory_mib(self, workload):
             return 1e9
 
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1.0)
+    request = Request(
+        network="googlenet", task=Task.INFERENCE, target_throughput=1.0, accelerated_only=True
+    )
     answer = recommend(request, CATALOG, TooLarge(), today=TODAY)
     assert relaxations(answer, CATALOG, TooLarge()) == ()
     assert "--explain-rejected" in no_offer(answer)
