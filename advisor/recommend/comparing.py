@@ -8,7 +8,7 @@ from typing import Protocol
 from advisor.catalog import Catalog
 from advisor.domain import Gpu, InstancePrediction, OnGpu, Prediction, Request, Workload
 from advisor.recommend.candidates import PerformanceModel, workloads_of
-from advisor.recommend.decision import GOOD_ENOUGH
+from advisor.recommend.judging import GOOD_ENOUGH
 from advisor.recommend.single import predict_instance
 
 

@@ -14,16 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.catalog import Catalog, CpuOnly
-from advisor.domain import Candidate, Offer, Precision, Rejected, Request, Task
+from advisor.domain import Candidate, Offer, Precision, Rejected, Request
 from advisor.recommend.candidates import PerformanceModel, Runnable, runnable, workloads_of
+from advisor.recommend.judging import Judge
 from advisor.recommend.pareto import wants_front
-from advisor.recommend.querying import cpu_only_query, offers_of, query_of
+from advisor.recommend.querying import cpu_only_query, cpus_may_compete, offers_of
 from advisor.records import dataclass, field, replace
 from advisor.units import format_rate, format_usd
 
 # The first types that are looked at whole; each further group is twice as large.
 _FIRST_GROUP = 8
-LEFT_OUT_FORMAT = "CPU-only instances left out: their rates are known in fp32 alone"
 
 Judged = tuple[Offer, Runnable | Rejected]
 
@@ -33,21 +33,16 @@ def options_of(judged: Iterable[Judged]) -> list[Runnable]:
     return [one for _, one in judged if isinstance(one, Runnable)]
 
 
-def may_compete(request: Request) -> bool:
-    """Whether a CPU may do what is asked: a network, and nothing that asks for a GPU."""
-    asks_for_gpu = request.accelerated_only or query_of(request).asks_for_gpu
-    return request.task is not Task.PREPROCESSING and not asks_for_gpu
-
-
 @dataclass(slots=True)
 class CpuOnlyFound:
-    """What became of the types: turned down by the bound, judged whole, predicted; how many
-    offers there were, and the Pareto front with them."""
+    """What became of the types: turned down by the bound, judged whole, predicted, the best of
+    each; how many offers there were, and the Pareto front with them."""
 
     front: tuple[Candidate, ...]
     rejected: list[Rejected] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
+    best: list[Candidate] = field(default_factory=list)
     considered: int = 0
 
 
@@ -65,27 +60,30 @@ class CpuOnlySearch:
     """The types that could be shown beside other answers, or lie on the front of price and rate.
 
     `predict` gives every candidate of judged offers, with fitted disks where they could rank before
-    the last that is shown, `costs_of` the rank of each type among
-    candidates that answers, `front_of` the Pareto front of judged offers and candidates. What
-    could not be shown however well it did is neither judged nor predicted.
+    the last that is shown, `front_of` the Pareto front of judged offers and candidates. What could
+    not be shown however well it did is neither judged nor predicted.
     """
 
-    request: Request
+    judge: Judge
     catalog: Catalog
     model: PerformanceModel
     predict: Callable[[Sequence[Judged], float], list[Candidate]]
-    costs_of: Callable[[Sequence[Candidate]], list[float]]
     front_of: Callable[[Sequence[Judged], Sequence[Candidate]], tuple[Candidate, ...]]
 
-    def beside(self, costs: Sequence[float], front: tuple[Candidate, ...]) -> CpuOnlyFound:
-        """What is found beside answers that rank by `costs` and have this `front`."""
+    @property
+    def request(self) -> Request:
+        """What is asked."""
+        return self.judge.request
+
+    def beside(self, best: Iterable[Candidate], front: tuple[Candidate, ...]) -> CpuOnlyFound:
+        """What is found beside the `best` of other types and their `front`."""
         found = CpuOnlyFound(front)
-        if not may_compete(self.request) or self.request.precision is not Precision.FP32:
+        if not cpus_may_compete(self.request) or self.request.precision is not Precision.FP32:
             return found
         types = self.catalog.cpu_only(cpu_only_query(self.request))
         found.considered = len(types)
         worth = sorted(_worth_a_look(self.request, self.model, types, found))
-        costs, at, size = list(costs), 0, _FIRST_GROUP
+        costs, at, size = self._costs(best), 0, _FIRST_GROUP
         while at < len(worth):
             limit = _last_shown(costs, self.request.max_results)
             group = [
@@ -108,7 +106,12 @@ class CpuOnlySearch:
         found.judged += judged
         found.candidates += candidates
         found.front = self.front_of(judged, [*found.front, *candidates])
-        return self.costs_of(candidates)
+        best = self.judge.best_of_each(candidates)
+        found.best += best
+        return self._costs(best)
+
+    def _costs(self, best: Iterable[Candidate]) -> list[float]:
+        return [self.judge.rank(one)[0] for one in best if self.judge.answers(one)]
 
     def _may_lead(self, one: _Worth, front: Iterable[Candidate]) -> bool:
         """Whether it could lie on the front: nothing there is as cheap and as fast as it."""
@@ -134,11 +137,11 @@ def _worth_a_look(
         found.considered = 0  # what the network computes is not known: no CPU can be judged
         return
     target, limit = request.target_throughput, request.max_usd_per_hour or math.inf
+    too_slow = _SlowWords(request)
     for one, rate in zip(types, most, strict=True):
         usd, all_of_it = one.usd_per_hour, rate * request.max_count
         if target is not None and all_of_it < target:
-            detail = _too_slow(one, rate, request.max_count, target)
-            found.rejected.append(_rejected(one, "too_slow", detail))
+            found.rejected.append(_rejected(one, "too_slow", too_slow.of(one.cores, rate)))
         elif usd > limit:
             detail = f"{format_usd(usd)}/h is above {format_usd(limit)}/h"
             found.rejected.append(_rejected(one, "over_max_price", detail))
@@ -149,11 +152,22 @@ def _worth_a_look(
             yield _Worth(per_run, one.name, usd, all_of_it)
 
 
-def _too_slow(one: CpuOnly, rate: float, count: int, target: float) -> str:
-    several = f"with {count} of it, " if count > 1 else ""
-    does = "core computes" if one.cores == 1 else "cores compute"
-    likely = f"{format_rate(rate)}/s likely, without decoding"
-    return f"{several}its {one.cores:g} {does} {likely}, not {format_rate(target / count)}"
+class _SlowWords:
+    """Why types are too slow: thousands of them, with few different CPUs and sizes."""
+
+    def __init__(self, request: Request) -> None:
+        self._count = request.max_count
+        self._wanted = format_rate((request.target_throughput or 0.0) / request.max_count)
+        self._told: dict[tuple[float, float], str] = {}
+
+    def of(self, cores: float, rate: float) -> str:
+        """'its 2 cores compute 3.4/s likely, without decoding, not 500'."""
+        if (cores, rate) not in self._told:
+            several = f"with {self._count} of it, " if self._count > 1 else ""
+            does = "core computes" if cores == 1 else "cores compute"
+            likely = f"{format_rate(rate)}/s likely, without decoding"
+            self._told[cores, rate] = f"{several}its {cores:g} {does} {likely}, not {self._wanted}"
+        return self._told[cores, rate]
 
 
 def _last_shown(costs: Sequence[float], count: int) -> float:

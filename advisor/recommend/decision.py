@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import NamedTuple
@@ -34,15 +33,13 @@ from advisor.recommend.counting import (
 )
 from advisor.recommend.cpu_only import CpuOnlySearch, Judged, options_of
 from advisor.recommend.disk_fitting import with_fitted_disks
+from advisor.recommend.judging import GOOD_ENOUGH, Judge
 from advisor.recommend.pareto import pareto_front, wants_front
 from advisor.recommend.querying import offers_of, query_of
-from advisor.recommend.reasons import affordable, answers, closest, has_interval
+from advisor.recommend.reasons import affordable, answers, has_interval
 from advisor.recommend.runs import sure_rate, with_runs
 from advisor.recommend.wording import chosen_assumptions, shortfall, soon_enough, warnings
 from advisor.records import replace
-
-# The smallest batch within 5 % of the best lower bound: latency and memory are dear.
-GOOD_ENOUGH = 0.95
 
 
 def recommend(
@@ -54,16 +51,16 @@ def recommend(
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
     require_countable(request)
-    found = _found(request, catalog, model)
+    judge = Judge(request)
+    found = _found(judge, catalog, model)
     candidates = found.candidates
-    best = [_best(request, group) for group in _by_instance_type(candidates)]
-    ranked = sorted((one for one in best if answers(request, one)), key=_rank(request))
+    ranked = sorted(filter(judge.answers, found.best), key=judge.rank)
     _require_intervals(request, candidates, ranked)
     nearest = None if ranked else _nearest(request, candidates)
     shown = ranked[: request.max_results] if nearest is None else [nearest]
     told = _told(request, catalog, model, shown)
     ranked[: request.max_results] = told if ranked else []
-    passed_over = [_passed_over(request, one) for one in best if not answers(request, one)]
+    passed_over = [_passed_over(request, one) for one in found.best if not judge.answers(one)]
     rejected = found.rejected + passed_over
     rejected += catalog.unpriced(query_of(request))
     return Recommendation(
@@ -84,46 +81,47 @@ def recommend(
 
 
 class _Found(NamedTuple):
-    """Types that run nowhere, all candidates, how many offers were looked at, and the Pareto
-    front, where that is wanted."""
+    """Types that run nowhere, all candidates and the best one of each type, how many offers were
+    looked at, and the Pareto front, where that is wanted."""
 
     rejected: list[Rejected]
     candidates: list[Candidate]
+    best: list[Candidate]
     considered: int
     front: tuple[Candidate, ...]
 
 
-def _found(request: Request, catalog: Catalog, model: PerformanceModel) -> _Found:
+def _found(judge: Judge, catalog: Catalog, model: PerformanceModel) -> _Found:
     """What accelerated types (for preprocessing: all) do, and of the others what may count."""
+    request = judge.request
     offers = offers_of(request, catalog)
     judged = list(zip(offers, runnable(request, catalog, model, offers), strict=True))
-    candidates = _candidates(request, catalog, model, options_of(judged))
-    front = _front(request, catalog, model, judged, candidates)
+    candidates = _candidates(judge, catalog, model, options_of(judged))
+    best = judge.best_of_each(candidates)
     search = CpuOnlySearch(
-        request, catalog, model,
-        predict=lambda some, limit: _candidates(
-            request, catalog, model, options_of(some), limit
-        ),
-        costs_of=lambda some: _costs(request, some),
-        front_of=lambda some, all_: _front(request, catalog, model, some, all_),
+        judge, catalog, model,
+        predict=lambda some, limit: _candidates(judge, catalog, model, options_of(some), limit),
+        front_of=lambda some, all_: _front(judge, catalog, model, some, all_),
     )  # fmt: skip
-    on_cpu = search.beside(_costs(request, candidates), front)
+    on_cpu = search.beside(best, _front(judge, catalog, model, judged, candidates))
     return _Found(
-        _not_runnable([*judged, *on_cpu.judged]) + on_cpu.rejected,
-        [*candidates, *on_cpu.candidates],
-        len(offers) + on_cpu.considered,
-        on_cpu.front,
+        rejected=_not_runnable([*judged, *on_cpu.judged]) + on_cpu.rejected,
+        candidates=[*candidates, *on_cpu.candidates],
+        best=[*best, *on_cpu.best],
+        considered=len(offers) + on_cpu.considered,
+        front=on_cpu.front,
     )
 
 
 def _front(
-    request: Request,
+    judge: Judge,
     catalog: Catalog,
     model: PerformanceModel,
     judged: Sequence[Judged],
     candidates: Sequence[Candidate],
 ) -> tuple[Candidate, ...]:
     """The Pareto front, where it is wanted: hard disks, too, which the ranking seldom needs."""
+    request = judge.request
     if not wants_front(request):
         return ()
     slow = [replace(one, disks=one.slow_disks) for one in options_of(judged) if one.slow_disks]
@@ -132,7 +130,7 @@ def _front(
         predicted(catalog, model, slow, request.confidence, with_latency=limited) if slow else ()
     )
     every = [*candidates, *counted(request, with_runs(request, catalog, model, found))]
-    return pareto_front(one for one in every if answers(request, one))
+    return pareto_front(filter(judge.answers, every))
 
 
 def specs_that_answer(
@@ -140,12 +138,12 @@ def specs_that_answer(
 ) -> list[Candidate]:
     """Every spec and batch size that may be recommended, in no order, whatever `max_results`."""
     everything = replace(request, max_results=sys.maxsize)
-    found = _found(everything, catalog, model).candidates
-    return [one for one in found if answers(everything, one)]
+    judge = Judge(everything)
+    return list(filter(judge.answers, _found(judge, catalog, model).candidates))
 
 
 def _candidates(
-    request: Request,
+    judge: Judge,
     catalog: Catalog,
     model: PerformanceModel,
     options: Sequence[Runnable],
@@ -153,6 +151,7 @@ def _candidates(
 ) -> list[Candidate]:
     """Every spec and batch of the options, and with the cheapest disk that does each that may rank
     before the last that is shown."""
+    request = judge.request
 
     def with_times(found: Iterable[Candidate]) -> list[Candidate]:
         return counted(request, with_runs(request, catalog, model, found))
@@ -163,14 +162,8 @@ def _candidates(
     coarse = with_times(found)
     return coarse + with_fitted_disks(
         request, catalog, model, options, coarse,
-        answers=answers, rank=_rank(request), complete=with_times, last_shown=last_shown,
+        answers=answers, rank=judge.rank, complete=with_times, last_shown=last_shown,
     )  # fmt: skip
-
-
-def _costs(request: Request, candidates: Sequence[Candidate]) -> list[float]:
-    """What each type that answers ranks by."""
-    best = [_best(request, group) for group in _by_instance_type(candidates)]
-    return [_cost(request, one) for one in best if answers(request, one)]
 
 
 def _told(
@@ -217,25 +210,6 @@ def _not_runnable(judged: Iterable[Judged]) -> list[Rejected]:
     return [one for one in found.values() if isinstance(one, Rejected)]
 
 
-def _by_instance_type(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
-    groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        instance = candidate.spec.offer.instance
-        groups[instance.cloud, instance.name].append(candidate)
-    return list(groups.values())
-
-
-def _best(request: Request, group: list[Candidate]) -> Candidate:
-    """The spec and batch size with which an instance type enters the ranking."""
-    good = [one for one in group if answers(request, one)]
-    if not good:
-        return closest(request, group)
-    chosen = min(good, key=_rank(request))
-    if request.target_throughput is None:
-        return chosen  # ranked by what its samples cost, at the batch that makes them cheapest
-    return with_good_batch([one for one in good if one.spec == chosen.spec])
-
-
 def _soonest(request: Request, group: Sequence[Candidate]) -> list[Candidate]:
     """Those within the latency that is asked for; else those with the shortest."""
     soon = [one for one in group if soon_enough(request, one)]
@@ -243,28 +217,6 @@ def _soonest(request: Request, group: Sequence[Candidate]) -> list[Candidate]:
         return soon
     seconds = [one.latency.p99_seconds for one in group if one.latency]
     return [one for one in group if one.latency and one.latency.p99_seconds == min(seconds)]
-
-
-def with_good_batch(same_spec: Sequence[Candidate]) -> Candidate:
-    """Of one spec at several batch sizes: the smallest within 5 % of the best lower bound."""
-    limit = GOOD_ENOUGH * max(one.prediction.lower for one in same_spec)
-    near = [one for one in same_spec if one.prediction.lower >= limit]
-    return min(near, key=lambda one: one.workload.batch_size)
-
-
-def _rank(request: Request) -> Callable[[Candidate], tuple[float, float, str]]:
-    """Sort key: total price for a target, else cost per run or per sample; ties by rate, name."""
-
-    def key(one: Candidate) -> tuple[float, float, str]:
-        return _cost(request, one), -one.prediction.lower, one.spec.offer.instance.name
-
-    return key
-
-
-def _cost(request: Request, one: Candidate) -> float:
-    if request.target_throughput is not None:
-        return one.spec.total_usd_per_hour
-    return one.usd_per_run.median if one.usd_per_run else one.usd_per_million_samples
 
 
 def _require_intervals(

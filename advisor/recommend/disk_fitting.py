@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from advisor.catalog import Catalog
-from advisor.domain import Candidate, Disk, Request, Spec
+from advisor.domain import Candidate, Disk, Request
 from advisor.recommend.candidates import PerformanceModel, Runnable, predicted
 from advisor.recommend.counting import at_count
 from advisor.recommend.disk_search import Aim, Rank, cheaper_orders
@@ -14,6 +14,7 @@ from advisor.records import dataclass, replace
 
 # An instance type in a region, and so many disks of one of its types.
 _Key = tuple[str, str, str]
+_Parts = tuple[int, int, int]
 
 
 def with_fitted_disks(
@@ -134,12 +135,12 @@ def _on_slow_disks(
 ) -> list[tuple[Candidate, Disk]]:
     """Hard disks that could come out ahead, on the instances that answer with something faster."""
     slow = {_place_of(option): option.slow_disks for option in options if option.slow_disks}
-    asked = []
+    asked, at_best_batch = [], _best_batches(good)
     for place, one in _best_of(good, _place, rank).items():
         limit = min(shown, rank(one)[0])
         if _least(request, one, by_sample, free_disk=True) > limit:
             continue
-        best = _at_best_batch(one, good)
+        best = at_best_batch[_parts(one)]
         for disk in slow.get(place, ()):
             slower = replace(best, spec=replace(best.spec, disk=disk))
             if _least(request, slower, by_sample) <= limit:
@@ -152,9 +153,9 @@ def _worth_fitting(
 ) -> list[Candidate]:
     """The best start of each instance and disk type that could still come out ahead: of the same
     instance with another disk, and of the last that would be shown."""
-    best = _best_of(good, _place, rank)
+    best, at_best_batch = _best_of(good, _place, rank), _best_batches(good)
     return [
-        _at_best_batch(one, good)
+        at_best_batch[_parts(one)]
         for one in _best_of(good, _place_and_disk, rank).values()
         if one.spec.disk.price
         and _least(request, one, by_sample) <= min(shown, rank(best[_place(one)])[0])
@@ -193,17 +194,25 @@ def _best_of(
     return {key: one for key, (_, one) in best.items()}
 
 
-def _at_best_batch(chosen: Candidate, candidates: Sequence[Candidate]) -> Candidate:
-    """The same spec at the batch that is surely the fastest: it bears the least disk, and the
-    larger one of those that the disk holds back alike gains most by a faster disk.
+def _best_batches(candidates: Iterable[Candidate]) -> dict[_Parts, Candidate]:
+    """Of each spec the batch that is surely the fastest: it bears the least disk, and the larger
+    one of those that the disk holds back alike gains most by a faster disk.
     """
-    same = [one for one in candidates if _is_same(one.spec, chosen.spec)] or [chosen]
-    return max(same, key=lambda one: (one.prediction.lower, one.workload.batch_size))
+    best: dict[_Parts, Candidate] = {}
+    for one in candidates:
+        known = best.setdefault(_parts(one), one)
+        if _bears(one) > _bears(known):
+            best[_parts(one)] = one
+    return best
 
 
-def _is_same(one: Spec, other: Spec) -> bool:
-    """Comparing records field by field takes a while, and those of one spec are the same."""
-    return one.disk is other.disk and one.offer is other.offer and one.count == other.count
+def _bears(one: Candidate) -> tuple[float, int]:
+    return one.prediction.lower, one.workload.batch_size
+
+
+def _parts(one: Candidate) -> _Parts:
+    """What makes a spec, by identity: its parts are the same at every batch."""
+    return id(one.spec.disk), id(one.spec.offer), one.spec.count
 
 
 def _place(one: Candidate) -> _Key:

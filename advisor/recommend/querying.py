@@ -31,6 +31,12 @@ def offers_of(request: Request, catalog: Catalog, query: OfferQuery | None = Non
     return catalog.offers(query) if request.region else catalog.best_places(query)
 
 
+def cpus_may_compete(request: Request) -> bool:
+    """Whether a CPU may do what is asked: a network, and nothing that asks for a GPU."""
+    asks_for_gpu = request.accelerated_only or query_of(request).asks_for_gpu
+    return request.task is not Task.PREPROCESSING and not asks_for_gpu
+
+
 def cpu_only_query(request: Request) -> OfferQuery:
     """The same for types without an accelerator."""
     return replace(query_of(request), accelerated=False)

@@ -22,7 +22,7 @@ from advisor.domain import (
 )
 from advisor.errors import UsageError
 from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
-from advisor.recommend.decision import GOOD_ENOUGH
+from advisor.recommend.judging import GOOD_ENOUGH
 from advisor.recommend.latency import batch_latencies
 from advisor.recommend.runs import run_times
 from advisor.recommend.wording import (

@@ -23,7 +23,7 @@ from advisor.domain import (
 )
 from advisor.errors import StalePriceError
 from advisor.recommend.counting import count_that_would_do
-from advisor.recommend.cpu_only import LEFT_OUT_FORMAT, may_compete
+from advisor.recommend.querying import cpus_may_compete
 from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
 
@@ -111,8 +111,8 @@ def _of_what_computes(request: Request, chosen: Assumed | None) -> list[str]:
         said = ["one process computes and decodes on the same cores"]
     else:
         said = gpu_assumptions(chosen.prediction if chosen else None)
-    if may_compete(request) and request.precision is not Precision.FP32:
-        said.append(LEFT_OUT_FORMAT)
+    if cpus_may_compete(request) and request.precision is not Precision.FP32:
+        said.append("CPU-only instances left out: their rates are known in fp32 alone")
     return said
 
 
