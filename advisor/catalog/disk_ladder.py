@@ -45,11 +45,11 @@ def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Itera
     if steps is not None:
         yield from _provisioned(rule, smallest_gib, steps)
         return
-    size, reached = smallest_gib, None
-    while reached != (now := _speed(rule.rate(size))):
-        yield DiskChoice(type=rule.type, size_gib=size)
-        if size >= rule.max_gib:
-            return
+    size, reached, most = smallest_gib, None, _speed(rule.rate(rule.max_gib))
+    while reached != most:
+        now = _speed(rule.rate(size))
+        if now != reached:  # the smallest sizes of gp2 are all as fast
+            yield DiskChoice(type=rule.type, size_gib=size)
         size, reached = min(2 * size, rule.max_gib), now
 
 

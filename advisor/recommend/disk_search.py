@@ -163,12 +163,15 @@ def _rate_span(one: _Search, _by_sample: bool) -> tuple[float, float, float] | N
     return None if rate is None else (one.rule.provision_mib_s_min or 1.0, rate, rate)
 
 
-def _iops_span(one: _Search, _by_sample: bool) -> tuple[float, float, float] | None:
+def _iops_span(one: _Search, by_sample: bool) -> tuple[float, float, float] | None:
+    """Down to the least that is sold; where more may be worth it and no rate has to go with it,
+    up to the most."""
     iops, rate = one.base.iops, one.base.mib_per_second or 0.0
-    ratio = one.rule.provision_mib_s_per_iops or math.inf
-    return (
-        None if iops is None else (max(one.rule.provision_iops_min or 1, rate / ratio), iops, iops)
-    )
+    if iops is None:
+        return None
+    least = rate / (one.rule.provision_mib_s_per_iops or math.inf)
+    most = (one.rule.provision_iops_max or iops) if by_sample and not rate else iops
+    return max(one.rule.provision_iops_min or 1, least), iops, most
 
 
 def _both_span(one: _Search, _by_sample: bool) -> tuple[float, float, float] | None:

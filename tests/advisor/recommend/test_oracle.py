@@ -19,7 +19,13 @@ from .oracle.world import real_world
 TODAY = date(2026, 7, 21)
 MODEL = OracleModel()
 REAL, MODEL_THAT_SHIPS = real_world(), load_model()
-SLACK = 1 + 1e-9
+# Prices of disks are searched whole. Where a sample's cost counts, the search over the orders of a
+# disk ends near the best one, from whatever start (test_runs.py says how near).
+EXACT, BY_SAMPLE = 1 + 1e-9, 1 + 5e-4
+
+
+def slack(request):
+    return BY_SAMPLE if request.target_throughput is None else EXACT
 
 
 def asked(place, request, model=MODEL):
@@ -48,7 +54,7 @@ def check(place, request, seed, model=MODEL):
     answer, truth = asked(place, request, model), BruteForce(place, request, model, seed)
     costs = cost_of(request, answer)
     least, *_, point = truth.cheapest(costs)
-    assert costs <= least * SLACK, point
+    assert costs <= least * slack(request), point
     clouds = {name: cloud for cloud, name in truth.types}
     for one in answer.rejected if answer else ():
         assert is_true(truth, clouds[one.instance_type], one.instance_type, one.reason), one
@@ -65,7 +71,7 @@ def test_the_answer_is_the_cheapest_one_every_reason_is_true_and_asking_more_cos
     place, pairs, seed = drawn
     for request, limit, tighter in pairs:
         note(f"tightened: {limit}")
-        assert check(place, request, seed) <= check(place, tighter, seed) * SLACK
+        assert check(place, request, seed) <= check(place, tighter, seed) * slack(request)
 
 
 @pytest.mark.slow
@@ -75,4 +81,4 @@ def test_the_shipped_catalogue_and_model_answer_so_too(drawn):
     request, limit, tighter, seed = drawn
     note(f"tightened: {limit}")
     costs = check(REAL, request, seed, MODEL_THAT_SHIPS)
-    assert costs <= check(REAL, tighter, seed, MODEL_THAT_SHIPS) * SLACK
+    assert costs <= check(REAL, tighter, seed, MODEL_THAT_SHIPS) * slack(request)

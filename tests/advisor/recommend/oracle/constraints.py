@@ -12,9 +12,19 @@ from typing import Any, NamedTuple
 
 from advisor.domain import DiskChoice, Task
 
+from .drawing import (
+    between,
+    but_for_training,
+    no_more,
+    one_of,
+    only_for_inference,
+    only_with_a_run,
+    sometimes,
+    times,
+)
+from .hardware import a_range, left_of_quota, less_quota, narrower, some_quotas
 from .points import BATCHES
 
-CONFIDENCES = (0.5, 0.8, 0.9, 0.9, 0.95, 0.99)
 NVIDIA = ("T4", "A10G", "A100", "V100")
 DISKS = {
     "aws": ("gp3", "gp3:300GiB", "gp3:400GiB:9000iops:400MiB/s", "gp2:1000GiB",
@@ -33,49 +43,11 @@ class Limit(NamedTuple):
     reason: str = ""
 
 
-def _sometimes(share, field, low, high):
-    """A number between two, evenly in its logarithm, in so many of the requests."""
-
-    def draw(random, request, world):
-        return {field: _between(random, low, high)} if random.random() < share else {}
-
-    return draw
-
-
-def _between(random, low, high):
-    return math.exp(random.uniform(math.log(low), math.log(high)))
-
-
-def _times(field, low, high, start=None):
-    """What is limited, limited more; what is free, held to `start` times a factor."""
-
-    def tighten(random, request, world):
-        value = getattr(request, field)
-        value = start if value is None else value
-        return None if value is None else {field: value * _between(random, low, high)}
-
-    return tighten
-
-
-def _only_for_inference(change):
-    def changes(random, request, world):
-        return change(random, request, world) if request.task is Task.INFERENCE else {}
-
-    return changes
-
-
-def _only_with_a_run(change):
-    def changes(random, request, world):
-        return change(random, request, world) if request.run_samples else {}
-
-    return changes
-
-
 def _a_run(random, request, world):
     kind = random.choice([None, None, "epochs", "samples"])
     if kind is None:
         return {}
-    return {kind: _between(random, 0.2, 90) if kind == "epochs" else random.randint(1000, 10**9)}
+    return {kind: between(random, 0.2, 90) if kind == "epochs" else random.randint(1000, 10**9)}
 
 
 def _some_gpus(random, request, world):
@@ -100,10 +72,23 @@ def _one_cloud(random, request, world):
 
 
 def _one_disk(random, request, world):
-    if request.disk is not None:
+    if request.disk is not None or request.disk_types:
         return None
     known = DISKS.get(request.cloud, DISKS["aws"])
     return {"disk": _disk(random.choice(known), request.dataset)}
+
+
+def _fewer_disk_types(random, request, world):
+    if request.disk is not None:
+        return None
+    known = request.disk_types or world.disk_types(request.cloud)
+    if not known:
+        return None
+    return {"disk_types": tuple(random.sample(known, random.randint(1, len(known))))}
+
+
+def _some_disk_types(random, request, world):
+    return (_fewer_disk_types(random, request, world) or {}) if random.random() < 0.15 else {}
 
 
 def _a_disk(random, request, world):
@@ -137,7 +122,7 @@ def _surer(random, request, world):
 
 def _least_memory(random, request, world):
     now = request.min_gpu_memory_mib or 8 * 1024
-    return {"min_gpu_memory_mib": now * _between(random, 1, 3)}
+    return {"min_gpu_memory_mib": now * between(random, 1, 3)}
 
 
 def _up_to(field, limit):
@@ -152,14 +137,42 @@ LIMITS = (
     Limit("cloud", tighten=_one_cloud),
     Limit("region", tighten=_one_region),
     Limit("GPU", _some_gpus, _fewer_gpus),
-    Limit("GPU memory", _sometimes(0.1, "min_gpu_memory_mib", 8e3, 9e4), _least_memory),
+    Limit("GPU memory", sometimes(0.1, "min_gpu_memory_mib", 8e3, 9e4), _least_memory),
+    Limit(
+        "most GPU memory",
+        sometimes(0.07, "max_gpu_memory_mib", 9e3, 2e5),
+        times("max_gpu_memory_mib", 0.2, 1, start=9e4),
+    ),
+    Limit(
+        "compute capability",
+        a_range(0.1, "compute_capability", 5.0, 9.5),
+        narrower("compute_capability", 5.0, 12.0),
+    ),
+    Limit("vCPUs", a_range(0.1, "vcpus", 2, 200), narrower("vcpus", 2, 200)),
+    Limit("RAM", a_range(0.1, "memory_mib", 8e3, 2e6), narrower("memory_mib", 8e3, 2e6)),
+    Limit(
+        "no CPUs",
+        one_of(0.05, "accelerated_only", (True,)),
+        lambda random, request, world: {"accelerated_only": True},
+    ),
+    Limit("GPUs of an instance", one_of(0.15, "max_gpus", (1, 2, 3, 4)), no_more("max_gpus", 8)),
+    Limit(
+        "instances",
+        but_for_training(one_of(0.25, "max_count", (2, 3, 4, 7))),
+        but_for_training(no_more("max_count", 1)),
+    ),
+    Limit(
+        "quota",
+        some_quotas,
+        less_quota,
+        lambda request, point: point.vcpus <= left_of_quota(request, point.instance),
+    ),
     Limit("batch", _a_batch, _one_batch),
     Limit("disk", _a_disk, _one_disk),
+    Limit("disk types", _some_disk_types, _fewer_disk_types),
     Limit(
         "confidence",
-        lambda random, request, world: {
-            "confidence": random.choice([0.5, 0.8, 0.9, 0.9, 0.95, 0.99])
-        },
+        one_of(1, "confidence", (0.5, 0.8, 0.9, 0.9, 0.95, 0.99)),
         _surer,
     ),
     Limit("run", _a_run),
@@ -172,29 +185,29 @@ LIMITS = (
     ),
     Limit(
         "latency",
-        _only_for_inference(_sometimes(0.3, "max_latency_ms", 20, 5000)),
-        _only_for_inference(_times("max_latency_ms", 0.3, 1, start=1000.0)),
+        only_for_inference(sometimes(0.3, "max_latency_ms", 20, 5000)),
+        only_for_inference(times("max_latency_ms", 0.3, 1, start=1000.0)),
         _up_to("p99_ms", "max_latency_ms"),
         "latency",
     ),
     Limit(
         "target",
-        _sometimes(0.6, "target_throughput", 3, 1500),
-        _times("target_throughput", 1, 3),
-        lambda request, point: point.prediction.lower >= (request.target_throughput or 0),
+        sometimes(0.6, "target_throughput", 3, 1500),
+        times("target_throughput", 1, 3),
+        lambda request, point: point.lower >= (request.target_throughput or 0),
         "too_slow",
     ),
     Limit(
         "hours",
-        _only_with_a_run(_sometimes(0.3, "max_hours", 1, 3000)),
-        _only_with_a_run(_times("max_hours", 0.2, 1, start=300.0)),
+        only_with_a_run(sometimes(0.3, "max_hours", 1, 3000)),
+        only_with_a_run(times("max_hours", 0.2, 1, start=300.0)),
         _up_to("sure_hours", "max_hours"),
         "too_long",
     ),
     Limit(
         "cost of the run",
-        _only_with_a_run(_sometimes(0.3, "max_run_usd", 3, 5000)),
-        _only_with_a_run(_times("max_run_usd", 0.2, 1, start=500.0)),
+        only_with_a_run(sometimes(0.3, "max_run_usd", 3, 5000)),
+        only_with_a_run(times("max_run_usd", 0.2, 1, start=500.0)),
         lambda request, point: (
             request.max_run_usd is None or point.sure_hours * point.usd <= request.max_run_usd
         ),
@@ -202,8 +215,8 @@ LIMITS = (
     ),
     Limit(
         "price",
-        _sometimes(0.3, "max_usd_per_hour", 1, 30),
-        _times("max_usd_per_hour", 0.3, 1, start=30.0),
+        sometimes(0.3, "max_usd_per_hour", 1, 30),
+        times("max_usd_per_hour", 0.3, 1, start=30.0),
         _up_to("usd", "max_usd_per_hour"),
         "over_max_price",
     ),

@@ -20,7 +20,7 @@ def every_disk(world, instance, region, request):
     kept = world.disks
     if key not in kept:
         kept[key] = tuple(_sorted(_found(world, instance, region, request.disk, dataset_gib)))
-    return kept[key]
+    return tuple(d for d in kept[key] if d.rate.type in (request.disk_types or (d.rate.type,)))
 
 
 def _found(world, instance, region, choice, dataset_gib):

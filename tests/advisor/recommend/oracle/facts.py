@@ -1,6 +1,8 @@
 """What may be bought and what runs, by the catalogue's records and the documented rules."""
 
-from advisor.domain import Task
+import math
+
+from advisor.domain import Precision, Task
 
 ECC_SHARE = 0.93  # docs/catalog.md: "24GiB.." keeps a card that shows 93 % of it
 
@@ -19,15 +21,44 @@ def asked_for(world, request):
 
 def _is_asked(world, request, cloud, name):
     known = instance_of(world, cloud, name) or world.catalog.partial_type(name, cloud)
-    accelerator = getattr(known, "accelerator", None)
-    if request.task is not Task.PREPROCESSING and not (known.gpu_name or accelerator):
+    on_cpu = not (known.gpu_name or getattr(known, "accelerator", None))
+    if on_cpu and request.task is not Task.PREPROCESSING and not _may_be_on_cpu(request, known):
         return False
+    return _has_gpu(world, request, known) and _has_host(request, known)
+
+
+def _may_be_on_cpu(request, known):
+    """A CPU computes networks in fp32, of types whose facts are known."""
+    whole = getattr(known, "physical_cores", None)
+    return whole and request.precision is Precision.FP32 and not request.accelerated_only
+
+
+def _has_gpu(world, request, known):
     names = [gpu.lower() for gpu in request.gpus]
     card = (known.gpu_name or "").lower()
     if names and not any(card == one or card.startswith(one + "-") for one in names):
         return False
-    least = request.min_gpu_memory_mib
-    return least is None or (known.gpu_memory_mib or 0) >= ECC_SHARE * least
+    sheet = world.catalog.gpus.get(known.gpu_name)
+    capability = sheet and sheet.vendor == "NVIDIA" and sheet.compute_capability
+    asked = request.compute_capability
+    if asked.limits and not (capability and _between(float(capability), asked.least, asked.most)):
+        return False
+    least, most = request.min_gpu_memory_mib, request.max_gpu_memory_mib
+    if least is None and most is None:
+        return True
+    return _between(known.gpu_memory_mib or 0, ECC_SHARE * (least or 0), most) and (
+        known.gpu_memory_mib is not None
+    )
+
+
+def _has_host(request, known):
+    """What is not known of a type that lacks facts is not held against it."""
+    limits = ((known.vcpus, request.vcpus), (known.memory_mib, request.memory_mib))
+    return all(has is None or _between(has, asked.least, asked.most) for has, asked in limits)
+
+
+def _between(value, least, most):
+    return (least or 0) <= value <= (math.inf if most is None else most)
 
 
 def prices_of(world, request, cloud, name):
@@ -53,7 +84,10 @@ def why_unsupported(world, request, instance):
         return "facts_missing"
     if instance.cloud == "aws" and instance.ebs_baseline_mib_per_second is None:
         return "facts_missing"
-    return None if request.task is Task.PREPROCESSING else _why_no_card(world, instance)
+    on_cpu = instance.gpu_count == 0 and instance.accelerator is None
+    if request.task is Task.PREPROCESSING or on_cpu:
+        return None
+    return _why_no_card(world, instance)
 
 
 def _why_no_card(world, instance):

@@ -3,10 +3,14 @@
 import math
 from statistics import NormalDist
 
+import numpy as np
+
 from advisor.domain import CacheState, Precision, Prediction, Provenance, Stage, Task
 
 MIB = 2**20
 OPERATIONS = 4.6  # reads of the disk a sample
+CORE_TFLOPS = 0.7  # what a core of mark 2,500 computes; more than any does, so that CPUs often win
+_MARK = 2500.0
 
 
 class OracleModel:
@@ -27,6 +31,12 @@ class OracleModel:
     def host_memory_mib(self, workload, resources):
         return 1500 + 200 * resources.vcpus + 8 * workload.batch_size
 
+    def most_on_cpu(self, workloads, cores, marks, cpus):
+        """A little more than `_rates` gives where everything else is for nothing."""
+        score = np.where(np.isnan(marks), _MARK, marks)
+        filled = max(_filled(one.batch_size) for one in workloads)
+        return 1.01 * _step(workloads[0]) * CORE_TFLOPS * cores * score / _MARK * filled
+
     def _one(self, workload, has, confidence, z, cache):
         rates = _rates(workload, has, cache)
         bottleneck = min(rates, key=rates.get)
@@ -39,6 +49,7 @@ class OracleModel:
             stage_rates=rates,
             bottleneck=bottleneck,
             provenance=Provenance.MODELLED,
+            gpus_used=has.gpu_count,
             calibrated=confidence <= 1 - 0.02 * (doubt + (doubt > 2 and workload.batch_size > 64)),
         )
 
@@ -56,13 +67,28 @@ def _rates(workload, has, cache):
         by_bytes = (has.disk.read_mib_per_second or 1e9) * MIB / workload.dataset.bytes_per_sample
         rates[Stage.STORAGE] = min(by_bytes, (has.disk.read_iops or 1e9) / OPERATIONS) / missed
     if workload.task is not Task.PREPROCESSING:
-        tflops = has.gpu.fp32_tflops
-        if workload.precision is not Precision.FP32:
-            tflops = max(tflops, 0.3 * (has.gpu.fp16_tflops or 0.0))
-        step = 12.0 if workload.task is Task.TRAINING else 60.0
-        rates[Stage.ACCELERATOR] = step * tflops * workload.batch_size / (workload.batch_size + 4)
-        rates[Stage.TRANSFER] = 400.0 * (has.host_to_gpu_gb_per_second or 6.0)
+        several = has.gpu_count**0.9
+        filled = _filled(workload.batch_size)
+        rates[Stage.ACCELERATOR] = _step(workload) * _tflops(workload, has) * filled * several
+        if has.gpu:
+            rates[Stage.TRANSFER] = 400.0 * several * (has.host_to_gpu_gb_per_second or 6.0)
     return rates
+
+
+def _filled(batch):
+    return batch / (batch + 4)
+
+
+def _step(workload):
+    return 12.0 if workload.task is Task.TRAINING else 60.0
+
+
+def _tflops(workload, has):
+    if has.gpu is None:
+        mark = has.cpu.single_thread_score or _MARK
+        return CORE_TFLOPS * min(has.vcpus, has.physical_cores) * mark / _MARK
+    fp16 = 0.0 if workload.precision is Precision.FP32 else 0.3 * (has.gpu.fp16_tflops or 0.0)
+    return max(has.gpu.fp32_tflops, fp16)
 
 
 def _missed(workload, has, cache):

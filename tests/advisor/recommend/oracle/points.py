@@ -15,17 +15,28 @@ P99_OVER_P50 = 1.35  # docs/model.md
 
 @dataclass(frozen=True)
 class Point:
-    """One spec at one batch: what it costs and reaches, and how long a batch and a run take."""
+    """So many of a spec at one batch: what they cost and reach, and how long a batch and a run
+    take. `prediction` is that of one of them.
+    """
 
     instance: Any
     region: str
     disk: Any
     batch: int
+    count: int
     usd: float
     prediction: Any
     p99_ms: float | None
     hours: float | None
     sure_hours: float | None
+
+    @property
+    def lower(self):
+        return self.count * self.prediction.lower
+
+    @property
+    def vcpus(self):
+        return self.count * self.instance.vcpus
 
     def cost(self, request):
         """What the answer is the least of."""
@@ -33,7 +44,7 @@ class Point:
             return self.usd
         if self.hours is not None:
             return self.usd * self.hours
-        return self.usd / self.prediction.median
+        return self.usd / (self.count * self.prediction.median)
 
 
 def workloads(request):
@@ -49,7 +60,7 @@ def workloads(request):
 
 
 def fits_gpu(world, request, model, instance, workload):
-    if request.task is Task.PREPROCESSING:
+    if request.task is Task.PREPROCESSING or instance.gpu_count == 0:
         return True
     return model.gpu_memory_mib(workload) <= world.catalog.gpu_of(instance).memory_mib
 
@@ -62,7 +73,7 @@ def points_of(world, request, model, instance, region, price, choose=lambda disk
     """The points of a type in a region; `choose` thins out the disks."""
     fitting = [w for w in workloads(request) if fits_gpu(world, request, model, instance, w)]
     offered = [
-        (disk, resources_of(world.catalog, instance, disk))
+        (disk, resources_of(world.catalog, instance, disk, request.max_gpus))
         for disk in choose(every_disk(world, instance, region, request))
     ]
     asked = [(d, w, has) for d, has in offered for w in fitting if fits_ram(model, has, w)]
@@ -72,17 +83,19 @@ def points_of(world, request, model, instance, region, price, choose=lambda disk
     late = _latencies(request, model, pairs)
     for (disk, workload, _), prediction, cold in zip(asked, usual, first, strict=True):
         hours = _hours(request, cold, prediction)
-        yield Point(
-            instance=instance,
-            region=region,
-            disk=disk,
-            batch=workload.batch_size,
-            usd=price + disk.usd_per_hour,
-            prediction=prediction,
-            p99_ms=late.get(workload.batch_size),
-            hours=hours and hours[0],
-            sure_hours=hours and hours[1],
-        )
+        for count in range(1, request.max_count + 1):
+            yield Point(
+                instance=instance,
+                region=region,
+                disk=disk,
+                batch=workload.batch_size,
+                count=count,
+                usd=count * (price + disk.usd_per_hour),
+                prediction=prediction,
+                p99_ms=late.get(workload.batch_size),
+                hours=hours and hours[0] / count,
+                sure_hours=hours and hours[1] / count,
+            )
 
 
 def _first_epochs(request, model, pairs, usual):
@@ -104,11 +117,12 @@ def _hours(request, cold, usual):
 
 
 def _latencies(request, model, pairs):
-    """p99 in ms by batch: decoding (a sample on one vCPU), copying, the network; in memory."""
+    """p99 in ms by batch: decoding (a sample on one vCPU), copying, the network; in memory, and on
+    one GPU, since a batch is not split."""
     if request.max_latency_ms is None:
         return {}
     memory = DiskRate(type="memory")
-    alone = dict.fromkeys((w, replace(has, disk=memory)) for w, has in pairs)
+    alone = dict.fromkeys((w, replace(has, disk=memory, gpu_count=1)) for w, has in pairs)
     found = {}
     for (workload, has), one in zip(
         alone, model.predict(list(alone), confidence=request.confidence), strict=True

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from advisor.domain import IMAGENET, Market, Precision, Request, Task
+from advisor.domain import ANY, IMAGENET, Market, Precision, Range, Request, Task
 
 from .constraints import LIMITS
 from .world import world
@@ -27,8 +27,8 @@ def drawn_request(random, place, networks=("googlenet",)):
         precision=random.choice(list(Precision)),
         dataset=random.choice(DATASETS),
         cloud=cloud,
-        region=random.choice([*regions, None]),
-        market=random.choice([*[Market.ON_DEMAND] * 12, Market.SPOT, *Market]),
+        region=random.choice([*regions, None, None]),
+        market=random.choice([*[Market.ON_DEMAND] * 30, Market.SPOT, *Market]),
         max_results=random.choice([1, 3, 10, 500]),
     )
     for limit in LIMITS:
@@ -57,7 +57,23 @@ def real_questions(draw, place, networks):
     """A pair of questions about a few GPUs of a catalogue, and about some network."""
     random = draw(st.randoms(use_true_random=False))
     request = drawn_request(random, place, networks)
+    request = replace(request, **(_few_gpus if random.random() < 0.6 else _few_cpus)(random))
+    return request, *tightened(random, request, place), random.randint(0, 2**20)
+
+
+def _few_gpus(random):
     cloud, region = random.choice([("aws", "us-east-1"), ("aws", "us-east-1"), ("gcp", None)])
     gpus = (random.choice(("T4", "L4") if cloud == "gcp" else ("T4", "L4", "A10G", "V100")),)
-    request = replace(request, cloud=cloud, region=region, gpus=gpus, min_gpu_memory_mib=None)
-    return request, *tightened(random, request, place), random.randint(0, 2**20)
+    return {"cloud": cloud, "region": region, "gpus": gpus, "min_gpu_memory_mib": None,
+            "max_gpu_memory_mib": None, "compute_capability": ANY, "disk_types": (),
+            "disk": None}  # fmt: skip
+
+
+def _few_cpus(random):
+    """CPUs of one size, and what GPUs there are of it."""
+    vcpus, gib = random.choice([(4, 8), (8, 16), (16, 64), (48, 96), (64, 256)])
+    return {
+        **_few_gpus(random), "cloud": "aws", "region": "us-east-1", "gpus": (),
+        "vcpus": Range(vcpus, vcpus), "memory_mib": Range(1024 * gib, 1024 * gib),
+        "precision": Precision.FP32, "accelerated_only": False,
+    }  # fmt: skip

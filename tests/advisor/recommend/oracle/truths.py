@@ -5,13 +5,19 @@ from advisor.catalog import resources_of
 from .constraints import LIMITS
 from .disks import every_disk
 from .facts import instance_of, offered_in, prices_of, why_unsupported
+from .hardware import left_of_quota
 from .points import fits_gpu, fits_ram, workloads
 
 
 def is_true(truth, cloud, name, reason):
-    """`truth` is the request's `BruteForce`; unknown reasons are not true."""
+    """`truth` is the request's `BruteForce`; unknown reasons are not true.
+
+    CPUs are turned down by what they could do at most, whether anything can run there or not.
+    """
     if reason in {limit.reason for limit in LIMITS if limit.reason}:
-        return bool(truth.points(cloud, name)) and truth.rightly_rejected(cloud, name, reason)
+        on_cpu = instance_of(truth.world, cloud, name).gpu_count == 0
+        points = truth.points(cloud, name)
+        return (on_cpu or bool(points)) and truth.rightly_rejected(cloud, name, reason)
     return reason in _TRUTHS and _TRUTHS[reason](truth, cloud, name)
 
 
@@ -39,6 +45,11 @@ def _not_offered(truth, cloud, name):
     return bool(priced) and not (current and priced & offered_in(truth.world, cloud, name))
 
 
+def _quota(truth, cloud, name):
+    instance = instance_of(truth.world, cloud, name)
+    return instance.vcpus > left_of_quota(truth.request, instance)
+
+
 def _gpu_memory(truth, cloud, name):
     world, request = truth.world, truth.request
     instance = instance_of(world, cloud, name)
@@ -51,7 +62,7 @@ def _memory(truth, cloud, name):
     fitting = [w for w in workloads(request) if fits_gpu(world, request, model, instance, w)]
     disks = _disks(truth, cloud, name)
     return bool(fitting and disks) and not any(
-        fits_ram(model, resources_of(world.catalog, instance, disk), w)
+        fits_ram(model, resources_of(world.catalog, instance, disk, request.max_gpus), w)
         for w in fitting
         for disk in disks
     )
@@ -79,6 +90,7 @@ _TRUTHS = {
     "facts_missing": _facts_missing,
     "unsupported": _unsupported,
     "not_offered": _not_offered,
+    "quota": _quota,
     "gpu_memory": _gpu_memory,
     "memory": _memory,
     "no_disk": _no_disk,

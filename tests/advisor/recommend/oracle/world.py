@@ -17,6 +17,8 @@ BASES = {
 }
 # How many of the worlds have which cloud.
 SHARES = {"aws": 1.0, "gcp": 0.5, "azure": 0.15, "alibaba": 0.15}
+# Types with an NVIDIA GPU, CPUs alone, and whatever has no NVIDIA GPU.
+_SHARES_OF_KINDS = (0.65, 0.25, 0.1)
 AS_OF = date(2026, 7, 20)
 CURRENCIES = {"USD": Currency(1.0, AS_OF), "CNY": Currency(7.07, AS_OF)}
 
@@ -38,6 +40,12 @@ class World:
         """Names of the GPUs that there are, and that have a data sheet."""
         names = {self.catalog.partial_type(name, one).gpu_name for one, name in self.types("any")}
         return sorted(names & set(self.catalog.gpus))
+
+    def disk_types(self, cloud):
+        """Names of the disks there are in a cloud, or in any, the instances' own among them."""
+        asked = self.clouds if cloud == "any" else [cloud]
+        sold = [self.catalog.disks_of(one) for one in asked if one in self.catalog.disk_clouds]
+        return sorted({name for one in sold for name in one.types})
 
     def types(self, cloud):
         """(cloud, type) of everything there is in a cloud, or in any."""
@@ -74,12 +82,14 @@ def _shipped_table(path):
 
 @cache
 def _pool(cloud):
-    """Lines of the types worth drawing ."""
+    """Lines of the types worth drawing: with GPUs, and without, of each kind a part."""
     table = _shipped_table(f"catalog/{cloud}_instance_types.csv")
-    vendor = table.column["gpu_vendor"]
+    vendor, other = table.column["gpu_vendor"], table.column["accelerator"]
     lines = [line.split(",") for line in table.lines]
     cards = [cells for cells in lines if cells[vendor] == "NVIDIA"]
-    return table.header, cards, [cells for cells in lines if cells[vendor] != "NVIDIA"]
+    cpus = [cells for cells in lines if not cells[vendor] and not cells[other]]
+    rest = [cells for cells in lines if cells[vendor] != "NVIDIA"]
+    return table.header, (cards, cpus or cards, rest or cards)
 
 
 @cache
@@ -91,10 +101,9 @@ def _priced_disks(cloud):
 
 
 def _drawn_cloud(cloud, draw):
-    header, cards, others = _pool(cloud)
-    count = draw.randint(2, 6)
-    rows = {c[0]: c for c in (draw.choice(cards if draw.random() < 0.85 else others or cards)
-                              for _ in range(count))}  # fmt: skip
+    header, kinds = _pool(cloud)
+    pools = draw.choices(kinds, _SHARES_OF_KINDS, k=draw.randint(2, 6))
+    rows = {cells[0]: cells for cells in map(draw.choice, pools)}
     regions = _drawn_regions(cloud, [*rows.values()], header, draw)
     prices = [line for name in rows for line in _price_lines(cloud, name, regions, draw)]
     lacking = _shipped().manifest["clouds"][cloud]["lacking"]
