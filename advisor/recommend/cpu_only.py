@@ -150,10 +150,10 @@ def _worth_a_look(
 
 
 def _too_slow(one: CpuOnly, rate: float, count: int, target: float) -> str:
-    several = f"with {count} of it, " if count > 1 else ""
+    each = " each" if count > 1 else ""
     does = "core computes" if one.cores == 1 else "cores compute"
     likely = f"{format_rate(rate)}/s likely, without decoding"
-    return f"{several}its {one.cores:g} {does} {likely}, not {format_rate(target / count)}"
+    return f"its {one.cores:g} {does} {likely}, not {format_rate(target / count)}{each}"
 
 
 def _last_shown(costs: Sequence[float], count: int) -> float:

@@ -18,7 +18,7 @@ import pytest
 from advisor.domain import Change, CloseCallKind, Latency, Relaxation, Request, RunTime, Span, Task
 from advisor.report.document import Sources, recommendation_document
 from advisor.report.risk import risk
-from advisor.report.tables import recommendation_csv, recommendation_markdown
+from advisor.report.tables import recommendation_csv, recommendation_markdown, short_number
 from advisor.report.text import recommendation_text
 from tests.builders import candidate, close_call, prediction, recommendation, rejected
 
@@ -154,6 +154,19 @@ def test_alternatives_say_their_region_and_kind_of_price_where_these_differ():
     dear = elsewhere(candidate("g6.xlarge", 0.8), "ap-south-1", "estimated")
     assert "ap-south-1, estimated" in text(ranked=(candidate(), dear))
     assert "region" not in text(ranked=(candidate(), candidate("g6.xlarge", 0.8)))
+
+
+def test_markdown_says_region_and_kind_of_price_where_these_tell_something():
+    dear = elsewhere(candidate("g6.xlarge", 0.8), "ap-south-1", "estimated")
+    mixed = document(ranked=(candidate(), dear), pareto=(candidate(), dear))
+    ranked, front = recommendation_markdown(mixed).split("Pareto front")
+    assert "| ap-south-1 | estimated |" in ranked
+    assert "| ap-south-1 |" in front
+    assert "price_kind" not in recommendation_markdown(document())
+
+
+def test_large_numbers_have_no_exponent():
+    assert [short_number(one) for one in (42500.0, 0.22095, 166.02)] == ["42500", "0.221", "166"]
 
 
 def test_what_comes_with_a_price_is_told():
