@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+MOST_NAMES = 12
+
 
 class AdvisorError(Exception):
     """Anything the product itself refuses or cannot do; the message is for the user."""
@@ -66,13 +68,17 @@ def one_line(text: str) -> str:
     return "".join(one if one.isprintable() else "?" for one in line)
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """A `UsageError` that offers the nearest known names, or a few of them."""
+def unknown_name(kind: str, name: str, known: Iterable[str], *, listed_by: str = "") -> UsageError:
+    """A `UsageError` that offers the nearest known names, else the command that lists thousands of
+    them, else a few of them.
+    """
     import difflib  # only the mistyped wait for it
 
     names = {one.casefold(): one for one in sorted(known)}
     close = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
     near = [names[one] for one in close]
-    some = ", ".join(list(names.values())[:12])
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {some}"
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    some = ", ".join(list(names.values())[:MOST_NAMES]) + more
+    others = f"`{listed_by}` tells those that are known" if listed_by else f"known: {some}"
+    hint = f"did you mean {' or '.join(near)}?" if near else others
     return UsageError(f"unknown {kind} '{name}'; {hint}")

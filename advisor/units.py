@@ -76,7 +76,9 @@ def format_mib(mib: float) -> str:
 
 
 def format_usd(usd: float) -> str:
-    """Dollars with as many digits as prices have: '$0.526', '$12.24', '$0.0042'."""
+    """Dollars with as many digits as prices have: '$0.526', '$12.24', '$0.0042', '$0'."""
+    if usd == 0:
+        return "$0"
     if usd >= 10:
         return f"${usd:,.2f}"
     return f"${usd:.3f}" if usd >= 0.1 else f"${usd:.4f}"

@@ -338,7 +338,7 @@ def _offers(cloud: Cloud, table: PriceTable, row: PriceRow, columns: Iterable[in
 def _require_instance(name: str, clouds: Sequence[Cloud]) -> None:
     if not any(name in cloud.instances for cloud in clouds):
         known = [one for cloud in clouds for one in cloud.instances.names]
-        raise unknown_name("instance type", name, known)
+        raise unknown_name("instance type", name, known, listed_by="advisor catalog list")
 
 
 def _require_region(region: str, clouds: Sequence[Cloud]) -> None:

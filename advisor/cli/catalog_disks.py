@@ -11,7 +11,7 @@ import click
 from advisor.catalog import Catalog, DiskCatalog, load_catalog
 from advisor.cli.parameters import Name
 from advisor.domain import HOURS_PER_MONTH, Burst, DiskChoice, Price
-from advisor.errors import UsageError
+from advisor.errors import UsageError, unknown_name
 from advisor.report.text import table
 
 SCHEMA = "advisor.disks/1"
@@ -58,7 +58,11 @@ def _clouds(known: Catalog, cloud: str | None, disk: str | None) -> list[str]:
     if disk is None:
         return list(known.disk_clouds)
     name = disk.partition(":")[0].strip().lower()
-    return [one for one in known.disk_clouds if name in known.disks_of(one).rules][:1] or ["aws"]
+    home = [one for one in known.disk_clouds if name in known.disks_of(one).rules][:1]
+    if not home:
+        sold = {kind for one in known.disk_clouds for kind in known.disks_of(one).rules}
+        raise unknown_name("disk type", name, sold)
+    return home
 
 
 def _choices(catalog: DiskCatalog, disk: str | None) -> list[DiskChoice]:

@@ -42,7 +42,10 @@ GpuTable = list[tuple[Request, list[OnGpu], OnGpu]]
     type=GpuFilter(),
     help="GPUs alone, whatever host feeds them: T4,V100,L4 | 24GiB.. | cc8.0..",
 )
-@click.option("--baseline", help="What counts as 1.  [default: the first one]")
+@click.option(
+    "--baseline",
+    help="What counts as 1: an instance type, or with --gpu a GPU.  [default: the first one]",
+)
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json", "csv", "md")), default="table",
     show_default=True,

@@ -163,10 +163,10 @@ class _SlowWords:
     def of(self, cores: float, rate: float) -> str:
         """'its 2 cores compute 3.4/s likely, without decoding, not 500'."""
         if (cores, rate) not in self._told:
-            several = f"with {self._count} of it, " if self._count > 1 else ""
+            each = " each" if self._count > 1 else ""
             does = "core computes" if cores == 1 else "cores compute"
             likely = f"{format_rate(rate)}/s likely, without decoding"
-            self._told[cores, rate] = f"{several}its {cores:g} {does} {likely}, not {self._wanted}"
+            self._told[cores, rate] = f"its {cores:g} {does} {likely}, not {self._wanted}{each}"
         return self._told[cores, rate]
 
 

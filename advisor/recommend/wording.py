@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import date
 from typing import NamedTuple
 
+from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import (
     Candidate,
     Disk,
@@ -139,11 +141,15 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[str, ...]:
         return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
     said = [*price_warnings(offer.price, disk, today), *burst_warnings(disk, chosen.prediction)]
-    if chosen.note:
-        said.append(chosen.note)
+    said += [one for one in chosen.note.split("; ") if one and _matters(one, disk)]
     said += idle_gpus(offer.instance, chosen.workload, chosen.prediction)
     said.extend(chosen.prediction.extrapolation)
     return tuple(said)
+
+
+def _matters(note: str, disk: Disk) -> bool:
+    """A local disk does not care what the instance passes on to others."""
+    return note != UNLIMITED_NOTE or disk.price is not None
 
 
 def price_warnings(price: Price | None, disk: Disk, today: date) -> list[str]:
@@ -251,10 +257,10 @@ def no_offer(answer: Recommendation) -> str:
     """One line for exit code 3: what comes nearest, and what to relax."""
     request, nearest = answer.request, answer.nearest
     enough = [_change_text(one) for one in answer.relaxations[:MOST_WAYS]]
-    where = f"{request.cloud} {request.region or 'in all regions'} ({request.market})"
+    cloud = "any cloud" if request.cloud == "any" else request.cloud
+    where = f"{cloud} {request.region or 'in all regions'} ({request.market})"
     if nearest is None:
-        what = f"relax {' or '.join(enough)}" if enough else "--explain-rejected says why"
-        return f"none of the {answer.offers_considered} offers of {where} can run this; {what}"
+        return f"{_none_of(answer, where)}; {_way_out(answer, enough)}"
     relax = enough or _relaxations(request, nearest)
     count = count_that_would_do(request, nearest) if not _limited(request, nearest) else None
     if count is not None:
@@ -263,6 +269,27 @@ def no_offer(answer: Recommendation) -> str:
         relax.append(f"--max-price to {_needed_price(answer.beyond_price)}")
     ways = f"; relax {' or '.join(relax)}" if relax else ""
     return f"no offer of {where} meets this: nearest is {_named(nearest)}{ways}"
+
+
+def _none_of(answer: Recommendation, where: str) -> str:
+    reasons = answer.rejected_by_reason
+    if not reasons:
+        return f"no type of {where} is like what is asked for"
+    counts = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    return f"none of the {len(answer.rejected)} types of {where} does this: {counts}"
+
+
+def _way_out(answer: Recommendation, enough: Sequence[str]) -> str:
+    """What to do where nothing even runs."""
+    request = answer.request
+    if enough:
+        return f"relax {' or '.join(enough)}"
+    if "no_disk" in answer.rejected_by_reason and not (request.disk or request.disk_types):
+        return (
+            "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
+        )
+    elsewhere = "" if request.cloud == "any" else "; --cloud any looks elsewhere"
+    return f"--explain-rejected says why{elsewhere}"
 
 
 def _change_text(one: Relaxation) -> str:

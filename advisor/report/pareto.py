@@ -36,20 +36,25 @@ def _document(one: Candidate) -> dict[str, Any]:
     }
 
 
-def pareto_rows(front: Sequence[Candidate], most: int) -> list[list[str]]:
-    """At most so many rows of the front, its ends among them."""
+def pareto_rows(front: Sequence[Candidate]) -> list[list[str]]:
+    """A row a spec: `COLUMNS` after its name."""
     return [
         [
             f"  {one.spec.offer.instance.name}",
-            (one.spec.offer.instance.gpu_name or "-").partition("-")[0],
+            short_gpu_text(one),
             short_disk_text(one.spec.disk),
             str(one.workload.batch_size),
             format_usd(one.spec.total_usd_per_hour),
             f"{floor_rate(one.prediction.lower):,g}",
             format_usd(one.usd_per_million_samples),
         ]
-        for one in thinned(front, most)
+        for one in front
     ]
+
+
+def short_gpu_text(one: Candidate) -> str:
+    """'H100' of an H100-SXM5-80GB; a dash where there is none."""
+    return (one.spec.offer.instance.gpu_name or "").partition("-")[0] or "-"
 
 
 def short_disk_text(disk: Disk) -> str:

@@ -38,6 +38,7 @@ COLUMNS = (
     "risk",
     "provenance",
     "price_as_of",
+    "price_kind",
     *RUN_COLUMNS,
 )
 MARKDOWN_COLUMNS = (
@@ -80,11 +81,22 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
     has_run = any(row["run_samples"] is not None for row in rows)
     several = any(row["count"] > 1 for row in rows)
     columns = (*_SEVERAL, *MARKDOWN_COLUMNS[1:]) if several else MARKDOWN_COLUMNS
-    columns = (*columns, *(MARKDOWN_RUN_COLUMNS if has_run else ()))
+    columns = (*columns, *(MARKDOWN_RUN_COLUMNS if has_run else ()), *_telling(rows))
     ranked, front = records_markdown(rows, columns), document["pareto"]
     if len(front) < 2:
         return ranked
-    return f"{ranked}\nPareto front of price and rate:\n\n{records_markdown(front, FRONT_COLUMNS)}"
+    several_regions = len({one["region"] for one in front}) > 1
+    columns = (*FRONT_COLUMNS, "region") if several_regions else FRONT_COLUMNS
+    return f"{ranked}\nPareto front of price and rate:\n\n{records_markdown(front, columns)}"
+
+
+def _telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Columns on where a spec stands and how its price is known, where that goes without saying in
+    none.
+    """
+    regions = {row["region"] for row in rows}
+    listed = {row["price_kind"] for row in rows} <= {"list"}
+    return [*(["region"] if len(regions) > 1 else []), *([] if listed else ["price_kind"])]
 
 
 def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -132,6 +144,7 @@ def _row(one: Mapping[str, Any]) -> dict[str, Any]:
         "usd_per_million_samples": one["cost"]["usd_per_million_samples"],
         "provenance": predicted["provenance"],
         "price_as_of": price["as_of"],
+        "price_kind": price["kind"],
         **run_cells(one["run"]),
     }
 
@@ -143,4 +156,9 @@ def _line(cells: Any) -> str:
 def _short(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return short_number(value) if isinstance(value, float) else str(value)
+
+
+def short_number(value: float) -> str:
+    """Four digits, and never an exponent for what is large: '0.221', '166', '42500'."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

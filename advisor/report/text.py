@@ -14,13 +14,21 @@ from advisor.domain import (
     Prediction,
     Price,
     Recommendation,
-    Rejected,
     Stage,
     computes_on_cpu,
 )
 from advisor.report.close_calls import close_call_lines
 from advisor.report.document import SAMPLE_UNIT, Sources
-from advisor.report.pareto import COLUMNS, TITLE, pareto_rows, short_disk_text
+from advisor.report.pareto import (
+    COLUMNS,
+    TITLE,
+    pareto_rows,
+    short_disk_text,
+    short_gpu_text,
+    thinned,
+)
+from advisor.report.places import place_texts
+from advisor.report.rejections import rejection_lines
 from advisor.report.relaxing import relax_rows, relax_title
 from advisor.report.risk import risk_text
 from advisor.report.runs import run_lines
@@ -32,24 +40,8 @@ SHOWN_ALTERNATIVES = 5
 SHOWN_REJECTED = 3
 SHOWN_FRONT = 4
 LONG_FRONT = 20
-# The spec of a close call would be the first of the rejected.
-REJECTED_BESIDE_CLOSE_CALL = 1
-
-# Reasons of types that run the workload and still do not answer.
-RAN = frozenset(
-    {
-        "too_slow",
-        "latency",
-        "too_long",
-        "over_max_cost",
-        "over_max_price",
-        "no_interval",
-        "gpu_memory",
-        "memory",
-        "no_disk",
-        "quota",
-    }
-)
+# The spec of a close call is the first of the three next-cheaper ones.
+REJECTED_BESIDE_CLOSE_CALL = 2
 
 # For a column of a table.
 SHORT_PROVENANCE = {name: name for name in ("measured", "published", "modelled")}
@@ -79,19 +71,19 @@ def recommendation_text(
     head += close + _relaxed(answer)
     pareto = answer.request.pareto
     front = _front(answer, LONG_FRONT if pareto else SHOWN_FRONT)
+    foot = _live(answer) + wrapped("Assumed", answer.assumptions, 2)
+    foot += wrapped("Warning", answer.warnings, 2 if front else 3)
     most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
+    most = max(0, min(most, LINES - len(head) - len(foot) - 2))
     if front:
         most = 0  # it tells more of what is cheaper
         front = front if all_rejected else [*front, ""]
-    tail = front + _rejections(answer, chosen, None if all_rejected else most)
-    tail += _live(answer)
-    tail += wrapped("Assumed", answer.assumptions, 2)
-    tail += wrapped("Warning", answer.warnings, 2 if front else 3)
+    tail = front + rejection_lines(answer, None if all_rejected else most) + foot
     # A blank line and a header stand above the alternatives.
     left = max(0, LINES - len(head) - len(tail) - 2)
     room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
     shown = max(0, room if specs is None else specs - 1)
-    lines = head + _alternatives(answer.ranked[1 : 1 + shown]) + tail
+    lines = head + _alternatives(answer.ranked[: 1 + shown]) + tail
     return "\n".join(lines if all_rejected else map(_clip, lines))
 
 
@@ -156,17 +148,28 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         asked += f", at least {format_rate(request.target_throughput)} {SAMPLE_UNIT}"
     return [
         f"  for         {asked}",
-        f"  has         {gpu}{instance.vcpus} vCPUs ({instance.physical_cores} cores), "
-        f"{format_mib(instance.memory_mib)} RAM",
+        f"  has         {gpu}{_counted(instance.vcpus, 'vCPU')} "
+        f"({_counted(instance.physical_cores, 'core')}), {format_mib(instance.memory_mib)} RAM",
         f"  throughput  {interval_text(prediction)}",
         *_sharing_lines(chosen),
         *_latency_lines(chosen),
         *run_lines(request, chosen.run, chosen.usd_per_run),
         f"  cost        {format_usd(chosen.usd_per_million_samples)} per million samples "
         f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, {disk})",
+        *_terms_lines(chosen.spec.offer.price),
         "  bound by    "
         + bottleneck_text(prediction, on_cpu=computes_on_cpu(instance, chosen.workload)),
     ]
+
+
+def _counted(many: int, thing: str) -> str:
+    """'1 core', '8 cores'."""
+    return f"{many} {thing}" + ("" if many == 1 else "s")
+
+
+def _terms_lines(price: Price) -> list[str]:
+    """What comes with the price: how often spot instances are taken back, a quota, a lock-in."""
+    return [f"  terms       {price.terms}"] if price.terms else []
 
 
 def _sharing_lines(chosen: Candidate) -> list[str]:
@@ -197,8 +200,12 @@ def _front(answer: Recommendation, most: int) -> list[str]:
     """The cheapest, the fastest, and what lies between."""
     if len(answer.pareto) < 2:
         return []
-    header = [f"{TITLE} ({len(answer.pareto)})", *COLUMNS]
-    return ["", *table(header, pareto_rows(answer.pareto, most), right=range(3, 7))]
+    shown = thinned(answer.pareto, most)
+    header, rows = [f"{TITLE} ({len(answer.pareto)})", *COLUMNS], pareto_rows(shown)
+    places = place_texts(shown)
+    if places:
+        header, rows = [*header, "region"], _beside(rows, places)
+    return ["", *table(header, rows, right=range(3, 7))]
 
 
 def _relaxed(answer: Recommendation) -> list[str]:
@@ -239,23 +246,38 @@ def bottleneck_text(prediction: Prediction, *, on_cpu: bool = False) -> str:
 
 
 def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
-    if not ranked:
+    """All but the first, which is told already; with regions where one stands in another."""
+    shown = ranked[1:]
+    if not shown:
         return []
     rows = [
         [
             "  " + one.spec.name,
-            (one.spec.offer.instance.gpu_name or "-").partition("-")[0],
+            short_gpu_text(one),
             short_disk_text(one.spec.disk),
             format_usd(one.spec.total_usd_per_hour),
             f"{floor_rate(one.prediction.lower):,g}",
             *_cost_cells(one),
-            str(one.prediction.bottleneck),
         ]
-        for one in ranked
+        for one in shown
     ]
     header = ["Alternatives", "gpu", "disk", "per hour", "surely/s"]
-    header += ["run takes", "per run"] if ranked[0].run else ["likely/s", "per 1M"]
-    return ["", *table([*header, "bound by"], rows, right=range(3, len(header)))]
+    header += ["run takes", "per run"] if shown[0].run else ["likely/s", "per 1M"]
+    right = range(3, len(header))
+    places = place_texts(ranked)[1:]
+    if places:
+        header, rows = [*header, "region"], _beside(rows, places)
+    bound = _beside(rows, [str(one.prediction.bottleneck) for one in shown])
+    lines = table([*header, "bound by"], bound, right)
+    return ["", *(table(header, rows, right) if places and _too_wide(lines) else lines)]
+
+
+def _beside(rows: Sequence[list[str]], cells: Sequence[str]) -> list[list[str]]:
+    return [[*row, cell] for row, cell in zip(rows, cells, strict=True)]
+
+
+def _too_wide(lines: Sequence[str]) -> bool:
+    return max(map(len, lines)) > WIDTH
 
 
 def _cost_cells(one: Candidate) -> list[str]:
@@ -265,55 +287,25 @@ def _cost_cells(one: Candidate) -> list[str]:
     return [format_rate(one.prediction.median), format_usd(one.usd_per_million_samples)]
 
 
-def _rejections(answer: Recommendation, chosen: Candidate | None, most: int | None) -> list[str]:
-    """The `most` telling ones that would cost less; all, however dear, where it is None."""
-    limit = chosen.spec.total_usd_per_hour if chosen else float("inf")
-    cheaper = [one for one in answer.rejected if (one.usd_per_hour or limit) < limit]
-    told = {one.candidate.spec.offer.instance.name for one in answer.close_calls[:1]}
-    untold = [one for one in cheaper if one.instance_type not in told]
-    telling = _most_telling(untold, next_cheaper=chosen is not None)
-    shown = list(answer.rejected) if most is None else telling[:most]
-    if not shown:
-        return []
-    title = f"Cheaper, but ({len(cheaper)} in all)" if chosen else "Why not"
-    title = _counted(answer) if most is None else title
-    return ["", title, *map(_rejection, shown)]
-
-
-def _most_telling(cheaper: Sequence[Rejected], *, next_cheaper: bool) -> list[Rejected]:
-    """Those that could have been bought and run come first: they tempt most. Where something was
-    chosen, what costs little less is nearest to it; else the cheapest are told first.
-    """
-    rising = sorted(cheaper, key=lambda one: one.usd_per_hour or 0.0, reverse=next_cheaper)
-    ran = [one for one in rising if one.reason in RAN]
-    never = [one for one in rising if one.reason not in RAN]
-    return [*ran, *never]
-
-
-def _counted(answer: Recommendation) -> str:
-    """'Rejected 67: 30 too_slow, 12 unsupported'."""
-    counts = ", ".join(f"{count} {reason}" for reason, count in answer.rejected_by_reason.items())
-    return f"Rejected {len(answer.rejected)}: {counts}"
-
-
-def _rejection(one: Rejected) -> str:
-    price = f" {format_usd(one.usd_per_hour)}/h" if one.usd_per_hour else ""
-    return f"  {one.instance_type}{price}: {one.detail}"
-
-
 def disk_text(disk: Disk) -> str:
     """'gp3:158GiB:12000iops:250MiB/s' as `--disk` takes it, or 'local (210 GiB)'."""
     return f"local ({disk.size_gib:.0f} GiB)" if disk.price is None else str(disk.choice)
 
 
 def wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:
-    """Sentences after their title, folded to so many lines; none where there is nothing to say."""
-    if not sentences:
-        return []
-    text = f"{title}: " + "; ".join(sentences) + "."
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent="  ", max_lines=lines, placeholder=" ... (-o json has all)"
-    )
+    """Sentences after their title, folded to so many lines; none where there is nothing to say.
+
+    What has no room is counted, and no sentence is cut but a first one that fills all lines.
+    """
+    folded: list[str] = []
+    for kept in range(len(sentences), 0, -1):
+        left = len(sentences) - kept
+        end = f"; {left} more (-o json has all)." if left else "."
+        text = f"{title}: " + "; ".join(sentences[:kept]) + end
+        folded = textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+        if len(folded) <= lines:
+            break
+    return folded[:lines]
 
 
 def _clip(line: str) -> str:

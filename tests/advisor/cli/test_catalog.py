@@ -170,3 +170,11 @@ def test_a_damaged_import_is_told_with_the_way_out(ask, home):
     assert code == 1
     assert "--remove own_machines" in err
     assert ask("import", "--remove", "own_machines")[0] == 0
+
+
+def test_the_table_of_a_type_has_its_prices_side_by_side(ask):
+    code, out, _ = ask("show", "g4dn.xlarge")
+    lines = out.splitlines()
+    assert code == 0
+    assert any(line.split()[:4] == ["us-east-1", "$0.526", "list", "2026-07-20"] for line in lines)
+    assert max(map(len, lines)) <= 100

@@ -18,7 +18,7 @@ import pytest
 from advisor.domain import Change, CloseCallKind, Latency, Relaxation, Request, RunTime, Span, Task
 from advisor.report.document import Sources, recommendation_document
 from advisor.report.risk import risk
-from advisor.report.tables import recommendation_csv, recommendation_markdown
+from advisor.report.tables import recommendation_csv, recommendation_markdown, short_number
 from advisor.report.text import recommendation_text
 from tests.builders import candidate, close_call, prediction, recommendation, rejected
 
@@ -141,6 +141,55 @@ def test_text_fits_one_screen_whatever_the_answer_holds(run, kind):
     lines = full.splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines)) <= 100
+
+
+def elsewhere(one, region, kind):
+    price = replace(one.spec.offer.price, kind=kind, terms="under 5 % interrupted")
+    return replace(
+        one, spec=replace(one.spec, offer=replace(one.spec.offer, region=region, price=price))
+    )
+
+
+def test_alternatives_say_their_region_and_kind_of_price_where_these_differ():
+    dear = elsewhere(candidate("g6.xlarge", 0.8), "ap-south-1", "estimated")
+    assert "ap-south-1, estimated" in text(ranked=(candidate(), dear))
+    assert "region" not in text(ranked=(candidate(), candidate("g6.xlarge", 0.8)))
+
+
+def test_markdown_says_region_and_kind_of_price_where_these_tell_something():
+    dear = elsewhere(candidate("g6.xlarge", 0.8), "ap-south-1", "estimated")
+    mixed = document(ranked=(candidate(), dear), pareto=(candidate(), dear))
+    ranked, front = recommendation_markdown(mixed).split("Pareto front")
+    assert "| ap-south-1 | estimated |" in ranked
+    assert "| ap-south-1 |" in front
+    assert "price_kind" not in recommendation_markdown(document())
+
+
+def test_large_numbers_have_no_exponent():
+    assert [short_number(one) for one in (42500.0, 0.22095, 166.02)] == ["42500", "0.221", "166"]
+
+
+def test_what_comes_with_a_price_is_told():
+    spot = elsewhere(candidate(), "us-east-1", "estimated")
+    assert "terms       under 5 % interrupted" in text(ranked=(spot,))
+
+
+def test_where_nothing_answers_each_reason_has_an_example():
+    slow = tuple(rejected(f"t{i}.nano", 0.01, reason="too_slow") for i in range(40))
+    no_disk = rejected("gn5", 0.9, reason="no_disk", detail="no disk holds it")
+    said = text(ranked=(), rejected=(*slow, no_disk))
+    assert "Why not (40 too_slow, 1 no_disk)" in said
+    assert "no disk holds it" in said
+
+
+def test_what_is_free_and_still_passed_over_counts_as_cheaper():
+    free = rejected("colab", 0.0, detail="not known of it: RAM")
+    assert "colab $0/h: not known of it: RAM" in text(rejected=(free,))
+
+
+def test_no_sentence_is_cut_where_all_have_no_room():
+    said = text(assumptions=("a rather long assumption",) * 20)
+    assert "a rather long assumption; 14 more (-o json has all)." in said.replace("\n ", "")
 
 
 def test_the_command_of_a_close_call_can_be_pasted():
