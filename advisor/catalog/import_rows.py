@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from advisor.domain import FREE, PRICE_KINDS, Market
 from advisor.errors import UsageError, one_line
@@ -42,6 +42,18 @@ _NUMBERS = {
     "gpu_memory_gib": float,
     "local_disk_gib": float,
     "local_disk_read_iops": float,
+}
+# What no machine has and nothing costs: a slip of the decimal point, or of the unit. Wide enough for
+# machines of the next years, and for what a fraction of a cent buys.
+_SANE = {
+    "vcpus": (1, 100_000),
+    "physical_cores": (1, 100_000),
+    "memory_gib": (1 / 64, 1_000_000),
+    "gpu_count": (1, 10_000),
+    "gpu_memory_gib": (1 / 64, 100_000),
+    "local_disk_gib": (1, 10_000_000),
+    "local_disk_read_iops": (1, 1_000_000_000),
+    "price_per_hour": (1e-6, 1_000_000),
 }
 
 
@@ -111,6 +123,9 @@ def number(line: int, column: str, text: str, kind: type) -> float:
     if not (math.isfinite(value) and value > 0) or (kind is int and value != int(value)):
         what = "a whole number" if kind is int else "a number"
         raise bad(line, f"has {column} '{text}'; it must be {what} above 0, or empty")
+    least, most = _SANE.get(column, (0.0, math.inf))
+    if not least <= value <= most:
+        raise bad(line, f"has {column} '{text}'; {least:,g} to {most:,.10g} can be believed")
     return kind(value)  # type: ignore[no-any-return]
 
 
@@ -129,11 +144,15 @@ def plain_text(line: int, column: str, text: str) -> str:
 
 
 def day(line: int, text: str) -> date:
-    """A date such as 2026-07-20."""
+    """A date such as 2026-07-20; one to come, beyond what time zones explain, is refused: its price
+    would never count as old."""
     try:
-        return date.fromisoformat(text)
+        told = date.fromisoformat(text)
     except ValueError:
         raise bad(line, f"has as_of '{text}'; write a date like 2026-07-20") from None
+    if told > date.today() + timedelta(days=1):
+        raise bad(line, f"has as_of '{text}', a day to come; write when the price was told")
+    return told
 
 
 def _check_header(header: list[str], needed: tuple[str, ...], optional: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from advisor.catalog.matching import ECC_SHARE
 from advisor.catalog.quotas import CLOUD, quota_code
 from advisor.domain import Candidate, InstanceType, Market, Range, Request
+from advisor.recommend.counting import at_count, most_count
 from advisor.recommend.knobs import (
     Ask,
     Knob,
@@ -54,9 +55,13 @@ class _Number(NamedTuple):
 def _limits(request: Request) -> Iterator[Knob]:
     """What is measured in samples, dollars and time."""
     costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
+
+    def reached(one: Candidate) -> float:
+        # Where nothing is to be reached one instance answers, and as many as may be had reach more.
+        return (one if costs else at_count(one, most_count(request, one))).prediction.lower
+
     numbers = (
-        _Number("target_throughput", "--target-throughput",
-                lambda one: one.prediction.lower, most=False, exact=not costs),
+        _Number("target_throughput", "--target-throughput", reached, most=False, exact=not costs),
         _Number("max_usd_per_hour", "--max-price", lambda one: one.spec.total_usd_per_hour),
         _Number("max_latency_ms", "--max-latency-ms",
                 lambda one: 1000 * one.latency.p99_seconds if one.latency else math.inf,

@@ -47,8 +47,13 @@ def needed_count(request: Request, one: Candidate) -> int:
         needed.append(_over(target, single.prediction.lower))
     if limit is not None and single.run is not None:
         needed.append(_over(single.run.hours.upper, limit))
+    return int(min(max(needed), most_count(request, one)))
+
+
+def most_count(request: Request, one: Candidate) -> int:
+    """As many instances as may be had: `max_count`, and what the quota allows; one at least."""
     startable = most_startable(one.spec.offer, request.vcpu_quota)
-    return int(min(max(needed), request.max_count, max(1.0, startable)))
+    return int(min(request.max_count, max(1.0, startable)))
 
 
 def count_that_would_do(request: Request, nearest: Candidate) -> int | None:
@@ -89,8 +94,9 @@ def with_one_less(one: Candidate) -> list[Candidate]:
 
 
 def _over(wanted: float, each: float) -> float:
-    """The least whole number of times `each` that makes `wanted`; infinite where none does."""
-    if not 0 < each < math.inf or math.isinf(wanted):
+    """The least whole number of times `each` that makes `wanted`; infinite where none does, and
+    where it is beyond what floats count by ones."""
+    if not 0 < each < math.inf or not wanted / each < 2**53:
         return math.inf
     times = math.ceil(wanted / each)
     # Division rounds: what it says may be one off either way.

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog, resources_of
 from advisor.catalog.quotas import quota_code
-from advisor.domain import IMAGENET, DiskChoice, Request, Task
+from advisor.domain import IMAGENET, DiskChoice, Market, Request, Task
 from advisor.errors import UsageError
 from advisor.recommend import no_offer, predict_instance, recommend
 from advisor.recommend.candidates import Runnable, disks_for, runnable
 from advisor.recommend.counting import at_count, needed_count
 from advisor.recommend.decision import query_of
+from advisor.recommend.relaxing import relaxations
 from advisor.recommend.wording import warnings
 from tests.builders import candidate, prediction
 
@@ -198,3 +199,20 @@ def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works
     assert ask(replace(request, max_count=count)).chosen is not None
     training = no_offer(ask(replace(request, task=Task.TRAINING)))
     assert "--max-count" not in training
+
+
+@pytest.mark.parametrize("quota", [(), ((quota_code("g6.xlarge", Market.ON_DEMAND), 400.0),)])
+def test_the_target_to_relax_to_is_what_all_instances_together_reach(quota):
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1e6,
+                      max_count=4, vcpu_quota=quota)  # fmt: skip
+    ways = relaxations(ask(request), CATALOG, PlainModel())
+    relaxed = next(one for one in ways if one.changes[0].constraint == "target_throughput")
+    target = float(relaxed.changes[0].after)
+    assert ask(replace(request, target_throughput=target)).chosen is not None
+    assert ask(replace(request, target_throughput=target * 1.01)).chosen is None
+
+
+def test_a_target_beyond_all_counting_is_answered_at_once():
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1e308)
+    assert "--max-count" not in no_offer(ask(request))
+    assert ask(replace(request, max_count=1000)).chosen is None
