@@ -85,9 +85,9 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
     ranked, front = records_markdown(rows, columns), document["pareto"]
     if len(front) < 2:
         return ranked
-    several_regions = len({one["region"] for one in front}) > 1
-    columns = (*FRONT_COLUMNS, "region") if several_regions else FRONT_COLUMNS
-    return f"{ranked}\nPareto front of price and rate:\n\n{records_markdown(front, columns)}"
+    region = ("region",) if len({one["region"] for one in front}) > 1 else ()
+    told = records_markdown(front, (*FRONT_COLUMNS, *region))
+    return f"{ranked}\nPareto front of price and rate:\n\n{told}"
 
 
 def _telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
