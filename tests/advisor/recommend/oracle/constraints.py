@@ -158,7 +158,7 @@ LIMITS = (
     Limit("GPUs of an instance", one_of(0.15, "max_gpus", (1, 2, 3, 4)), no_more("max_gpus", 8)),
     Limit(
         "instances",
-        but_for_training(one_of(0.25, "max_count", (2, 3, 4, 7))),
+        but_for_training(one_of(0.4, "max_count", (2, 3, 4, 7))),
         but_for_training(no_more("max_count", 1)),
     ),
     Limit(
