@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from advisor.catalog import Catalog
 from advisor.domain import Candidate, Disk, Request
@@ -75,7 +76,8 @@ class _Fitting:
         slow = self._predict(_on_slow_disks(request, self.options, good, rank, by_sample, shown))
         good += [one for one in slow if enough(one)]
         shown = min(shown, _last_shown(request, good, rank))
-        aim = Aim(predict=self._predict, answers=enough, rank=rank, by_sample=by_sample)
+        within = _within_price(request, rank)
+        aim = Aim(predict=self._predict, answers=enough, rank=within, by_sample=by_sample)
         disks: dict[_Key, list[Disk]] = {}
         worth = _worth_fitting(request, good, rank, by_sample, shown)
         for one in cheaper_orders(worth, self.catalog, aim):
@@ -136,14 +138,14 @@ def _on_slow_disks(
     """Hard disks that could come out ahead, on the instances that answer with something faster."""
     slow = {_place_of(option): option.slow_disks for option in options if option.slow_disks}
     asked, at_best_batch = [], _best_batches(good)
-    for place, one in _best_of(good, _place, rank).items():
-        limit = min(shown, rank(one)[0])
-        if _least(request, one, by_sample, free_disk=True) > limit:
+    for place, one in _best_of(good, _place, _within_price(request, rank)).items():
+        limit = min(shown, _rank_within_price(request, one, rank))
+        if not _may_win(_least(request, one, by_sample, free_disk=True), limit):
             continue
         best = at_best_batch[_parts(one)]
         for disk in slow.get(place, ()):
             slower = replace(best, spec=replace(best.spec, disk=disk))
-            if _least(request, slower, by_sample) <= limit:
+            if _may_win(_least(request, slower, by_sample), limit):
                 asked.append((best, disk))
     return asked
 
@@ -153,17 +155,44 @@ def _worth_fitting(
 ) -> list[Candidate]:
     """The best start of each instance and disk type that could still come out ahead: of the same
     instance with another disk, and of the last that would be shown."""
-    best, at_best_batch = _best_of(good, _place, rank), _best_batches(good)
+    within, at_best_batch = _within_price(request, rank), _best_batches(good)
+    limits = {
+        place: min(shown, _rank_within_price(request, one, rank))
+        for place, one in _best_of(good, _place, within).items()
+    }
     return [
         at_best_batch[_parts(one)]
-        for one in _best_of(good, _place_and_disk, rank).values()
-        if one.spec.disk.price
-        and _least(request, one, by_sample) <= min(shown, rank(best[_place(one)])[0])
+        for one in _best_of(good, _place_and_disk, within).values()
+        if one.spec.disk.price and _may_win(_least(request, one, by_sample), limits[_place(one)])
     ]
 
 
+def _within_price(request: Request, rank: Rank) -> Rank:
+    """What is too dear after all that is not, the least dear first: where samples count, an order
+    beyond the price would else hide those within it."""
+    most = request.max_usd_per_hour
+    if most is None:
+        return rank
+
+    def key(one: Candidate) -> tuple[Any, ...]:
+        return max(0.0, one.spec.total_usd_per_hour - most), *rank(one)
+
+    return key
+
+
+def _rank_within_price(request: Request, one: Candidate, rank: Rank) -> float:
+    """What others have to rank before; infinite for what is too dear itself."""
+    most = request.max_usd_per_hour
+    return rank(one)[0] if most is None or one.spec.total_usd_per_hour <= most else math.inf
+
+
+def _may_win(least: float, limit: float) -> bool:
+    return least <= limit and least < math.inf
+
+
 def _last_shown(request: Request, good: Sequence[Candidate], rank: Rank) -> float:
-    ranks = sorted(rank(one)[0] for one in _best_of(good, _place, rank).values())
+    best = _best_of(good, _place, _within_price(request, rank)).values()
+    ranks = sorted(_rank_within_price(request, one, rank) for one in best)
     return ranks[: request.max_results][-1] if ranks else math.inf
 
 
@@ -186,7 +215,7 @@ def _least(request: Request, one: Candidate, by_sample: bool, *, free_disk: bool
 def _best_of(
     candidates: Iterable[Candidate], key_of: Callable[[Candidate], _Key], rank: Rank
 ) -> dict[_Key, Candidate]:
-    best: dict[_Key, tuple[tuple[float, float, str], Candidate]] = {}
+    best: dict[_Key, tuple[tuple[Any, ...], Candidate]] = {}
     for one in candidates:
         key, ranks = key_of(one), rank(one)
         if key not in best or ranks < best[key][0]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Candidate, Disk, DiskChoice
@@ -26,7 +27,8 @@ _SAME = 1e-9
 # Nobody orders 5,473 IOPS.
 _IOPS_STEP = 10.0
 
-Rank = Callable[[Candidate], tuple[float, float, str]]
+# Smaller ones first; what they begin with says by what is ranked.
+Rank = Callable[[Candidate], tuple[Any, ...]]
 Predict = Callable[[Sequence[tuple[Candidate, Disk]]], list[Candidate]]
 
 

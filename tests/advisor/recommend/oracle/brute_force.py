@@ -8,7 +8,7 @@ from .constraints import feasible, limit_of, met_before
 from .facts import asked_for, instance_of, offered_in, prices_of, why_unsupported
 from .points import points_of
 
-MOST_DISKS = 14
+MOST_DISKS = 12
 
 
 class BruteForce:

@@ -92,7 +92,7 @@ def _some_disk_types(random, request, world):
 
 
 def _a_disk(random, request, world):
-    return (_one_disk(random, request, world) or {}) if random.random() < 0.2 else {}
+    return (_one_disk(random, request, world) or {}) if random.random() < 0.12 else {}
 
 
 def _disk(text, dataset):
@@ -104,6 +104,12 @@ def _disk(text, dataset):
     return DiskChoice(
         type=kind, size_gib=size, iops=number.get("iops"), mib_per_second=number.get("MiB/s")
     )
+
+
+def _a_target(random, request, world):
+    """More where several instances may share the work."""
+    draw = sometimes(0.65, "target_throughput", 3, 1500 * request.max_count**1.5)
+    return draw(random, request, world)
 
 
 def _one_batch(random, request, world):
@@ -137,19 +143,19 @@ LIMITS = (
     Limit("cloud", tighten=_one_cloud),
     Limit("region", tighten=_one_region),
     Limit("GPU", _some_gpus, _fewer_gpus),
-    Limit("GPU memory", sometimes(0.1, "min_gpu_memory_mib", 8e3, 9e4), _least_memory),
+    Limit("GPU memory", sometimes(0.06, "min_gpu_memory_mib", 8e3, 9e4), _least_memory),
     Limit(
         "most GPU memory",
-        sometimes(0.07, "max_gpu_memory_mib", 9e3, 2e5),
+        sometimes(0.05, "max_gpu_memory_mib", 9e3, 2e5),
         times("max_gpu_memory_mib", 0.2, 1, start=9e4),
     ),
     Limit(
         "compute capability",
-        a_range(0.1, "compute_capability", 5.0, 9.5),
+        a_range(0.06, "compute_capability", 5.0, 9.5),
         narrower("compute_capability", 5.0, 12.0),
     ),
-    Limit("vCPUs", a_range(0.1, "vcpus", 2, 200), narrower("vcpus", 2, 200)),
-    Limit("RAM", a_range(0.1, "memory_mib", 8e3, 2e6), narrower("memory_mib", 8e3, 2e6)),
+    Limit("vCPUs", a_range(0.06, "vcpus", 2, 200), narrower("vcpus", 2, 200)),
+    Limit("RAM", a_range(0.06, "memory_mib", 8e3, 2e6), narrower("memory_mib", 8e3, 2e6)),
     Limit(
         "no CPUs",
         one_of(0.05, "accelerated_only", (True,)),
@@ -158,7 +164,7 @@ LIMITS = (
     Limit("GPUs of an instance", one_of(0.15, "max_gpus", (1, 2, 3, 4)), no_more("max_gpus", 8)),
     Limit(
         "instances",
-        but_for_training(one_of(0.25, "max_count", (2, 3, 4, 7))),
+        but_for_training(one_of(0.4, "max_count", (2, 3, 4, 7))),
         but_for_training(no_more("max_count", 1)),
     ),
     Limit(
@@ -185,28 +191,28 @@ LIMITS = (
     ),
     Limit(
         "latency",
-        only_for_inference(sometimes(0.3, "max_latency_ms", 20, 5000)),
+        only_for_inference(sometimes(0.2, "max_latency_ms", 20, 5000)),
         only_for_inference(times("max_latency_ms", 0.3, 1, start=1000.0)),
         _up_to("p99_ms", "max_latency_ms"),
         "latency",
     ),
     Limit(
         "target",
-        sometimes(0.6, "target_throughput", 3, 1500),
+        _a_target,
         times("target_throughput", 1, 3),
         lambda request, point: point.lower >= (request.target_throughput or 0),
         "too_slow",
     ),
     Limit(
         "hours",
-        only_with_a_run(sometimes(0.3, "max_hours", 1, 3000)),
+        only_with_a_run(sometimes(0.2, "max_hours", 1, 3000)),
         only_with_a_run(times("max_hours", 0.2, 1, start=300.0)),
         _up_to("sure_hours", "max_hours"),
         "too_long",
     ),
     Limit(
         "cost of the run",
-        only_with_a_run(sometimes(0.3, "max_run_usd", 3, 5000)),
+        only_with_a_run(sometimes(0.2, "max_run_usd", 3, 5000)),
         only_with_a_run(times("max_run_usd", 0.2, 1, start=500.0)),
         lambda request, point: (
             request.max_run_usd is None or point.sure_hours * point.usd <= request.max_run_usd

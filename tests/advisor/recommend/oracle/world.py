@@ -17,8 +17,9 @@ BASES = {
 }
 # How many of the worlds have which cloud.
 SHARES = {"aws": 1.0, "gcp": 0.5, "azure": 0.15, "alibaba": 0.15}
-# Types with an NVIDIA GPU, CPUs alone, and whatever has no NVIDIA GPU.
-_SHARES_OF_KINDS = (0.65, 0.25, 0.1)
+# Types with an NVIDIA GPU and CPUs alone that are sold and last; the same and others, whatever they
+# are.
+_SHARES_OF_KINDS = (0.5, 0.25, 0.15, 0.1)
 AS_OF = date(2026, 7, 20)
 CURRENCIES = {"USD": Currency(1.0, AS_OF), "CNY": Currency(7.07, AS_OF)}
 
@@ -82,14 +83,16 @@ def _shipped_table(path):
 
 @cache
 def _pool(cloud):
-    """Lines of the types worth drawing: with GPUs, and without, of each kind a part."""
+    """Lines of the types worth drawing, by kind: `_SHARES_OF_KINDS`."""
     table = _shipped_table(f"catalog/{cloud}_instance_types.csv")
-    vendor, other = table.column["gpu_vendor"], table.column["accelerator"]
-    lines = [line.split(",") for line in table.lines]
-    cards = [cells for cells in lines if cells[vendor] == "NVIDIA"]
-    cpus = [cells for cells in lines if not cells[vendor] and not cells[other]]
-    rest = [cells for cells in lines if cells[vendor] != "NVIDIA"]
-    return table.header, (cards, cpus or cards, rest or cards)
+    rows = [dict(zip(table.header, line.split(","), strict=True)) for line in table.lines]
+    sold = [row for row in rows if row["current"] == "1" and row["burstable"] != "1"]
+    cards = [row for row in sold if row["gpu_vendor"] == "NVIDIA"]
+    cpus = [row for row in sold if not row["gpu_vendor"] and not row["accelerator"]]
+    every_card = [row for row in rows if row["gpu_vendor"] == "NVIDIA"]
+    others = [row for row in rows if row["gpu_vendor"] != "NVIDIA"]
+    kinds = (cards, cpus or cards, every_card, others or cards)
+    return table.header, [[[*row.values()] for row in kind] for kind in kinds]
 
 
 @cache
@@ -102,7 +105,7 @@ def _priced_disks(cloud):
 
 def _drawn_cloud(cloud, draw):
     header, kinds = _pool(cloud)
-    pools = draw.choices(kinds, _SHARES_OF_KINDS, k=draw.randint(2, 6))
+    pools = draw.choices(kinds, _SHARES_OF_KINDS, k=draw.randint(2, 5))
     rows = {cells[0]: cells for cells in map(draw.choice, pools)}
     regions = _drawn_regions(cloud, [*rows.values()], header, draw)
     prices = [line for name in rows for line in _price_lines(cloud, name, regions, draw)]
