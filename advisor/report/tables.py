@@ -86,8 +86,8 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
     if len(front) < 2:
         return ranked
     several_regions = len({one["region"] for one in front}) > 1
-    columns = (*FRONT_COLUMNS, "region") if several_regions else FRONT_COLUMNS
-    return f"{ranked}\nPareto front of price and rate:\n\n{records_markdown(front, columns)}"
+    of_front = [*FRONT_COLUMNS, *(["region"] if several_regions else [])]
+    return f"{ranked}\nPareto front of price and rate:\n\n{records_markdown(front, of_front)}"
 
 
 def _telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
