@@ -103,8 +103,8 @@ def _instances(
     instances: Sequence[str],
     baseline: str | None,
 ) -> tuple[str, list[dict[str, Any]], str]:
-    first = (baseline or instances[0]).lower()
-    names = list(dict.fromkeys([one.lower() for one in instances] + [first]))
+    first = catalog.name_of(baseline or instances[0])
+    names = list(dict.fromkeys([*map(catalog.name_of, instances), first]))
     if len(names) < 2:
         raise UsageError("one instance alone is `advisor predict`; name another --instance")
     texts, rows = [], []

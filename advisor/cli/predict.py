@@ -43,7 +43,7 @@ def predict(model_file: Path | None, output: str, name: str, explain: bool, **an
         click.echo(f"note: {warning}", err=True)
     model = heard.model
     request = request_from(model.networks, catalog, answers)
-    answer = predict_instance(request, catalog, model, name.lower(), today=today())
+    answer = predict_instance(request, catalog, model, catalog.name_of(name), today=today())
     sources = sources_of(model, catalog)
     explained = explain_instance(explain, answer, catalog, model)
     if output == "json":

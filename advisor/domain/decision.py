@@ -241,6 +241,7 @@ class InstancePrediction:
     run: RunTime | None = None
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    region: str | None = None  # whose price it is
 
     @property
     def total_usd_per_hour(self) -> float | None:

@@ -72,6 +72,7 @@ def predict_instance(
         run=run,
         assumptions=assumptions(request, Assumed(workload, prediction, instance), ranked=False),
         warnings=tuple(warned),
+        region=offer.region if offer else None,
     )
 
 
@@ -109,6 +110,11 @@ def _good_enough(
         for disk in disks_for(request, catalog, instance, region)
         for workload in workloads
     ]
+    if not options:
+        raise UsageError(
+            f"no disk of known rate and price holds {request.dataset.name} on {instance.name}: "
+            "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
+        )
     predictions = model.predict(
         [(workload, resources) for _, workload, resources in options],
         confidence=request.confidence,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,12 +21,14 @@ from advisor.report.risk import risk_text
 from advisor.report.runs import run_document, run_lines
 from advisor.report.text import (
     PROVENANCE,
+    WIDTH,
     bottleneck_text,
     disk_text,
     gpus_lines,
     interval_text,
     price_words,
     table,
+    terms_lines,
     wrapped,
 )
 from advisor.units import ceil_ms, floor_rate, format_rate, format_usd
@@ -45,6 +48,7 @@ def single_document(
         "catalog": {"as_of": sources.catalog_as_of, "sources": list(sources.catalog_sources)},
         **instance_document(one.instance),
         "disk": disk_document(one.disk),
+        "region": one.region,
         "price": _price_document(one),
         **prediction_document(one.workload, one.prediction),
         "cost": {"usd_per_million_samples": one.usd_per_million_samples},
@@ -120,16 +124,21 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
     usd = one.total_usd_per_hour
     total = "price unknown" if usd is None else f"{format_usd(usd)}/h"
     dated = f"{price_words(request.market, price)}; " if price else ""
-    lines = [
+    where = f"   {one.region}, {request.market}" if one.region else ""
+    standing = (
         f"{PROVENANCE[str(prediction.provenance)]}, {risk_text(prediction)}; {dated}"
-        f"model {sources.model_id[:8]}.",
+        f"model {sources.model_id[:8]}."
+    )
+    lines = [
+        *textwrap.wrap(standing, WIDTH),
         "",
-        f"{one.instance.name} + {disk_text(disk)}   {total}",
+        f"{one.instance.name} + {disk_text(disk)}   {total}{where}",
         f"  for         {request.network} {request.task}, batch {one.workload.batch_size}, "
         f"{request.precision}",
         f"  throughput  {interval_text(prediction)}",
         *gpus_lines(prediction),
         *_cost_lines(one),
+        *(terms_lines(price) if price else []),
         *run_lines(request, one.run, one.usd_per_run),
         "  bound by    "
         + bottleneck_text(prediction, on_cpu=computes_on_cpu(one.instance, one.workload)),

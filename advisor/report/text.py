@@ -156,7 +156,7 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         *run_lines(request, chosen.run, chosen.usd_per_run),
         f"  cost        {format_usd(chosen.usd_per_million_samples)} per million samples "
         f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, {disk})",
-        *_terms_lines(chosen.spec.offer.price),
+        *terms_lines(chosen.spec.offer.price),
         "  bound by    "
         + bottleneck_text(prediction, on_cpu=computes_on_cpu(instance, chosen.workload)),
     ]
@@ -167,7 +167,7 @@ def _counted(many: int, thing: str) -> str:
     return f"{many} {thing}" + ("" if many == 1 else "s")
 
 
-def _terms_lines(price: Price) -> list[str]:
+def terms_lines(price: Price) -> list[str]:
     """What comes with the price: how often spot instances are taken back, a quota, a lock-in."""
     return [f"  terms       {price.terms}"] if price.terms else []
 

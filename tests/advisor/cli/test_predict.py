@@ -1,0 +1,30 @@
+"""`advisor predict` of types that cannot be priced or judged, and where a price is from."""
+
+import json
+
+import pytest
+
+QUESTION = ("predict", "--task", "inference", "--model", "googlenet")
+
+
+@pytest.mark.parametrize(
+    ("instance", "said"),
+    [
+        ("ecs.gn6i-c4g1.xlarge", "no disk of known rate and price holds imagenet"),
+        ("STANDARD_nc4as_t4_v3", "cannot be judged: not known of it"),
+        ("g4dn.xlrge", "did you mean g4dn.xlarge"),
+    ],
+)
+def test_a_type_that_cannot_be_judged_says_why(ask, instance, said):
+    code, _, err = ask(*QUESTION, "--instance", instance)
+    assert code == 2
+    assert said in err
+
+
+def test_the_region_and_the_terms_of_a_price_are_told(ask):
+    spot = (*QUESTION, "--instance", "g4dn.xlarge", "--market", "spot")
+    _, out, _ = ask(*spot)
+    assert "us-east-1, spot" in out
+    assert "interrupted within a month" in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert json.loads(ask(*spot, "-o", "json")[1])["region"] == "us-east-1"
