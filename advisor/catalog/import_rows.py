@@ -43,8 +43,7 @@ _NUMBERS = {
     "local_disk_gib": float,
     "local_disk_read_iops": float,
 }
-# What no machine has and nothing costs: a slip of the decimal point, or of the unit. Wide enough for
-# machines of the next years, and for what a fraction of a cent buys.
+# Beyond these no machine is, and nothing costs: a slip of the decimal point, or of the unit.
 _SANE = {
     "vcpus": (1, 100_000),
     "physical_cores": (1, 100_000),
