@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from advisor.domain import Candidate
+from advisor.domain import Candidate, InstanceType
 from advisor.report.exporting.parts import header, is_spot
 
 CLOUDS = ("aws", "gcp", "azure")
@@ -28,10 +28,16 @@ def configuration(candidate: Candidate) -> str:
         "regions": [offer.region],
         "instance_types": [offer.instance.name],
         "spot_policy": "spot" if is_spot(candidate) else "on-demand",
-        "resources": {"disk": f"{size}GB.."},
+        "resources": {**_machine(offer.instance), "disk": f"{size}GB.."},
     }
     remark = ""
     if disk.price is not None:
         remark = f"# dstack chooses the disk's type; {disk.choice} is what the rate stands on.\n"
     text: str = yaml.safe_dump(document, sort_keys=False)
     return header(candidate) + remark + text
+
+
+def _machine(instance: InstanceType) -> dict[str, str]:
+    """Where nothing is said dstack wants x86, 2 vCPUs and 8 GB, and finds no smaller type."""
+    arm = "arm:" if instance.cpu.architecture == "arm64" else ""
+    return {"cpu": f"{arm}{instance.vcpus}..", "memory": f"{instance.memory_mib / 1024:g}GB.."}

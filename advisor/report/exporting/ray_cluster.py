@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.domain import Candidate
-from advisor.report.exporting.parts import DATA_DEVICE, aws_volume, header, is_spot
+from advisor.report.exporting.parts import (
+    DATA_DEVICE,
+    aws_image_parameter,
+    aws_volume,
+    header,
+    is_spot,
+)
 
 # Ray looks up the Deep Learning AMI of the region where none is named.
 _SSH_USER = "ubuntu"
@@ -28,7 +34,19 @@ def cluster(candidate: Candidate) -> str:
         "head_node_type": "head",
     }
     text: str = yaml.safe_dump(document, sort_keys=False)
-    return header(candidate) + text
+    return header(candidate) + _remark(candidate) + text
+
+
+def _remark(candidate: Candidate) -> str:
+    """Ray asks EC2 about the image by its id, so that an SSM parameter cannot stand for it."""
+    if candidate.spec.offer.instance.cpu.architecture != "arm64":
+        return ""
+    return (
+        "# Ray's own image is for x86 and will not start here: put an arm64 one into node_config\n"
+        "# as ImageId; its id is what this prints: aws ssm get-parameter --query Parameter.Value\n"
+        f"# --output text --region {candidate.spec.offer.region} --name\n"
+        f"# {aws_image_parameter(candidate)}\n"
+    )
 
 
 def _workers(candidate: Candidate, workers: int) -> dict[str, Any]:

@@ -156,3 +156,18 @@ def test_a_cloud_that_the_tool_does_not_know_is_refused_with_the_way_out() -> No
     with pytest.raises(UsageError, match="--export skypilot"):
         export(moved, "terraform")
     assert "gcp/us-east-1" in export(moved, "skypilot")
+
+
+@pytest.mark.parametrize(("machine", "told"), [("x86_64", "1.."), ("arm64", "arm:1..")])
+def test_a_small_instance_without_a_gpu_is_not_lost_to_what_a_tool_takes_for_granted(machine, told):
+    one = candidate()
+    small = replace(
+        one.spec.offer.instance, vcpus=1, physical_cores=1, memory_mib=2048, gpu_name=None,
+        gpu_count=0, gpu_memory_mib=None,
+        cpu=replace(one.spec.offer.instance.cpu, architecture=machine),
+    )  # fmt: skip
+    offer = replace(one.spec.offer, instance=small)
+    one = replace(one, spec=replace(one.spec, offer=offer))
+    asked = yaml.safe_load(export(one, "dstack"))["resources"]
+    assert (asked["cpu"], asked["memory"]) == (told, "2GB..")
+    assert ("as ImageId" in export(one, "ray")) == (machine == "arm64")
