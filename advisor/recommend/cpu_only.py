@@ -35,8 +35,12 @@ def options_of(judged: Iterable[Judged]) -> list[Runnable]:
 
 def may_compete(request: Request) -> bool:
     """Whether a CPU may do what is asked: a network, and nothing that asks for a GPU."""
-    asks_for_gpu = request.accelerated_only or query_of(request).asks_for_gpu
-    return request.task is not Task.PREPROCESSING and not asks_for_gpu
+    return request.task is not Task.PREPROCESSING and not asks_for_gpu(request)
+
+
+def asks_for_gpu(request: Request) -> bool:
+    """Whether an instance without a GPU is not what is asked for."""
+    return request.accelerated_only or query_of(request).asks_for_gpu
 
 
 @dataclass(slots=True)

@@ -20,8 +20,12 @@ def query_of(request: Request) -> OfferQuery:
         compute_capability=request.compute_capability,
         vcpus=request.vcpus,
         memory_mib=request.memory_mib,
-        accelerated=True if request.task is not Task.PREPROCESSING else None,
+        accelerated=True if _needs_accelerator(request) else None,
     )
+
+
+def _needs_accelerator(request: Request) -> bool:
+    return request.accelerated_only or request.task is not Task.PREPROCESSING
 
 
 def offers_of(request: Request, catalog: Catalog, query: OfferQuery | None = None) -> list[Offer]:

@@ -13,7 +13,7 @@ from advisor.catalog import Catalog
 from advisor.domain import Candidate, Change, Recommendation, Relaxation, Request
 from advisor.recommend.candidates import PerformanceModel
 from advisor.recommend.constraints import knobs_of
-from advisor.recommend.cpu_only import may_compete
+from advisor.recommend.cpu_only import asks_for_gpu
 from advisor.recommend.decision import recommend, specs_that_answer
 from advisor.recommend.knobs import Ask, Knob, cheapest
 from advisor.records import replace
@@ -31,7 +31,7 @@ def relaxations(
     request = answer.request
     if answer.chosen is not None:
         return ()
-    if not may_compete(request):
+    if asks_for_gpu(request):
         # Who asks for more than 24 GiB on a GPU is not helped by an instance without one.
         request = replace(request, accelerated_only=True)
 
