@@ -48,7 +48,7 @@ OUTPUTS = ("table", "json", "yaml", "csv", "md")
 @hardware_options
 @click.option(
     "--accelerated-only", is_flag=True,
-    help="Only instances with a GPU, as --gpu says too: no network on the CPU.",
+    help="Only instances with a GPU, as --gpu says too.",
 )  # fmt: skip
 @click.option("--max-price", type=Positive("--max-price"), help="USD per hour, disk included.")
 @click.option(

@@ -35,8 +35,8 @@ class Request:
     that may still be used; what it does not name is not limited. `max_gpus` is how many GPUs of an
     instance are used at most (None: all of them), `max_count` how many identical instances may
     share the work, each with a copy of the data on a disk of its own. `pareto` asks for the front
-    of price and rate with a target too. `accelerated_only` keeps out instances whose CPU would
-    compute the network; so does whatever asks for a GPU.
+    of price and rate with a target too. `accelerated_only` keeps out instances without an
+    accelerator; so does whatever asks for a GPU.
     """
 
     network: str

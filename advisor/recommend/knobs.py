@@ -63,7 +63,8 @@ class Limit:
 
     def least(self, request: Request, ask: Ask) -> float | None:
         """The limit nearest to the present one with which something answers."""
-        found = ask(self.put(request, self.loose))
+        # What lacks the fact (an accelerator without known memory) keeps no limit to it.
+        found = [one for one in ask(self.put(request, self.loose)) if self.needs(one) > 0]
         if not found:
             return None
         good = self._of(found)

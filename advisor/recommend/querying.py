@@ -20,8 +20,12 @@ def query_of(request: Request) -> OfferQuery:
         compute_capability=request.compute_capability,
         vcpus=request.vcpus,
         memory_mib=request.memory_mib,
-        accelerated=True if request.task is not Task.PREPROCESSING else None,
+        accelerated=True if _needs_accelerator(request) else None,
     )
+
+
+def _needs_accelerator(request: Request) -> bool:
+    return request.accelerated_only or request.task is not Task.PREPROCESSING
 
 
 def offers_of(request: Request, catalog: Catalog, query: OfferQuery | None = None) -> list[Offer]:
@@ -33,8 +37,12 @@ def offers_of(request: Request, catalog: Catalog, query: OfferQuery | None = Non
 
 def cpus_may_compete(request: Request) -> bool:
     """Whether a CPU may do what is asked: a network, and nothing that asks for a GPU."""
-    asks_for_gpu = request.accelerated_only or query_of(request).asks_for_gpu
-    return request.task is not Task.PREPROCESSING and not asks_for_gpu
+    return request.task is not Task.PREPROCESSING and not asks_for_gpu(request)
+
+
+def asks_for_gpu(request: Request) -> bool:
+    """Whether an instance without a GPU is not what is asked for."""
+    return request.accelerated_only or query_of(request).asks_for_gpu
 
 
 def cpu_only_query(request: Request) -> OfferQuery:

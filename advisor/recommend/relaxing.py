@@ -15,7 +15,7 @@ from advisor.recommend.candidates import PerformanceModel
 from advisor.recommend.constraints import knobs_of
 from advisor.recommend.decision import recommend, specs_that_answer
 from advisor.recommend.knobs import Ask, Knob, cheapest
-from advisor.recommend.querying import cpus_may_compete
+from advisor.recommend.querying import asks_for_gpu
 from advisor.records import replace
 
 
@@ -31,7 +31,7 @@ def relaxations(
     request = answer.request
     if answer.chosen is not None:
         return ()
-    if not cpus_may_compete(request):
+    if asks_for_gpu(request):
         # Who asks for more than 24 GiB on a GPU is not helped by an instance without one.
         request = replace(request, accelerated_only=True)
 

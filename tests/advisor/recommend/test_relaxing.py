@@ -224,3 +224,28 @@ def test_the_price_that_is_named_is_the_least_that_is_enough(usd):
     needed = float(found["max_usd_per_hour"].changes[0].after)
     assert ask(replace(request, max_usd_per_hour=needed)).chosen is not None
     assert ask(replace(request, max_usd_per_hour=needed - 0.001)).chosen is None
+
+
+def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one():
+    request = Request(
+        network="alexnet", task=Task.PREPROCESSING, target_throughput=1e6, min_gpu_memory_mib=24576
+    )
+    for one in relaxations(ask(request), CATALOG, PlainModel()):
+        assert one.gives.spec.offer.instance.gpu_name
+
+
+def test_accelerated_only_keeps_cpus_out_of_preprocessing_too():
+    request = Request(network="alexnet", task=Task.PREPROCESSING, accelerated_only=True)
+    chosen = ask(request).chosen
+    assert chosen is not None
+    assert chosen.spec.offer.instance.gpu_name
+
+
+def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
+    request = Request(
+        network="alexnet", task=Task.PREPROCESSING, target_throughput=20, region="us-east-1",
+        min_gpu_memory_mib=24576, vcpu_quota=((G, 0.0), (P, 0.0)),
+    )  # fmt: skip
+    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    ways = relaxations(answer, CATALOG, PlainModel())
+    assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
