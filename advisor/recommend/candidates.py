@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.catalog import Catalog, Rejection, check, is_accelerated, resources_of
+from advisor.catalog.local_disks import LOCAL
 from advisor.catalog.quotas import quota_shortfall
 from advisor.domain import (
     CacheState,
@@ -224,7 +225,7 @@ def _judge(
     except (UsageError, NoOfferError) as error:
         return _rejected(offer, "no_disk", str(error))
     if not attached:
-        kind = " or ".join(request.disk_types) or "disk"
+        kind = " or ".join(request.disk_types).replace(LOCAL, "local disk") or "disk"
         return _rejected(offer, "no_disk", f"no {kind} of known rate and price holds the data set")
     resources = resources_of(catalog, instance, attached[0], request.max_gpus)
     hosted = _hosted(model, fitting, resources)

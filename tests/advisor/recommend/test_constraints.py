@@ -184,5 +184,5 @@ def test_a_disk_type_that_no_instance_has_says_so():
     )
     (bare,) = [one for one in answer.rejected if one.instance_type == "g4dn.xlarge"]
     assert bare.reason == "no_disk"  # 116 GiB are too few
-    assert bare.detail == "no instance_store of known rate and price holds the data set"
+    assert bare.detail == "no local disk of known rate and price holds the data set"
     assert all(one.spec.disk.rate.type == "instance_store" for one in answer.ranked)
