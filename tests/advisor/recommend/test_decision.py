@@ -124,7 +124,7 @@ def test_a_cheaper_type_that_is_too_slow_says_what_it_reaches_and_what_binds_it(
 
 
 def test_preprocessing_needs_no_gpu_and_therefore_does_not_pay_for_one():
-    answer = ask(task=Task.PREPROCESSING, target_throughput=400)
+    answer = ask(task=Task.PREPROCESSING, target_throughput=400, accelerated_only=False)
     assert answer.chosen.spec.offer.instance.gpu_name is None
     burstable = {one.instance_type for one in answer.rejected if one.reason == "facts_missing"}
     assert "t3.medium" in burstable
