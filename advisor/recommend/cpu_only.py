@@ -20,7 +20,7 @@ from advisor.recommend.judging import Judge
 from advisor.recommend.pareto import wants_front
 from advisor.recommend.querying import cpu_only_query, cpus_may_compete, offers_of
 from advisor.records import dataclass, field, replace
-from advisor.units import format_rate, format_usd
+from advisor.units import format_hours, format_rate, format_usd
 
 # The first types that are looked at whole; each further group is twice as large.
 _FIRST_GROUP = 8
@@ -59,12 +59,14 @@ class _Worth(NamedTuple):
 class CpuOnlySearch:
     """The types that could be shown beside other answers, or lie on the front of price and rate.
 
-    `predict` gives every candidate of judged offers, with fitted disks where they could rank before
-    the last that is shown, `front_of` the Pareto front of judged offers and candidates. What could
-    not be shown however well it did is neither judged nor predicted.
+    `shown` is how many types are shown, `predict` gives every candidate of judged offers, with
+    fitted disks where they could rank before the last that is shown, `front_of` the Pareto front of
+    judged offers and candidates. What could not be shown however well it did is neither judged nor
+    predicted.
     """
 
     judge: Judge
+    shown: int
     catalog: Catalog
     model: PerformanceModel
     predict: Callable[[Sequence[Judged], float], list[Candidate]]
@@ -85,7 +87,7 @@ class CpuOnlySearch:
         worth = sorted(_worth_a_look(self.request, self.model, types, found))
         costs, at, size = self._costs(best), 0, _FIRST_GROUP
         while at < len(worth):
-            limit = _last_shown(costs, self.request.max_results)
+            limit = _last_shown(costs, self.shown)
             group = [
                 one.name
                 for one in worth[at : at + size]
@@ -136,20 +138,47 @@ def _worth_a_look(
     if not any(most):
         found.considered = 0  # what the network computes is not known: no CPU can be judged
         return
-    target, limit = request.target_throughput, request.max_usd_per_hour or math.inf
-    too_slow = _SlowWords(request)
+    target, bound = request.target_throughput, _Bound(request)
     for one, rate in zip(types, most, strict=True):
+        missed = bound.missed(one, rate)
+        if missed is not None:
+            found.rejected.append(_rejected(one, *missed))
+            continue
         usd, all_of_it = one.usd_per_hour, rate * request.max_count
-        if target is not None and all_of_it < target:
-            found.rejected.append(_rejected(one, "too_slow", too_slow.of(one.cores, rate)))
-        elif usd > limit:
-            detail = f"{format_usd(usd)}/h is above {format_usd(limit)}/h"
-            found.rejected.append(_rejected(one, "over_max_price", detail))
-        elif target is not None:
+        if target is not None:
             yield _Worth(usd * max(1, math.ceil(target / rate)), one.name, usd, all_of_it)
         else:
-            per_run = usd / (rate * 3600) * (request.run_samples or 1e6)
-            yield _Worth(per_run, one.name, usd, all_of_it)
+            yield _Worth(bound.usd_per_run(one, rate), one.name, usd, all_of_it)
+
+
+class _Bound:
+    """What a type misses however well it does, in the order in which limits are judged."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._too_slow = _SlowWords(request)
+
+    def missed(self, one: CpuOnly, rate: float) -> tuple[str, str] | None:
+        """Reason and detail; None where it may answer."""
+        request = self._request
+        if rate * request.max_count < (request.target_throughput or 0.0):
+            return "too_slow", self._too_slow.of(one.cores, rate)
+        hours = (request.run_samples or 0.0) / (rate * request.max_count * 3600)
+        if hours > (request.max_hours or math.inf):
+            least, most = format_hours(hours), format_hours(request.max_hours or 0.0)
+            return "too_long", f"its run takes {least} or more likely, above {most}"
+        usd = self.usd_per_run(one, rate)
+        if request.run_samples and usd > (request.max_run_usd or math.inf):
+            least, most = format_usd(usd), format_usd(request.max_run_usd or 0.0)
+            return "over_max_cost", f"its run costs {least} or more likely, above {most}"
+        if one.usd_per_hour > (request.max_usd_per_hour or math.inf):
+            most = format_usd(request.max_usd_per_hour or 0.0)
+            return "over_max_price", f"{format_usd(one.usd_per_hour)}/h is above {most}/h"
+        return None
+
+    def usd_per_run(self, one: CpuOnly, rate: float) -> float:
+        """The least that a run, or a million samples, costs."""
+        return one.usd_per_hour / (rate * 3600) * (self._request.run_samples or 1e6)
 
 
 class _SlowWords:

@@ -52,7 +52,7 @@ def recommend(
     """
     require_countable(request)
     judge = Judge(request)
-    found = _found(judge, catalog, model)
+    found = _found(judge, catalog, model, request.max_results)
     candidates = found.candidates
     ranked = sorted(filter(judge.answers, found.best), key=judge.rank)
     _require_intervals(request, candidates, ranked)
@@ -91,7 +91,7 @@ class _Found(NamedTuple):
     front: tuple[Candidate, ...]
 
 
-def _found(judge: Judge, catalog: Catalog, model: PerformanceModel) -> _Found:
+def _found(judge: Judge, catalog: Catalog, model: PerformanceModel, shown: int) -> _Found:
     """What accelerated types (for preprocessing: all) do, and of the others what may count."""
     request = judge.request
     offers = offers_of(request, catalog)
@@ -99,7 +99,7 @@ def _found(judge: Judge, catalog: Catalog, model: PerformanceModel) -> _Found:
     candidates = _candidates(judge, catalog, model, options_of(judged))
     best = judge.best_of_each(candidates)
     search = CpuOnlySearch(
-        judge, catalog, model,
+        judge, shown, catalog, model,
         predict=lambda some, limit: _candidates(judge, catalog, model, options_of(some), limit),
         front_of=lambda some, all_: _front(judge, catalog, model, some, all_),
     )  # fmt: skip
@@ -136,10 +136,13 @@ def _front(
 def specs_that_answer(
     request: Request, catalog: Catalog, model: PerformanceModel
 ) -> list[Candidate]:
-    """Every spec and batch size that may be recommended, in no order, whatever `max_results`."""
+    """Every spec and batch size that may be recommended, in no order, whatever `max_results`; of
+    types without a GPU those that could be among the `max_results` best: there are thousands.
+    """
     everything = replace(request, max_results=sys.maxsize)
     judge = Judge(everything)
-    return list(filter(judge.answers, _found(judge, catalog, model).candidates))
+    found = _found(judge, catalog, model, request.max_results)
+    return list(filter(judge.answers, found.candidates))
 
 
 def _candidates(
