@@ -22,6 +22,8 @@ def asked_for(world, request):
 def _is_asked(world, request, cloud, name):
     known = instance_of(world, cloud, name) or world.catalog.partial_type(name, cloud)
     on_cpu = not (known.gpu_name or getattr(known, "accelerator", None))
+    if on_cpu and request.accelerated_only:
+        return False
     if on_cpu and request.task is not Task.PREPROCESSING and not _may_be_on_cpu(request, known):
         return False
     return _has_gpu(world, request, known) and _has_host(request, known)
@@ -30,7 +32,7 @@ def _is_asked(world, request, cloud, name):
 def _may_be_on_cpu(request, known):
     """A CPU computes networks in fp32, of types whose facts are known."""
     whole = getattr(known, "physical_cores", None)
-    return whole and request.precision is Precision.FP32 and not request.accelerated_only
+    return whole and request.precision is Precision.FP32
 
 
 def _has_gpu(world, request, known):
