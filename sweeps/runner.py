@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.domain import Measurement, Status, Trial
+from advisor.errors import DataError
 from sweeps.executors import Executor
-from sweeps.repeating import in_order, merged, rounds
-from sweeps.store import MeasurementStore
+from sweeps.leasing import leasing
+from sweeps.repeating import in_order, rounds
+from sweeps.turns import Turns
+
+if TYPE_CHECKING:
+    from sweeps.store import MeasurementStore
 
 RETRIED = frozenset({Status.CONTAMINATED, Status.FAILED, Status.TIMED_OUT})
+POLL_SECONDS = 2.0
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,25 +52,27 @@ def run_sweep(
     again: frozenset[Status] = frozenset(),
     machine: Mapping[str, Any] = MappingProxyType({}),
     clock: Callable[[], float] = time.monotonic,
+    poll_seconds: float = POLL_SECONDS,
 ) -> list[Measurement]:
     """Measure the trials that have no row yet, those whose row has a status in `again`, and those
     with fewer repeats than planned; repeats in random order, each into its trial's row.
 
     Each measurement is durable before the next trial's result is taken, so that a kill loses
     only what was in flight. What is known of the `machine` joins every row's environment.
-    Returns the new measurements. The executor is closed by its owner.
+    Trials that other drivers measure are left to them, and waited for at the end: those that
+    they give up are measured here. Returns the new measurements. The executor is closed by its
+    owner. `DataError`, when the store takes no more, names the file that holds what was measured.
     """
-    rows = known_rows(trials, store, again)
+    rows, retried = _before(trials, store, again)
     todo = list(in_order(rounds(trials, rows)))
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     begun = clock()
     fresh: list[Measurement] = []
-    passed_over: list[Trial] = []
 
     def tell(*, started: Trial | None = None, measurement: Measurement | None = None) -> None:
         on_progress(
             Progress(
-                done=len(fresh) + len(passed_over),
+                done=len(fresh) + turns.passed_over,
                 total=len(todo),
                 skipped=skipped,
                 elapsed_seconds=clock() - begun,
@@ -71,32 +81,60 @@ def run_sweep(
             )
         )
 
-    def announced() -> Iterator[Trial]:
-        for trial in todo:
-            row = rows.get(trial.trial_id)
-            if row and row.status is not Status.OK:
-                passed_over.append(trial)  # its repeats would end as its first run did
-                continue
+    def announced(offered: Iterable[Trial]) -> Iterator[Trial]:
+        for trial in offered:
             tell(started=trial)
             yield trial
 
-    for bare in executor.execute(announced()):
-        measurement = replace(bare, environment={**bare.environment, **machine})
-        trial_id = measurement.trial.trial_id
-        rows[trial_id] = merged(rows.get(trial_id), measurement)
-        store.append(rows[trial_id], replace=True)
-        fresh.append(measurement)
-        tell(measurement=measurement)
+    with leasing(store.leases) as owner:
+        turns = Turns(store, owner, retried)
+        for queue in _queues(todo, turns, store, poll_seconds):
+            for bare in executor.execute(announced(turns.offered(queue))):
+                measurement = replace(bare, environment={**bare.environment, **machine})
+                if turns.keep(measurement):
+                    fresh.append(measurement)
+                    tell(measurement=measurement)
+        turns.raise_if_failed()
     return fresh
 
 
 def known_rows(
     trials: Sequence[Trial], store: MeasurementStore, again: frozenset[Status] = frozenset()
 ) -> dict[str, Measurement]:
-    """The rows of the trials by id, but for those that are to be measured again."""
-    wanted = {trial.trial_id for trial in trials}
-    return {
-        row.trial.trial_id: row
-        for row in store.all()
-        if row.trial.trial_id in wanted and row.status not in again
-    }
+    """The rows of the trials by id, but for those that are to be measured again.
+
+    A row that cannot be read counts as failed: `DataError` names it where those are not asked for.
+    """
+    return _before(trials, store, again)[0]
+
+
+def _before(
+    trials: Sequence[Trial], store: MeasurementStore, again: frozenset[Status]
+) -> tuple[dict[str, Measurement], dict[str, str]]:
+    """The rows that stand; and when the runs began that are to be replaced."""
+    stored = store.read(trial.trial_id for trial in trials)
+    if stored.damaged and Status.FAILED not in again:
+        raise DataError(stored.damaged[0].words)
+    rows = {row.trial.trial_id: row for row in stored.measurements}
+    retried = {name: row.started_at for name, row in rows.items() if row.status in again}
+    return {name: row for name, row in rows.items() if name not in retried}, retried
+
+
+def _queues(
+    todo: Sequence[Trial], turns: Turns, store: MeasurementStore, poll_seconds: float
+) -> Iterator[Sequence[Trial]]:
+    """All trials; then, as long as others measure some of them, those that they let go."""
+    yield todo
+    told = 0
+    while waiting := turns.left_to_others():
+        held = store.leases.held()
+        free = [trial for trial in waiting if trial.trial_id not in held]
+        turns.leave([trial for trial in waiting if trial.trial_id in held])
+        if free:
+            yield free
+            continue
+        if told != len(waiting):
+            told = len(waiting)
+            drivers = sorted({f"{one.host} (process {one.pid})" for one in held.values()})
+            _LOG.warning("waiting for %d trials that are measured by %s", told, ", ".join(drivers))
+        time.sleep(poll_seconds)

@@ -11,3 +11,13 @@ def _own_home(tmp_path_factory, monkeypatch):
         monkeypatch.setenv(variable, str(home / variable.lower()))
     for variable in ("ADVISOR_DATABASE_URL", "ADVISOR_TODAY", "ADVISOR_DEBUG"):
         monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """A running PostgreSQL, one for all tests; skipped with the reason where none can run."""
+    from tests.postgresql import PostgreSQL
+
+    server = PostgreSQL()
+    yield server
+    server.remove()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import click
 
 from advisor.cli.parameters import Name
+from advisor.cli.stored import stored_measurements
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import MeasuringError
@@ -72,16 +74,17 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     from sweeps.store import open_store
 
     options = options_from(answers)
-    store = open_store()
-    with dataset_progress() as making:
-        data = prepared_data(options, making)
-    trials = plan_sweep(options, data)
-    with trial_progress() as told:
-        fresh = execute_sweep(
-            trials, store, executor=executor, ray_address=options.ray_address,
-            retry_failed=retry_failed, on_progress=told,
-        )  # fmt: skip
-    rows = {row.trial.trial_id: row for row in store.all()}
+    with closing(open_store()) as store:
+        with dataset_progress() as making:
+            data = prepared_data(options, making)
+        trials = plan_sweep(options, data)
+        with trial_progress() as told:
+            fresh = execute_sweep(
+                trials, store, executor=executor, ray_address=options.ray_address,
+                retry_failed=retry_failed, on_progress=told,
+            )  # fmt: skip
+        stored = store.read(trial.trial_id for trial in trials)
+    rows = {row.trial.trial_id: row for row in stored.measurements}
     _print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=len(fresh))
     _tell_failures(fresh)
 
@@ -91,14 +94,14 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
 @_output_option
 def status(output: str, **answers: Any) -> None:
     """How many trials are measured, by how they ended; of a described sweep, or of all."""
-    trials, rows = _known(answers)
-    counts = Counter(_state(trial, rows) for trial in trials)
-    if output == "json":
-        _print_json("advisor.sweep-status/1", trials=len(trials), counts=dict(counts))
-        return
-    click.echo(f"{len(trials)} trials")
-    for state, count in counts.most_common():
-        click.echo(f"{count:6}  {state.replace('_', ' ')}")
+    with _known(answers) as (trials, rows):
+        counts = Counter(_state(trial, rows) for trial in trials)
+        if output == "json":
+            _print_json("advisor.sweep-status/1", trials=len(trials), counts=dict(counts))
+            return
+        click.echo(f"{len(trials)} trials")
+        for state, count in counts.most_common():
+            click.echo(f"{count:6}  {state.replace('_', ' ')}")
 
 
 @sweep.command("list")
@@ -106,23 +109,24 @@ def status(output: str, **answers: Any) -> None:
 @_output_option
 def list_(output: str, **answers: Any) -> None:
     """The trials of a described sweep, or of all, each with its state and rate."""
-    trials, rows = _known(answers)
-    _print_trials(output, "advisor.sweep-list/1", trials, rows)
+    with _known(answers) as (trials, rows):
+        _print_trials(output, "advisor.sweep-list/1", trials, rows)
 
 
 _COLUMNS = ("trial", "network", "task", "accelerator", "batch", "vcpus", "memory", "disk", "cache")
 _RIGHT = (4, 5, 6)
 
 
-def _known(answers: dict[str, Any]) -> tuple[list[Trial], dict[str, Measurement]]:
+@contextmanager
+def _known(answers: dict[str, Any]) -> Iterator[tuple[list[Trial], dict[str, Measurement]]]:
     """The trials asked about (by default all that are stored), and the rows of the store."""
-    from sweeps.store import open_store
-
-    rows = {row.trial.trial_id: row for row in open_store().all()}
-    if asked_for_nothing(answers):
-        return [row.trial for row in rows.values()], rows
-    options = options_from(answers)
-    return plan_sweep(options, planned_data(options)), rows
+    with stored_measurements() as found:
+        rows = {row.trial.trial_id: row for row in found}
+        if asked_for_nothing(answers):
+            yield [row.trial for row in rows.values()], rows
+            return
+        options = options_from(answers)
+        yield plan_sweep(options, planned_data(options)), rows
 
 
 def _tell_failures(fresh: Sequence[Measurement]) -> None:

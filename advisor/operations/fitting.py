@@ -41,12 +41,8 @@ _SOURCES = (
 )
 
 
-def measurements_from(path: Path | None) -> list[Measurement]:
-    """The measurements of a JSONL file, or of the store; `DataError` names a bad line."""
-    if path is None:
-        from sweeps.store import open_store
-
-        return open_store().all()
+def measurements_from(path: Path) -> list[Measurement]:
+    """The measurements of a JSONL file; `DataError` names a bad line."""
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:

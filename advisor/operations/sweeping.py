@@ -22,7 +22,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
 from advisor.operations.probing import kept_fingerprint
 from advisor.operations.sweep_presets import PRESETS, requests_of_preset
 from sweeps.datasets.decoding import PILLOW
@@ -139,16 +139,22 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     from sweeps.executors import ProcessExecutor
     from sweeps.repeating import merged
     from sweeps.runner import known_rows
+    from sweeps.spool import Spool
     from sweeps.trial_process import measure_trial
 
+    known_rows([trial], store)  # a row that cannot be read is told before, not after
     with (
         _only_sweep_here(False),
         closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
     ):
         (bare,) = chosen.execute([trial])
     fresh = replace(bare, environment={**bare.environment, **_probed_machine()})
-    row = known_rows([trial], store).get(trial.trial_id)
-    store.append(merged(row, fresh), replace=True)
+    try:
+        store.join(fresh, merged)
+    except DataError as error:
+        spool = Spool()
+        spool.keep(fresh)
+        raise spool.explained(error) from error
     return fresh
 
 
