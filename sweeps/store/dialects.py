@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql.functions import FunctionElement
@@ -89,7 +93,7 @@ def make_engine(url: sql.URL) -> sql.Engine:
     """An engine that connects when it is first used; `UsageError` where there is no such driver."""
     try:
         if url.get_backend_name() == SQLITE:
-            return _sqlite_engine(url)
+            return _sqlite_engine(_readable(url))
         return sql.create_engine(url, pool_pre_ping=True, connect_args=_postgresql_options(url))
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise _no_url(str(error)) from error
@@ -104,6 +108,17 @@ def make_folder(file: Path) -> None:
             f"cannot make the folder of the database '{file}' ({error.strerror}); set "
             f"{DATABASE_VARIABLE} to a place that can be written"
         ) from error
+
+
+def log_ahead(engine: sql.Engine) -> None:
+    """SQLite's write-ahead log: a commit waits for the disk once and not four times, and readers
+    and writers do not wait for each other. Where a file system cannot, it stays as it is."""
+    if engine.dialect.name != SQLITE:
+        return
+    with suppress(sqlite3.Error, SQLAlchemyError), closing(engine.raw_connection()) as bare:
+        (mode,) = bare.cursor().execute("PRAGMA journal_mode").fetchone()
+        if mode not in ("wal", "memory"):
+            bare.cursor().execute("PRAGMA journal_mode=WAL").fetchone()
 
 
 def insert_unless_known(connection: sql.Connection, table: sql.Table, row: dict[str, Any]) -> bool:
@@ -122,6 +137,17 @@ def lock_migrations(connection: sql.Connection) -> None:
 
 def _postgresql_options(url: sql.URL) -> dict[str, Any]:
     return {name: value for name, value in _POSTGRESQL_OPTIONS.items() if name not in url.query}
+
+
+def _readable(url: sql.URL) -> sql.URL:
+    """Where not even the log's index can be made, nobody writes: the file is read as it is."""
+    file = sqlite_file(url)
+    if file is None or not file.is_file() or os.access(file.parent, os.W_OK):
+        return url
+    if Path(f"{file}-wal").exists() or url.query:
+        return url
+    as_it_is = {"mode": "ro", "immutable": "1", "uri": "true"}
+    return url.set(database=f"file:{quote(str(file))}", query=as_it_is)
 
 
 def _sqlite_engine(url: sql.URL) -> sql.Engine:

@@ -13,7 +13,7 @@ import sqlalchemy as sql
 
 from advisor.errors import DataError
 from sweeps.store.database import Database
-from sweeps.store.dialects import DATABASE_VARIABLE, SQLITE, lock_migrations, make_folder
+from sweeps.store.dialects import DATABASE_VARIABLE, SQLITE, lock_migrations, log_ahead, make_folder
 from sweeps.store.tables import MEASUREMENTS
 
 VERSION_TABLE = "advisor_schema"
@@ -47,7 +47,9 @@ def make_ready(database: Database) -> None:
     """Make the tables, or bring older ones to today's version; one driver at a time does it."""
     if database.file is not None:
         make_folder(database.file)
-    if look(database) is not Found.HEAD:
+    found = look(database)  # another program's file is refused here, before anything is changed
+    log_ahead(database.engine)
+    if found is not Found.HEAD:
         database.write(lambda connection: _migrate(connection, database.name))
 
 

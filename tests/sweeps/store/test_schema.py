@@ -90,7 +90,7 @@ def test_a_database_of_a_later_version_is_refused_with_the_way_out(old):
     run(old, f"UPDATE {VERSION_TABLE} SET version_num = '0999'")
     before = old.read_bytes()
     for reading in (True, False):
-        with pytest.raises(DataError, match="version 0999.* upgrade the advisor"):
+        with pytest.raises(DataError, match=r"version 0999.* upgrade the advisor"):
             open_store(f"sqlite:///{old}", reading=reading)
     assert old.read_bytes() == before
 
@@ -99,7 +99,7 @@ def test_a_database_of_a_later_version_is_refused_with_the_way_out(old):
 def test_another_programs_file_is_refused_and_left_as_it_is(tmp_path, reading):
     path = tmp_path / "history.sqlite"
     run(path, "CREATE TABLE visits (url TEXT)")
-    with pytest.raises(DataError, match="another program's .*visits"):
+    with pytest.raises(DataError, match=r"another program's .*visits"):
         open_store(f"sqlite:///{path}", reading=reading)
     assert sqlite_tables(path) == {"visits"}
 
