@@ -28,6 +28,7 @@ _PASSING_STATES = ("08", "57P01", "57P02", "57P03", "40001", "40P01", "53300", "
 _STATE_WAYS_OUT = {
     "28": f"check user and password in {DATABASE_VARIABLE}",
     "3D": "create it (createdb), or name another one in " + DATABASE_VARIABLE,
+    "3F": "make that schema (CREATE SCHEMA) and GRANT its use to the user",
     "42501": "the user needs CREATE and write rights there; GRANT them, or name another user",
     "25006": "it only reads (a standby?); name the primary in " + DATABASE_VARIABLE,
     "53100": _FREE_SPACE,

@@ -27,7 +27,7 @@ def main(url, number, own, shared):
         if step < shared:
             won += store.append(row(1 + step, f"of writer {number}"))
     store.close()
-    print(won)
+    sys.stdout.write(str(won))
 
 
 if __name__ == "__main__":
