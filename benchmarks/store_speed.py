@@ -31,7 +31,7 @@ from advisor.domain import (
     Workload,
 )
 from sweeps.repeating import merged
-from sweeps.runner import known_rows
+from sweeps.runner import standing
 from sweeps.store import SqlStore
 from sweeps.store.owners import this_process
 
@@ -86,14 +86,16 @@ def speed(url: str, rows: int) -> dict[str, float]:
         joined = milliseconds(under_a_lease, leased)
         (imported,) = milliseconds(store.append_all, [rest])
         (done,) = milliseconds(lambda _: store.done_ids(), [None])
-        (known,) = milliseconds(lambda _: known_rows(trials, store), [None])
+        (read,) = milliseconds(lambda _: store.all(), [None])
+        (resumed,) = milliseconds(lambda _: standing(trials, store), [None])
     (opened,) = milliseconds(lambda _: SqlStore(url).close(), [None])
     return {
         "append_ms": statistics.median(appended),
         "lease_and_join_ms": statistics.median(joined),
         "append_all_rows_per_second": 1000 * len(rest) / imported,
         "done_ids_seconds": done / 1000,
-        "resume_rows_seconds": known / 1000,
+        "resume_seconds": resumed / 1000,
+        "read_all_seconds": read / 1000,
         "open_seconds": opened / 1000,
     }
 

@@ -13,11 +13,11 @@ from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from sweeps.executors import Executor
 from sweeps.leasing import leasing
-from sweeps.repeating import in_order, rounds
+from sweeps.repeating import in_order, rounds, wanted_runs
 from sweeps.turns import Turns
 
 if TYPE_CHECKING:
-    from sweeps.store import MeasurementStore
+    from sweeps.store import Damaged, MeasurementStore
 
 RETRIED = frozenset({Status.CONTAMINATED, Status.FAILED, Status.TIMED_OUT})
 POLL_SECONDS = 2.0
@@ -63,8 +63,8 @@ def run_sweep(
     they give up are measured here. Returns the new measurements. The executor is closed by its
     owner. `DataError`, when the store takes no more, names the file that holds what was measured.
     """
-    rows, retried = _before(trials, store, again)
-    todo = list(in_order(rounds(trials, rows)))
+    before = standing(trials, store, again)
+    todo = list(in_order(rounds(trials, before.done)))
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     begun = clock()
     fresh: list[Measurement] = []
@@ -87,7 +87,7 @@ def run_sweep(
             yield trial
 
     with leasing(store.leases) as owner:
-        turns = Turns(store, owner, retried)
+        turns = Turns(store, owner, before.retried)
         for queue in _queues(todo, turns, store, poll_seconds):
             for bare in executor.execute(announced(turns.offered(queue))):
                 measurement = replace(bare, environment={**bare.environment, **machine})
@@ -105,19 +105,45 @@ def known_rows(
 
     A row that cannot be read counts as failed: `DataError` names it where those are not asked for.
     """
-    return _before(trials, store, again)[0]
-
-
-def _before(
-    trials: Sequence[Trial], store: MeasurementStore, again: frozenset[Status]
-) -> tuple[dict[str, Measurement], dict[str, str]]:
-    """The rows that stand; and when the runs began that are to be replaced."""
     stored = store.read(trial.trial_id for trial in trials)
-    if stored.damaged and Status.FAILED not in again:
-        raise DataError(stored.damaged[0].words)
-    rows = {row.trial.trial_id: row for row in stored.measurements}
-    retried = {name: row.started_at for name, row in rows.items() if row.status in again}
-    return {name: row for name, row in rows.items() if name not in retried}, retried
+    if Status.FAILED not in again:
+        _refuse(stored.damaged)
+    return {row.trial.trial_id: row for row in stored.measurements if row.status not in again}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is there before a sweep: runs that need no other, and when those began that are to be
+    replaced; each by trial_id."""
+
+    done: dict[str, int]
+    retried: dict[str, str]
+
+
+def standing(
+    trials: Sequence[Trial], store: MeasurementStore, again: frozenset[Status] = frozenset()
+) -> Standing:
+    """How far the trials are. Step times are read only of trials with repeats, and to find the
+    damaged rows that count as failed where those are measured again."""
+    named = {trial.trial_id: trial for trial in trials}  # an id is a hash, made at every asking
+    summaries = store.summaries(named)
+    retried = {name: one.started_at for name, one in summaries.items() if one.status in again}
+    done = {name: wanted_runs(named[name]) for name in summaries if name not in retried}
+    repeated = {name for name, runs in done.items() if runs > 1}
+    stored = store.read(done if Status.FAILED in again else repeated)
+    if Status.FAILED not in again:
+        _refuse(stored.damaged)
+    for one in stored.damaged:
+        del done[one.trial_id]
+    for row in stored.measurements:
+        if row.status is Status.OK and (name := row.trial.trial_id) in repeated:
+            done[name] = 1 + len(row.repeats)
+    return Standing(done, retried)
+
+
+def _refuse(damaged: Sequence[Damaged]) -> None:
+    for one in damaged:
+        raise DataError(one.words)
 
 
 def _queues(

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from advisor.cli.parameters import Name
-from advisor.cli.stored import stored_measurements
+from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import MeasuringError
@@ -84,9 +84,11 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
                 retry_failed=retry_failed, on_progress=told,
             )  # fmt: skip
         stored = store.read(trial.trial_id for trial in trials)
+    tell_damaged(stored)
     rows = {row.trial.trial_id: row for row in stored.measurements}
     _print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=len(fresh))
     _tell_failures(fresh)
+    fail_if_damaged(stored)
 
 
 @sweep.command()

@@ -118,10 +118,10 @@ def execute_sweep(
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
     from sweeps.repeating import rounds
-    from sweeps.runner import RETRIED, known_rows, run_sweep
+    from sweeps.runner import RETRIED, run_sweep, standing
 
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
-    if not rounds(trials, known_rows(trials, store, again)):
+    if not rounds(trials, standing(trials, store, again).done):
         return []
     with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
         return run_sweep(

@@ -4,6 +4,7 @@ from sweeps.store.contract import Appended as Appended
 from sweeps.store.contract import Damaged as Damaged
 from sweeps.store.contract import MeasurementStore as MeasurementStore
 from sweeps.store.contract import Stored as Stored
+from sweeps.store.contract import Summary as Summary
 from sweeps.store.sql_store import DATABASE_VARIABLE as DATABASE_VARIABLE
 from sweeps.store.sql_store import SqlStore as SqlStore
 from sweeps.store.sql_store import default_database_url as default_database_url

@@ -35,6 +35,14 @@ class Damaged:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What is known of a row without reading its measurement."""
+
+    status: str
+    started_at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """The rows that can be read, in order, and those that cannot."""
 
@@ -99,6 +107,9 @@ class MeasurementStore(Protocol):
 
     def statuses(self) -> dict[str, str]:
         """The status of every trial that has a row, by trial_id."""
+
+    def summaries(self, trial_ids: Iterable[str]) -> dict[str, Summary]:
+        """Of those of these trials that have a row, by trial_id."""
 
     def done_ids(self) -> set[str]:
         """The trials that have a row, however they ended."""

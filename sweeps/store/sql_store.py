@@ -12,7 +12,7 @@ from advisor.domain import Measurement
 from advisor.errors import DataError
 from advisor.places import user_folder
 from sweeps.serialization import NewerFormatError
-from sweeps.store.contract import Appended, Combine, Stored
+from sweeps.store.contract import Appended, Combine, Stored, Summary
 from sweeps.store.database import (
     READING_PATIENCE_SECONDS,
     WRITING_PATIENCE_SECONDS,
@@ -131,6 +131,12 @@ class SqlStore:
         query = sql.select(ROWS.c.trial_id, ROWS.c.status)
         return {row.trial_id: row.status for row in self._rows(query)}
 
+    def summaries(self, trial_ids: Iterable[str]) -> dict[str, Summary]:
+        """See `MeasurementStore`."""
+        query = sql.select(ROWS.c.trial_id, ROWS.c.status, ROWS.c.started_at)
+        rows = self._rows_of(query, trial_ids)
+        return {row.trial_id: Summary(row.status, row.started_at) for row in rows}
+
     def done_ids(self) -> set[str]:
         """See `MeasurementStore`."""
         return {row.trial_id for row in self._rows(sql.select(ROWS.c.trial_id))}
@@ -138,11 +144,7 @@ class SqlStore:
     def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
         """See `MeasurementStore`."""
         query = sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
-        if trial_ids is None:
-            rows = self._rows(query)
-        else:
-            parts = in_parts(sorted(set(trial_ids)))
-            rows = [row for part in parts for row in self._rows(_of(query, part))]
+        rows = self._rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
         rows.sort(key=lambda row: row.number)
         return sorted_out(((row.trial_id, row.payload) for row in rows), self._database.name)
 
@@ -162,14 +164,16 @@ class SqlStore:
             return []
         return list(self._database.read(lambda connection: connection.execute(query).all()))
 
+    def _rows_of(self, query: sql.Select[Any], trial_ids: Iterable[str]) -> list[Any]:
+        found = []
+        for part in in_parts(sorted(set(trial_ids))):
+            found += self._rows(query.where(ROWS.c.trial_id.in_(part)))
+        return found
+
     def _there(self) -> bool:
         """Whether there are tables to read; of any version, since all have had these columns."""
         self._ready = self._ready or look(self._database) is not Found.NOTHING
         return self._ready
-
-
-def _of(query: sql.Select[Any], trial_ids: Sequence[str]) -> sql.Select[Any]:
-    return query.where(ROWS.c.trial_id.in_(trial_ids))
 
 
 def _known(connection: sql.Connection, trial_id: str) -> Any:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from advisor.domain import Status
-from sweeps.store import SqlStore, open_store
+from sweeps.store import SqlStore, Summary, open_store
 from sweeps.store.owners import this_process
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -105,6 +105,13 @@ class StoreContract:
         failed = row(status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
         store.append(failed)
         assert store.statuses() == {failed.trial.trial_id: "out_of_memory"}
+
+    def test_a_summary_tells_how_and_when_without_the_step_times(self, store):
+        one = row(status=Status.FAILED, reason="x", started_at="then")
+        store.append(one)
+        store.append(row(9.0))
+        summaries = store.summaries([one.trial.trial_id, "no such trial"])
+        assert summaries == {one.trial.trial_id: Summary("failed", "then")}
 
     def test_a_run_joins_its_trials_row(self, store):
         store.append(row(started_at="first"))

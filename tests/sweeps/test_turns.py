@@ -181,6 +181,15 @@ def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeyp
     assert [run["started_at"] for run in row.repeats] == ["again 1"]
 
 
+def test_a_damaged_row_is_measured_again_only_when_asked(store):
+    store.append_all([measurement(trial=one) for one in TRIALS[:2]])
+    ruin = f"UPDATE measurements SET payload = '[' WHERE trial_id = '{TRIALS[0].trial_id}'"
+    store._database.write(lambda connection: connection.exec_driver_sql(ruin))
+    assert run_sweep(TRIALS[:2], Slow("mine"), store) == []
+    assert len(run_sweep(TRIALS[:2], Slow("mine"), store, again=RETRIED)) == 1
+    assert [row.trial for row in store.all()] == TRIALS[:2]
+
+
 def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
     (tmp_path / "in the way").write_text("")
     monkeypatch.setattr(spool, "user_folder", lambda: tmp_path / "in the way" / "folder")
