@@ -18,7 +18,7 @@ _RANDOM_TRIALS = 3
 
 
 def random_trials(
-    features: Floats, available: NDArray[np.bool_], _outcome: Floats, trials: int, seed: int
+    _features: Floats, available: NDArray[np.bool_], _outcome: Floats, trials: int, seed: int
 ) -> list[int]:
     """Configurations in random order."""
     order = np.random.default_rng(seed).permutation(np.flatnonzero(available))

@@ -39,13 +39,14 @@ def _by_likeness(elsewhere: Floats, worked: Sequence[int], failed: Sequence[int]
     ran = np.isfinite(elsewhere)
     share = (np.where(ran, elsewhere, 0.0).sum(axis=0) + 1) / (ran.sum(axis=0) + 1.1)
     if not len(elsewhere):
-        return np.clip(share, _LEAST, _MOST)
+        return _clipped(share)
     like = np.where(ran, np.where(elsewhere > 0, _LIKE_WORKED, _LIKE_FAILED), share)
     logs = np.log(like[:, list(worked)]).sum(axis=1)
     logs += np.log(1 - like[:, list(failed)]).sum(axis=1)
     weights = np.exp(logs - logs.max())
     mixed = weights @ like / weights.sum()
-    return np.clip(_SHARE_OF_LIKE * mixed + (1 - _SHARE_OF_LIKE) * share, _LEAST, _MOST)
+    mixed = _SHARE_OF_LIKE * mixed + (1 - _SHARE_OF_LIKE) * share
+    return _clipped(mixed)
 
 
 def _shift(covariance: Floats, logits: Floats, outcome: Floats) -> Floats:
@@ -66,3 +67,8 @@ def _shift(covariance: Floats, logits: Floats, outcome: Floats) -> Floats:
 def _sigmoid(values: Floats) -> Floats:
     chances: Floats = 1 / (1 + np.exp(-np.clip(values, -30, 30)))
     return chances
+
+
+def _clipped(chances: Floats) -> Floats:
+    clipped: Floats = np.clip(chances, _LEAST, _MOST)
+    return clipped
