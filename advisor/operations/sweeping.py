@@ -123,10 +123,10 @@ def execute_sweep(
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
     if not rounds(trials, known_rows(trials, store, again)):
         return []
-    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+    with measuring_here(executor, ray_address) as chosen:
         return run_sweep(
             trials, chosen, store, on_progress=on_progress, again=again,
-            machine={} if ray_address else _probed_machine(),
+            machine={} if ray_address else probed_machine(),
         )  # fmt: skip
 
 
@@ -146,13 +146,14 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
         closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
     ):
         (bare,) = chosen.execute([trial])
-    fresh = replace(bare, environment={**bare.environment, **_probed_machine()})
+    fresh = replace(bare, environment={**bare.environment, **probed_machine()})
     row = known_rows([trial], store).get(trial.trial_id)
     store.append(merged(row, fresh), replace=True)
     return fresh
 
 
-def _probed_machine() -> dict[str, Any]:
+def probed_machine() -> dict[str, Any]:
+    """What is known of this machine beside the trial; joins a row's environment."""
     kept = kept_fingerprint()
     return {"fingerprint": kept} if kept else {}
 
@@ -236,6 +237,13 @@ def accelerator_named(asked: str | None, elsewhere: bool) -> str:
             "--ray-address"
         )
     return kind
+
+
+@contextmanager
+def measuring_here(executor: str, ray_address: str | None) -> Iterator[Executor]:
+    """The executor of that name, while no other sweep runs on this machine."""
+    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+        yield chosen
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from models.search.engine import Problem, propose
 from models.search.kernel import Floats
 
 # Of the price: what one more trial must be expected to save.
-WORTH_A_TRIAL = 0.01
+WORTH_A_TRIAL = 0.005
 # An expectation that stands on fewer trials that worked is none.
-_FEWEST_WORKED = 3
+_FEWEST_WORKED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def replay(
     """Play a search on measured log costs (n,), nan where the configuration fails.
 
     At most `trials`; where it `stops`, by its own rule earlier: the next trial is expected to
-    save less than 1 % of the price.
+    save less than 0.5 % of the price.
     """
     steps = list(_steps(problem, outcome, trials, seed, stops))
     return Replay(tuple(steps), _why(problem, steps, trials))
@@ -78,4 +78,4 @@ def _why(problem: Problem, steps: list[Step], trials: int) -> str:
         return "every configuration was tried"
     if len(steps) == trials:
         return f"the budget of {trials} trials is used up"
-    return f"a further trial is expected to save less than {WORTH_A_TRIAL:.0%} of the price"
+    return f"a further trial is expected to save less than {100 * WORTH_A_TRIAL:g} % of the price"
