@@ -106,7 +106,8 @@ def _summary(found: Simulation) -> str:
     end = "Nothing that works was found" if math.isinf(last) else (
         "The cheapest was found" if last <= 0 else f"The best found costs {_percent(last)} too much"
     )  # fmt: skip
-    return f"{end}: {len(steps)} of {count} configurations tried, {known}.\nStopped: {found.replay.stopped}."
+    tried = f"{len(steps)} of {count} configurations tried"
+    return f"{end}: {tried}, {known}.\nStopped: {found.replay.stopped}."
 
 
 def _document(found: Simulation) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class AdaptiveSweep:
         found = measured[self.trials[row].trial_id]
         cut = replace(found, repeats=found.repeats[: runs - 1])
         rate = cut.throughput_samples_per_second if cut.status is Status.OK else None
-        return rate or 0.0, _noise(cut) / (1 + len(cut.repeats))
+        return (rate, _noise(cut) / (1 + len(cut.repeats))) if rate else (0.0, 0.0)
 
     def _left(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> Iterator[int]:
         """Cells never measured that no smaller demand was killed for."""
@@ -191,12 +191,13 @@ def adaptive_sweep(
     gpu = gpu_of(trials)
     rows = {trial.trial_id: row_of(trial, gpu) for trial in trials}
     surface_of(list(rows.values()), ())  # refuses what the model does not know
-    able = [trial for trial in trials if fits_memory(rows[trial.trial_id])]
+    judged = [(trial, fits_memory(rows[trial.trial_id])) for trial in trials]
+    able = [trial for trial, fits in judged if fits]
     if not able:
         raise UsageError("none of these trials has the memory that it needs; give --memory more")
     return AdaptiveSweep(
         trials=tuple(able),
-        refused=tuple(trial for trial in trials if trial not in able),
+        refused=tuple(trial for trial, fits in judged if not fits),
         budget=budget,
         rows=tuple(rows[trial.trial_id] for trial in able),
         specs=specs_for(able, gpu, target) if target else None,
@@ -205,7 +206,7 @@ def adaptive_sweep(
 
 
 def _tries(measurement: Measurement) -> int:
-    """Runs that were made, spoiled ones among them: what was tried in vain is not tried for ever."""
+    """Runs that were made, the spoiled ones too: nothing is tried in vain for ever."""
     return 1 + len(measurement.repeats) + len(measurement.attempts)
 
 

@@ -45,7 +45,9 @@ def run_adaptive(
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
                 return replace(standing, next=(), stopped=_used_up(sweep))
             _measure(standing.next, store, chosen, bool(ray_address), on_progress)
-            standing = sweep.standing(known_rows(sweep.trials, store))
+            before, standing = standing, sweep.standing(known_rows(sweep.trials, store))
+            if standing.next == before.next:
+                return replace(standing, next=(), stopped="its trials left nothing in the store")
     return standing
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from models.performance.networks import Floats
 from models.performance.surface.belief import USUAL_NOISE, Belief
 from models.performance.surface.question import Question
+from models.performance.usable import FEWEST_TRIALS
 
 # The aims: a surface this well known, a choice that costs this much too much.
 ENOUGH_SURFACE, ENOUGH_REGRET = 0.03, 0.01
@@ -38,14 +39,18 @@ def next_trials(
     count: int,
 ) -> Choice:
     """Up to `count` rows of the `candidates`, best first; `repeats` are rows measured already that
-    may be measured again, with the variance of one more run."""
+    may be measured again, with the variance of one more run. It does not stop before there are
+    enough trials to fit a model on (`usable.FEWEST_TRIALS`)."""
     doubt = question.doubt(belief)
     enough = ENOUGH_SURFACE if question.target is None else ENOUGH_REGRET
-    if belief.at and doubt <= enough:
+    enough_measured = len(belief.at) >= FEWEST_TRIALS
+    if enough_measured and doubt <= enough:
         return Choice((), doubt, _settled(question, doubt))
     rows, weights = _asked(question, belief)
-    if not weights.any():
+    if enough_measured and not weights.any():
         return Choice((), doubt, "no measurement can change the answer any more")
+    if not weights.any():
+        rows, weights = _asked(Question(question.rows), belief)
     chosen: list[int] = []
     open_rows = [*candidates, *(row for row in repeats if _is_noisy(belief, row, repeats[row]))]
     for _ in range(count):
@@ -55,7 +60,7 @@ def next_trials(
         noise = np.array([repeats.get(row, USUAL_NOISE**2) for row in left])
         settled = _settles(belief, rows, weights, left, noise)
         best = int(np.argmax(settled))
-        if settled[best] < _WORTH_A_TRIAL:
+        if enough_measured and settled[best] < _WORTH_A_TRIAL:
             break
         chosen.append(left[best])
         belief = belief.with_trial(left[best], float(noise[best]))
