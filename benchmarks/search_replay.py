@@ -2,10 +2,9 @@
 
 `python -m benchmarks.search_replay measure [--most N]` measures the grid (720 cells: network x
 batch x vCPU x RAM x disk on an emulated T4, about four hours of a quiet machine) into the store
-that ADVISOR_DATABASE_URL names; it goes on where it stopped. `python -m benchmarks.search_replay score`
-replays what the store holds of it: planned trials against random ones, until the mean error of the
-surface is 5 %. The error of a cell is told from its measured rate; cells that were tried count with
-their measured rate's own belief, as all others.
+that ADVISOR_DATABASE_URL names; it goes on where it stopped. `.. score` replays what the store
+holds of it: planned trials against random ones, until the mean error of the surface is 5 %.
+The error of a cell is told from its measured rate, of those that were tried too.
 """
 
 from __future__ import annotations
