@@ -22,7 +22,7 @@ from advisor.cli.sweep_adaptive import (
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
 from advisor.cli.sweep_simulate import simulate
 from advisor.domain import Measurement, Status, Trial
-from advisor.errors import MeasuringError
+from advisor.errors import MeasuringError, UsageError
 from advisor.operations.sweep_data import planned_data, prepared_data
 from advisor.operations.sweeping import (
     EXECUTORS,
@@ -111,6 +111,8 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
 
     grid, adaptive = split_answers(answers)
     refuse_without_adaptive(adaptive)
+    if adaptive["adaptive"] and retry_failed:
+        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
     options = options_from(grid)
     store = open_store()
     with dataset_progress() as making:

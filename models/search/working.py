@@ -9,7 +9,7 @@ import numpy as np
 from models.search.kernel import Floats, matern52
 
 # Beliefs of a workload that failed, or worked, where another did so too.
-_LIKE_WORKED, _LIKE_FAILED = 0.97, 0.06
+_LIKE_WORKED, _LIKE_FAILED = 0.97, 0.3
 _SHARE_OF_LIKE = 0.9
 _LEAST, _MOST = 0.02, 0.98
 # Of the latent logit: failures spread to configurations alike.

@@ -67,6 +67,11 @@ def test_a_wrong_flag_is_named(arguments, said):
         ask("plan", *GRID, *arguments)
 
 
+def test_failed_trials_are_not_measured_again_by_a_sweep_that_plans_itself():
+    with pytest.raises(UsageError, match="--retry-failed"):
+        ask("run", *GRID, "--adaptive", "--budget", "2h", "--retry-failed")
+
+
 def test_a_simulation_tells_trials_regret_and_why_it_stopped(table):
     document = json.loads(ask("simulate", "--table", table, "--budget", "8trials", "-o", "json"))
     assert document["schema"] == "advisor.sweep-simulation/1"
