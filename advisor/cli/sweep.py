@@ -6,15 +6,25 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.parameters import Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
+from advisor.cli.sweep_adaptive import (
+    adaptive_from,
+    adaptive_options,
+    doubt_text,
+    plan_lines,
+    refuse_without_adaptive,
+    split_answers,
+    standing_document,
+)
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
+from advisor.cli.sweep_simulate import simulate
 from advisor.domain import Measurement, Status, Trial
-from advisor.errors import MeasuringError
+from advisor.errors import MeasuringError, UsageError
 from advisor.operations.sweep_data import planned_data, prepared_data
 from advisor.operations.sweeping import (
     EXECUTORS,
@@ -24,6 +34,9 @@ from advisor.operations.sweeping import (
 from advisor.report.text import table
 from advisor.units import format_mib, format_rate
 from sweeps.serialization import trial_to_dict
+
+if TYPE_CHECKING:
+    from sweeps.store import MeasurementStore
 
 _WAITING = "waiting"
 _SECONDS_A_TRIAL = 15  # start-up, page cache, drained batches, the usual time box, the stages
@@ -44,13 +57,22 @@ def sweep() -> None:
     """
 
 
+sweep.add_command(simulate)
+
+
 @sweep.command()
 @sweep_options
+@adaptive_options
 @_output_option
 def plan(output: str, **answers: Any) -> None:
     """Show the trials that `run` would measure; nothing is measured or made."""
-    options = options_from(answers)
+    grid, adaptive = split_answers(answers)
+    refuse_without_adaptive(adaptive)
+    options = options_from(grid)
     trials = plan_sweep(options, planned_data(options))
+    if adaptive["adaptive"]:
+        _plan_adaptively(trials, adaptive, output)
+        return
     if output == "json":
         _print_json("advisor.sweep-plan/1", trials=[_trial_document(trial) for trial in trials])
         return
@@ -60,8 +82,28 @@ def plan(output: str, **answers: Any) -> None:
     click.echo(f"\n{counted}, about {minutes} min on a quiet machine.")
 
 
+def _plan_adaptively(trials: Sequence[Trial], asked: dict[str, Any], output: str) -> None:
+    from sweeps.runner import known_rows
+    from sweeps.store import open_store
+
+    sweep = adaptive_from(trials, asked)
+    with closing(open_store(reading=True)) as store:
+        standing = sweep.standing(known_rows(sweep.trials, store))
+    planned = [item.trial for item in standing.next]
+    if output == "json":
+        documents = [_trial_document(trial) for trial in planned]
+        _print_json("advisor.adaptive-plan/1", **standing_document(sweep, standing), next=documents)
+        return
+    if planned:
+        click.echo(
+            "\n".join(table(_COLUMNS, [_cells(one) for one in planned], right=_RIGHT)) + "\n"
+        )
+    click.echo("\n".join(plan_lines(sweep, standing)))
+
+
 @sweep.command()
 @sweep_options
+@adaptive_options
 @click.option(
     "--executor", type=Name("executor", EXECUTORS), default="ray", show_default=True,
     help="inline is for debugging: without limits, never fitted.",
@@ -73,11 +115,18 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     from advisor.cli.sweep_progress import dataset_progress, trial_progress
     from sweeps.store import open_store
 
-    options = options_from(answers)
+    grid, adaptive = split_answers(answers)
+    refuse_without_adaptive(adaptive)
+    if adaptive["adaptive"] and retry_failed:
+        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
+    options = options_from(grid)
     with closing(open_store()) as store:
         with dataset_progress() as making:
             data = prepared_data(options, making)
         trials = plan_sweep(options, data)
+        if adaptive["adaptive"]:
+            _run_adaptively(trials, adaptive, store, output, executor, options.ray_address)
+            return
         with trial_progress() as told:
             fresh = execute_sweep(
                 trials, store, executor=executor, ray_address=options.ray_address,
@@ -89,6 +138,40 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     _print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=len(fresh))
     _tell_failures(fresh)
     fail_if_damaged(stored)
+
+
+def _run_adaptively(
+    trials: Sequence[Trial],
+    asked: dict[str, Any],
+    store: MeasurementStore,
+    output: str,
+    executor: str,
+    ray_address: str | None,
+) -> None:
+    from advisor.cli.sweep_progress import trial_progress
+    from advisor.operations.adaptive import Standing, run_adaptive
+
+    sweep = adaptive_from(trials, asked)
+    before = store.statuses()
+
+    def tell(standing: Standing) -> None:
+        if standing.done:
+            click.echo(f"{len(standing.done)} done; {doubt_text(sweep, standing)}", err=True)
+
+    with trial_progress() as told:
+        standing = run_adaptive(
+            sweep, store, executor=executor, ray_address=ray_address, on_progress=told,
+            on_batch=tell,
+        )  # fmt: skip
+    stored = store.read(trial.trial_id for trial in trials)
+    rows = {row.trial.trial_id: row for row in stored.measurements}
+    done = list({item.trial.trial_id: item.trial for item in standing.done}.values())
+    new = sum(one.trial_id not in before for one in done)
+    facts = {} if output == "table" else {"measured_now": new, **standing_document(sweep, standing)}
+    _print_trials(output, "advisor.adaptive-run/1", done, rows, **facts)
+    if output == "table":
+        click.echo(f"Stopped: {standing.stopped}; {doubt_text(sweep, standing)}.")
+    _tell_failures([rows[one.trial_id] for one in done if one.trial_id not in before])
 
 
 @sweep.command()

@@ -123,10 +123,10 @@ def execute_sweep(
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
     if not rounds(trials, standing(trials, store, again).done):
         return []
-    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+    with measuring_here(executor, ray_address) as chosen:
         return run_sweep(
             trials, chosen, store, on_progress=on_progress, again=again,
-            machine={} if ray_address else _probed_machine(),
+            machine={} if ray_address else probed_machine(),
         )  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
         closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
     ):
         (bare,) = chosen.execute([trial])
-    fresh = replace(bare, environment={**bare.environment, **_probed_machine()})
+    fresh = replace(bare, environment={**bare.environment, **probed_machine()})
     try:
         store.join(fresh, merged)
     except DataError as error:
@@ -158,7 +158,8 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     return fresh
 
 
-def _probed_machine() -> dict[str, Any]:
+def probed_machine() -> dict[str, Any]:
+    """What is known of this machine beside the trial; joins a row's environment."""
     kept = kept_fingerprint()
     return {"fingerprint": kept} if kept else {}
 
@@ -242,6 +243,13 @@ def accelerator_named(asked: str | None, elsewhere: bool) -> str:
             "--ray-address"
         )
     return kind
+
+
+@contextmanager
+def measuring_here(executor: str, ray_address: str | None) -> Iterator[Executor]:
+    """The executor of that name, while no other sweep runs on this machine."""
+    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+        yield chosen
 
 
 @contextmanager

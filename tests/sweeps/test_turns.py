@@ -105,6 +105,15 @@ def test_drivers_share_the_repeats_too(url, store):
     assert [1 + len(row.repeats) for row in store.all()] == [3] * 4
 
 
+def test_one_more_run_of_each_is_made_by_one_driver_only(url, store):
+    """As a sweep that plans itself asks for it; the trial's own plan has one run."""
+    run_sweep(TRIALS[:4], Slow("first", 0), store)
+    executors = [Slow("a"), Slow("b")]
+    at_once(url, executors, TRIALS[:4], runs_of=lambda _trial: 2)
+    assert sum(len(one.given) for one in executors) == 4
+    assert [1 + len(row.repeats) for row in store.all()] == [2] * 4
+
+
 def test_what_failed_is_measured_again_by_one_driver_only(url, store):
     run_sweep(TRIALS, Slow("first", 0, Status.FAILED), store)
     executors = [Slow("a", status=Status.FAILED), Slow("b", status=Status.FAILED)]
