@@ -31,7 +31,7 @@ from advisor.domain.money import (
     Price,
     Spec,
 )
-from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
+from advisor.domain.results import CUDA, MOUNTED, Latency, Measurement, Prediction, Trial
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification
 from advisor.domain.words import (
@@ -48,6 +48,7 @@ from advisor.domain.words import (
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 __all__ = [
+    "CUDA",
     "ESTIMATED",
     "FREE",
     "HOURS_PER_MONTH",

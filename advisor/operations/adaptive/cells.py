@@ -172,7 +172,9 @@ def gpu_of(trials: Sequence[Trial]) -> str | None:
     for trial in trials:
         if trial.accelerator.startswith(EMULATED):
             return trial.accelerator.removeprefix(EMULATED)
-        if trial.accelerator == "cuda":
+        if trial.gpu_asked_for:
+            return trial.gpu_asked_for
+        if trial.on_gpu:
             from advisor.operations.verifying_place import gpus_of_this_machine
 
             return next(iter(gpus_of_this_machine()), None)

@@ -188,6 +188,8 @@ def adaptive_sweep(
     """
     if any(trial.plan.get("repeats", 1) > 1 for trial in trials):
         raise UsageError("--adaptive decides about repeats; leave --repeats out")
+    if len({trial.accelerator for trial in trials} - {"cpu"}) > 1:
+        raise UsageError("--adaptive learns one accelerator at a time; name one")
     gpu = gpu_of(trials)
     rows = {trial.trial_id: row_of(trial, gpu) for trial in trials}
     surface_of(list(rows.values()), ())  # refuses what the model does not know

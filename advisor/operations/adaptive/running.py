@@ -41,7 +41,7 @@ def run_adaptive(
         return standing
     earlier, begun = standing.spent_seconds, clock()
     machine = {} if ray_address else probed_machine()
-    with measuring_here(executor, ray_address) as chosen:
+    with measuring_here(sweep.trials, executor, ray_address) as chosen:
         while standing.next:
             on_batch(standing)
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
