@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,9 @@ from advisor.cli.sweep_adaptive import (
     standing_document,
 )
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
+from advisor.cli.sweep_rows import Shown, shown_rows
 from advisor.cli.sweep_simulate import simulate
-from advisor.domain import Measurement, Status, Trial
+from advisor.domain import Measurement, Trial
 from advisor.errors import MeasuringError, UsageError
 from advisor.operations.sweep_data import planned_data, prepared_data
 from advisor.operations.sweeping import (
@@ -36,6 +37,7 @@ from advisor.units import format_mib, format_rate
 from sweeps.serialization import trial_to_dict
 
 if TYPE_CHECKING:
+    from sweeps.runner import Outcome
     from sweeps.store import MeasurementStore
 
 _WAITING = "waiting"
@@ -128,16 +130,15 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
             _run_adaptively(trials, adaptive, store, output, executor, options.ray_address)
             return
         with trial_progress() as told:
-            fresh = execute_sweep(
+            outcome = execute_sweep(
                 trials, store, executor=executor, ray_address=options.ray_address,
                 retry_failed=retry_failed, on_progress=told,
             )  # fmt: skip
-        stored = store.read(trial.trial_id for trial in trials)
-    tell_damaged(stored)
-    rows = {row.trial.trial_id: row for row in stored.measurements}
-    _print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=len(fresh))
-    _tell_failures(fresh)
-    fail_if_damaged(stored)
+        rows, unreadable = shown_rows(store, trials)
+    tell_damaged(unreadable)
+    _print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=outcome.measured)
+    _tell_failures(outcome)
+    fail_if_damaged(unreadable)
 
 
 def _run_adaptively(
@@ -150,6 +151,7 @@ def _run_adaptively(
 ) -> None:
     from advisor.cli.sweep_progress import trial_progress
     from advisor.operations.adaptive import Standing, run_adaptive
+    from sweeps.runner import Outcome
 
     sweep = adaptive_from(trials, asked)
     before = store.statuses()
@@ -163,15 +165,18 @@ def _run_adaptively(
             sweep, store, executor=executor, ray_address=ray_address, on_progress=told,
             on_batch=tell,
         )  # fmt: skip
-    stored = store.read(trial.trial_id for trial in trials)
-    rows = {row.trial.trial_id: row for row in stored.measurements}
+    rows, _ = shown_rows(store, trials)
     done = list({item.trial.trial_id: item.trial for item in standing.done}.values())
     new = sum(one.trial_id not in before for one in done)
     facts = {} if output == "table" else {"measured_now": new, **standing_document(sweep, standing)}
     _print_trials(output, "advisor.adaptive-run/1", done, rows, **facts)
     if output == "table":
         click.echo(f"Stopped: {standing.stopped}; {doubt_text(sweep, standing)}.")
-    _tell_failures([rows[one.trial_id] for one in done if one.trial_id not in before])
+    outcome = Outcome()
+    for one in done:
+        if one.trial_id not in before:
+            outcome.count(rows[one.trial_id])
+    _tell_failures(outcome)
 
 
 @sweep.command()
@@ -214,18 +219,21 @@ def _known(answers: dict[str, Any]) -> Iterator[tuple[list[Trial], dict[str, Mea
         yield plan_sweep(options, planned_data(options)), rows
 
 
-def _tell_failures(fresh: Sequence[Measurement]) -> None:
-    """Out of memory and contaminated are results; a failure is for the user to mend."""
-    failed = [row for row in fresh if row.status in (Status.FAILED, Status.TIMED_OUT)]
-    if failed:
+def _tell_failures(outcome: Outcome) -> None:
+    if outcome.failed:
         raise MeasuringError(
-            f"{len(failed)} of {len(fresh)} trials failed, the first one: {failed[0].reason}; "
+            f"{outcome.failed} of {outcome.measured} trials failed, the first one: "
+            f"{outcome.first_failure}; "
             "mend that and run the same command with --retry-failed"
         )
 
 
 def _print_trials(
-    output: str, schema: str, trials: Sequence[Trial], rows: dict[str, Measurement], **facts: Any
+    output: str,
+    schema: str,
+    trials: Sequence[Trial],
+    rows: Mapping[str, Measurement | Shown],
+    **facts: Any,
 ) -> None:
     if output == "json":
         documents = [
@@ -244,7 +252,7 @@ def _print_trials(
     click.echo(f"\n{_summary(trials, rows)}")
 
 
-def _summary(trials: Sequence[Trial], rows: dict[str, Measurement]) -> str:
+def _summary(trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]) -> str:
     counts = Counter(_state(trial, rows) for trial in trials)
     parts = [f"{count} {state.replace('_', ' ')}" for state, count in counts.most_common()]
     return f"{len(trials)} trials: {', '.join(parts)}." if trials else "No trials yet."
@@ -276,17 +284,17 @@ def _trial_document(trial: Trial) -> dict[str, Any]:
     return {"trial_id": trial.trial_id, "trial": trial_to_dict(trial)}
 
 
-def _state(trial: Trial, rows: dict[str, Measurement]) -> str:
+def _state(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
     row = rows.get(trial.trial_id)
     return row.status.value if row else _WAITING
 
 
-def _reason(trial: Trial, rows: dict[str, Measurement]) -> str:
+def _reason(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
     row = rows.get(trial.trial_id)
     return row.reason if row else ""
 
 
-def _rate(trial: Trial, rows: dict[str, Measurement]) -> float | None:
+def _rate(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> float | None:
     row = rows.get(trial.trial_id)
     return row.throughput_samples_per_second if row else None
 

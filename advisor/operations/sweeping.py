@@ -35,7 +35,7 @@ from sweeps.sweep_data import SweepData
 
 if TYPE_CHECKING:
     from sweeps.executors import Executor
-    from sweeps.runner import Progress
+    from sweeps.runner import Outcome, Progress
     from sweeps.store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
@@ -113,17 +113,17 @@ def execute_sweep(
     ray_address: str | None,
     retry_failed: bool,
     on_progress: Callable[[Progress], None],
-) -> list[Measurement]:
-    """Measure what is not measured yet; returns the new measurements.
+) -> Outcome:
+    """Measure what is not measured yet.
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
     from sweeps.repeating import rounds
-    from sweeps.runner import RETRIED, run_sweep, standing
+    from sweeps.runner import RETRIED, Outcome, run_sweep, standing
 
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
     if not rounds(trials, standing(trials, store, again).done):
-        return []
+        return Outcome()
     with measuring_here(trials, executor, ray_address) as chosen:
         return run_sweep(
             trials, chosen, store, on_progress=on_progress, again=again,

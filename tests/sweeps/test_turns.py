@@ -92,7 +92,7 @@ def test_drivers_share_the_trials_and_measure_none_twice(url, store, kind):
     measured = at_once(url, executors)
     given = [one.trial_id for executor in executors for one in executor.given]
     assert sorted(given) == sorted(one.trial_id for one in TRIALS)
-    assert sum(map(len, measured.values())) == len(TRIALS)
+    assert sum(one.measured for one in measured.values()) == len(TRIALS)
     assert len(store.all()) == len(TRIALS)
     assert store.leases.held() == {}
 
@@ -142,7 +142,7 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
                     other._database.write(lambda c: c.exec_driver_sql("DELETE FROM leases"))
                 yield one
 
-    assert run_sweep(TRIALS[:1], Hung("late"), store) == []
+    assert run_sweep(TRIALS[:1], Hung("late"), store).measured == 0
     assert [row.started_at for row in store.all()] == ["other"]
 
 
@@ -194,8 +194,8 @@ def test_a_damaged_row_is_measured_again_only_when_asked(store):
     store.append_all([measurement(trial=one) for one in TRIALS[:2]])
     ruin = f"UPDATE measurements SET payload = '[' WHERE trial_id = '{TRIALS[0].trial_id}'"
     store._database.write(lambda connection: connection.exec_driver_sql(ruin))
-    assert run_sweep(TRIALS[:2], Slow("mine"), store) == []
-    assert len(run_sweep(TRIALS[:2], Slow("mine"), store, again=RETRIED)) == 1
+    assert run_sweep(TRIALS[:2], Slow("mine"), store).measured == 0
+    assert run_sweep(TRIALS[:2], Slow("mine"), store, again=RETRIED).measured == 1
     assert [row.trial for row in store.all()] == TRIALS[:2]
 
 

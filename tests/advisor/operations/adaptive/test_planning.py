@@ -117,6 +117,9 @@ class _Fake:
     def __init__(self, truth):
         self.truth, self.given = truth, []
 
+    def refuse_impossible(self, trials):
+        pass
+
     def execute(self, trials):
         for trial in trials:
             self.given.append(trial.trial_id)
