@@ -74,7 +74,7 @@ class RayExecutor:
         # A streaming task tells that it has begun, and then the result. Ray repeats nothing: what
         # is lost is recorded here. And a worker is not ended after each use of a GPU (0.5 s):
         # the GPU is used by the process that it starts.
-        task = measuring_task(measure, clean=not self._own)
+        task = measuring_task(measure, on_cluster=not self._own)
         self._task = self._ray.remote(num_returns="streaming", max_retries=0, max_calls=0)(task)
         self._timeout_of = timeout_of
         self._patience = node_patience_seconds
