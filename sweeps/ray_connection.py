@@ -51,6 +51,7 @@ def connected(address: str | None) -> Any:
 def _own_ray() -> dict[str, Any]:
     root = str(Path(__file__).resolve().parents[1])
     return {
+        "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
         "include_dashboard": False,
         "num_cpus": 1,
         "num_gpus": 0,
