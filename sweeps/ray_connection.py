@@ -70,7 +70,12 @@ def _no_ray(address: str | None, error: Exception) -> MeasuringError:
 
 def _refuse_unreachable(address: str) -> None:
     """Ray itself tries for minutes, and fills the screen meanwhile."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if address.startswith("ray://"):
+        raise MeasuringError(
+            f"--ray-address {address}: Ray Client cannot tell when a trial begins; stand on a node "
+            "of the cluster and give HOST:6379, or auto"
+        )
+    host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
         return  # `auto`, and what else Ray may understand
     try:
