@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.domain import LimitedBy, Measurement, Trial
-from sweeps.limits.choosing import allowed_cpus, clean_up
+from sweeps.leftovers.removing import clean_up
+from sweeps.limits.choosing import allowed_cpus
 from sweeps.trial_process import measure_trial
 
 Measure = Callable[[Trial], Measurement]

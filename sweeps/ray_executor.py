@@ -16,7 +16,7 @@ from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.errors import MeasuringError
-from sweeps.limits.choosing import clean_up
+from sweeps.leftovers.removing import clean_up
 from sweeps.serialization import (
     measurement_from_dict,
     measurement_to_dict,

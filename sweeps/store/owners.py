@@ -6,14 +6,8 @@ import os
 import secrets
 import socket
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
-from sweeps.limits.usage import stat_fields
-
-# Fields of /proc/PID/stat behind the name (proc(5)): state, and start time in clock ticks.
-_STATE, _START_TIME = 0, 19
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
+from sweeps.marks import place, runs, started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,38 +28,12 @@ def this_process() -> Owner:
     return Owner(
         name=f"{host[:100]}:{pid}:{secrets.token_hex(8)}",
         host=host[:255],
-        place=_place(),
+        place=place(),
         pid=pid,
-        started=_started(pid),
+        started=started(pid),
     )
 
 
-def has_gone(place: str, pid: int, started: str) -> bool:
+def has_gone(where: str, pid: int, start_time: str) -> bool:
     """Whether that process surely runs no more; of other machines and containers, never."""
-    return bool(place) and place == _place() and not _runs(pid, started)
-
-
-def _runs(pid: int, started: str) -> bool:
-    fields = stat_fields(pid)
-    if fields:
-        return fields[_START_TIME] == started and fields[_STATE] not in ("Z", "X")
-    try:  # /proc may hide the processes of other users
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _started(pid: int) -> str:
-    fields = stat_fields(pid)
-    return fields[_START_TIME] if fields else ""
-
-
-@cache
-def _place() -> str:
-    try:
-        return f"{_BOOT.read_text().strip()}/{Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return ""
+    return bool(where) and where == place() and not runs(pid, start_time)
