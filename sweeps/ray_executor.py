@@ -16,7 +16,10 @@ from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.errors import MeasuringError
+from sweeps.executors import Measure
+from sweeps.leftovers.owning import deferred_signals
 from sweeps.leftovers.removing import clean_up
+from sweeps.marks import OWNER_VARIABLE, own_mark
 from sweeps.serialization import (
     measurement_from_dict,
     measurement_to_dict,
@@ -42,7 +45,8 @@ _SETTINGS = {
 class RayExecutor:
     """One trial at a time on each node that offers `advisor_trial`."""
 
-    def __init__(self, address: str | None = None) -> None:
+    def __init__(self, address: str | None = None, measure: Measure = measure_trial) -> None:
+        self._measure = measure
         self._ray = _connected(address)
         try:
             self._slots = _slots(self._ray, address)
@@ -75,7 +79,7 @@ class RayExecutor:
         clean_up()
 
     def _submit(self, trial: Trial) -> None:
-        reference = self._task.remote(trial_to_dict(trial))
+        reference = self._task.remote(trial_to_dict(trial), self._measure)
         self._running[reference] = (trial, time.monotonic() + _TASK_TIMEOUT_SECONDS)
 
     def _next(self) -> Measurement:
@@ -100,8 +104,8 @@ class RayExecutor:
             return _failure(trial, Status.FAILED, f"{type(error).__name__}: {text}")
 
 
-def _measure_remotely(document: dict[str, Any]) -> dict[str, Any]:
-    return measurement_to_dict(measure_trial(trial_from_dict(document)))
+def _measure_remotely(document: dict[str, Any], measure: Measure) -> dict[str, Any]:
+    return measurement_to_dict(measure(trial_from_dict(document)))
 
 
 def _connected(address: str | None) -> Any:
@@ -119,17 +123,22 @@ def _connected(address: str | None) -> Any:
         options: dict[str, Any] = {"address": address}
     else:
         options = {
+            "address": "local",  # whatever else runs here: that is for --ray-address
             "include_dashboard": False,
             "num_cpus": 1,
             "num_gpus": 0,
             "resources": {TRIAL_RESOURCE: 1},
             "object_store_memory": _OBJECT_STORE_BYTES,
-            "runtime_env": {"env_vars": {"PYTHONPATH": root}},
+            "runtime_env": {"env_vars": {"PYTHONPATH": root, OWNER_VARIABLE: str(own_mark())}},
         }
     for remaining in reversed(range(_START_ATTEMPTS)):
         try:
-            ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
+            with deferred_signals():
+                ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
             return ray
+        except KeyboardInterrupt:
+            ray.shutdown()
+            raise
         # On a busy machine a part of Ray may miss a deadline of Ray's own (15 s for its agent),
         # and that comes as a bare Exception.
         except Exception as error:

@@ -66,6 +66,10 @@ class Turns:
                 kept = self._store.join(measurement, self._combined, owner=self._owner)
             except DataError as error:
                 self._failure = error
+            except KeyboardInterrupt as error:  # while a database that is away is waited for
+                path = self._spool.keep(self._combined(row, measurement) or measurement)
+                error.args = (f"the last one is kept: advisor measurements import {path}",)
+                raise
             else:
                 self.passed_over += kept is None
                 return kept is not None

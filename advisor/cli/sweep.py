@@ -70,18 +70,19 @@ def plan(output: str, **answers: Any) -> None:
 @_output_option
 def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     """Measure what is not measured yet; the same command again goes on where it stopped."""
-    from advisor.cli.sweep_progress import dataset_progress, trial_progress
+    from advisor.cli.leaving import leaving_cleanly
+    from advisor.cli.sweep_progress import Kept, dataset_progress, trial_progress
     from sweeps.store import open_store
 
-    options = options_from(answers)
-    with closing(open_store()) as store:
+    options, kept = options_from(answers), Kept()
+    with leaving_cleanly(kept.words), closing(open_store()) as store:
         with dataset_progress() as making:
             data = prepared_data(options, making)
         trials = plan_sweep(options, data)
         with trial_progress() as told:
             fresh = execute_sweep(
                 trials, store, executor=executor, ray_address=options.ray_address,
-                retry_failed=retry_failed, on_progress=told,
+                retry_failed=retry_failed, on_progress=kept.noting(told),
             )  # fmt: skip
         stored = store.read(trial.trial_id for trial in trials)
     tell_damaged(stored)

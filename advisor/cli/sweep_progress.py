@@ -58,6 +58,32 @@ def trial_progress() -> Iterator[Callable[[Progress], None]]:
         yield update
 
 
+class Kept:
+    """What a sweep that is interrupted has, in words."""
+
+    def __init__(self) -> None:
+        self._last: Progress | None = None
+
+    def noting(self, told: Callable[[Progress], None]) -> Callable[[Progress], None]:
+        """`told`, with the last of it kept here."""
+
+        def tell(progress: Progress) -> None:
+            self._last = progress
+            told(progress)
+
+        return tell
+
+    def words(self) -> str:
+        """What is stored, and how to go on."""
+        if self._last is None:
+            return "interrupted before the first trial; the same command begins again"
+        stored = self._last.skipped + self._last.done
+        return (
+            f"interrupted; {stored} of {self._last.skipped + self._last.total} trials are stored, "
+            "the running one is abandoned; the same command goes on"
+        )
+
+
 def result_line(progress: Progress) -> str:
     """'[3/24] googlenet inference on cpu, 1 vCPU, ...: 123 samples/s, 2 min left'."""
     measurement = progress.measurement

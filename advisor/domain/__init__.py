@@ -31,7 +31,14 @@ from advisor.domain.money import (
     Price,
     Spec,
 )
-from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
+from advisor.domain.results import (
+    MOUNTED,
+    REPLAYED_FROM,
+    Latency,
+    Measurement,
+    Prediction,
+    Trial,
+)
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification
 from advisor.domain.words import (
@@ -56,6 +63,7 @@ __all__ = [
     "MOUNTED",
     "OBSERVED",
     "PRICE_KINDS",
+    "REPLAYED_FROM",
     "BatchPoint",
     "Burst",
     "CacheState",

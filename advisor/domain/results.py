@@ -42,6 +42,8 @@ class Prediction:
 
 # What a plan calls the source of a disk that is really mounted.
 MOUNTED = "mounted"
+# In `Measurement.environment`: the file that answered in place of a measurement.
+REPLAYED_FROM = "replayed_from"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

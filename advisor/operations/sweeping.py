@@ -108,7 +108,7 @@ def execute_sweep(
     trials: Sequence[Trial],
     store: MeasurementStore,
     *,
-    executor: str,
+    executor: str | Callable[[], Executor],
     ray_address: str | None,
     retry_failed: bool,
     on_progress: Callable[[Progress], None],
@@ -245,9 +245,11 @@ def accelerator_named(asked: str | None, elsewhere: bool) -> str:
 
 
 @contextmanager
-def _executor(name: str, ray_address: str | None) -> Iterator[Executor]:
+def _executor(name: str | Callable[[], Executor], ray_address: str | None) -> Iterator[Executor]:
     chosen: Executor
-    if name == "ray":
+    if not isinstance(name, str):
+        chosen = name()
+    elif name == "ray":
         from sweeps.ray_executor import RayExecutor
 
         chosen = RayExecutor(ray_address)
@@ -274,10 +276,13 @@ def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
     The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the
     process that holds it.
     """
+    from sweeps.leftovers.owning import owning
+
     if elsewhere:
-        yield
+        with owning():
+            yield
         return
-    with socket.socket(socket.AF_UNIX) as lock:
+    with socket.socket(socket.AF_UNIX) as lock, owning():
         try:
             lock.bind(_LOCK)
         except OSError as error:

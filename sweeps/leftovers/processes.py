@@ -15,6 +15,8 @@ from sweeps.leftovers.words import Asked, Leftover
 from sweeps.marks import OWNER_VARIABLE, Mark, mark_in, runs, started
 
 _PATIENCE_SECONDS = 5.0
+# Ends by itself with the last process that it serves; killed, it would be started anew.
+_ENDS_BY_ITSELF = b"multiprocessing.resource_tracker"
 _VARIABLE = f"{OWNER_VARIABLE}=".encode()
 
 
@@ -35,6 +37,8 @@ def left_processes(asked: Asked) -> Iterator[Leftover]:
 def _owner_of(entry: Path) -> Mark | None:
     try:
         variables = (entry / "environ").read_bytes().split(b"\0")
+        if _ENDS_BY_ITSELF in (entry / "cmdline").read_bytes():
+            return None
     except OSError:
         return None
     for variable in variables:
