@@ -26,47 +26,49 @@ def leaving_cleanly(kept: Callable[[], str]) -> Iterator[None]:
     from sweeps.leftovers.owning import owning
     from sweeps.leftovers.removing import clean_up
 
-    with _answered_signals():
+    with _answered_signals() as handler:
         if count := clean_up():
             click.echo(f"removed what a killed sweep left here: {count} things", err=True)
         try:
             with owning():
                 yield
         except KeyboardInterrupt as error:
-            number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
+            number = handler.number or signal.SIGINT
             said = "; ".join(filter(None, (kept(), str(error))))
             raise Stopped(said, exit_code=128 + number) from error
 
 
 @contextmanager
-def _answered_signals() -> Iterator[None]:
+def _answered_signals() -> Iterator[_Handler]:
     """The handlers, where this thread may set them; a signal that is ignored (nohup) stays so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     handler = _Handler()
+    if threading.current_thread() is not threading.main_thread():
+        yield handler
+        return
     before: dict[int, Any] = {
         number: signal.signal(number, handler)
         for number in _SIGNALS
         if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
-        yield
+        yield handler
     finally:
         for number, one in before.items():
             signal.signal(number, one)
 
 
 class _Handler:
-    """The first signal interrupts; the next one does not wait for what that one's way out does."""
+    """The first signal interrupts; the next one does not wait for what that one's way out does.
+
+    `number` is the first one's: on its way up, Ray makes a plain KeyboardInterrupt of any."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self.number = 0
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
-        if self._asked:
+        if self.number:
             _leave_at_once(number)
-        self._asked = True
+        self.number = number
         raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 

@@ -24,9 +24,11 @@ class Driver:
         self.events: list[dict[str, Any]] = []
         self.resumed: list[float] = []
         self.restarts = 0
+        self.is_disturbed = False
 
     def start(self) -> None:
         """Begin, or go on: the same command."""
+        self.is_disturbed = False
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.kills.driver", *self._arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -68,8 +70,10 @@ class Driver:
                 self.events.append(event)
                 if event["event"] == "ready":
                     ready = event["at"]
-                elif ready is not None and self.restarts and event["event"] == "started":
-                    self.resumed.append(event["at"] - ready)
+                elif ready is not None and event["event"] == "started":
+                    # Waiting for a database that was killed meanwhile is no part of resuming.
+                    if self.restarts and not self.is_disturbed:
+                        self.resumed.append(event["at"] - ready)
                     ready = None
 
     def _hear(self, stream: Any) -> None:
