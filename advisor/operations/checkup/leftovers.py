@@ -8,6 +8,8 @@ from advisor.operations.checkup.words import Finding, State
 from sweeps.leftovers.removing import find_leftovers, remove
 from sweeps.leftovers.words import Leftover
 
+_TOLD_COMMANDS = 3
+
 
 def check_leftovers(*, keep: bool) -> Finding:
     """Remove it, or with `keep` only tell of it; what a live sweep owns is none."""
@@ -30,12 +32,28 @@ def check_leftovers(*, keep: bool) -> Finding:
     return Finding(
         check="leftovers", state=State.PROBLEM, facts=facts,
         found=f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}",
-        advice="with the rights for it: " + "; ".join(f"sudo {one.command}" for one in stuck),
+        advice=f"with the rights for it: sudo advisor doctor, or {_commands(stuck)}",
     )  # fmt: skip
 
 
 def _named(left: list[Leftover]) -> str:
-    return ", ".join(f"{one.kind} {one.name}" for one in left)
+    """'5 cgroups (/sys/..), 1 folder (/tmp/..)': one name of each kind."""
+    kinds: dict[str, list[Leftover]] = {}
+    for one in left:
+        kinds.setdefault(one.kind, []).append(one)
+    return ", ".join(
+        f"{len(some)} {_counted(kind, len(some))} ({some[0].name}{', ..' * (len(some) > 1)})"
+        for kind, some in kinds.items()
+    )
+
+
+def _counted(kind: str, count: int) -> str:
+    return kind if count == 1 else f"{kind}{'es' if kind.endswith('s') else 's'}"
+
+
+def _commands(stuck: list[Leftover]) -> str:
+    some = "; ".join(f"sudo {one.command}" for one in stuck[:_TOLD_COMMANDS])
+    return some + "; .. (-o json has all)" * (len(stuck) > _TOLD_COMMANDS)
 
 
 def _facts(found: Any, removed: Any, stuck: Any) -> dict[str, list[dict[str, str]]]:

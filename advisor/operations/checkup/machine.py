@@ -46,7 +46,8 @@ def check_limits() -> Finding:
         )  # fmt: skip
     facts["limited_by"] = held.value
     if held in (LimitedBy.CGROUP_V1, LimitedBy.CGROUP_V2):
-        words = f"vCPUs, memory and disk are held by {held.value}"
+        have = facts["version_1"] if held is LimitedBy.CGROUP_V1 else facts["version_2"]
+        words = f"vCPUs, memory and disk are held by {held.value} ({', '.join(have)})"
         return Finding(check="limits", state=State.OK, found=words, facts=facts)
     return Finding(
         check="limits", state=State.WARNING, facts=facts,

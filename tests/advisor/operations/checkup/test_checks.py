@@ -36,8 +36,8 @@ def refuse():
     ("found", "keep", "state", "words"),
     [
         ([], False, State.OK, "none"),
-        ([left()], False, State.OK, "of killed sweeps, removed: cgroup /g"),
-        ([left(refuse)], True, State.WARNING, "of killed sweeps: cgroup /g"),
+        ([left()], False, State.OK, "of killed sweeps, removed: 1 cgroup /g"),
+        ([left(refuse)], True, State.WARNING, "of killed sweeps: 1 cgroup /g"),
         ([left(refuse)], False, State.PROBLEM, "cannot be removed .Operation not permitted."),
     ],
 )
