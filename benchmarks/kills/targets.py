@@ -66,7 +66,9 @@ class Driver:
         ready = None
         with stream:
             for line in stream:
-                event = json.loads(line)
+                event = _event(line)
+                if event is None:
+                    continue
                 self.events.append(event)
                 if event["event"] == "ready":
                     ready = event["at"]
@@ -79,6 +81,15 @@ class Driver:
     def _hear(self, stream: Any) -> None:
         with stream:
             self._said += [line.strip() for line in stream]
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    """What the driver tells; Ray prints there too."""
+    try:
+        event: Any = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
 
 
 def kill_worker(file: Path) -> str | None:

@@ -200,6 +200,22 @@ def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
     assert len(importing.read_file(paths.pop()).measurements) == 2
 
 
+def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(
+    store, tmp_path, monkeypatch
+):
+    """Ctrl-C while a database that is away is waited for."""
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(spool, "user_folder", lambda: tmp_path)
+    monkeypatch.setattr(store, "join", stopped)
+    with pytest.raises(KeyboardInterrupt, match="advisor measurements import") as told:
+        run_sweep(TRIALS[:2], Slow("mine"), store)
+    (row,) = importing.read_file(Path(str(told.value).rpartition(" ")[2])).measurements
+    assert row.trial == TRIALS[0]
+
+
 DRIVER = """
 import sys
 from sweeps.runner import run_sweep
