@@ -8,7 +8,7 @@ AdvisorError                exit 1: told in one line, never as a traceback
 |-- DataError               exit 1: a bundle, model or database is missing, corrupt or too new
 |-- MeasuringError          exit 1: this machine cannot measure what is asked
 |-- LiveError               exit 1: a cloud could not be asked; everything offline still works
-`-- Stopped                 exit 130 (Ctrl-C) or 143 (SIGTERM): tells what is kept, how to go on
+`-- Stopped                 exit 130 (Ctrl-C), 143 (SIGTERM) or 129 (SIGHUP): what is kept
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Stopped(AdvisorError):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: takes the same way out as Ctrl-C, with an exit code of its own."""
+    """SIGTERM or SIGHUP: takes the same way out as Ctrl-C, with an exit code of its own."""
 
 
 def one_line(text: str) -> str:

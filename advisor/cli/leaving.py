@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first leaves in order, a second one at once; nothing stays behind."""
+"""Ctrl-C, SIGTERM, SIGHUP: the first leaves in order, a second one at once; nothing stays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import click
 from advisor.errors import Stopped, Terminated
 
 _SHOW_CURSOR = "\x1b[?25h"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# SIGHUP: the terminal was closed, or the connection to it lost.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -69,7 +70,7 @@ class _Handler:
         if self.number:
             _leave_at_once(number)
         self.number = number
-        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
 def _leave_at_once(number: int) -> None:

@@ -33,7 +33,7 @@ def main(url: str, file: str, seconds: str, address: str | None = None) -> None:
         if address:
             from sweeps.ray_executor import RayExecutor
 
-            made: Executor = RayExecutor(address, measure)
+            made: Executor = RayExecutor(address, measure=measure)
         else:
             made = ProcessExecutor(measure)
         _tell(event="ready")

@@ -13,7 +13,7 @@ from typing import Any
 from sweeps.leftovers.removing import give_back_own
 from sweeps.marks import OWNER_VARIABLE, own_mark
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -37,9 +37,9 @@ def owning() -> Iterator[None]:
 
 @contextmanager
 def deferred_signals() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait for the end of the block (a second one does not).
+    """Ctrl-C, SIGTERM and SIGHUP wait for the end of the block (a second one does not).
 
-    For starting Ray: it takes both signals for itself meanwhile, and an exception that is
+    For starting Ray: it takes signals for itself meanwhile, and an exception that is
     raised in the middle of it gets lost now and then, which leaves a driver without its Ray.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -61,7 +61,7 @@ def deferred_signals() -> Iterator[None]:
 
 @contextmanager
 def _kept_handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """The handler for both signals, whatever a library sets inside."""
+    """The handler for these signals, whatever a library sets inside."""
     put = signal.signal
     before = {number: put(number, handler) for number in _SIGNALS}
 

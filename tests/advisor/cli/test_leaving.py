@@ -52,7 +52,9 @@ def started(*command, **options):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_the_first_signal_gives_back_what_was_taken_and_says_what_is_kept(number, code):
     process = started("-c", LEAVING)
     folder = Path(process.stdout.readline().strip())
