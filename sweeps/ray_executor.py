@@ -16,6 +16,7 @@ from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.errors import MeasuringError
+from sweeps.events import collected, hand_on_all
 from sweeps.limits.choosing import clean_up
 from sweeps.serialization import (
     measurement_from_dict,
@@ -26,6 +27,7 @@ from sweeps.serialization import (
 from sweeps.trial_process import REPEATS_WHEN_SPOILED, TIMEOUT_SECONDS, measure_trial
 
 TRIAL_RESOURCE = "advisor_trial"
+_EVENTS = "events"
 _TASK_TIMEOUT_SECONDS = (REPEATS_WHEN_SPOILED + 1) * TIMEOUT_SECONDS + 60
 _NODE_LOSS_RETRIES = 2
 _CONNECT_SECONDS = 5.0
@@ -94,14 +96,18 @@ class RayExecutor:
     def _collect(self, reference: Any) -> Measurement:
         trial, _ = self._running.pop(reference)
         try:
-            return measurement_from_dict(self._ray.get(reference))
+            document = self._ray.get(reference)
+            hand_on_all(document.pop(_EVENTS))
+            return measurement_from_dict(document)
         except self._ray.exceptions.RayError as error:
             text = " ".join(str(error).split())[:400]
             return _failure(trial, Status.FAILED, f"{type(error).__name__}: {text}")
 
 
 def _measure_remotely(document: dict[str, Any]) -> dict[str, Any]:
-    return measurement_to_dict(measure_trial(trial_from_dict(document)))
+    with collected() as events:
+        measured = measurement_to_dict(measure_trial(trial_from_dict(document)))
+    return {**measured, _EVENTS: events}
 
 
 def _connected(address: str | None) -> Any:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from advisor.domain import Measurement, Status, Trial
-from advisor.units import format_mib, format_rate
+from advisor.domain import Measurement, Status
+from advisor.units import format_rate
+from sweeps.telling import trial_name as trial_name
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -67,15 +68,6 @@ def result_line(progress: Progress) -> str:
     return (
         f"[{progress.done}/{progress.total}] {trial_name(measurement.trial)}: "
         f"{_result(measurement)}{remaining}"
-    )
-
-
-def trial_name(trial: Trial) -> str:
-    """What tells a trial from its neighbours, in one short line."""
-    workload, resources = trial.workload, trial.resources
-    return (
-        f"{workload.network} {workload.task} on {trial.accelerator}, {resources.vcpus:g} vCPU, "
-        f"{format_mib(resources.memory_mib)}, {resources.disk.type}"
     )
 
 
