@@ -1,4 +1,4 @@
-"""`advisor sweep`: plan, run, status, list."""
+"""`advisor sweep`: plan, run, list; `status` and `log` have files of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ import click
 
 from advisor.cli.parameters import Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
+from advisor.cli.sweep_log import log
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
+from advisor.cli.sweep_status import status
+from advisor.cli.sweep_watching import (
+    watch_from,
+    watch_options,
+    watched_sweep,
+    without_watch_options,
+)
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import MeasuringError
 from advisor.operations.sweep_data import planned_data, prepared_data
@@ -44,6 +52,10 @@ def sweep() -> None:
     """
 
 
+sweep.add_command(status)
+sweep.add_command(log)
+
+
 @sweep.command()
 @sweep_options
 @_output_option
@@ -67,21 +79,23 @@ def plan(output: str, **answers: Any) -> None:
     help="inline is for debugging: without limits, never fitted.",
 )  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Measure failed and contaminated trials again.")
+@watch_options
 @_output_option
 def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     """Measure what is not measured yet; the same command again goes on where it stopped."""
     from advisor.cli.sweep_progress import dataset_progress, trial_progress
     from sweeps.store import open_store
 
-    options = options_from(answers)
-    with closing(open_store()) as store:
+    options, watching = options_from(without_watch_options(answers)), watch_from(answers)
+    with closing(open_store()) as store, watched_sweep(watching, options.ray_address) as watch:
         with dataset_progress() as making:
             data = prepared_data(options, making)
         trials = plan_sweep(options, data)
-        with trial_progress() as told:
+        watch.planned(trials, executor=executor, database=store.name)
+        with trial_progress(watch.tally) as told:
             fresh = execute_sweep(
                 trials, store, executor=executor, ray_address=options.ray_address,
-                retry_failed=retry_failed, on_progress=told,
+                retry_failed=retry_failed, on_progress=watch.following(told),
             )  # fmt: skip
         stored = store.read(trial.trial_id for trial in trials)
     tell_damaged(stored)
@@ -89,21 +103,6 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     _print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=len(fresh))
     _tell_failures(fresh)
     fail_if_damaged(stored)
-
-
-@sweep.command()
-@sweep_options
-@_output_option
-def status(output: str, **answers: Any) -> None:
-    """How many trials are measured, by how they ended; of a described sweep, or of all."""
-    with _known(answers) as (trials, rows):
-        counts = Counter(_state(trial, rows) for trial in trials)
-        if output == "json":
-            _print_json("advisor.sweep-status/1", trials=len(trials), counts=dict(counts))
-            return
-        click.echo(f"{len(trials)} trials")
-        for state, count in counts.most_common():
-            click.echo(f"{count:6}  {state.replace('_', ' ')}")
 
 
 @sweep.command("list")
