@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from advisor.cli.parameters import Name
+from advisor.cli.parameters import Name, Text
 from advisor.errors import UsageError
 from advisor.units import parse_positive
 
@@ -31,8 +31,8 @@ _OPTIONS = (
     ),
     click.option("--metrics-port", metavar="PORT", help="Prometheus metrics at this port."),
     click.option(
-        "--metrics-host", metavar="HOST", default="127.0.0.1", show_default=True,
-        help="The address of that port; metrics have no password.",
+        "--metrics-host", type=Text("--metrics-host"), metavar="HOST", default="127.0.0.1",
+        show_default=True,        help="The address of that port; metrics have no password.",
     ),
     click.option(
         "--metrics-file", type=click.Path(path_type=Path),

@@ -71,7 +71,9 @@ class SharedFile(RotatingFileHandler):
         self, path: Path, *, most_bytes: int = MOST_BYTES, older: int = OLDER_FILES
     ) -> None:
         super().__init__(path, maxBytes=most_bytes, backupCount=older, encoding="utf-8")
-        self._lock_path = f"{self.baseFilename}.lock"
+        # What is no file (/dev/null) is never turned, and has no place for a lock beside it.
+        is_file = Path(self.baseFilename).is_file()
+        self._lock_path = f"{self.baseFilename}.lock" if is_file else os.devnull
         self._told = False
         self.setFormatter(JsonLines())
 

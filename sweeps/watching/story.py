@@ -89,7 +89,8 @@ def story_text(story: Iterable[Line]) -> list[str]:
         when = moment.strftime("%Y-%m-%d %H:%M:%S") if moment else ""
         event = str(line["event"])
         words = _WORDS.get(event, event.replace("_", " "))
-        facts = ", ".join(_fact(name, value) for name, value in line.items() if name not in _HEAD)
+        known = {name: value for name, value in line.items() if value is not None}
+        facts = ", ".join(_fact(name, one) for name, one in known.items() if name not in _HEAD)
         lines.append(f"{when:19}  {since:>10}  {words}{': ' if facts else ''}{facts}".rstrip())
     return lines
 
