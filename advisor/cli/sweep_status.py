@@ -66,6 +66,7 @@ def _tell_once(trial_ids: list[str] | None, output: str) -> None:
 def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
     """Look until nothing is left; a database that goes away is waited for once it was seen."""
     from sweeps.store import SqlStore, default_database_url
+    from sweeps.watching.secrets import without_secrets
     from sweeps.watching.shared import look_at
 
     found: Snapshot | None = None
@@ -79,7 +80,7 @@ def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
             except DataError as error:
                 if found is None:
                     raise
-                trouble = str(error)
+                trouble = without_secrets(str(error))
             show(found, trouble)
             quiet = quiet + 1 if _nothing_more(found, trial_ids) and not trouble else 0
             if quiet >= _QUIET_LOOKS:
