@@ -37,12 +37,15 @@ class Event:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def tell(event: str, *, trial_id: str = "", level: int = INFO, **facts: Any) -> None:
-    """Tell those who listen; facts are what JSON can hold, and never a password."""
+def tell(
+    event: str, *, trial_id: str = "", level: int = INFO, at: float | None = None, **facts: Any
+) -> None:
+    """Tell those who listen; facts are what JSON can hold, and never a password. `at` is when it
+    happened, by default now."""
     if _LOG.handlers:
         hand_on(
             Event(
-                at=time.time(), level=level, event=event, trial_id=trial_id,
+                at=time.time() if at is None else at, level=level, event=event, trial_id=trial_id,
                 node=this_node(), pid=os.getpid(), facts=facts,
             )
         )  # fmt: skip

@@ -25,7 +25,7 @@ COMMANDS = {
     "probe": "what this machine is and can do",
     "verify": "one trial of whether this machine reaches a target",
     "measure": "two minutes of a network or script here, as a file",
-    "sweep": "measure workloads on this machine: plan, run, status, list",
+    "sweep": "measure workloads on this machine: plan, run, status, list, log",
     "fit": "fit the performance model on what was measured",
     "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ class Watch:
         self.tally = tally
         self.address = ""
         self._file: TextFile | None = None
+        self._planned_at, self._planned = time.time(), 0
 
     def page(self) -> str:
         """The metrics as they are now."""
@@ -53,9 +55,7 @@ class Watch:
     def planned(self, trials: Sequence[Trial], *, executor: str, database: str) -> None:
         """The sweep begins: its trials, who executes them, where they are stored."""
         tell("sweep_began", trials=len(trials), executor=executor, database=database)
-        for number, trial in enumerate(trials, start=1):
-            facts = asked_facts(trial)
-            tell("planned", trial_id=trial.trial_id, number=number, of=len(trials), **facts)
+        self._planned_at, self._planned = time.time(), len(trials)
 
     def following(self, shown: Callable[[Progress], None]) -> Callable[[Progress], None]:
         """What `run_sweep` is to tell its progress to; `shown` is told last."""
@@ -63,11 +63,18 @@ class Watch:
         def follow(progress: Progress) -> None:
             self.tally.follow(progress)
             if progress.started:
-                tell("began", trial_id=progress.started.trial_id)
+                self._tell_begun(progress.started)
             self._update()
             shown(progress)
 
         return follow
+
+    def _tell_begun(self, trial: Trial) -> None:
+        # Of ten thousand trials only those that begin are worth a line, at the plan's time.
+        trial_id = trial.trial_id
+        facts = {"of": self._planned, **asked_facts(trial)}
+        tell("planned", trial_id=trial_id, at=self._planned_at, **facts)
+        tell("began", trial_id=trial_id)
 
     def write_to(self, path: Path) -> None:
         """Keep the metrics in this file; `DataError` where that cannot be."""

@@ -135,7 +135,7 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
     """Live display on a pseudo terminal, status beside it, Ctrl-C, then the rest."""
     (tmp_path / "images").mkdir()
     write_samples(tmp_path / "images", range(40), seed=0)
-    described = (*GRID, "--data", str(tmp_path / "images"))
+    described = (*GRID, "--iterations", "20", "--data", str(tmp_path / "images"))
     metrics = tmp_path / "m.prom"
     command = [*ADVISOR, "sweep", "run", *described, "--executor", "process", "--usd-per-hour", "1",
                "--metrics-file", str(metrics)]  # fmt: skip
@@ -164,8 +164,8 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
     assert watch.returncode == 0
     assert any(one["running"] for one in seen)
     assert (seen[-1]["left"], seen[-1]["trials"]) == (0, 2)
-    assert 'advisor_sweep_trials_total{status="ok"} 1' in metrics.read_text()
-    assert "advisor_sweep_trials_left 0" in metrics.read_text()
+    assert "advisor_sweep_trials_skipped 1\n" in metrics.read_text()
+    assert "advisor_sweep_trials_left 0\n" in metrics.read_text()
 
     lines = statuses(ask("log", first[0].trial.trial_id, "-o", "json"))
     told = [line["event"] for line in lines]
