@@ -41,7 +41,7 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
     if log_file and not log_file.exists():
         raise UsageError(f"there is no log '{log_file}'; leave --log-file out for the usual one")
     if trial_id is None:
-        _print(output, deque(log_lines(path), maxlen=last))
+        _print(output, deque(log_lines(path), maxlen=last), of_many=True)
         return
     if len(trial_id) < _FEWEST_CHARACTERS:
         raise UsageError(f"'{trial_id}' may mean many trials; give {_FEWEST_CHARACTERS} characters")
@@ -81,13 +81,13 @@ def _stored_row(trial_id: str) -> Any:
     return stored.measurements[0]
 
 
-def _print(output: str, lines: Iterable[Mapping[str, Any]]) -> None:
+def _print(output: str, lines: Iterable[Mapping[str, Any]], *, of_many: bool = False) -> None:
     from sweeps.watching.story import story_text
 
     shown = list(lines)
     if output == "json":
         click.echo("".join(json.dumps(line) + "\n" for line in shown), nl=False)
     elif shown:
-        click.echo("\n".join(story_text(shown)))
+        click.echo("\n".join(story_text(shown, of_many=of_many)))
     else:
         click.echo("Nothing is logged yet.")

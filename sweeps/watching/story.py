@@ -79,8 +79,9 @@ def row_story(row: Measurement) -> list[Line]:
     ]
 
 
-def story_text(story: Iterable[Line]) -> list[str]:
-    """A line an event: when, how long after the first, what, and its facts."""
+def story_text(story: Iterable[Line], *, of_many: bool = False) -> list[str]:
+    """A line an event: when, how long after the first, what, and its facts; `of_many` trials:
+    whose event it is, too."""
     lines, first = [], None
     for line in story:
         moment = _moment(str(line.get("time", "")))
@@ -91,7 +92,10 @@ def story_text(story: Iterable[Line]) -> list[str]:
         words = _WORDS.get(event, event.replace("_", " "))
         known = {name: value for name, value in line.items() if value is not None}
         facts = ", ".join(_fact(name, one) for name, one in known.items() if name not in _HEAD)
-        lines.append(f"{when:19}  {since:>10}  {words}{': ' if facts else ''}{facts}".rstrip())
+        whose = f"{str(line.get('trial_id', ''))[:8]:8}  " if of_many else ""
+        lines.append(
+            f"{when:19}  {since:>10}  {whose}{words}{': ' if facts else ''}{facts}".rstrip()
+        )
     return lines
 
 

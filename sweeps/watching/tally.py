@@ -79,7 +79,7 @@ class Tally:
         self._where = where
         self._clock = clock
         self._lock = threading.Lock()
-        self._begun = self._last_end = clock()
+        self._begun = self._first_start = self._last_end = clock()
         self._running: dict[str, _Begun] = {}
         self._counts: Counter[Status] = Counter()
         self._heartbeats: Counter[str] = Counter()
@@ -135,6 +135,9 @@ class Tally:
 
     def _begin(self, trial: Trial) -> None:
         begun = _Begun(trial_name(trial), self._clock(), self._where)
+        if not (self._running or self._before + self._done):
+            # Making data and starting Ray are no part of the pace.
+            self._first_start = self._last_end = begun.since
         self._running[trial.trial_id] = begun
 
     def _end(self, measurement: Measurement) -> None:
@@ -147,7 +150,7 @@ class Tally:
     def _expected(self, left: int, now: float) -> tuple[float, str]:
         """Seconds until all is done, and by what: the pace of the trials that have ended."""
         done = self._before + self._done
-        took = self._last_end - self._begun
+        took = self._last_end - self._first_start
         if not (done and took > 0):
             rest, basis = left * USUAL_TRIAL_SECONDS, f"the usual {USUAL_TRIAL_SECONDS:g} s a trial"
         else:

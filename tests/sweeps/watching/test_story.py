@@ -91,3 +91,14 @@ def test_a_row_tells_a_story_too():
 def test_the_row_of_a_trial_that_failed_at_once_tells_why():
     row = measurement(status=Status.FAILED, step_seconds=(), reason="no such device")
     assert "reason no such device" in "\n".join(story_text(row_story(row)))
+
+
+def test_of_many_trials_each_line_says_whose_it_is():
+    story = [
+        {"time": "2026-07-20T10:00:00Z", "event": "sweep_began", "trials": 2},
+        {"time": "2026-07-20T10:00:01Z", "event": "began", "trial_id": "0123456789abcdef"},
+    ]
+    assert story_text(story, of_many=True) == [
+        "2026-07-20 10:00:00      +0.0 s            sweep began: trials 2",
+        "2026-07-20 10:00:01      +1.0 s  01234567  begun",
+    ]

@@ -68,6 +68,16 @@ def test_time_and_cost_of_the_rest_go_by_the_pace_so_far(tally, clock):
     assert found.trial_seconds == 20
 
 
+def test_what_comes_before_the_first_trial_costs_money_and_is_no_part_of_the_pace(tally, clock):
+    clock.now += 100
+    for number in range(2):
+        end(tally, clock, number)
+    found = tally.standing()
+    assert found.rest_seconds == 6 * 10
+    assert found.elapsed_seconds == 120
+    assert found.usd == pytest.approx(0.12)
+
+
 def test_counts_and_attempts_are_by_how_trials_ended(tally, clock):
     end(tally, clock, 0)
     end(tally, clock, 1, status=Status.CONTAMINATED, attempts=({}, {}))
