@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sweeps.watching.shared import Snapshot
 
 SCHEMA = "advisor.sweep-status/1"
-_COLUMNS = ("trial", "running now", "by", "since", "lease left")
+_COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest last
 _WAITING = "waiting"
 
 
@@ -44,12 +44,11 @@ def snapshot_lines(found: Snapshot, trouble: str = "") -> list[str]:
     lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in _counts(found).items()]
     if found.running:
         rows = [
-            (one.trial_id[:8], one.label or "-", f"{one.host} (process {one.pid})",
-             "-" if one.seconds_held is None else duration_text(one.seconds_held),
-             duration_text(one.seconds_left))
+            (one.trial_id[:8], "-" if one.seconds_held is None else duration_text(one.seconds_held),
+             duration_text(one.seconds_left), f"{one.host} (process {one.pid})", one.label or "-")
             for one in found.running
         ]  # fmt: skip
-        lines += ["", *table(_COLUMNS, rows, right=(3, 4))]
+        lines += ["", *table(_COLUMNS, rows, right=(1, 2))]
     lines += ["", *_end_lines(found)] if found.left else []
     if trouble:
         seen = found.at.strftime("%H:%M:%S")

@@ -68,10 +68,12 @@ def _cost_text(standing: Standing) -> str:
 
 
 def _running_lines(running: Sequence[Running]) -> list[str]:
+    times = [duration_text(one.seconds) for one in running[:_SHOWN_RUNNING]]
+    width = max(map(len, times), default=0)
     shown = [
-        f"{'runs' if number == 0 else '':4}   {one.name[:_NAME_COLUMNS]:{_NAME_COLUMNS}}  "
-        f"{one.where or '-'}  {duration_text(one.seconds)}{_attempt_text(one)}"
-        for number, one in enumerate(running[:_SHOWN_RUNNING])
+        f"{'' if number else 'runs':4}   {seconds:>{width}}  {one.where or '-'}  "
+        f"{one.name[:_NAME_COLUMNS]}{_attempt_text(one)}"
+        for number, (seconds, one) in enumerate(zip(times, running, strict=False))
     ]
     more = len(running) - len(shown)
     return [*shown, f"       and {more} more"] if more > 0 else shown
