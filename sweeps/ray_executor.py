@@ -119,6 +119,7 @@ def _connected(address: str | None) -> Any:
         options: dict[str, Any] = {"address": address}
     else:
         options = {
+            "address": "local",  # else Ray joins whatever cluster it finds on the machine
             "include_dashboard": False,
             "num_cpus": 1,
             "num_gpus": 0,

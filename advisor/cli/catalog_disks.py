@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from advisor.catalog import Catalog, DiskCatalog, load_catalog
+from advisor.catalog.local_disks import LOCAL
+from advisor.cli.disk_options import OWN
 from advisor.cli.parameters import Name
 from advisor.domain import HOURS_PER_MONTH, Burst, DiskChoice, Price
 from advisor.errors import UsageError, unknown_name
@@ -52,12 +54,16 @@ def disks(disk: str | None, cloud: str | None, region: str | None, output: str) 
 
 def _clouds(known: Catalog, cloud: str | None, disk: str | None) -> list[str]:
     """The clouds to look at: for one disk, the first that knows its type."""
+    name = (disk or "").partition(":")[0].strip().lower()
+    if name in (OWN, LOCAL):
+        raise UsageError(
+            "local disks differ by instance: `advisor catalog show g4dn.xlarge` tells of one"
+        )
     if cloud:
         known.disks_of(cloud)
         return [cloud]
     if disk is None:
         return list(known.disk_clouds)
-    name = disk.partition(":")[0].strip().lower()
     home = [one for one in known.disk_clouds if name in known.disks_of(one).rules][:1]
     if not home:
         sold = {kind for one in known.disk_clouds for kind in known.disks_of(one).rules}
@@ -71,10 +77,6 @@ def _choices(catalog: DiskCatalog, disk: str | None) -> list[DiskChoice]:
 
 
 def _sized(catalog: DiskCatalog, choice: DiskChoice) -> DiskChoice:
-    if choice.type not in catalog.rules:
-        raise UsageError(
-            "local disks differ by instance: `advisor catalog show g4dn.xlarge` tells of one"
-        )
     rule = catalog.rules[choice.type]
     size = choice.size_gib or rule.size_for(max(EXAMPLE_GIB, rule.min_gib), choice.iops)
     return replace(choice, size_gib=size)

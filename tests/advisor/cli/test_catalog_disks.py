@@ -50,6 +50,7 @@ def test_json_has_every_region(capsys):
         (["gp3", "--cloud", "gcp"], "unknown disk type"),
         (["gp3", "--region", "mars"], "no disk price in region 'mars'"),
         (["instance_store"], "local disks differ by instance"),
+        (["local", "--cloud", "aws"], "local disks differ by instance"),
     ],
 )
 def test_what_is_not_sold_is_bad_input(capsys, arguments, words):
