@@ -228,10 +228,8 @@ def _require_intervals(
     """Refuse where the only answers are predictions that nothing held out backs."""
     if ranked or request.allow_extrapolation:
         return
-    if any(
-        not one.prediction.calibrated and answers(replace(request, allow_extrapolation=True), one)
-        for one in candidates
-    ):
+    guessing = replace(request, allow_extrapolation=True)
+    if any(not one.prediction.calibrated and answers(guessing, one) for one in candidates):
         raise NoIntervalError(
             f"no interval of {request.network} {request.task} at {request.precision} is calibrated "
             f"to {100 * request.confidence:g} % (no calibrated interval): ask for less with "
@@ -255,7 +253,8 @@ def _nearest(request: Request, candidates: Sequence[Candidate]) -> Candidate | N
     within = [one for one in sure if affordable(request, one)]
     if not within:
         return min(sure, key=lambda one: one.spec.total_usd_per_hour, default=None)
-    but_for_cost = [one for one in within if answers(replace(request, max_run_usd=None), one)]
+    free = replace(request, max_run_usd=None)
+    but_for_cost = [one for one in within if answers(free, one)]
     if but_for_cost:
         return min(but_for_cost, key=lambda o: o.usd_per_run.upper if o.usd_per_run else math.inf)
     soonest = _soonest(request, within)
