@@ -82,17 +82,14 @@ def gpus_named(
 
     Memory is what instances show of the card where any has it, else the data sheet's.
     """
-    shown: dict[str, float] = {}
-    for instance in catalog.instances():
-        card = catalog.gpu_of(instance)
-        if card is not None and card.vendor == "NVIDIA" and instance.gpu_fraction >= 1:
-            shown[card.name] = min(card.memory_mib, shown.get(card.name, card.memory_mib))
-    known = {name: card.memory_mib for name, card in catalog.gpus.items()} | shown
+    known = {name: card.memory_mib for name, card in catalog.cards.items()}
+    whole = (catalog.gpu_of(one) for one in catalog.instances() if one.gpu_fraction >= 1)
+    rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}
     by_folded = {name.casefold(): name for name in known}
     unknown = [name for name in names if name.casefold() not in by_folded]
     if unknown:
         raise unknown_name("GPU", unknown[0], known)
-    chosen = [by_folded[name.casefold()] for name in names] or list(shown)
+    chosen = [by_folded[name.casefold()] for name in names] or list(rented)
     fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
     if not fitting:
         raise UsageError("no GPU is like what --gpu asks for; ask for less")
