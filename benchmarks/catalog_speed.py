@@ -21,12 +21,10 @@ QUESTIONS = {
     "all_offers_of_all_clouds": "cheapest(OfferQuery(cloud='any'), 40)",
     "on_demand_of_all_clouds": "cheapest(OfferQuery(cloud='any', market=Market.ON_DEMAND), 40)",
     "gpu_24gib_of_all_clouds": "offers(OfferQuery(cloud='any', min_gpu_memory_mib=24576))",
-    "cheapest_region_of_each_gpu_type": (
-        "cheapest_of_each(OfferQuery(cloud='any', market=Market.ON_DEMAND, accelerated=True))"
+    "best_places_of_each_gpu_type": (
+        "best_places(OfferQuery(cloud='any', market=Market.ON_DEMAND, accelerated=True))"
     ),
-    "cheapest_region_of_each_type": (
-        "cheapest_of_each(OfferQuery(cloud='any', market=Market.ON_DEMAND))"
-    ),
+    "best_places_of_each_type": ("best_places(OfferQuery(cloud='any', market=Market.ON_DEMAND))"),
     "aws_us_east_1": "offers(OfferQuery(cloud='aws', region='us-east-1', accelerated=True))",
 }
 AIM_SECONDS = 0.050

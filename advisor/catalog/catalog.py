@@ -7,7 +7,7 @@ from datetime import date
 from functools import cached_property
 from typing import NamedTuple
 
-from advisor.catalog.cheapest import Cheapest, Ranked, cheapest_in_line
+from advisor.catalog.cheapest import Cheapest
 from advisor.catalog.clouds import Cloud
 from advisor.catalog.cpu_only import CpuOnly, cpu_only
 from advisor.catalog.disks import DiskCatalog
@@ -206,18 +206,6 @@ class Catalog:
             for table, row, priced in cloud.matching(query):
                 best.add(cloud, table, row, priced)
         return [_offers(c, table, row, [at])[0] for c, table, row, at in best.places], best.seen
-
-    def cheapest_of_each(self, query: OfferQuery) -> list[Offer]:
-        """Of `offers`, for each type and market the one in its cheapest region, cheapest first."""
-        best: dict[tuple[str, str, Market], Ranked] = {}
-        for cloud in self._asked(query):
-            for table, row, priced in cloud.matching(query):
-                key = (cloud.name, row.instance_type, row.basis.market)
-                ranked = cheapest_in_line(cloud, table, row, priced)
-                if key not in best or ranked[:5] < best[key][:5]:
-                    best[key] = ranked
-        ranking = sorted(best.values(), key=lambda one: one[:5])
-        return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in ranking]
 
     def best_places(self, query: OfferQuery) -> list[Offer]:
         """Of `offers`, for each type and market those in the regions where it could be cheapest

@@ -21,13 +21,6 @@ def ranked_in_line(
         yield _ranked(cloud, table, row, column, usd)
 
 
-def cheapest_in_line(cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced) -> Ranked:
-    """The cheapest region of a line; the first of equal ones (columns are in order)."""
-    least = min(priced.usd)
-    column = priced.columns[priced.usd.index(least)]
-    return _ranked(cloud, table, row, column, least)
-
-
 def _ranked(cloud: Cloud, table: PriceTable, row: PriceRow, column: int, usd: float) -> Ranked:
     names = (cloud.name, table.region_at(column), row.instance_type, str(row.basis.market))
     return (usd, *names, (cloud, table, row, column))

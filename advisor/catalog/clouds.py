@@ -7,7 +7,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from advisor.catalog.disk_prices import Told, told_prices
+from advisor.catalog.disk_prices import NOTHING_TOLD, told_prices
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import InstanceTable, Origin, PartialType
@@ -48,7 +48,7 @@ class Cloud:
         self._tables: dict[str, PriceTable] = {}
         # One question scans for several ends.
         self._scanned: dict[object, list[Line]] = {}
-        self._told = Told({}, {})
+        self._told = NOTHING_TOLD
         self._dearer: dict[str, frozenset[str]] = {}
 
     @property

@@ -10,6 +10,15 @@ from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin, read_origins
 from advisor.catalog.prices import Currency
 
+# A table of list prices; an import tells currency and kind beside.
+LISTED_COLUMNS = (
+    "region",
+    "type",
+    "usd_per_gib_month",
+    "usd_per_iops_month",
+    "usd_per_mib_s_month",
+    "source",
+)
 _FLAT = ("usd_per_gib_month", "usd_per_mib_s_month")
 
 # (region, disk type) -> a row of a disk price table in dollars.
@@ -21,6 +30,9 @@ class Told(NamedTuple):
 
     rows: Rows
     origins: dict[str, Origin]
+
+
+NOTHING_TOLD = Told({}, {})
 
 
 def told_prices(

@@ -13,7 +13,15 @@ from functools import cached_property
 from advisor.catalog.disk_bursts import VolumeBurst, burst_on, volume_burst
 from advisor.catalog.disk_ladder import cut_to, undominated, volumes, without_slow_steps
 from advisor.catalog.disk_orders import parse_choice
-from advisor.catalog.disk_prices import PriceParts, Rows, Told, at_most, price_parts, usd_per_month
+from advisor.catalog.disk_prices import (
+    NOTHING_TOLD,
+    PriceParts,
+    Rows,
+    Told,
+    at_most,
+    price_parts,
+    usd_per_month,
+)
 from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
@@ -44,7 +52,7 @@ class DiskCatalog:
         cloud: str,
         files: Files,
         origins: Mapping[str, Origin],
-        told: Told = Told({}, {}),  # noqa: B008 - never changed
+        told: Told = NOTHING_TOLD,
     ) -> None:
         self._origins = {**told.origins, **origins}
         self._told = told.rows

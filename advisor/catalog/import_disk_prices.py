@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Protocol
 
+from advisor.catalog.disk_prices import LISTED_COLUMNS
 from advisor.catalog.import_rows import (
     CURRENCIES,
     bad,
@@ -21,23 +22,14 @@ from advisor.catalog.import_rows import (
     plain_name,
     plain_text,
 )
+from advisor.catalog.import_tables import SOURCE_COLUMNS, csv_text
 from advisor.domain import ESTIMATED, LIST, OBSERVED
 from advisor.errors import UsageError
 
 NEEDED = ("cloud", "region", "disk_type", "price_per_gib_month", "currency", "as_of")
 OPTIONAL = ("kind", "source", "price_per_iops_month", "price_per_mib_s_month")
 KINDS = (LIST, OBSERVED, ESTIMATED)
-COLUMNS = (
-    "region",
-    "type",
-    "usd_per_gib_month",
-    "usd_per_iops_month",
-    "usd_per_mib_s_month",
-    "source",
-    "currency",
-    "kind",
-)
-SOURCE_COLUMNS = ("source", "as_of", "licence", "origin", "terms")
+COLUMNS = (*LISTED_COLUMNS, "currency", "kind")
 
 
 class Disks(Protocol):
@@ -98,10 +90,10 @@ def build_disk_tables(rows: Sequence[DiskPriceRow]) -> tuple[dict[str, Any], dic
     for row in rows:
         ids.setdefault((row.as_of.isoformat(), row.source), f"d{len(ids) + 1}")
     origins = [(name, as_of, "the user's", text, "") for (as_of, text), name in ids.items()]
-    tables = {"catalog/sources.csv": _csv(SOURCE_COLUMNS, origins)}
+    tables = {"catalog/sources.csv": csv_text(SOURCE_COLUMNS, origins)}
     for cloud in sorted({row.cloud for row in rows}):
         cells = [_cells(row, ids) for row in rows if row.cloud == cloud]
-        tables[f"catalog/{cloud}_disk_prices.csv"] = _csv(COLUMNS, cells)
+        tables[f"catalog/{cloud}_disk_prices.csv"] = csv_text(COLUMNS, cells)
     return {"clouds": {}, "disk_prices": sorted({row.cloud for row in rows})}, tables
 
 
@@ -156,7 +148,3 @@ def _cells(row: DiskPriceRow, ids: Mapping[tuple[str, str], str]) -> tuple[str, 
         row.currency,
         row.kind,
     )
-
-
-def _csv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "".join(",".join(cells) + "\n" for cells in (header, *rows))

@@ -13,6 +13,7 @@ from advisor.domain import Gpu
 
 Sheets = Mapping[str, Gpu]
 Tables = dict[str, str]
+SOURCE_COLUMNS = ("source", "as_of", "licence", "origin", "terms")
 # (date, source, terms) -> the id that other tables use.
 Ids = Mapping[tuple[str, str, str], str]
 
@@ -21,8 +22,8 @@ def build_tables(rows: Sequence[ImportRow], sheets: Sheets) -> tuple[dict[str, A
     """Manifest and table texts; refuses two prices or two sets of facts for one thing."""
     ids = _origin_ids(rows)
     tables = {
-        "catalog/sources.csv": _csv(
-            ("source", "as_of", "licence", "origin", "terms"),
+        "catalog/sources.csv": csv_text(
+            SOURCE_COLUMNS,
             [(i, as_of, "the user's", text, terms) for (as_of, text, terms), i in ids.items()],
         )
     }
@@ -39,7 +40,7 @@ def build_tables(rows: Sequence[ImportRow], sheets: Sheets) -> tuple[dict[str, A
             "lacking": sorted({row.instance_type for row in own if _lacks_facts(row)}),
         }
     columns = ("basis", "market", "kind", "currency", "source")
-    tables[BASES_FILE] = _csv(columns, [(name, *key) for key, name in bases.items()])
+    tables[BASES_FILE] = csv_text(columns, [(name, *key) for key, name in bases.items()])
     return {"clouds": clouds}, tables
 
 
@@ -98,8 +99,8 @@ def _type_tables(cloud: str, rows: Sequence[ImportRow], sheets: Sheets, ids: Ids
     types = [_type_cells(row, sheets, sets[name], ids) for name, row in first.items()]
     places = [(sets[name], " ".join(sorted(where))) for name, where in regions.items()]
     return {
-        f"catalog/{cloud}_instance_types.csv": _csv(TYPE_COLUMNS, types),
-        f"catalog/{cloud}_region_sets.csv": _csv(("region_set", "regions"), places),
+        f"catalog/{cloud}_instance_types.csv": csv_text(TYPE_COLUMNS, types),
+        f"catalog/{cloud}_region_sets.csv": csv_text(("region_set", "regions"), places),
         f"catalog/{cloud}_disk_types.csv": "type\n",
         f"catalog/{cloud}_disk_prices.csv": "region,type\n",
     }
@@ -161,12 +162,13 @@ def _prices(
         if row.price is not None:
             lines.setdefault((row.instance_type, basis), {})[row.region] = f"{row.price:.10g}"
     body = [(*key, *(cells.get(r, "") for r in regions)) for key, cells in lines.items()]
-    return _csv((*KEYS, *regions), body), regions
+    return csv_text((*KEYS, *regions), body), regions
 
 
 def _text(value: float | str | None) -> str:
     return "" if value is None else f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def _csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as the bundle has it: no cell holds a comma."""
     return "".join(",".join(row) + "\n" for row in (header, *rows))

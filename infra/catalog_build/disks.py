@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from advisor.catalog.disk_prices import LISTED_COLUMNS
 from infra.catalog_build import provenance
 from infra.catalog_build.tables import OutputTable, number, read_source, table
 
 RULES_FILE = "catalog/{}_disk_types.csv"
 PRICES_FILE = "catalog/{}_disk_prices.csv"
 LIMITS_FILE = "catalog/gcp_disk_limits.csv"
-
-PRICE_HEADER = (
-    "region",
-    "type",
-    "usd_per_gib_month",
-    "usd_per_iops_month",
-    "usd_per_mib_s_month",
-    "source",
-)
-
 
 _MB_IN_MIB = 1e6 / 2**20
 LIMIT_HEADER = ("instance_type", "disk_type", "read_iops", "read_mib_s")
@@ -51,7 +42,7 @@ def _tables(
     rows = [tuple(rule[column] for column in header) for rule in rules]
     return [
         table(RULES_FILE.format(cloud), header, rows),
-        table(PRICES_FILE.format(cloud), PRICE_HEADER, prices),
+        table(PRICES_FILE.format(cloud), LISTED_COLUMNS, prices),
     ]
 
 

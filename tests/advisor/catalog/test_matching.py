@@ -146,12 +146,12 @@ def place(offer):
 @settings(deadline=None, max_examples=20)
 @given(queries)
 def test_the_cheapest_region_of_each_type_is_found(query):
-    """One offer a type and market; the prices of the others are not below it."""
+    """Where no disk has a price: one offer a type and market, and no other is below it."""
     query = dataclasses.replace(query, region=None, cloud="alibaba", instances=())
     best = {}
     for offer in sorted(CATALOG.offers(query), key=place):
         best.setdefault((offer.instance.name, offer.market), offer)
-    assert CATALOG.cheapest_of_each(query) == sorted(best.values(), key=place)
+    assert CATALOG.best_places(query) == sorted(best.values(), key=place)
 
 
 @given(queries, st.floats(0.01, 100), st.floats(1, 200000), st.integers(1, 100))
