@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 MODEL ?= googlenet
 TASK ?= inference
 
-.PHONY: help setup recommend sweep test lint bench
+.PHONY: help setup recommend sweep test explore lint bench
 .DEFAULT_GOAL := help
 
 help: ## what can be made
@@ -36,6 +36,9 @@ sweep: .venv/full ## measure a small sweep on this machine and fit a model to it
 test: .venv/full ## all tests
 	@echo "Running all tests (under 15 minutes on 2 cores) ..."
 	@$(BIN)/python -m pytest
+
+explore: .venv/full ## the property tests of the answer, with examples never tried before
+	@$(BIN)/python -m pytest --hypothesis-profile=explore tests/advisor tests/models
 
 lint: .venv/full ## ruff, mypy, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -1,6 +1,15 @@
-"""Every test has its own home: no test reads or writes the user's store, model or cache."""
+"""Every test has its own home: no test reads or writes the user's store, model or cache.
+
+Property tests try the same examples each time, so that no change fails for what it did not touch;
+`make explore` tries others.
+"""
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("explore", settings.get_profile("default"))
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)

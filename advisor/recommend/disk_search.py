@@ -160,9 +160,12 @@ def _attached(one: _Search, choice: DiskChoice, catalog: Catalog) -> Disk:
     )
 
 
-def _rate_span(one: _Search, _by_sample: bool) -> tuple[float, float, float] | None:
-    rate = one.base.mib_per_second
-    return None if rate is None else (one.rule.provision_mib_s_min or 1.0, rate, rate)
+def _rate_span(one: _Search, by_sample: bool) -> tuple[float, float, float] | None:
+    rate, rule = one.base.mib_per_second, one.rule
+    if rate is None:
+        return None
+    most = (rule.provision_mib_s_max or rate) if by_sample else rate
+    return rule.provision_mib_s_min or 1.0, rate, most
 
 
 def _iops_span(one: _Search, by_sample: bool) -> tuple[float, float, float] | None:
@@ -216,4 +219,4 @@ _BOTH = _Knob(
 _SIZE = _Knob(1.0, _size_span, lambda one, at: replace(one.base, size_gib=float(math.ceil(at))))
 _TURNS = (_RATE, _IOPS, _SIZE)
 # What is worth buying of both together depends on what each alone can do without, and the reverse.
-_TURNS_BY_SAMPLE = (_RATE, _IOPS, _BOTH, _RATE, _IOPS, _BOTH, _RATE, _IOPS, _SIZE)
+_TURNS_BY_SAMPLE = (_RATE, _IOPS, _BOTH, _RATE, _IOPS, _BOTH, _RATE, _IOPS, _RATE, _SIZE)

@@ -70,29 +70,44 @@ class Limit:
         good = self._of(found)
         return good if self.exact else self._closer(request, ask, good)
 
-    def _closer(self, request: Request, ask: Ask, good: float) -> float:
-        """Between `good`, which answers, and the present limit, which does not."""
-        bad = self.get(request)
-        tried = good + _CLOSE * good * (-1 if self.most else 1)
+    def _closer(self, request: Request, ask: Ask, good: float) -> float | None:
+        """Between `good`, which should answer, and the present limit, which does not.
+
+        What is told has been asked: where a limit cuts a search for disk orders short, it may end
+        before the order that would keep the limit.
+        """
+        asked = self._asked_wider(request, ask, good)
+        if asked is None:
+            return None
+        good, bad = asked, self.get(request)
+        tried = self._within(good, _CLOSE)
         for _ in range(_ROUNDS):
+            tried = self.rounded(tried)
             if not min(good, bad) < tried < max(good, bad):
                 break
             found = ask(self.put(request, tried))
-            if found:
-                good = self._nearer(self._of(found), self.rounded(tried))
-            else:
+            if not found:
                 bad = tried
+            elif (needed := self._of(found)) != tried and ask(self.put(request, needed)):
+                good = needed
+            else:
+                good = tried
             if abs(good - bad) <= _CLOSE * good:
                 break
             tried = (good + bad) / 2
         return good
 
+    def _asked_wider(self, request: Request, ask: Ask, good: float) -> float | None:
+        """The limit itself where something answers with it, else one that is a little wider."""
+        wider = (self.rounded(self._within(good, -_CLOSE * step)) for step in (0, 1, 3, 10, 30))
+        return next((one for one in wider if ask(self.put(request, one))), None)
+
+    def _within(self, good: float, share: float) -> float:
+        return good + share * good * (-1 if self.most else 1)
+
     def _of(self, found: Iterable[Candidate]) -> float:
         needed = (self.needs(one) for one in found)
         return self.rounded(min(needed) if self.most else max(needed))
-
-    def _nearer(self, one: float, other: float) -> float:
-        return min(one, other) if self.most else max(one, other)
 
 
 def rounded_up(value: float) -> float:
