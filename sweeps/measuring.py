@@ -14,11 +14,17 @@ from typing import Any
 
 import torch
 
-from advisor.domain import CacheState, LimitedBy, Measurement, Status, Task, Trial
+from advisor.domain import CUDA, CacheState, LimitedBy, Measurement, Status, Task, Trial
 from advisor.errors import MeasuringError
 from models.zoo import Runnable, open_network
 from models.zoo.torchvision_operators import substituted_operators
-from sweeps.accelerators import Accelerator, EmulatedAccelerator, NoAccelerator, TorchAccelerator
+from sweeps.accelerators import (
+    Accelerator,
+    EmulatedAccelerator,
+    NoAccelerator,
+    TorchAccelerator,
+    is_named,
+)
 from sweeps.contention import judge
 from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.slowed import Slowed
@@ -112,10 +118,22 @@ def _accelerator(trial: Trial, opened: Runnable) -> Accelerator:
         return EmulatedAccelerator(trial.emulated_step_seconds)
     return TorchAccelerator(
         opened,
-        device=trial.accelerator,
+        device=_device(trial),
         task=trial.workload.task,
         precision=trial.workload.precision,
     )
+
+
+def _device(trial: Trial) -> str:
+    """torch's name of it; `MeasuringError` where another GPU is here than was asked for."""
+    if not trial.on_gpu:
+        return trial.accelerator
+    if trial.gpu_asked_for and not is_named(torch.cuda.get_device_name(), trial.gpu_asked_for):
+        raise MeasuringError(
+            f"{trial.gpu_asked_for} asked for, but the GPU of this node is a "
+            f"{torch.cuda.get_device_name()}; correct the node's resources"
+        )
+    return CUDA
 
 
 def _source(trial: Trial) -> SampleSource:
@@ -129,7 +147,7 @@ def _source(trial: Trial) -> SampleSource:
 
 def _gpu_uuid(trial: Trial) -> str | None:
     """Which GPU nvidia-smi is to be asked about; None where none is measured."""
-    if trial.accelerator != "cuda" or trial.workload.task is Task.PREPROCESSING:
+    if not trial.on_gpu or trial.workload.task is Task.PREPROCESSING:
         return None
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return str(getattr(properties, "uuid", "")) or "not told"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,16 @@ def run_facts(measurement: Measurement) -> dict[str, Any]:
     return {name: document[name] for name in RUN_FACTS}
 
 
-def rounds(trials: Sequence[Trial], done: Mapping[str, int]) -> list[list[Trial]]:
+def wanted_runs(trial: Trial) -> int:
+    """How often the trial is to be measured."""
+    return int(trial.plan.get("repeats", 1))
+
+
+def rounds(
+    trials: Sequence[Trial],
+    done: Mapping[str, int],
+    runs_of: Callable[[Trial], int] = wanted_runs,
+) -> list[list[Trial]]:
     """What is left to measure, in rounds: each trial at most once in each. `done` has the runs that
     need no other, by trial_id.
 
@@ -30,7 +39,7 @@ def rounds(trials: Sequence[Trial], done: Mapping[str, int]) -> list[list[Trial]
     the same ones), so that a slow drift of the machine shows as a spread of repeats.
     """
     named = [(trial, trial.trial_id) for trial in trials]
-    left = {name: wanted_runs(trial) - done.get(name, 0) for trial, name in named}
+    left = {name: runs_of(trial) - done.get(name, 0) for trial, name in named}
     number, all_rounds = 0, []
     while chosen := [(trial, name) for trial, name in named if left[name] > 0]:
         for _, name in chosen:
@@ -40,11 +49,6 @@ def rounds(trials: Sequence[Trial], done: Mapping[str, int]) -> list[list[Trial]
         all_rounds.append([trial for trial, _ in chosen])
         number += 1
     return all_rounds
-
-
-def wanted_runs(trial: Trial) -> int:
-    """How often the trial is to be measured."""
-    return int(trial.plan.get("repeats", 1))
 
 
 def merged(row: Measurement | None, fresh: Measurement) -> Measurement:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
@@ -43,6 +43,35 @@ class Progress:
         return self.elapsed_seconds / self.done * (self.total - self.done)
 
 
+class Ended(Protocol):
+    """How a trial ended, and why."""
+
+    @property
+    def status(self) -> Status:
+        """In one word."""
+
+    @property
+    def reason(self) -> str:
+        """Empty where it ended well."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a sweep measured now; the measurements themselves are in the store, and nowhere else:
+    ten thousand of them would fill the driver's memory."""
+
+    measured: int = 0
+    failed: int = 0
+    first_failure: str = ""
+
+    def count(self, measurement: Ended) -> None:
+        """One more. Out of memory and contaminated are results; a failure is for the user."""
+        self.measured += 1
+        if measurement.status in (Status.FAILED, Status.TIMED_OUT):
+            self.failed += 1
+            self.first_failure = self.first_failure or measurement.reason
+
+
 def run_sweep(
     trials: Sequence[Trial],
     executor: Executor,
@@ -51,28 +80,29 @@ def run_sweep(
     on_progress: Callable[[Progress], None] = lambda _progress: None,
     again: frozenset[Status] = frozenset(),
     machine: Mapping[str, Any] = MappingProxyType({}),
+    runs_of: Callable[[Trial], int] = wanted_runs,
     clock: Callable[[], float] = time.monotonic,
     poll_seconds: float = POLL_SECONDS,
-) -> list[Measurement]:
+) -> Outcome:
     """Measure the trials that have no row yet, those whose row has a status in `again`, and those
-    with fewer repeats than planned; repeats in random order, each into its trial's row.
+    with fewer runs than planned (`runs_of`); repeats in random order, each into its trial's row.
 
     Each measurement is durable before the next trial's result is taken, so that a kill loses
     only what was in flight. What is known of the `machine` joins every row's environment.
     Trials that other drivers measure are left to them, and waited for at the end: those that
-    they give up are measured here. Returns the new measurements. The executor is closed by its
+    they give up are measured here. The executor is closed by its
     owner. `DataError`, when the store takes no more, names the file that holds what was measured.
     """
-    before = standing(trials, store, again)
-    todo = list(in_order(rounds(trials, before.done)))
+    before = standing(trials, store, again, runs_of)
+    todo = list(in_order(rounds(trials, before.done, runs_of)))
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     begun = clock()
-    fresh: list[Measurement] = []
+    outcome = Outcome()
 
     def tell(*, started: Trial | None = None, measurement: Measurement | None = None) -> None:
         on_progress(
             Progress(
-                done=len(fresh) + turns.passed_over,
+                done=outcome.measured + turns.passed_over,
                 total=len(todo),
                 skipped=skipped,
                 elapsed_seconds=clock() - begun,
@@ -87,15 +117,15 @@ def run_sweep(
             yield trial
 
     with leasing(store.leases) as owner:
-        turns = Turns(store, owner, before.retried)
+        turns = Turns(store, owner, before.retried, runs_of)
         for queue in _queues(todo, turns, store, poll_seconds):
             for bare in executor.execute(announced(turns.offered(queue))):
                 measurement = replace(bare, environment={**bare.environment, **machine})
                 if turns.keep(measurement):
-                    fresh.append(measurement)
+                    outcome.count(measurement)
                     tell(measurement=measurement)
         turns.raise_if_failed()
-    return fresh
+    return outcome
 
 
 def known_rows(
@@ -121,14 +151,17 @@ class Standing:
 
 
 def standing(
-    trials: Sequence[Trial], store: MeasurementStore, again: frozenset[Status] = frozenset()
+    trials: Sequence[Trial],
+    store: MeasurementStore,
+    again: frozenset[Status] = frozenset(),
+    runs_of: Callable[[Trial], int] = wanted_runs,
 ) -> Standing:
     """How far the trials are. Step times are read only of trials with repeats, and to find the
     damaged rows that count as failed where those are measured again."""
     named = {trial.trial_id: trial for trial in trials}  # an id is a hash, made at every asking
     summaries = store.summaries(named)
     retried = {name: one.started_at for name, one in summaries.items() if one.status in again}
-    done = {name: wanted_runs(named[name]) for name in summaries if name not in retried}
+    done = {name: runs_of(named[name]) for name in summaries if name not in retried}
     repeated = {name for name, runs in done.items() if runs > 1}
     stored = store.read(done if Status.FAILED in again else repeated)
     if Status.FAILED not in again:

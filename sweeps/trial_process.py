@@ -56,6 +56,11 @@ def measure_trial(
     return replace(measurement, attempts=tuple(spoiled))
 
 
+def timeout_of(trial: Trial) -> float:
+    """Seconds that one attempt may take."""
+    return TIMEOUT_SECONDS_OF_ITERATIONS if trial.plan.get("iterations") else TIMEOUT_SECONDS
+
+
 def run_attempt(
     trial: Trial,
     *,
@@ -65,9 +70,7 @@ def run_attempt(
 ) -> Measurement:
     """Measure once in a fresh worker under the trial's limits."""
     started_at = datetime.now(UTC).isoformat()
-    if timeout_seconds is None:
-        counted = trial.plan.get("iterations")
-        timeout_seconds = TIMEOUT_SECONDS_OF_ITERATIONS if counted else TIMEOUT_SECONDS
+    timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
     measurement = None
     try:
         request = _request(trial)

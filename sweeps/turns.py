@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
@@ -18,13 +18,21 @@ if TYPE_CHECKING:
 class Turns:
     """Trials are offered to an executor under a lease each, and what comes back is stored.
 
-    `retried` has the start of the runs that are to be replaced, by trial_id.
+    `retried` has the start of the runs that are to be replaced, by trial_id; `runs_of` says how
+    many good runs a trial is to have.
     """
 
-    def __init__(self, store: MeasurementStore, owner: Owner, retried: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        store: MeasurementStore,
+        owner: Owner,
+        retried: Mapping[str, str],
+        runs_of: Callable[[Trial], int] = wanted_runs,
+    ) -> None:
         self._store = store
         self._owner = owner
         self._retried = retried
+        self._runs_of = runs_of
         self._in_hand: dict[str, Measurement | None] = {}
         self._left: list[Trial] = []
         self._failure: DataError | None = None
@@ -100,7 +108,7 @@ class Turns:
         if row is None or self._is_retried(row):
             return True
         # The repeats of what failed would end as its first run did, whoever had that.
-        return row.status is Status.OK and 1 + len(row.repeats) < wanted_runs(trial)
+        return row.status is Status.OK and 1 + len(row.repeats) < self._runs_of(trial)
 
     def _is_retried(self, row: Measurement) -> bool:
         """Whether this is still the row that was to be replaced when the sweep began."""

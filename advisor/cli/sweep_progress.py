@@ -59,9 +59,10 @@ def trial_progress() -> Iterator[Callable[[Progress], None]]:
 
 
 class Kept:
-    """What a sweep that is interrupted has, in words."""
+    """What a sweep that is interrupted has, in words; an adaptive one has no count of trials."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, adaptive: bool = False) -> None:
+        self._adaptive = adaptive
         self._last: Progress | None = None
 
     def noting(self, told: Callable[[Progress], None]) -> Callable[[Progress], None]:
@@ -75,6 +76,8 @@ class Kept:
 
     def words(self) -> str:
         """What is stored, and how to go on."""
+        if self._adaptive:
+            return "interrupted; what was measured is stored; the same command goes on"
         if self._last is None:
             return "interrupted before the first trial; the same command begins again"
         stored = self._last.skipped + self._last.done

@@ -32,6 +32,7 @@ from advisor.domain.money import (
     Spec,
 )
 from advisor.domain.results import (
+    CUDA,
     MOUNTED,
     REPLAYED_FROM,
     Latency,
@@ -55,6 +56,7 @@ from advisor.domain.words import (
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 __all__ = [
+    "CUDA",
     "ESTIMATED",
     "FREE",
     "HOURS_PER_MONTH",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import (
+    CUDA,
     CacheState,
     DiskRate,
     Measurement,
@@ -34,7 +35,7 @@ from sweeps.sweep_data import SweepData
 
 if TYPE_CHECKING:
     from sweeps.executors import Executor
-    from sweeps.runner import Progress
+    from sweeps.runner import Outcome, Progress
     from sweeps.store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
@@ -81,7 +82,7 @@ def plan_sweep(options: SweepOptions, data: SweepData) -> list[Trial]:
             raise unknown_name("preset", options.preset, PRESETS)
         requests = requests_of_preset(options.preset, data, disk_rate)
     else:
-        requests = [_request(options, data)]
+        requests = _requests(options, data)
     machine = _ANY_MACHINE if options.ray_address else local_machine()
     asked = [_with_statistics(request, options) for request in requests]
     return plan_trials(asked, machine, step_seconds, planned_network)
@@ -112,21 +113,21 @@ def execute_sweep(
     ray_address: str | None,
     retry_failed: bool,
     on_progress: Callable[[Progress], None],
-) -> list[Measurement]:
-    """Measure what is not measured yet; returns the new measurements.
+) -> Outcome:
+    """Measure what is not measured yet.
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
     from sweeps.repeating import rounds
-    from sweeps.runner import RETRIED, run_sweep, standing
+    from sweeps.runner import RETRIED, Outcome, run_sweep, standing
 
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
     if not rounds(trials, standing(trials, store, again).done):
-        return []
-    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+        return Outcome()
+    with measuring_here(trials, executor, ray_address) as chosen:
         return run_sweep(
             trials, chosen, store, on_progress=on_progress, again=again,
-            machine={} if ray_address else _probed_machine(),
+            machine={} if ray_address else probed_machine(),
         )  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
         closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
     ):
         (bare,) = chosen.execute([trial])
-    fresh = replace(bare, environment={**bare.environment, **_probed_machine()})
+    fresh = replace(bare, environment={**bare.environment, **probed_machine()})
     try:
         store.join(fresh, merged)
     except DataError as error:
@@ -158,7 +159,8 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     return fresh
 
 
-def _probed_machine() -> dict[str, Any]:
+def probed_machine() -> dict[str, Any]:
+    """What is known of this machine beside the trial; joins a row's environment."""
     kept = kept_fingerprint()
     return {"fingerprint": kept} if kept else {}
 
@@ -211,14 +213,21 @@ def _refuse_unused_mounts(options: SweepOptions) -> None:
             raise UsageError(f"--disk-path {disk_type}=.. is given, but no --disks {disk_type}")
 
 
-def _request(options: SweepOptions, data: SweepData) -> SweepRequest:
+def _requests(options: SweepOptions, data: SweepData) -> list[SweepRequest]:
+    """A grid for each accelerator; those of a cluster's nodes are measured side by side."""
+    asked = dict.fromkeys(filter(None, map(str.strip, (options.accelerator or "").split(","))))
+    elsewhere = bool(options.ray_address)
+    return [_request(options, data, accelerator_named(one, elsewhere)) for one in asked or [None]]
+
+
+def _request(options: SweepOptions, data: SweepData, accelerator: str) -> SweepRequest:
     return SweepRequest(
         networks=tuple(planned_network(name).info.name for name in options.networks),
         tasks=options.tasks,
         vcpus=options.vcpus,
         memory_mib=options.memory_mib,
         disks=tuple(disk_rate(text) for text in options.disks),
-        accelerator=accelerator_named(options.accelerator, bool(options.ray_address)),
+        accelerator=accelerator,
         data=data,
         batch_sizes=options.batch_sizes,
         caches=options.caches,
@@ -227,21 +236,42 @@ def _request(options: SweepOptions, data: SweepData) -> SweepRequest:
 
 
 def accelerator_named(asked: str | None, elsewhere: bool) -> str:
-    """`cuda`, `cpu` or `emulated:<GPU>`; `UsageError` where this machine (unless the trials run
-    `elsewhere`) does not have it."""
+    """`cuda`, `cuda:<GPU>` (of a cluster's node), `cpu` or `emulated:<GPU>`; `UsageError` where
+    this machine (unless the trials run `elsewhere`) does not have it."""
     if asked is None:
         return "cuda" if has_cuda() and not elsewhere else f"{EMULATED}T4"
-    kind = asked.partition(":")[0].lower()
-    if kind == "emulated" and asked.partition(":")[2]:
-        return EMULATED + asked.partition(":")[2]
-    if kind not in ("cuda", "cpu") or ":" in asked:
-        raise UsageError(f"no accelerator '{asked}'; known: cuda, cpu, emulated:<GPU>")
+    word, colon, gpu = asked.partition(":")
+    kind = word.lower()
+    if kind == "emulated" and gpu:
+        return EMULATED + gpu
+    if kind == CUDA and gpu:
+        if not elsewhere:
+            raise UsageError(f"'{asked}' names a cluster's node; add --ray-address, or say cuda")
+        return f"{CUDA}:{gpu.upper()}"
+    if kind not in ("cuda", "cpu") or colon:
+        raise UsageError(
+            f"no accelerator '{asked}'; known: cuda, cuda:<GPU> (of a cluster), cpu, emulated:<GPU>"
+        )
     if kind == "cuda" and not elsewhere and not has_cuda():
         raise UsageError(
             "no NVIDIA GPU here; use --accelerator emulated:T4 or cpu, or name a cluster with "
             "--ray-address"
         )
     return kind
+
+
+@contextmanager
+def measuring_here(
+    trials: Sequence[Trial],
+    executor: str | Callable[[], Executor],
+    ray_address: str | None,
+) -> Iterator[Executor]:
+    """The executor of that name, while no other sweep runs on this machine.
+
+    `MeasuringError`, before anything is measured, when it can never take some of the trials."""
+    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+        chosen.refuse_impossible(trials)
+        yield chosen
 
 
 @contextmanager

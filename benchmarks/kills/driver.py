@@ -22,6 +22,7 @@ from sweeps.runner import Progress
 from sweeps.store import open_store
 
 _MOST_ROUNDS = 50
+_FAILED = {Status.FAILED.value, Status.TIMED_OUT.value}
 
 
 def main(url: str, file: str, seconds: str, address: str | None = None) -> None:
@@ -41,11 +42,11 @@ def main(url: str, file: str, seconds: str, address: str | None = None) -> None:
 
     with leaving_cleanly(lambda: "stopped"), closing(open_store(url)) as store:
         for _ in range(_MOST_ROUNDS):
-            fresh = execute_sweep(
+            execute_sweep(
                 trials, store, executor=executor, ray_address=address, retry_failed=True,
                 on_progress=_progress,
             )  # fmt: skip
-            if not any(row.status in (Status.FAILED, Status.TIMED_OUT) for row in fresh):
+            if not _FAILED & set(store.statuses().values()):
                 break
     _tell(event="done")
 

@@ -92,7 +92,7 @@ def test_drivers_share_the_trials_and_measure_none_twice(url, store, kind):
     measured = at_once(url, executors)
     given = [one.trial_id for executor in executors for one in executor.given]
     assert sorted(given) == sorted(one.trial_id for one in TRIALS)
-    assert sum(map(len, measured.values())) == len(TRIALS)
+    assert sum(one.measured for one in measured.values()) == len(TRIALS)
     assert len(store.all()) == len(TRIALS)
     assert store.leases.held() == {}
 
@@ -103,6 +103,15 @@ def test_drivers_share_the_repeats_too(url, store):
     at_once(url, executors, thrice)
     assert sum(len(one.given) for one in executors) == 12
     assert [1 + len(row.repeats) for row in store.all()] == [3] * 4
+
+
+def test_one_more_run_of_each_is_made_by_one_driver_only(url, store):
+    """As a sweep that plans itself asks for it; the trial's own plan has one run."""
+    run_sweep(TRIALS[:4], Slow("first", 0), store)
+    executors = [Slow("a"), Slow("b")]
+    at_once(url, executors, TRIALS[:4], runs_of=lambda _trial: 2)
+    assert sum(len(one.given) for one in executors) == 4
+    assert [1 + len(row.repeats) for row in store.all()] == [2] * 4
 
 
 def test_what_failed_is_measured_again_by_one_driver_only(url, store):
@@ -133,7 +142,7 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
                     other._database.write(lambda c: c.exec_driver_sql("DELETE FROM leases"))
                 yield one
 
-    assert run_sweep(TRIALS[:1], Hung("late"), store) == []
+    assert run_sweep(TRIALS[:1], Hung("late"), store).measured == 0
     assert [row.started_at for row in store.all()] == ["other"]
 
 
@@ -185,8 +194,8 @@ def test_a_damaged_row_is_measured_again_only_when_asked(store):
     store.append_all([measurement(trial=one) for one in TRIALS[:2]])
     ruin = f"UPDATE measurements SET payload = '[' WHERE trial_id = '{TRIALS[0].trial_id}'"
     store._database.write(lambda connection: connection.exec_driver_sql(ruin))
-    assert run_sweep(TRIALS[:2], Slow("mine"), store) == []
-    assert len(run_sweep(TRIALS[:2], Slow("mine"), store, again=RETRIED)) == 1
+    assert run_sweep(TRIALS[:2], Slow("mine"), store).measured == 0
+    assert run_sweep(TRIALS[:2], Slow("mine"), store, again=RETRIED).measured == 1
     assert [row.trial for row in store.all()] == TRIALS[:2]
 
 

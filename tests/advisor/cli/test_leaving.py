@@ -25,8 +25,8 @@ def sweep():
     with leaving_cleanly(lambda: "kept"):
         folder = scratch_parent() / new_name()
         folder.mkdir()
-        print(folder, flush=True)
         try:
+            print(folder, flush=True)
             time.sleep(60)
         finally:
             if len(sys.argv) > 1:
