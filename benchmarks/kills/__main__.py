@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import statistics
 import sys
 import tempfile
@@ -54,16 +55,25 @@ class Series:
         address = [self._cluster.address] if self._cluster else []
         driver = Driver([url, str(self._file), str(self._seconds), *address])
         driver.start()
+        try:
+            self._disturb(driver, kills)
+        except BaseException:
+            driver.process.kill()
+            raise
+        self.resumed += driver.resumed
+        return checking.stored(url), driver.events
+
+    def _disturb(self, driver: Driver, kills: int) -> None:
+        """Kill until it has ended by itself; `RuntimeError` where it failed or does not end."""
         deadline = time.monotonic() + _LONGEST_SWEEP_SECONDS
         while driver.process.poll() is None and time.monotonic() < deadline:
             time.sleep(self._random.uniform(0.0, self._gap_seconds))
             if len(self.kills) < kills and driver.process.poll() is None:
                 self._kill(driver)
-        code = driver.finish() if driver.process.poll() is not None else self._late(driver)
-        if code:
+        if driver.process.poll() is None:
+            raise RuntimeError(f"a sweep did not end: {driver.last_words}")
+        if code := driver.finish():
             raise RuntimeError(f"the driver ended with {code}: {driver.last_words}")
-        self.resumed += driver.resumed
-        return checking.stored(url), driver.events
 
     def _kill(self, driver: Driver) -> None:
         kinds = ["driver", "worker", "database", *(["node"] if self._cluster else [])]
@@ -81,11 +91,6 @@ class Series:
             what = self._cluster.kill_node(self._random.randrange)
         if what:
             self.kills.append({"seconds": round(at, 3), "killed": kind, "what": what})
-
-    def _late(self, driver: Driver) -> int:
-        driver.process.kill()
-        driver.finish()
-        raise RuntimeError(f"a sweep did not end: {driver.last_words}")
 
     def run(self, kills: int) -> dict[str, Any]:
         """Sweeps until so many kills were done."""
@@ -130,6 +135,7 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--trials", type=int, help="only the first so many rows")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are ended then, too
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         file = Path(folder) / "rows.jsonl"
         lines = options.rows.read_text().splitlines()[: options.trials]
