@@ -57,6 +57,7 @@ def connected(address: str | None) -> Any:
 def _own_ray() -> dict[str, Any]:
     root = str(Path(__file__).resolve().parents[1])
     return {
+        "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
         "include_dashboard": False,
         "num_cpus": 1,
         "num_gpus": 0,
@@ -75,7 +76,12 @@ def _no_ray(address: str | None, error: Exception) -> MeasuringError:
 
 def _refuse_unreachable(address: str) -> None:
     """Ray itself tries for minutes, and fills the screen meanwhile."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if address.startswith("ray://"):
+        raise MeasuringError(
+            f"--ray-address {address}: Ray Client cannot tell when a trial begins; stand on a node "
+            "of the cluster and give HOST:6379, or auto"
+        )
+    host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
         return  # `auto`, and what else Ray may understand
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +40,20 @@ def measuring_task(measure: Measure, *, on_cluster: bool) -> Callable[[Told], It
 
 def _prepared(trial: Trial) -> str:
     """Make the node ready; why it cannot hold the trial, if so."""
-    clean_up()
+    _clean_node()
     try:
         _make_data(trial)
     except AdvisorError as error:
         return str(error)
     return _too_large(trial)
+
+
+@cache
+def _clean_node() -> None:
+    """Once in each process of Ray: a trial that is killed takes its process with it, and the one
+    that follows cleans. (A look through all groups takes tens of milliseconds.)"""
+    with suppress(OSError):  # others that clean the same machine now were faster
+        clean_up()
 
 
 def _make_data(trial: Trial) -> None:

@@ -157,6 +157,25 @@ def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(clus
         assert store.leases.held() == {}
 
 
+_OWN = """
+from contextlib import closing
+from sweeps.ray_executor import RayExecutor
+from tests.sweeps.ray_clusters import measured_at_once, numbered
+
+with closing(RayExecutor(measure=measured_at_once)) as executor:
+    (row,) = executor.execute(numbered(1))
+    print(row.environment["node"])
+"""
+
+
+def test_a_ray_of_our_own_does_not_join_a_cluster_that_happens_to_run_here(cluster):
+    told = subprocess.check_output(
+        [sys.executable, "-c", _OWN], cwd=ROOT, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": cluster.address},
+    )  # fmt: skip
+    assert told.strip().splitlines()[-1] not in {node.node_id for node in cluster.worker_nodes}
+
+
 def test_a_sweep_that_is_done_is_not_measured_again(on, tmp_path):
     with closing(SqlStore(f"sqlite:///{tmp_path}/m.sqlite")) as store:
         run_sweep(numbered(4), on(), store)

@@ -184,6 +184,15 @@ def test_a_wrong_question_is_one_line_that_names_the_way_out(arguments, words):
     assert "\n" not in str(told.value)
 
 
+def test_the_gpus_of_a_cluster_are_planned_side_by_side():
+    text = ask(
+        *("plan", *GRID, "--tasks", "inference", "--accelerator", "cuda:t4, cuda:L4"),
+        *("--ray-address", "cluster:6379", "-o", "json"),
+    )
+    trials = [one["trial"] for one in json.loads(text)["trials"]]
+    assert {one["accelerator"] for one in trials} == {"cuda:T4", "cuda:L4"}
+
+
 def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch):
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(sweeping._LOCK)
