@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from sweeps.events import TOLD, hand_on_all
 from sweeps.marks import OWNER_VARIABLE, new_name, own_mark, scratch_parent
 
 # -P: a folder `sweeps` where the user stands must not take the place of ours.
@@ -55,11 +56,14 @@ class Worker:
 
     def receive(self, deadline: float) -> Any:
         """The next line that is a JSON text or object (libraries may print others, also bare
-        numbers); `deadline` is a time.monotonic() moment. Raises `WorkerEnded` or `WorkerLate`."""
+        numbers), and no event: those are handed on. `deadline` is a time.monotonic() moment.
+        Raises `WorkerEnded` or `WorkerLate`."""
         while True:
             with suppress(ValueError):
                 answer = json.loads(self._line(deadline))
-                if isinstance(answer, (str, dict)):
+                if isinstance(answer, dict) and TOLD in answer:
+                    hand_on_all([answer[TOLD]])
+                elif isinstance(answer, (str, dict)):
                     return answer
 
     def last_words(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from advisor.errors import DataError
+from sweeps.events import DEBUG, WARNING, tell
 from sweeps.store.contract import LeaseBook
 from sweeps.store.owners import Owner, this_process
 
@@ -23,8 +24,12 @@ def leasing(leases: LeaseBook, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) 
 
     def beat() -> None:
         while not over.wait(heartbeat_seconds):
-            with suppress(DataError):
+            try:
                 leases.renew(owner)
+            except DataError as error:
+                tell("heartbeat_failed", level=WARNING, reason=str(error))
+            else:
+                tell("heartbeat", level=DEBUG)
 
     beating = threading.Thread(target=beat, name="lease heartbeat", daemon=True)
     beating.start()

@@ -30,6 +30,7 @@ from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.slowed import Slowed
 from sweeps.datasets.source import SampleSource
 from sweeps.environment import describe_machine, describe_versions
+from sweeps.events import tell
 from sweeps.inputs import open_batches
 from sweeps.page_cache import cached_share, evict, fill
 from sweeps.pipeline.policy import compute_threads
@@ -51,12 +52,15 @@ def measure(
     accelerator = _accelerator(trial, opened)
     source = None if opened.makes_batches else _source(trial)
     files = list(source.files) if source else []
+    tell("loaded", trial_id=trial.trial_id, files=len(files))
     shares = {"cached_share_before": _prepare_cache(trial, files)}
+    tell("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
         get_set()
     batches = open_batches(trial, opened, source)
     window = run_window(trial, job, accelerator, batches, _gpu_uuid(trial))
     batches.close()
+    _tell_window(trial, window)
     shares["cached_share_after"] = _cached_share(files)
     contention = judge(
         busy=window.busy_seconds,
@@ -84,6 +88,17 @@ def measure(
             **window.machine,
         },
         started_at=started_at,
+    )
+
+
+def _tell_window(trial: Trial, window: Window) -> None:
+    tell(
+        "steady" if is_steady(window.step_seconds, trial.loader_period) else "not_steady",
+        trial_id=trial.trial_id,
+        warmup_steps=len(window.warmup_seconds),
+        warmup_seconds=round(sum(window.warmup_seconds), 3),
+        steps=len(window.step_seconds),
+        seconds=round(window.wall_seconds, 3),
     )
 
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
+from sweeps.events import hand_on_all
 from sweeps.executors import Measure
 from sweeps.leftovers.removing import clean_up
 from sweeps.placing import (
@@ -29,7 +30,7 @@ from sweeps.placing import (
     words,
 )
 from sweeps.ray_connection import connected
-from sweeps.ray_task import measuring_task
+from sweeps.ray_task import EVENTS, NODE, measuring_task
 from sweeps.repeating import run_facts
 from sweeps.serialization import measurement_from_dict, trial_to_dict
 from sweeps.trial_process import REPEATS_WHEN_SPOILED, measure_trial, timeout_of
@@ -175,12 +176,13 @@ class RayExecutor:
         except (self._ray.exceptions.RayError, StopIteration) as error:
             del self._running[reference]
             return self._after_loss(flight, error)
-        if "node" in told:
-            flight.node = told["node"]
+        if NODE in told:
+            flight.node = told[NODE]
             seconds = (REPEATS_WHEN_SPOILED + 1) * self._timeout_of(flight.trial) + 60
             flight.deadline = time.monotonic() + seconds
             return None
         del self._running[reference]
+        hand_on_all(told.pop(EVENTS))
         measured = measurement_from_dict(told)
         return replace(measured, attempts=(*flight.lost, *measured.attempts))
 

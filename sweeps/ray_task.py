@@ -14,26 +14,31 @@ from advisor.errors import AdvisorError
 from sweeps.datasets.making import default_place, ensure_dataset
 from sweeps.datasets.text_making import default_text_place, ensure_text
 from sweeps.environment import total_memory_mib
+from sweeps.events import collected
 from sweeps.executors import Measure
 from sweeps.leftovers.removing import clean_up
 from sweeps.limits.choosing import allowed_cpus
 from sweeps.serialization import measurement_to_dict, trial_from_dict
 
 Told = dict[str, Any]
+NODE, EVENTS = "node", "events"  # what is told beside a measurement
 
 
 def measuring_task(measure: Measure, *, on_cluster: bool) -> Callable[[Told], Iterator[Told]]:
-    """A function of a trial that tells, as soon as it begins, its node, and then the measurement.
+    """A function of a trial that tells, as soon as it begins, its node, and then the measurement
+    with the events of it.
 
     A node of a cluster is prepared first: what a killed trial left there is removed, and data that
     sweeps make themselves are made.
     """
 
     def run(document: Told) -> Iterator[Told]:
-        yield {"node": platform.node()}
+        yield {NODE: platform.node()}
         trial = trial_from_dict(document)
-        refused = _prepared(trial) if on_cluster else ""
-        yield measurement_to_dict(_failure(trial, refused) if refused else measure(trial))
+        with collected() as events:
+            refused = _prepared(trial) if on_cluster else ""
+            measured = _failure(trial, refused) if refused else measure(trial)
+        yield {**measurement_to_dict(measured), EVENTS: events}
 
     return run
 

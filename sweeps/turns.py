@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
+from sweeps.events import WARNING, tell
 from sweeps.repeating import merged, wanted_runs
 from sweeps.spool import Spool
+from sweeps.telling import trial_name
 
 if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
@@ -80,8 +82,13 @@ class Turns:
                 raise
             else:
                 self.passed_over += kept is None
+                _tell_kept(measurement, kept)
                 return kept is not None
-        self._spool.keep(self._combined(row, measurement) or measurement)
+        path = self._spool.keep(self._combined(row, measurement) or measurement)
+        tell(
+            "kept_in_file", trial_id=measurement.trial.trial_id, level=WARNING, file=str(path),
+            reason=str(self._failure),
+        )  # fmt: skip
         return True
 
     def raise_if_failed(self) -> None:
@@ -91,7 +98,9 @@ class Turns:
 
     def _is_mine(self, trial: Trial) -> bool:
         trial_id = trial.trial_id
-        if trial_id in self._in_hand or not self._store.leases.take(trial_id, self._owner):
+        name = trial_name(trial)
+        if trial_id in self._in_hand or not self._store.leases.take(trial_id, self._owner, name):
+            tell("left_to_another", trial_id=trial_id)
             self._left.append(trial)
             return False
         # Its row as it is now: while the lease lasts, nobody else adds a run.
@@ -101,6 +110,7 @@ class Turns:
             self._in_hand[trial_id] = row
             return True
         self.passed_over += 1
+        tell("measured_meanwhile", trial_id=trial_id)
         self._store.leases.give_back(self._owner, [trial_id])
         return False
 
@@ -121,3 +131,11 @@ class Turns:
         if row.status is Status.OK and not self._needs_run(row, fresh.trial):
             return None
         return merged(row, fresh)
+
+
+def _tell_kept(fresh: Measurement, kept: Measurement | None) -> None:
+    trial_id = fresh.trial.trial_id
+    if kept is None:
+        tell("not_stored", trial_id=trial_id, level=WARNING, reason="another one was faster")
+        return
+    tell("stored", trial_id=trial_id, status=kept.status.value, runs=1 + len(kept.repeats))

@@ -3,7 +3,8 @@
 Reads one line of JSON on stdin: `{"trial": ..., "usage_source": ..., "cpus": [...],
 "wait_for_go": bool}`. With `wait_for_go` it prints `ready` once everything is loaded and
 the page cache is as asked, and goes on at the next line of stdin, so that the parent can
-switch limits on in between. The last line of stdout is the measurement.
+switch limits on in between. Lines `{"told": ...}` are events (`sweeps.events`), none of them
+inside of a timed window. The last line of stdout is the measurement.
 
 Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow,
 torch and torchvision only, so that it runs on a bare GPU machine.
@@ -22,7 +23,11 @@ def main() -> None:
     """Measure the trial on stdin; whatever goes wrong becomes the measurement's reason."""
     end_with_parent()
     job = json.loads(sys.stdin.readline())
-    tell(_measure(job))
+    from sweeps.events import TOLD, as_document, heard
+
+    with heard(lambda event: tell({TOLD: as_document(event)})):
+        answer = _measure(job)
+    tell(answer)
 
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 def _own_home(tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
-    for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+    for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(variable, str(home / variable.lower()))
     for variable in ("ADVISOR_DATABASE_URL", "ADVISOR_TODAY", "ADVISOR_DEBUG"):
         monkeypatch.delenv(variable, raising=False)

@@ -26,7 +26,7 @@ COMMANDS = {
     "verify": "one trial of whether this machine reaches a target",
     "measure": "two minutes of a network or script here, as a file",
     "doctor": "what is wrong with this machine, and what to do",
-    "sweep": "measure workloads on this machine: plan, run, status, list",
+    "sweep": "measure workloads on this machine: plan, run, status, list, log, simulate",
     "fit": "fit the performance model on what was measured",
     "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from advisor.cli.host_price import NAMES as HOST_PRICE
+from advisor.cli.host_price import host_usd_per_hour
 from advisor.domain import Trial
 from advisor.errors import UsageError
 from advisor.units import format_counted, format_usd, parse_positive
@@ -26,10 +28,8 @@ _OPTIONS = (
         "--target-throughput", metavar="RATE",
         help="Of --adaptive: learn which spec is the cheapest to reach so many samples/s.",
     ),
-    click.option("--usd-per-hour", metavar="PRICE", help="What this host costs, for budgets."),
-    click.option("--instance", metavar="TYPE", help="This host's type, for its price."),
 )  # fmt: skip
-NAMES = ("adaptive", "budget", "target_throughput", "usd_per_hour", "instance")
+_NAMES = ("adaptive", "budget", "target_throughput")
 
 
 def adaptive_options(command: Command) -> Command:
@@ -40,9 +40,9 @@ def adaptive_options(command: Command) -> Command:
 
 
 def split_answers(answers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options that describe a grid, and those of `--adaptive`."""
-    own = {name: answers[name] for name in NAMES}
-    return {name: value for name, value in answers.items() if name not in NAMES}, own
+    """The options that describe a grid, and those of `--adaptive` with the host's price."""
+    own = {name: answers[name] for name in (*_NAMES, *HOST_PRICE)}
+    return {name: value for name, value in answers.items() if name not in own}, own
 
 
 def adaptive_from(trials: Sequence[Trial], asked: Mapping[str, Any]) -> AdaptiveSweep:
@@ -59,7 +59,7 @@ def adaptive_from(trials: Sequence[Trial], asked: Mapping[str, Any]) -> Adaptive
 
 def refuse_without_adaptive(asked: Mapping[str, Any]) -> None:
     """These options mean nothing on a full grid, and would be thought to limit it."""
-    given = [f"--{name.replace('_', '-')}" for name in NAMES[1:] if asked[name]]
+    given = [f"--{name.replace('_', '-')}" for name in _NAMES[1:] if asked[name]]
     if given and not asked["adaptive"]:
         raise UsageError(f"{', '.join(given)}: only with --adaptive; add it, or leave that out")
 
@@ -70,19 +70,7 @@ def budget_from(asked: Mapping[str, Any]) -> Budget:
 
     if not asked["budget"]:
         raise UsageError("--adaptive needs --budget, as 30trials, 2h or 5USD")
-    return parse_budget(asked["budget"], _usd_per_hour(asked))
-
-
-def _usd_per_hour(asked: Mapping[str, Any]) -> float | None:
-    if asked["usd_per_hour"] and asked["instance"]:
-        raise UsageError("--usd-per-hour and --instance both price this host; give one of them")
-    if asked["usd_per_hour"]:
-        return parse_positive(asked["usd_per_hour"], "--usd-per-hour")
-    if not asked["instance"]:
-        return None
-    from advisor.operations.adaptive.host_price import on_demand_usd_per_hour
-
-    return on_demand_usd_per_hour(asked["instance"])
+    return parse_budget(asked["budget"], host_usd_per_hour(asked))
 
 
 def forecast(sweep: AdaptiveSweep, standing: Standing) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from sweeps.store.contract import Appended as Appended
 from sweeps.store.contract import Damaged as Damaged
+from sweeps.store.contract import Held as Held
 from sweeps.store.contract import MeasurementStore as MeasurementStore
 from sweeps.store.contract import Stored as Stored
 from sweeps.store.contract import Summary as Summary

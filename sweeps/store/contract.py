@@ -52,12 +52,17 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A lease that is in force: who measures the trial, and for how long at least."""
+    """A lease that is in force: who measures the trial, since when and for how long at least.
+
+    `seconds_held` is None, and `label` empty, where an older version took it.
+    """
 
     trial_id: str
     host: str
     pid: int
     seconds_left: float
+    seconds_held: float | None = None
+    label: str = ""
 
 
 class LeaseBook(Protocol):
@@ -67,8 +72,9 @@ class LeaseBook(Protocol):
     process that took it on this very machine has gone.
     """
 
-    def take(self, trial_id: str, owner: Owner) -> bool:
-        """The owner may measure the trial; False while somebody else does."""
+    def take(self, trial_id: str, owner: Owner, label: str = "") -> bool:
+        """The owner may measure the trial (`label` is what it is called); False while somebody
+        else does."""
 
     def renew(self, owner: Owner) -> None:
         """All leases of the owner count from now."""
@@ -108,8 +114,8 @@ class MeasurementStore(Protocol):
     def statuses(self) -> dict[str, str]:
         """The status of every trial that has a row, by trial_id."""
 
-    def summaries(self, trial_ids: Iterable[str]) -> dict[str, Summary]:
-        """Of those of these trials that have a row, by trial_id."""
+    def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
+        """Of those of these trials (by default all) that have a row, by trial_id."""
 
     def done_ids(self) -> set[str]:
         """The trials that have a row, however they ended."""

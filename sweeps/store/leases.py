@@ -24,9 +24,10 @@ class Leases:
         self._database = database
         self._seconds = seconds
 
-    def take(self, trial_id: str, owner: Owner) -> bool:
+    def take(self, trial_id: str, owner: Owner, label: str = "") -> bool:
         """See `LeaseBook`."""
-        return self._database.write(lambda connection: self._take(connection, trial_id, owner))
+        row = self._row(trial_id, owner, label)
+        return self._database.write(lambda connection: _take(connection, row))
 
     def renew(self, owner: Owner) -> None:
         """See `LeaseBook`; does not wait for a database that is away, the next beat comes soon."""
@@ -48,21 +49,12 @@ class Leases:
         """See `LeaseBook`."""
         rows = self._database.read(lambda connection: connection.execute(_query()).all())
         return {
-            row.trial_id: Held(row.trial_id, row.host, row.pid, row.left)
+            row.trial_id: Held(row.trial_id, row.host, row.pid, row.left, row.held, row.label or "")
             for row in rows
             if _is_in_force(row)
         }
 
-    def _take(self, connection: sql.Connection, trial_id: str, owner: Owner) -> bool:
-        known = connection.execute(_query().where(LEASES.c.trial_id == trial_id)).one_or_none()
-        if known is not None:
-            if known.owner != owner.name and _is_in_force(known):
-                return False
-            # By its owner too: another driver may be taking it over at this very moment.
-            end(connection, trial_id, known.owner)
-        return insert_unless_known(connection, LEASES, self._row(trial_id, owner))
-
-    def _row(self, trial_id: str, owner: Owner) -> dict[str, Any]:
+    def _row(self, trial_id: str, owner: Owner, label: str) -> dict[str, Any]:
         return {
             "trial_id": trial_id,
             "owner": owner.name,
@@ -71,7 +63,19 @@ class Leases:
             "pid": owner.pid,
             "started": owner.started,
             "expires_at": DatabaseSeconds() + self._seconds,
+            "taken_at": DatabaseSeconds(),
+            "label": label,
         }
+
+
+def _take(connection: sql.Connection, row: dict[str, Any]) -> bool:
+    known = connection.execute(_query().where(LEASES.c.trial_id == row["trial_id"])).one_or_none()
+    if known is not None:
+        if known.owner != row["owner"] and _is_in_force(known):
+            return False
+        # By its owner too: another driver may be taking it over at this very moment.
+        end(connection, row["trial_id"], known.owner)
+    return insert_unless_known(connection, LEASES, row)
 
 
 def end(connection: sql.Connection, trial_id: str, owner_name: str) -> bool:
@@ -82,7 +86,8 @@ def end(connection: sql.Connection, trial_id: str, owner_name: str) -> bool:
 
 def _query() -> sql.Select[Any]:
     left = (LEASES.c.expires_at - DatabaseSeconds()).label("left")
-    return sql.select(LEASES, left)
+    held = (DatabaseSeconds() - LEASES.c.taken_at).label("held")
+    return sql.select(LEASES, left, held)
 
 
 def _is_in_force(row: Any) -> bool:

@@ -12,7 +12,7 @@ from advisor.domain import Measurement
 from advisor.errors import DataError
 from advisor.places import user_folder
 from sweeps.serialization import NewerFormatError
-from sweeps.store.contract import Appended, Combine, Stored, Summary
+from sweeps.store.contract import Appended, Combine, Held, Stored, Summary
 from sweeps.store.database import (
     READING_PATIENCE_SECONDS,
     WRITING_PATIENCE_SECONDS,
@@ -131,10 +131,10 @@ class SqlStore:
         query = sql.select(ROWS.c.trial_id, ROWS.c.status)
         return {row.trial_id: row.status for row in self._rows(query)}
 
-    def summaries(self, trial_ids: Iterable[str]) -> dict[str, Summary]:
+    def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
         """See `MeasurementStore`."""
         query = sql.select(ROWS.c.trial_id, ROWS.c.status, ROWS.c.started_at)
-        rows = self._rows_of(query, trial_ids)
+        rows = self._rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
         return {row.trial_id: Summary(row.status, row.started_at) for row in rows}
 
     def done_ids(self) -> set[str]:
@@ -154,6 +154,15 @@ class SqlStore:
         for one in stored.damaged:
             raise DataError(one.words)
         return list(stored.measurements)
+
+    @property
+    def name(self) -> str:
+        """What a message calls the database; never with its password."""
+        return self._database.name
+
+    def running(self) -> dict[str, Held]:
+        """The leases in force, by trial_id; none where the tables are of an older version."""
+        return self.leases.held() if look(self._database) is Found.HEAD else {}
 
     def close(self) -> None:
         """Give the connections back."""

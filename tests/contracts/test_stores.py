@@ -142,6 +142,23 @@ class StoreContract:
         assert held["trial"].pid == one.pid
         assert 0 < held["trial"].seconds_left <= 1.5
 
+    def test_a_lease_says_since_when_it_is_held_and_what_its_trial_is_called(self, store):
+        one = this_process()
+        store.leases.take("trial", one, "googlenet on 1 vCPU")
+        held = store.leases.held()["trial"]
+        assert held.label == "googlenet on 1 vCPU"
+        assert held.host == one.host
+        before = held.seconds_held
+        store.leases.renew(one)
+        assert 0 <= before <= store.leases.held()["trial"].seconds_held
+
+    def test_all_summaries_are_those_of_every_row(self, store):
+        store.append(row(1.0))
+        store.append(row(2.0))
+        everything = store.summaries()
+        assert everything == store.summaries(everything)
+        assert len(everything) == 2
+
     def test_a_lease_that_is_given_back_is_free(self, store):
         one, other = this_process(), this_process()
         for name in ("a", "b", "c"):
