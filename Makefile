@@ -49,3 +49,4 @@ bench: .venv/full ## accuracy and speed, as JSON
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json || exit 1; done
 	@$(BIN)/python -m benchmarks.accuracy --json
 	@$(BIN)/python -m benchmarks.vcpu_truth --json
+	@$(BIN)/python -m benchmarks.kills --json --kills 20

@@ -7,7 +7,8 @@ AdvisorError                exit 1: told in one line, never as a traceback
 |-- StalePriceError         exit 5: the price is too old under --strict
 |-- DataError               exit 1: a bundle, model or database is missing, corrupt or too new
 |-- MeasuringError          exit 1: this machine cannot measure what is asked
-`-- LiveError               exit 1: a cloud could not be asked; everything offline still works
+|-- LiveError               exit 1: a cloud could not be asked; everything offline still works
+`-- Stopped                 exit 130 (Ctrl-C), 143 (SIGTERM) or 129 (SIGHUP): what is kept
 """
 
 from __future__ import annotations
@@ -57,6 +58,18 @@ class MeasuringError(AdvisorError):
 
 class LiveError(AdvisorError):
     """A cloud cannot be reached, or refuses; the message says what to do, or to ask without it."""
+
+
+class Stopped(AdvisorError):
+    """A user or the system ended it before its end; everything taken was given back."""
+
+    def __init__(self, message: str, *, exit_code: int = 130) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: takes the same way out as Ctrl-C, with an exit code of its own."""
 
 
 def one_line(text: str) -> str:

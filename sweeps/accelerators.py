@@ -6,6 +6,7 @@ batch may be sent, and says with `drain` when all of them are done.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -28,6 +29,13 @@ class Accelerator(Protocol):
 
     def drain(self) -> None:
         """Wait until every batch that was handed over is done."""
+
+
+def is_named(device: str, asked: str) -> bool:
+    """Whether a GPU that the driver calls `device` ('NVIDIA A100-SXM4-40GB') is the one that Ray
+    or a catalogue calls `asked` ('A100', 'A100-40G')."""
+    there = re.split(r"[\s-]+", device.upper())
+    return all(part in there or f"{part}B" in there for part in re.split(r"[\s-]+", asked.upper()))
 
 
 class EmulatedAccelerator:

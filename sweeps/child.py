@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from sweeps.limits.choosing import scratch_parent
-from sweeps.limits.groups import new_group_name
+from sweeps.events import TOLD, hand_on_all
+from sweeps.marks import OWNER_VARIABLE, new_name, own_mark, scratch_parent
 
 # -P: a folder `sweeps` where the user stands must not take the place of ours.
 WORKER_COMMAND = (sys.executable, "-P", "-m", "sweeps.worker")
@@ -56,11 +56,14 @@ class Worker:
 
     def receive(self, deadline: float) -> Any:
         """The next line that is a JSON text or object (libraries may print others, also bare
-        numbers); `deadline` is a time.monotonic() moment. Raises `WorkerEnded` or `WorkerLate`."""
+        numbers), and no event: those are handed on. `deadline` is a time.monotonic() moment.
+        Raises `WorkerEnded` or `WorkerLate`."""
         while True:
             with suppress(ValueError):
                 answer = json.loads(self._line(deadline))
-                if isinstance(answer, (str, dict)):
+                if isinstance(answer, dict) and TOLD in answer:
+                    hand_on_all([answer[TOLD]])
+                elif isinstance(answer, (str, dict)):
                     return answer
 
     def last_words(self) -> str:
@@ -107,7 +110,7 @@ def started_worker(command: Sequence[str] = WORKER_COMMAND) -> Iterator[Worker]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=worker_environment() | {"TMPDIR": scratch},
+            env=worker_environment() | {"TMPDIR": scratch, OWNER_VARIABLE: str(own_mark())},
             start_new_session=True,
         )
         try:
@@ -133,7 +136,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _scratch_folder() -> Iterator[str]:
     """Loader processes that are killed leave sockets and folders: they go with this one; and
     when this process is killed, its name says so to the next one (`clean_up`)."""
-    folder = scratch_parent() / new_group_name()
+    folder = scratch_parent() / new_name()
     folder.mkdir(mode=0o700)
     try:
         yield str(folder)

@@ -5,12 +5,13 @@ no process and no cgroup behind, also in the middle of a trial.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.domain import LimitedBy, Measurement, Trial
-from sweeps.limits.choosing import allowed_cpus, clean_up
+from sweeps.leftovers.removing import clean_up
+from sweeps.limits.choosing import allowed_cpus
 from sweeps.trial_process import measure_trial
 
 Measure = Callable[[Trial], Measurement]
@@ -18,6 +19,9 @@ Measure = Callable[[Trial], Measurement]
 
 class Executor(Protocol):
     """See the rules above."""
+
+    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
+        """`MeasuringError` that names the way out, when it can never take some of the trials."""
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
         """Measurements as they come."""
@@ -33,6 +37,9 @@ class ProcessExecutor:
         self._measure = measure
         clean_up()
 
+    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
+        """None: they are planned for this machine."""
+
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
         """See `Executor`."""
         return map(self._measure, trials)
@@ -47,6 +54,9 @@ class InlineExecutor:
 
     Imports torch here, and marks every measurement as not limited, so that it is not fitted.
     """
+
+    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
+        """None: they are planned for this machine."""
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
         """See `Executor`."""

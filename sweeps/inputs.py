@@ -40,7 +40,7 @@ class PhotographBatches:
                 batch_size=batch_size or trial.workload.batch_size,
                 workers=plan["loader_workers"],
                 prefetch_factor=plan["prefetch_factor"],
-                pin_memory=trial.accelerator == "cuda",
+                pin_memory=trial.on_gpu,
                 decoder_name=plan.get("decoder", PILLOW),
                 order=plan.get("order", SHUFFLED),
             )

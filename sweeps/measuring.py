@@ -14,16 +14,23 @@ from typing import Any
 
 import torch
 
-from advisor.domain import CacheState, LimitedBy, Measurement, Status, Task, Trial
+from advisor.domain import CUDA, CacheState, LimitedBy, Measurement, Status, Task, Trial
 from advisor.errors import MeasuringError
 from models.zoo import Runnable, open_network
 from models.zoo.torchvision_operators import substituted_operators
-from sweeps.accelerators import Accelerator, EmulatedAccelerator, NoAccelerator, TorchAccelerator
+from sweeps.accelerators import (
+    Accelerator,
+    EmulatedAccelerator,
+    NoAccelerator,
+    TorchAccelerator,
+    is_named,
+)
 from sweeps.contention import judge
 from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.slowed import Slowed
 from sweeps.datasets.source import SampleSource
 from sweeps.environment import describe_machine, describe_versions
+from sweeps.events import tell
 from sweeps.inputs import open_batches
 from sweeps.page_cache import cached_share, evict, fill
 from sweeps.pipeline.policy import compute_threads
@@ -45,12 +52,15 @@ def measure(
     accelerator = _accelerator(trial, opened)
     source = None if opened.makes_batches else _source(trial)
     files = list(source.files) if source else []
+    tell("loaded", trial_id=trial.trial_id, files=len(files))
     shares = {"cached_share_before": _prepare_cache(trial, files)}
+    tell("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
         get_set()
     batches = open_batches(trial, opened, source)
     window = run_window(trial, job, accelerator, batches, _gpu_uuid(trial))
     batches.close()
+    _tell_window(trial, window)
     shares["cached_share_after"] = _cached_share(files)
     contention = judge(
         busy=window.busy_seconds,
@@ -78,6 +88,17 @@ def measure(
             **window.machine,
         },
         started_at=started_at,
+    )
+
+
+def _tell_window(trial: Trial, window: Window) -> None:
+    tell(
+        "steady" if is_steady(window.step_seconds, trial.loader_period) else "not_steady",
+        trial_id=trial.trial_id,
+        warmup_steps=len(window.warmup_seconds),
+        warmup_seconds=round(sum(window.warmup_seconds), 3),
+        steps=len(window.step_seconds),
+        seconds=round(window.wall_seconds, 3),
     )
 
 
@@ -112,10 +133,22 @@ def _accelerator(trial: Trial, opened: Runnable) -> Accelerator:
         return EmulatedAccelerator(trial.emulated_step_seconds)
     return TorchAccelerator(
         opened,
-        device=trial.accelerator,
+        device=_device(trial),
         task=trial.workload.task,
         precision=trial.workload.precision,
     )
+
+
+def _device(trial: Trial) -> str:
+    """torch's name of it; `MeasuringError` where another GPU is here than was asked for."""
+    if not trial.on_gpu:
+        return trial.accelerator
+    if trial.gpu_asked_for and not is_named(torch.cuda.get_device_name(), trial.gpu_asked_for):
+        raise MeasuringError(
+            f"{trial.gpu_asked_for} asked for, but the GPU of this node is a "
+            f"{torch.cuda.get_device_name()}; correct the node's resources"
+        )
+    return CUDA
 
 
 def _source(trial: Trial) -> SampleSource:
@@ -129,7 +162,7 @@ def _source(trial: Trial) -> SampleSource:
 
 def _gpu_uuid(trial: Trial) -> str | None:
     """Which GPU nvidia-smi is to be asked about; None where none is measured."""
-    if trial.accelerator != "cuda" or trial.workload.task is Task.PREPROCESSING:
+    if not trial.on_gpu or trial.workload.task is Task.PREPROCESSING:
         return None
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return str(getattr(properties, "uuid", "")) or "not told"

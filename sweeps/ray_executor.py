@@ -1,70 +1,106 @@
-"""Trials as Ray tasks, on a Ray of its own or on a given cluster; the only file that imports ray.
+"""Trials as Ray tasks, on a Ray of its own or on a given cluster.
 
-Ray places trials and keeps one at a time on each accelerator, by the custom resource
-`advisor_trial`. It limits nothing: each task starts a worker process under `sweeps.limits`.
+Ray places trials: one at a time on each `advisor_trial` and each GPU (`sweeps.placing`). It limits
+nothing: each task starts a worker process under `sweeps.limits`. What a node takes down with it is
+measured again on another one, and the measurement tells how often, and why.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import socket
 import time
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
-from advisor.errors import MeasuringError
-from sweeps.limits.choosing import clean_up
-from sweeps.serialization import (
-    measurement_from_dict,
-    measurement_to_dict,
-    trial_from_dict,
-    trial_to_dict,
+from sweeps.events import hand_on_all
+from sweeps.executors import Measure
+from sweeps.leftovers.removing import clean_up
+from sweeps.placing import (
+    Needs,
+    Node,
+    all_slots,
+    needs_of,
+    needs_of_own_machine,
+    refuse_impossible,
+    slots,
+    task_options,
+    words,
 )
-from sweeps.trial_process import REPEATS_WHEN_SPOILED, TIMEOUT_SECONDS, measure_trial
+from sweeps.ray_connection import connected
+from sweeps.ray_task import EVENTS, NODE, measuring_task
+from sweeps.repeating import run_facts
+from sweeps.serialization import measurement_from_dict, trial_to_dict
+from sweeps.trial_process import REPEATS_WHEN_SPOILED, measure_trial, timeout_of
 
-TRIAL_RESOURCE = "advisor_trial"
-_TASK_TIMEOUT_SECONDS = (REPEATS_WHEN_SPOILED + 1) * TIMEOUT_SECONDS + 60
-_NODE_LOSS_RETRIES = 2
-_CONNECT_SECONDS = 5.0
-_START_ATTEMPTS = 3
-_OBJECT_STORE_BYTES = 80 * 2**20  # measurements are small; Ray's default is 30 % of memory
-_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    # Unlimited by default; and a trial beyond its memory is a result, not a reason to repeat.
-    "RAY_task_oom_retries": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
+LOST_RUNS = 2  # how often what a node took down is measured again
+NODE_PATIENCE_SECONDS = 600.0  # a spot node that was evicted is replaced in minutes
+_NODES_ARE_KNOWN_FOR_SECONDS = 5.0
+_WAIT_SECONDS = 1.0
+# Trials that were taken, and wait since nodes of their kind are busy while others are free.
+_MOST_WAITING = 1000
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A trial on its way: what it needs, the runs that were lost, and, once it has begun, where
+    it runs and until when it may."""
+
+    trial: Trial
+    needs: Needs
+    lost: list[dict[str, Any]] = field(default_factory=list)
+    node: str = ""
+    deadline: float | None = None
+    submitted_at: str = ""
 
 
 class RayExecutor:
-    """One trial at a time on each node that offers `advisor_trial`."""
+    """As many trials at a time as the nodes take, each on a node that has what it needs."""
 
-    def __init__(self, address: str | None = None) -> None:
-        self._ray = _connected(address)
-        try:
-            self._slots = _slots(self._ray, address)
-        except MeasuringError:
-            self._ray.shutdown()
-            raise
-        # A task on each node would be needed to clean a cluster; locally it is done here.
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        measure: Measure = measure_trial,
+        node_patience_seconds: float = NODE_PATIENCE_SECONDS,
+        timeout_of: Callable[[Trial], float] = timeout_of,
+    ) -> None:
+        self._ray = connected(address)
+        self._own = not address
+        self._needs = needs_of_own_machine if self._own else needs_of
+        # Locally it is done here; on a cluster each task cleans its node.
         clean_up()
-        self._task = self._ray.remote(
-            num_cpus=0, resources={TRIAL_RESOURCE: 1}, max_retries=_NODE_LOSS_RETRIES
-        )(_measure_remotely)
-        self._running: dict[Any, tuple[Trial, float]] = {}
+        # A streaming task tells that it has begun, and then the result. Ray repeats nothing: what
+        # is lost is recorded here. And a worker is not ended after each use of a GPU (0.5 s):
+        # the GPU is used by the process that it starts.
+        task = measuring_task(measure, on_cluster=not self._own)
+        self._task = self._ray.remote(num_returns="streaming", max_retries=0, max_calls=0)(task)
+        self._timeout_of = timeout_of
+        self._patience = node_patience_seconds
+        self._running: dict[Any, _Flight] = {}
+        self._waiting: dict[Needs, deque[_Flight]] = defaultdict(deque)
+        self._homeless: dict[Needs, float] = {}
+        self._known_nodes: tuple[float, list[Node]] = (0.0, [])
+
+    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
+        """`MeasuringError` that names the way out when no node takes some of the trials."""
+        if not self._own:
+            refuse_impossible(trials, self._nodes())
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
-        """See `sweeps.executors.Executor`: as many trials in flight as there are slots."""
-        waiting = iter(trials)
-        for trial in waiting:
-            self._submit(trial)
-            if len(self._running) >= self._slots:
-                yield self._next()
-        while self._running:
-            yield self._next()
+        """See `sweeps.executors.Executor`."""
+        coming = iter(trials)
+        while True:
+            self._fill(coming)
+            yield from self._unplaceable()
+            if self._running:
+                yield from self._ended()
+            elif any(self._waiting.values()):
+                time.sleep(_WAIT_SECONDS)
+            else:
+                return
 
     def close(self) -> None:
         """Cancel what runs and leave Ray; an own Ray ends with this."""
@@ -74,103 +110,106 @@ class RayExecutor:
         self._ray.shutdown()
         clean_up()
 
-    def _submit(self, trial: Trial) -> None:
-        reference = self._task.remote(trial_to_dict(trial))
-        self._running[reference] = (trial, time.monotonic() + _TASK_TIMEOUT_SECONDS)
+    def _nodes(self) -> list[Node]:
+        asked_at, nodes = self._known_nodes
+        if not asked_at or time.monotonic() - asked_at > _NODES_ARE_KNOWN_FOR_SECONDS:
+            nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+            self._known_nodes = time.monotonic(), nodes
+        return nodes
 
-    def _next(self) -> Measurement:
-        """The next trial that ends; one that takes far too long is cancelled."""
-        while True:
-            done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=1.0)
-            if done:
-                return self._collect(done[0])
-            for reference, (trial, deadline) in list(self._running.items()):
-                if time.monotonic() > deadline:
-                    self._ray.cancel(reference, force=True)
-                    del self._running[reference]
-                    reason = f"Ray gave no answer within {_TASK_TIMEOUT_SECONDS:g} s"
-                    return _failure(trial, Status.TIMED_OUT, reason)
+    def _fill(self, coming: Iterator[Trial]) -> None:
+        """Submit what has a node that is free, as far as trials have to be taken for that."""
+        nodes = self._nodes()
+        for needs, queue in list(self._waiting.items()):
+            while queue and self._in_flight(needs) < slots(needs, nodes):
+                self._submit(queue.popleft())
+        waiting = sum(map(len, self._waiting.values()))
+        while len(self._running) < all_slots(nodes) and waiting < _MOST_WAITING:
+            trial = next(coming, None)
+            if trial is None:
+                return
+            flight = _Flight(trial, self._needs(trial))
+            if self._in_flight(flight.needs) < slots(flight.needs, nodes):
+                self._submit(flight)
+            else:
+                self._waiting[flight.needs].append(flight)
+                waiting += 1
 
-    def _collect(self, reference: Any) -> Measurement:
-        trial, _ = self._running.pop(reference)
+    def _in_flight(self, needs: Needs) -> int:
+        return sum(flight.needs == needs for flight in self._running.values())
+
+    def _submit(self, flight: _Flight) -> None:
+        flight.submitted_at = datetime.now(UTC).isoformat()
+        task = self._task.options(**task_options(flight.needs))
+        self._running[task.remote(trial_to_dict(flight.trial))] = flight
+
+    def _unplaceable(self) -> Iterator[Measurement]:
+        """The trials whose nodes all went, and were not replaced in time."""
+        now, nodes = time.monotonic(), self._nodes()
+        for needs, queue in list(self._waiting.items()):
+            if not queue or slots(needs, nodes):
+                self._homeless.pop(needs, None)
+            elif now - self._homeless.setdefault(needs, now) > self._patience:
+                reason = f"waited {self._patience:g} s for a node: {words(needs, nodes)}"
+                while queue:
+                    yield _failure(queue.popleft(), Status.FAILED, reason)
+
+    def _ended(self) -> Iterator[Measurement]:
+        """What has ended within a moment; trials that take far too long are cancelled."""
+        ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=_WAIT_SECONDS)
+        for reference in ready:
+            measurement = self._advanced(reference)
+            if measurement:
+                yield measurement
+        for reference, flight in list(self._running.items()):
+            if flight.deadline and time.monotonic() > flight.deadline:
+                self._ray.cancel(reference, force=True)
+                del self._running[reference]
+                reason = f"node {flight.node} gave no answer in time; is it alive, and its disk?"
+                yield _failure(flight, Status.TIMED_OUT, reason)
+
+    def _advanced(self, reference: Any) -> Measurement | None:
+        """What a task that has something to tell says: that it began, or what it measured."""
+        flight = self._running[reference]
         try:
-            return measurement_from_dict(self._ray.get(reference))
-        except self._ray.exceptions.RayError as error:
-            text = " ".join(str(error).split())[:400]
-            return _failure(trial, Status.FAILED, f"{type(error).__name__}: {text}")
+            told = self._ray.get(next(reference))
+        except (self._ray.exceptions.RayError, StopIteration) as error:
+            del self._running[reference]
+            return self._after_loss(flight, error)
+        if NODE in told:
+            flight.node = told[NODE]
+            seconds = (REPEATS_WHEN_SPOILED + 1) * self._timeout_of(flight.trial) + 60
+            flight.deadline = time.monotonic() + seconds
+            return None
+        del self._running[reference]
+        hand_on_all(told.pop(EVENTS))
+        measured = measurement_from_dict(told)
+        return replace(measured, attempts=(*flight.lost, *measured.attempts))
+
+    def _after_loss(self, flight: _Flight, error: BaseException) -> Measurement | None:
+        """Measure it again when its node or Ray's worker went, a bounded number of times."""
+        exceptions = self._ray.exceptions
+        where = f" on node {flight.node}" if flight.node else ""
+        text = " ".join(str(error).split())[:300]
+        failure = _failure(flight, Status.FAILED, f"{type(error).__name__}{where}: {text}")
+        own_fault = (
+            exceptions.RayTaskError, exceptions.OutOfMemoryError, exceptions.TaskCancelledError,
+        )  # fmt: skip
+        if isinstance(error, own_fault) or len(flight.lost) >= LOST_RUNS:
+            return failure
+        self._known_nodes = (0.0, [])
+        flight.lost.append({**run_facts(failure), "reason": failure.reason})
+        flight.node, flight.deadline = "", None
+        self._waiting[flight.needs].appendleft(flight)
+        return None
 
 
-def _measure_remotely(document: dict[str, Any]) -> dict[str, Any]:
-    return measurement_to_dict(measure_trial(trial_from_dict(document)))
-
-
-def _connected(address: str | None) -> Any:
-    """Ray, connected to the cluster, or to a new one on this machine that ends with us."""
-    root = str(Path(__file__).resolve().parents[1])
-    os.environ.update(_SETTINGS)
-    try:
-        import ray
-    except ImportError as error:
-        raise MeasuringError(
-            "Ray is not installed; install the extra 'sweep', or use --executor process"
-        ) from error
-    if address:
-        _refuse_unreachable(address)
-        options: dict[str, Any] = {"address": address}
-    else:
-        options = {
-            "address": "local",  # else Ray joins whatever cluster it finds on the machine
-            "include_dashboard": False,
-            "num_cpus": 1,
-            "num_gpus": 0,
-            "resources": {TRIAL_RESOURCE: 1},
-            "object_store_memory": _OBJECT_STORE_BYTES,
-            "runtime_env": {"env_vars": {"PYTHONPATH": root}},
-        }
-    for remaining in reversed(range(_START_ATTEMPTS)):
-        try:
-            ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
-            return ray
-        # On a busy machine a part of Ray may miss a deadline of Ray's own (15 s for its agent),
-        # and that comes as a bare Exception.
-        except Exception as error:
-            ray.shutdown()
-            if not remaining:
-                raise _no_ray(address, error) from error
-    raise AssertionError("unreachable")
-
-
-def _no_ray(address: str | None, error: Exception) -> MeasuringError:
-    where = f"connect to Ray at '{address}'" if address else "start Ray"
-    text = " ".join(str(error).split())[:200]
-    hint = "check --ray-address, or use" if address else "try on a quieter machine, or with"
-    return MeasuringError(f"cannot {where} ({text}); {hint} --executor process")
-
-
-def _refuse_unreachable(address: str) -> None:
-    """Ray itself tries for minutes, and fills the screen meanwhile."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdigit():
-        return  # `auto`, and what else Ray may understand
-    try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise MeasuringError(
-            f"nothing answers at --ray-address {address} ({error}); start the cluster, or use "
-            "--executor process"
-        ) from error
-
-
-def _slots(ray: Any, address: str | None) -> int:
-    """How many trials the cluster takes at once: asked first, since Ray would wait for ever."""
-    slots = int(ray.cluster_resources().get(TRIAL_RESOURCE, 0))
-    if slots < 1:
-        raise MeasuringError(
-            f"the Ray cluster at '{address}' has no node with the resource '{TRIAL_RESOURCE}'; "
-            f"start its nodes with: ray start --resources='{{\"{TRIAL_RESOURCE}\": 1}}' ..."
-        )
-    return slots
-
-
-def _failure(trial: Trial, status: Status, reason: str) -> Measurement:
-    return Measurement(trial=trial, status=status, limited_by=LimitedBy.NONE, reason=reason)
+def _failure(flight: _Flight, status: Status, reason: str) -> Measurement:
+    return Measurement(
+        trial=flight.trial,
+        status=status,
+        limited_by=LimitedBy.NONE,
+        reason=reason,
+        started_at=flight.submitted_at,
+        attempts=tuple(flight.lost),
+    )

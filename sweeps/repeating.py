@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,30 +22,33 @@ def run_facts(measurement: Measurement) -> dict[str, Any]:
     return {name: document[name] for name in RUN_FACTS}
 
 
-def rounds(trials: Sequence[Trial], rows: Mapping[str, Measurement]) -> list[list[Trial]]:
-    """What is left to measure, in rounds: each trial at most once in each.
+def wanted_runs(trial: Trial) -> int:
+    """How often the trial is to be measured."""
+    return int(trial.plan.get("repeats", 1))
+
+
+def rounds(
+    trials: Sequence[Trial],
+    done: Mapping[str, int],
+    runs_of: Callable[[Trial], int] = wanted_runs,
+) -> list[list[Trial]]:
+    """What is left to measure, in rounds: each trial at most once in each. `done` has the runs that
+    need no other, by trial_id.
 
     Between two runs of a trial lie all the others, in another random order every round (always
     the same ones), so that a slow drift of the machine shows as a spread of repeats.
     """
-    left = {
-        trial.trial_id: wanted_runs(trial) - _runs(rows.get(trial.trial_id)) for trial in trials
-    }
+    named = [(trial, trial.trial_id) for trial in trials]
+    left = {name: runs_of(trial) - done.get(name, 0) for trial, name in named}
     number, all_rounds = 0, []
-    while any(left.values()):
-        chosen = [trial for trial in trials if left[trial.trial_id] > 0]
-        for trial in chosen:
-            left[trial.trial_id] -= 1
+    while chosen := [(trial, name) for trial, name in named if left[name] > 0]:
+        for _, name in chosen:
+            left[name] -= 1
         if number:
             random.Random(number).shuffle(chosen)
-        all_rounds.append(chosen)
+        all_rounds.append([trial for trial, _ in chosen])
         number += 1
     return all_rounds
-
-
-def wanted_runs(trial: Trial) -> int:
-    """How often the trial is to be measured."""
-    return int(trial.plan.get("repeats", 1))
 
 
 def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
@@ -61,13 +64,6 @@ def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
         repeats=(*row.repeats, run_facts(fresh)),
         attempts=(*row.attempts, *fresh.attempts),
     )
-
-
-def _runs(row: Measurement | None) -> int:
-    """Runs that need no other: all of a trial that failed, since it would fail again."""
-    if row is None:
-        return 0
-    return 1 + len(row.repeats) if row.status is Status.OK else wanted_runs(row.trial)
 
 
 def in_order(all_rounds: Sequence[Sequence[Trial]]) -> Iterator[Trial]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from advisor.domain import MOUNTED, LimitedBy, Measurement, Status, Trial
 from sweeps.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
+from sweeps.events import INFO, WARNING, tell
 from sweeps.faults import Ending, known_ending
 from sweeps.limits.choosing import (
     allowed_cpus,
@@ -22,6 +23,7 @@ from sweeps.limits.choosing import (
 from sweeps.limits.words import Hold, Limiter, LimitRequest, request_for
 from sweeps.repeating import run_facts
 from sweeps.serialization import measurement_from_dict, trial_to_dict
+from sweeps.telling import ending_facts
 
 TIMEOUT_SECONDS = 900.0
 # Ten thousand steps of a slow trial take hours.
@@ -41,11 +43,11 @@ def measure_trial(
     the trial: every ending is a measurement with a status and a reason.
     """
     attempt = attempt or run_attempt
-    measurement = attempt(trial)
+    measurement = _told(attempt, trial, 1)
     spoiled: list[dict[str, Any]] = []
     while measurement.status is Status.CONTAMINATED and len(spoiled) < repeats:
         spoiled.append(run_facts(measurement))
-        measurement = attempt(trial)
+        measurement = _told(attempt, trial, 1 + len(spoiled))
     if measurement.status is Status.CONTAMINATED:
         when = f"in each of {len(spoiled) + 1} attempts" if spoiled else "meanwhile"
         reason = (
@@ -54,6 +56,27 @@ def measure_trial(
         )
         measurement = replace(measurement, reason=reason)
     return replace(measurement, attempts=tuple(spoiled))
+
+
+def timeout_of(trial: Trial) -> float:
+    """Seconds that one attempt may take."""
+    return TIMEOUT_SECONDS_OF_ITERATIONS if trial.plan.get("iterations") else TIMEOUT_SECONDS
+
+
+def _told(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:
+    """One attempt, with its beginning and its end told."""
+    trial_id, begun = trial.trial_id, time.monotonic()
+    tell("attempt_began", trial_id=trial_id, attempt=number)
+    measurement = attempt(trial)
+    tell(
+        "attempt_ended",
+        trial_id=trial_id,
+        level=INFO if measurement.status is Status.OK else WARNING,
+        attempt=number,
+        seconds=round(time.monotonic() - begun, 3),
+        **ending_facts(measurement),
+    )
+    return measurement
 
 
 def run_attempt(
@@ -65,14 +88,13 @@ def run_attempt(
 ) -> Measurement:
     """Measure once in a fresh worker under the trial's limits."""
     started_at = datetime.now(UTC).isoformat()
-    if timeout_seconds is None:
-        counted = trial.plan.get("iterations")
-        timeout_seconds = TIMEOUT_SECONDS_OF_ITERATIONS if counted else TIMEOUT_SECONDS
+    timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
     measurement = None
     try:
         request = _request(trial)
         limiter = limiter or choose_limiter(request)
         with limiter.hold(request) as hold, started_worker(command) as worker:
+            tell("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
             measurement = _converse(trial, request, hold, worker, timeout_seconds)
             measurement = _with_memory_verdict(measurement, hold)
     except Exception as error:  # a fault of our own, too, must not end the other trials
@@ -116,6 +138,7 @@ def _converse(
         answer = worker.receive(deadline)
         if answer == "ready":
             hold.engage()
+            _tell_limits(trial, request, hold)
             worker.send("go")
             answer = worker.receive(deadline)
         measurement = measurement_from_dict(answer)
@@ -134,6 +157,14 @@ def _converse(
         "disk_source": _disk_source(trial, request),
     }
     return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
+
+
+def _tell_limits(trial: Trial, request: LimitRequest, hold: Hold) -> None:
+    tell(
+        "limits_on", trial_id=trial.trial_id, limited_by=hold.limited_by.value,
+        vcpus=request.vcpus, cpus=list(request.cpus), memory_mib=request.memory_mib,
+        read_mib_per_second=request.read_mib_per_second, read_iops=request.read_iops,
+    )  # fmt: skip
 
 
 def _disk_source(trial: Trial, request: LimitRequest) -> str:

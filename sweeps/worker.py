@@ -3,7 +3,8 @@
 Reads one line of JSON on stdin: `{"trial": ..., "usage_source": ..., "cpus": [...],
 "wait_for_go": bool}`. With `wait_for_go` it prints `ready` once everything is loaded and
 the page cache is as asked, and goes on at the next line of stdin, so that the parent can
-switch limits on in between. The last line of stdout is the measurement.
+switch limits on in between. Lines `{"told": ...}` are events (`sweeps.events`), none of them
+inside of a timed window. The last line of stdout is the measurement.
 
 Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow,
 torch and torchvision only, so that it runs on a bare GPU machine.
@@ -11,23 +12,22 @@ torch and torchvision only, so that it runs on a bare GPU machine.
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
-import signal
 import sys
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
+from sweeps.worker_side import end_with_parent, tell, wait_for_go
 
 
 def main() -> None:
     """Measure the trial on stdin; whatever goes wrong becomes the measurement's reason."""
-    if sys.platform.startswith("linux"):
-        # A killed sweep must not leave a trial running that nobody waits for.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     job = json.loads(sys.stdin.readline())
-    _tell(_measure(job))
+    from sweeps.events import TOLD, as_document, heard
+
+    with heard(lambda event: tell({TOLD: as_document(event)})):
+        answer = _measure(job)
+    tell(answer)
 
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def _measure(job: dict[str, Any]) -> dict[str, Any]:
     try:
         from sweeps.measuring import measure
 
-        measurement = measure(trial, job, _get_set if job.get("wait_for_go") else None)
+        measurement = measure(trial, job, wait_for_go if job.get("wait_for_go") else None)
     except Exception as error:
         ending = ending_of(error, trial.dataset_path)
         measurement = Measurement(
@@ -49,16 +49,6 @@ def _measure(job: dict[str, Any]) -> dict[str, Any]:
             reason=ending.reason,
         )
     return measurement_to_dict(measurement)
-
-
-def _get_set() -> None:
-    _tell("ready")
-    if not sys.stdin.readline():
-        os._exit(1)  # the parent has gone
-
-
-def _tell(message: object) -> None:
-    print(json.dumps(message), flush=True)
 
 
 if __name__ == "__main__":

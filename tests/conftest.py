@@ -16,7 +16,17 @@ settings.load_profile("repeatable")
 def _own_home(tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
-    for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+    for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(variable, str(home / variable.lower()))
     for variable in ("ADVISOR_DATABASE_URL", "ADVISOR_TODAY", "ADVISOR_DEBUG"):
         monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """A running PostgreSQL, one for all tests; skipped with the reason where none can run."""
+    from tests.postgresql import PostgreSQL
+
+    server = PostgreSQL()
+    yield server
+    server.remove()

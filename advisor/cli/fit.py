@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.parameters import Name
+from advisor.cli.stored import stored_measurements
 
 if TYPE_CHECKING:
     from models.performance.fit import FitResult
@@ -39,13 +41,14 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
     from advisor.operations.places import own_model_path
     from models.performance import save_model
 
-    result = fit_user_model(measurements_from(source))
-    path = out or own_model_path()
-    save_model(result.model, path)
-    if output == "json":
-        click.echo(json.dumps(fit_document(result, path), indent=2))
-    else:
-        click.echo(fit_text(result, path))
+    with nullcontext(measurements_from(source)) if source else stored_measurements() as rows:
+        result = fit_user_model(rows)
+        path = out or own_model_path()
+        save_model(result.model, path)
+        if output == "json":
+            click.echo(json.dumps(fit_document(result, path), indent=2))
+        else:
+            click.echo(fit_text(result, path))
 
 
 def fit_document(result: FitResult, path: Path) -> dict[str, Any]:

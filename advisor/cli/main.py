@@ -14,7 +14,7 @@ from types import FrameType
 
 import click
 
-from advisor.errors import AdvisorError, one_line
+from advisor.errors import AdvisorError, Terminated, one_line
 
 # Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
 COMMANDS = {
@@ -25,7 +25,8 @@ COMMANDS = {
     "probe": "what this machine is and can do",
     "verify": "one trial of whether this machine reaches a target",
     "measure": "two minutes of a network or script here, as a file",
-    "sweep": "measure workloads on this machine: plan, run, status, list",
+    "doctor": "what is wrong with this machine, and what to do",
+    "sweep": "measure workloads on this machine: plan, run, status, list, log, simulate",
     "fit": "fit the performance model on what was measured",
     "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show, import, refresh",
@@ -81,7 +82,8 @@ def cli(debug: bool) -> None:
     advisor recommend --task inference --model googlenet --target-throughput 500
 
     Exit codes: 0 answered, 1 error, 2 wrong usage, 3 no offer meets the target,
-    4 no calibrated interval for what is asked, 5 price too old under --strict.
+    4 no calibrated interval for what is asked, 5 price too old under --strict, 130 Ctrl-C,
+    143 SIGTERM.
     """
     if debug:
         os.environ["ADVISOR_DEBUG"] = "1"
@@ -120,7 +122,7 @@ def _leave_cleanly_on_sigterm() -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    raise Terminated
 
 
 def _explained(error: BaseException) -> tuple[str, int]:
@@ -130,7 +132,9 @@ def _explained(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        return "interrupted", 130
+        # click makes an Abort of either.
+        was_told = isinstance(error, Terminated) or isinstance(error.__cause__, Terminated)
+        return ("terminated", 143) if was_told else ("interrupted", 130)
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRA_OF:
         package = f"instance-sizing-advisor[{EXTRA_OF[error.name]}]"
         return f"this needs {error.name}; install it: pip install '{package}'", 1

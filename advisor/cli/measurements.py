@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.parameters import Name
+from advisor.cli.stored import stored_measurements
 from advisor.cli.sweep_progress import trial_name
 from advisor.domain import Measurement
 from advisor.errors import DataError
 from advisor.report.text import table
 from advisor.units import format_rate
+
+if TYPE_CHECKING:
+    from sweeps.checking import Checked
 
 
 @click.group()
@@ -31,17 +36,17 @@ def list_(output: str) -> None:
     """One line a measurement, in the order of measuring."""
     from sweeps.exporting import summary_row
 
-    rows = _stored()
-    if output == "json":
-        document = {
-            "schema": "advisor.measurements/1",
-            "measurements": list(map(summary_row, rows)),
-        }
-        click.echo(json.dumps(document, indent=1))
-        return
-    cells = [_cells(row) for row in rows]
-    header = ("trial", "what", "samples/s", "status", "limited by", "started")
-    click.echo("\n".join(table(header, cells, right=(2,))) if rows else "Nothing measured yet.")
+    with stored_measurements() as rows:
+        if output == "json":
+            document = {
+                "schema": "advisor.measurements/1",
+                "measurements": list(map(summary_row, rows)),
+            }
+            click.echo(json.dumps(document, indent=1))
+            return
+        cells = [_cells(row) for row in rows]
+        header = ("trial", "what", "samples/s", "status", "limited by", "started")
+        click.echo("\n".join(table(header, cells, right=(2,))) if rows else "Nothing measured yet.")
 
 
 @measurements.command()
@@ -55,13 +60,13 @@ def export(form: str, out: Path | None) -> None:
     from advisor.files import write_whole
     from sweeps.exporting import to_csv, to_jsonl
 
-    rows = _stored()
-    text = to_jsonl(rows) if form == "jsonl" else to_csv(rows)
-    if out is None:
-        click.echo(text, nl=False)
-        return
-    write_whole(out, text)
-    click.echo(f"{len(rows)} measurements written to {out}", err=True)
+    with stored_measurements() as rows:
+        text = to_jsonl(rows) if form == "jsonl" else to_csv(rows)
+        if out is None:
+            click.echo(text, nl=False)
+            return
+        write_whole(out, text)
+        click.echo(f"{len(rows)} measurements written to {out}", err=True)
 
 
 @measurements.command("import")
@@ -79,7 +84,8 @@ def import_(file: Path) -> None:
     found = read_file(file)
     for refused in found.refused:
         click.echo(f"line {refused.line}: {' '.join(refused.reason.split())}", err=True)
-    done = open_store().append_all(found.measurements)
+    with closing(open_store()) as store:
+        done = store.append_all(found.measurements)
     there = len(found.measurements) - done.added - done.replaced
     click.echo(
         f"{done.added} measurements added, {done.replaced} took the place of failed ones, "
@@ -97,38 +103,38 @@ def import_(file: Path) -> None:
 def check(output: str) -> None:
     """Which numbers are weak (wide interval, few steps, drift, outliers, not limited ..), and
     what to do about each."""
-    from sweeps.checking import as_document
     from sweeps.checking import check as checked_row
 
-    rows = [checked_row(row) for row in _stored()]
-    weak = [row for row in rows if row.weaknesses]
-    if output == "json":
-        document = {
-            "schema": "advisor.measurements-check/1",
-            "measurements": len(rows),
-            "weak": len(weak),
-            "checked": list(map(as_document, rows)),
-        }
-        click.echo(json.dumps(document, indent=1))
-        return
+    with stored_measurements() as rows:
+        checked = [checked_row(row) for row in rows]
+        click.echo(_check_json(checked) if output == "json" else _check_text(checked))
+
+
+def _check_json(checked: Sequence[Checked]) -> str:
+    from sweeps.checking import as_document
+
+    document = {
+        "schema": "advisor.measurements-check/1",
+        "measurements": len(checked),
+        "weak": sum(bool(row.weaknesses) for row in checked),
+        "checked": list(map(as_document, checked)),
+    }
+    return json.dumps(document, indent=1)
+
+
+def _check_text(checked: Sequence[Checked]) -> str:
+    if not checked:
+        return "Nothing measured."
+    weak = [row for row in checked if row.weaknesses]
     cells = [
         (row.measurement.trial.trial_id[:8], trial_name(row.measurement.trial), one.kind,
          one.detail, one.advice)
         for row in weak
         for one in row.weaknesses
     ]  # fmt: skip
-    if cells:
-        click.echo("\n".join(table(("trial", "what", "weak", "how", "what to do"), cells)))
-        click.echo()
-    click.echo(
-        f"{len(weak)} of {len(rows)} measurements are weak." if rows else "Nothing measured."
-    )
-
-
-def _stored() -> Sequence[Measurement]:
-    from sweeps.store import open_store
-
-    return open_store().all()
+    lines = table(("trial", "what", "weak", "how", "what to do"), cells) if cells else []
+    last = f"{len(weak)} of {len(checked)} measurements are weak."
+    return "\n".join([*lines, "", last] if lines else [last])
 
 
 def _cells(row: Measurement) -> tuple[Any, ...]:

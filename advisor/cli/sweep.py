@@ -1,18 +1,40 @@
-"""`advisor sweep`: plan, run, status, list."""
+"""`advisor sweep`: plan, run, list; `status`, `log` and `simulate` have files of their own."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import click
 
+from advisor.cli.host_price import host_price_options, host_usd_per_hour
 from advisor.cli.parameters import Name
+from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
+from advisor.cli.sweep_adaptive import adaptive_options, refuse_without_adaptive, split_answers
+from advisor.cli.sweep_adaptive_runs import plan_adaptively, print_adaptive, run_adaptively
+from advisor.cli.sweep_log import log
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
-from advisor.domain import Measurement, Status, Trial
-from advisor.errors import MeasuringError
+from advisor.cli.sweep_rows import shown_rows
+from advisor.cli.sweep_simulate import simulate
+from advisor.cli.sweep_status import status
+from advisor.cli.sweep_table import (
+    COLUMNS,
+    RIGHT,
+    cells_of,
+    print_json,
+    print_trials,
+    raise_failures,
+    trial_document,
+)
+from advisor.cli.sweep_watching import (
+    watch_from,
+    watch_options,
+    watched_sweep,
+    without_watch_options,
+)
+from advisor.domain import Measurement, Trial
+from advisor.errors import UsageError
 from advisor.operations.sweep_data import planned_data, prepared_data
 from advisor.operations.sweeping import (
     EXECUTORS,
@@ -20,10 +42,8 @@ from advisor.operations.sweeping import (
     plan_sweep,
 )
 from advisor.report.text import table
-from advisor.units import format_mib, format_rate
-from sweeps.serialization import trial_to_dict
+from advisor.units import format_counted, format_usd
 
-_WAITING = "waiting"
 _SECONDS_A_TRIAL = 15  # start-up, page cache, drained batches, the usual time box, the stages
 _output_option = click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
@@ -42,63 +62,86 @@ def sweep() -> None:
     """
 
 
+for _command in (status, log, simulate):
+    sweep.add_command(_command)
+
+
 @sweep.command()
 @sweep_options
+@adaptive_options
+@host_price_options
 @_output_option
 def plan(output: str, **answers: Any) -> None:
     """Show the trials that `run` would measure; nothing is measured or made."""
-    options = options_from(answers)
+    grid, adaptive = split_answers(answers)
+    refuse_without_adaptive(adaptive)
+    options, hourly = options_from(grid), host_usd_per_hour(adaptive)
     trials = plan_sweep(options, planned_data(options))
-    if output == "json":
-        _print_json("advisor.sweep-plan/1", trials=[_trial_document(trial) for trial in trials])
+    if adaptive["adaptive"]:
+        plan_adaptively(trials, adaptive, output)
         return
-    click.echo("\n".join(table(_COLUMNS, [_cells(trial) for trial in trials], right=_RIGHT)))
+    if output == "json":
+        print_json("advisor.sweep-plan/1", trials=[trial_document(trial) for trial in trials])
+        return
+    click.echo("\n".join(table(COLUMNS, [cells_of(trial) for trial in trials], right=RIGHT)))
     minutes = -(-len(trials) * _SECONDS_A_TRIAL // 60)
-    counted = "1 trial" if len(trials) == 1 else f"{len(trials)} trials"
-    click.echo(f"\n{counted}, about {minutes} min on a quiet machine.")
+    cost = "" if hourly is None else f", {format_usd(hourly * minutes / 60)}"
+    counted = format_counted(len(trials), "trial")
+    click.echo(f"\n{counted}, about {minutes} min{cost} on a quiet machine.")
 
 
 @sweep.command()
 @sweep_options
+@adaptive_options
+@host_price_options
 @click.option(
     "--executor", type=Name("executor", EXECUTORS), default="ray", show_default=True,
     help="inline is for debugging: without limits, never fitted.",
 )  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Measure failed and contaminated trials again.")
+@watch_options
 @_output_option
 def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     """Measure what is not measured yet; the same command again goes on where it stopped."""
-    from advisor.cli.sweep_progress import dataset_progress, trial_progress
+    from advisor.cli.leaving import leaving_cleanly
+    from advisor.cli.sweep_progress import Kept, dataset_progress, trial_progress
     from sweeps.store import open_store
 
-    options = options_from(answers)
-    store = open_store()
-    with dataset_progress() as making:
-        data = prepared_data(options, making)
-    trials = plan_sweep(options, data)
-    with trial_progress() as told:
-        fresh = execute_sweep(
-            trials, store, executor=executor, ray_address=options.ray_address,
-            retry_failed=retry_failed, on_progress=told,
-        )  # fmt: skip
-    rows = {row.trial.trial_id: row for row in store.all()}
-    _print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=len(fresh))
-    _tell_failures(fresh)
-
-
-@sweep.command()
-@sweep_options
-@_output_option
-def status(output: str, **answers: Any) -> None:
-    """How many trials are measured, by how they ended; of a described sweep, or of all."""
-    trials, rows = _known(answers)
-    counts = Counter(_state(trial, rows) for trial in trials)
-    if output == "json":
-        _print_json("advisor.sweep-status/1", trials=len(trials), counts=dict(counts))
-        return
-    click.echo(f"{len(trials)} trials")
-    for state, count in counts.most_common():
-        click.echo(f"{count:6}  {state.replace('_', ' ')}")
+    grid, adaptive = split_answers(without_watch_options(answers))
+    refuse_without_adaptive(adaptive)
+    if adaptive["adaptive"] and retry_failed:
+        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
+    options, watching = options_from(grid), watch_from(answers)
+    address, kept = options.ray_address, Kept(adaptive=bool(adaptive["adaptive"]))
+    with (
+        leaving_cleanly(kept.words),
+        closing(open_store()) as store,
+        watched_sweep(watching, address) as watch,
+    ):
+        with dataset_progress() as making:
+            data = prepared_data(options, making)
+        trials = plan_sweep(options, data)
+        watch.planned(trials, executor=executor, database=store.name)
+        with trial_progress(watch.tally) as told:
+            following = watch.following(kept.noting(told))
+            if adaptive["adaptive"]:
+                ended = run_adaptively(
+                    trials, adaptive, store, executor=executor, ray_address=address,
+                    on_progress=following,
+                )  # fmt: skip
+            else:
+                outcome = execute_sweep(
+                    trials, store, executor=executor, ray_address=address,
+                    retry_failed=retry_failed, on_progress=following,
+                )  # fmt: skip
+        if adaptive["adaptive"]:
+            print_adaptive(ended, store, output)
+            return
+        rows, unreadable = shown_rows(store, trials)
+    tell_damaged(unreadable)
+    print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=outcome.measured)
+    raise_failures(outcome)
+    fail_if_damaged(unreadable)
 
 
 @sweep.command("list")
@@ -106,105 +149,17 @@ def status(output: str, **answers: Any) -> None:
 @_output_option
 def list_(output: str, **answers: Any) -> None:
     """The trials of a described sweep, or of all, each with its state and rate."""
-    trials, rows = _known(answers)
-    _print_trials(output, "advisor.sweep-list/1", trials, rows)
+    with _known(answers) as (trials, rows):
+        print_trials(output, "advisor.sweep-list/1", trials, rows)
 
 
-_COLUMNS = ("trial", "network", "task", "accelerator", "batch", "vcpus", "memory", "disk", "cache")
-_RIGHT = (4, 5, 6)
-
-
-def _known(answers: dict[str, Any]) -> tuple[list[Trial], dict[str, Measurement]]:
+@contextmanager
+def _known(answers: dict[str, Any]) -> Iterator[tuple[list[Trial], dict[str, Measurement]]]:
     """The trials asked about (by default all that are stored), and the rows of the store."""
-    from sweeps.store import open_store
-
-    rows = {row.trial.trial_id: row for row in open_store().all()}
-    if asked_for_nothing(answers):
-        return [row.trial for row in rows.values()], rows
-    options = options_from(answers)
-    return plan_sweep(options, planned_data(options)), rows
-
-
-def _tell_failures(fresh: Sequence[Measurement]) -> None:
-    """Out of memory and contaminated are results; a failure is for the user to mend."""
-    failed = [row for row in fresh if row.status in (Status.FAILED, Status.TIMED_OUT)]
-    if failed:
-        raise MeasuringError(
-            f"{len(failed)} of {len(fresh)} trials failed, the first one: {failed[0].reason}; "
-            "mend that and run the same command with --retry-failed"
-        )
-
-
-def _print_trials(
-    output: str, schema: str, trials: Sequence[Trial], rows: dict[str, Measurement], **facts: Any
-) -> None:
-    if output == "json":
-        documents = [
-            {**_trial_document(trial), "state": _state(trial, rows), "reason": _reason(trial, rows),
-             "throughput_samples_per_second": _rate(trial, rows)}
-            for trial in trials
-        ]  # fmt: skip
-        _print_json(schema, **facts, trials=documents)
-        return
-    cells = [
-        (*_cells(trial), _state(trial, rows).replace("_", " "), _shown_rate(_rate(trial, rows)))
-        for trial in trials
-    ]
-    header = (*_COLUMNS, "state", "samples/s")
-    click.echo("\n".join(table(header, cells, right=(*_RIGHT, len(header) - 1))))
-    click.echo(f"\n{_summary(trials, rows)}")
-
-
-def _summary(trials: Sequence[Trial], rows: dict[str, Measurement]) -> str:
-    counts = Counter(_state(trial, rows) for trial in trials)
-    parts = [f"{count} {state.replace('_', ' ')}" for state, count in counts.most_common()]
-    return f"{len(trials)} trials: {', '.join(parts)}." if trials else "No trials yet."
-
-
-def _cells(trial: Trial) -> tuple[str, ...]:
-    workload, resources = trial.workload, trial.resources
-    return (
-        trial.trial_id[:8],
-        workload.network,
-        workload.task.value,
-        trial.accelerator,
-        str(workload.batch_size),
-        f"{resources.vcpus:g}",
-        format_mib(resources.memory_mib),
-        disk_text(trial),
-        trial.cache.value,
-    )
-
-
-def disk_text(trial: Trial) -> str:
-    """'st1 20 MiB/s'; the type alone where the rate is not limited."""
-    disk = trial.resources.disk
-    rate = disk.read_mib_per_second
-    return disk.type if rate is None else f"{disk.type} {rate:.4g} MiB/s"
-
-
-def _trial_document(trial: Trial) -> dict[str, Any]:
-    return {"trial_id": trial.trial_id, "trial": trial_to_dict(trial)}
-
-
-def _state(trial: Trial, rows: dict[str, Measurement]) -> str:
-    row = rows.get(trial.trial_id)
-    return row.status.value if row else _WAITING
-
-
-def _reason(trial: Trial, rows: dict[str, Measurement]) -> str:
-    row = rows.get(trial.trial_id)
-    return row.reason if row else ""
-
-
-def _rate(trial: Trial, rows: dict[str, Measurement]) -> float | None:
-    row = rows.get(trial.trial_id)
-    return row.throughput_samples_per_second if row else None
-
-
-def _shown_rate(rate: float | None) -> str:
-    return "-" if rate is None else format_rate(rate)
-
-
-def _print_json(schema: str, **content: Any) -> None:
-    click.echo(json.dumps({"schema": schema, **content}, indent=1))
+    with stored_measurements() as found:
+        rows = {row.trial.trial_id: row for row in found}
+        if asked_for_nothing(answers):
+            yield [row.trial for row in rows.values()], rows
+            return
+        options = options_from(answers)
+        yield plan_sweep(options, planned_data(options)), rows

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from advisor.domain import Measurement, Status, Trial
-from advisor.units import format_mib, format_rate
+from advisor.cli.live import is_terminal, live_block
+from advisor.cli.sweep_view import duration_text, view_lines
+from advisor.domain import Measurement, Status
+from advisor.units import format_rate, format_usd
+from sweeps.telling import trial_name as trial_name
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from sweeps.runner import Progress
+    from sweeps.watching.tally import Tally
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -24,7 +28,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 @contextmanager
 def dataset_progress(doing: str = "making") -> Iterator[Callable[[int, int], None]]:
     """Tells how much of a data set is made (or read, ...)."""
-    if sys.stderr.isatty():
+    if is_terminal(sys.stderr):
         with _bar("samples") as bar:
             task = bar.add_task(f"{doing} the data set", total=None, visible=False)
             yield lambda made, total: bar.update(task, completed=made, total=total, visible=True)
@@ -40,22 +44,47 @@ def dataset_progress(doing: str = "making") -> Iterator[Callable[[int, int], Non
 
 
 @contextmanager
-def trial_progress() -> Iterator[Callable[[Progress], None]]:
-    """Tells the trial that runs, the rate of the last one, and the time that is left."""
-    if not sys.stderr.isatty():
-        yield _tell_line
+def trial_progress(tally: Tally) -> Iterator[Callable[[Progress], None]]:
+    """Shows where the sweep of that tally stands: live on a terminal, else a line a trial."""
+    if not is_terminal(sys.stderr):
+        yield lambda progress: _tell_line(progress, tally)
         return
-    with _bar("trials") as bar:
-        task = bar.add_task("starting", total=None)
+    with live_block(lambda: view_lines(tally.standing()), stderr=True) as print_above:
 
         def update(progress: Progress) -> None:
             if progress.measurement:
-                bar.console.print(result_line(progress), highlight=False, markup=False)
-            if progress.started:
-                bar.update(task, description=trial_name(progress.started))
-            bar.update(task, completed=progress.done, total=progress.total)
+                print_above(result_line(progress))
 
         yield update
+
+
+class Kept:
+    """What a sweep that is interrupted has, in words; an adaptive one has no count of trials."""
+
+    def __init__(self, *, adaptive: bool = False) -> None:
+        self._adaptive = adaptive
+        self._last: Progress | None = None
+
+    def noting(self, told: Callable[[Progress], None]) -> Callable[[Progress], None]:
+        """`told`, with the last of it kept here."""
+
+        def tell(progress: Progress) -> None:
+            self._last = progress
+            told(progress)
+
+        return tell
+
+    def words(self) -> str:
+        """What is stored, and how to go on."""
+        if self._adaptive:
+            return "interrupted; what was measured is stored; the same command goes on"
+        if self._last is None:
+            return "interrupted before the first trial; the same command begins again"
+        stored = self._last.skipped + self._last.done
+        return (
+            f"interrupted; {stored} of {self._last.skipped + self._last.total} trials are stored, "
+            "the running one is abandoned; the same command goes on"
+        )
 
 
 def result_line(progress: Progress) -> str:
@@ -63,26 +92,19 @@ def result_line(progress: Progress) -> str:
     measurement = progress.measurement
     assert measurement is not None
     left = progress.remaining_seconds
-    remaining = f", {_duration(left)} left" if left else ""
+    remaining = f", {duration_text(left)} left" if left else ""
     return (
         f"[{progress.done}/{progress.total}] {trial_name(measurement.trial)}: "
         f"{_result(measurement)}{remaining}"
     )
 
 
-def trial_name(trial: Trial) -> str:
-    """What tells a trial from its neighbours, in one short line."""
-    workload, resources = trial.workload, trial.resources
-    return (
-        f"{workload.network} {workload.task} on {trial.accelerator}, {resources.vcpus:g} vCPU, "
-        f"{format_mib(resources.memory_mib)}, {resources.disk.type}"
-    )
-
-
-def _tell_line(progress: Progress) -> None:
+def _tell_line(progress: Progress, tally: Tally) -> None:
     if progress.measurement:
-        click.echo(result_line(progress), err=True)
-    elif progress.done == 0 and progress.skipped:
+        usd = tally.standing().usd
+        cost = "" if usd is None else f", {format_usd(usd)} so far"
+        click.echo(f"{result_line(progress)}{cost}", err=True)
+    elif progress.done == 0 and progress.skipped and progress.started:
         click.echo(f"{progress.skipped} trials are measured already", err=True)
 
 
@@ -91,10 +113,6 @@ def _result(measurement: Measurement) -> str:
     if measurement.status is Status.OK and rate:
         return f"{format_rate(rate)} samples/s"
     return f"{measurement.status.value.replace('_', ' ')} ({measurement.reason})"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def _bar(unit: str) -> Bar:

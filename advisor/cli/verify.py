@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ def _verified(model_file: Path | None, answers: dict[str, Any]) -> Verification:
     from advisor.operations.verifying import VerifyOptions, plan_verification, verify
     from sweeps.store import open_store
 
-    model, catalog, store = model_in_use(model_file), load_catalog(), open_store()
+    model, catalog = model_in_use(model_file), load_catalog()
     if answers["data"] is not None:
         answers = {**answers, "dataset": str(answers["data"])}
     request = request_from(model.networks, catalog, answers)
@@ -106,10 +106,11 @@ def _verified(model_file: Path | None, answers: dict[str, Any]) -> Verification:
         minutes=answers["minutes"],
         samples=answers["samples"],
     )
-    with dataset_progress() as making:
-        trying = plan_verification(request, options, catalog, model, making)
-    with _told(f"{trial_name(trying.trial)}, at most {options.minutes:g} min"):
-        return verify(request, trying, store, catalog, model, today())
+    with closing(open_store()) as store:
+        with dataset_progress() as making:
+            trying = plan_verification(request, options, catalog, model, making)
+        with _told(f"{trial_name(trying.trial)}, at most {options.minutes:g} min"):
+            return verify(request, trying, store, catalog, model, today())
 
 
 @contextmanager

@@ -34,7 +34,15 @@ from advisor.domain.money import (
 )
 from advisor.domain.ranges import ANY, Range
 from advisor.domain.relaxing import Change, Relaxation
-from advisor.domain.results import MOUNTED, Latency, Measurement, Prediction, Trial
+from advisor.domain.results import (
+    CUDA,
+    MOUNTED,
+    REPLAYED_FROM,
+    Latency,
+    Measurement,
+    Prediction,
+    Trial,
+)
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification
 from advisor.domain.words import (
@@ -52,6 +60,7 @@ from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 
 __all__ = [
     "ANY",
+    "CUDA",
     "ESTIMATED",
     "FREE",
     "HOURS_PER_MONTH",
@@ -60,6 +69,7 @@ __all__ = [
     "MOUNTED",
     "OBSERVED",
     "PRICE_KINDS",
+    "REPLAYED_FROM",
     "BatchPoint",
     "Burst",
     "CacheState",

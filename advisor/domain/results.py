@@ -59,6 +59,9 @@ class Prediction:
 
 # What a plan calls the source of a disk that is really mounted.
 MOUNTED = "mounted"
+# In `Measurement.environment`: the file that answered in place of a measurement.
+REPLAYED_FROM = "replayed_from"
+CUDA = "cuda"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +78,9 @@ class Latency:
 class Trial:
     """A workload under given resources, planned.
 
-    `accelerator` is `cuda`, `cpu` or `emulated:<GPU>`; an emulated one takes
-    `emulated_step_seconds` for each batch. `trial_id` is the hash of the content.
+    `accelerator` is `cuda` (the GPU that is there), `cuda:<GPU>` (that one), `cpu` or
+    `emulated:<GPU>`; an emulated one takes `emulated_step_seconds` for each batch. `trial_id` is
+    the hash of the content.
     """
 
     workload: Workload
@@ -93,6 +97,16 @@ class Trial:
             raise ValueError(
                 "emulated_step_seconds goes with an emulated accelerator, and only with it"
             )
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a real GPU computes."""
+        return self.accelerator.partition(":")[0] == CUDA
+
+    @property
+    def gpu_asked_for(self) -> str:
+        """The GPU of `cuda:<GPU>`; empty where whichever is there is meant."""
+        return self.accelerator.partition(":")[2] if self.on_gpu else ""
 
     @property
     def samples_per_step(self) -> int:

@@ -41,12 +41,8 @@ _SOURCES = (
 )
 
 
-def measurements_from(path: Path | None) -> list[Measurement]:
-    """The measurements of a JSONL file, or of the store; `DataError` names a bad line."""
-    if path is None:
-        from sweeps.store import open_store
-
-        return open_store().all()
+def measurements_from(path: Path) -> list[Measurement]:
+    """The measurements of a JSONL file; `DataError` names a bad line."""
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -56,12 +52,16 @@ def measurements_from(path: Path | None) -> list[Measurement]:
 
 
 def fit_user_model(measurements: Iterable[Measurement]) -> FitResult:
-    """Fit the pipeline on these measurements; the GPU part stays the one that ships."""
+    """Fit the pipeline on these measurements; the GPU part stays the one that ships.
+
+    In the order of their trials, as the bundled ones are: which one was measured first (on a
+    cluster, after a crash) must not change a digit of an answer.
+    """
     from models.performance.fit import fit
 
     shipped = load_model()
     return fit(
-        measurements,
+        sorted(measurements, key=lambda row: row.trial.trial_id),
         shipped.gpu_rates,
         bundled_networks(),
         networks=shipped.networks,

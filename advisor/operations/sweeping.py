@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import (
+    CUDA,
     CacheState,
     DiskRate,
     Measurement,
@@ -22,7 +23,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
 from advisor.operations.probing import kept_fingerprint
 from advisor.operations.sweep_presets import PRESETS, requests_of_preset
 from sweeps.datasets.decoding import PILLOW
@@ -34,7 +35,7 @@ from sweeps.sweep_data import SweepData
 
 if TYPE_CHECKING:
     from sweeps.executors import Executor
-    from sweeps.runner import Progress
+    from sweeps.runner import Outcome, Progress
     from sweeps.store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
@@ -81,7 +82,7 @@ def plan_sweep(options: SweepOptions, data: SweepData) -> list[Trial]:
             raise unknown_name("preset", options.preset, PRESETS)
         requests = requests_of_preset(options.preset, data, disk_rate)
     else:
-        requests = [_request(options, data)]
+        requests = _requests(options, data)
     machine = _ANY_MACHINE if options.ray_address else local_machine()
     asked = [_with_statistics(request, options) for request in requests]
     return plan_trials(asked, machine, step_seconds, planned_network)
@@ -108,25 +109,25 @@ def execute_sweep(
     trials: Sequence[Trial],
     store: MeasurementStore,
     *,
-    executor: str,
+    executor: str | Callable[[], Executor],
     ray_address: str | None,
     retry_failed: bool,
     on_progress: Callable[[Progress], None],
-) -> list[Measurement]:
-    """Measure what is not measured yet; returns the new measurements.
+) -> Outcome:
+    """Measure what is not measured yet.
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
     from sweeps.repeating import rounds
-    from sweeps.runner import RETRIED, known_rows, run_sweep
+    from sweeps.runner import RETRIED, Outcome, run_sweep, standing
 
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
-    if not rounds(trials, known_rows(trials, store, again)):
-        return []
-    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+    if not rounds(trials, standing(trials, store, again).done):
+        return Outcome()
+    with measuring_here(trials, executor, ray_address) as chosen:
         return run_sweep(
             trials, chosen, store, on_progress=on_progress, again=again,
-            machine={} if ray_address else _probed_machine(),
+            machine={} if ray_address else probed_machine(),
         )  # fmt: skip
 
 
@@ -139,20 +140,27 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     from sweeps.executors import ProcessExecutor
     from sweeps.repeating import merged
     from sweeps.runner import known_rows
+    from sweeps.spool import Spool
     from sweeps.trial_process import measure_trial
 
+    known_rows([trial], store)  # a row that cannot be read is told before, not after
     with (
         _only_sweep_here(False),
         closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
     ):
         (bare,) = chosen.execute([trial])
-    fresh = replace(bare, environment={**bare.environment, **_probed_machine()})
-    row = known_rows([trial], store).get(trial.trial_id)
-    store.append(merged(row, fresh), replace=True)
+    fresh = replace(bare, environment={**bare.environment, **probed_machine()})
+    try:
+        store.join(fresh, merged)
+    except DataError as error:
+        spool = Spool()
+        spool.keep(fresh)
+        raise spool.explained(error) from error
     return fresh
 
 
-def _probed_machine() -> dict[str, Any]:
+def probed_machine() -> dict[str, Any]:
+    """What is known of this machine beside the trial; joins a row's environment."""
     kept = kept_fingerprint()
     return {"fingerprint": kept} if kept else {}
 
@@ -205,14 +213,21 @@ def _refuse_unused_mounts(options: SweepOptions) -> None:
             raise UsageError(f"--disk-path {disk_type}=.. is given, but no --disks {disk_type}")
 
 
-def _request(options: SweepOptions, data: SweepData) -> SweepRequest:
+def _requests(options: SweepOptions, data: SweepData) -> list[SweepRequest]:
+    """A grid for each accelerator; those of a cluster's nodes are measured side by side."""
+    asked = dict.fromkeys(filter(None, map(str.strip, (options.accelerator or "").split(","))))
+    elsewhere = bool(options.ray_address)
+    return [_request(options, data, accelerator_named(one, elsewhere)) for one in asked or [None]]
+
+
+def _request(options: SweepOptions, data: SweepData, accelerator: str) -> SweepRequest:
     return SweepRequest(
         networks=tuple(planned_network(name).info.name for name in options.networks),
         tasks=options.tasks,
         vcpus=options.vcpus,
         memory_mib=options.memory_mib,
         disks=tuple(disk_rate(text) for text in options.disks),
-        accelerator=accelerator_named(options.accelerator, bool(options.ray_address)),
+        accelerator=accelerator,
         data=data,
         batch_sizes=options.batch_sizes,
         caches=options.caches,
@@ -221,15 +236,22 @@ def _request(options: SweepOptions, data: SweepData) -> SweepRequest:
 
 
 def accelerator_named(asked: str | None, elsewhere: bool) -> str:
-    """`cuda`, `cpu` or `emulated:<GPU>`; `UsageError` where this machine (unless the trials run
-    `elsewhere`) does not have it."""
+    """`cuda`, `cuda:<GPU>` (of a cluster's node), `cpu` or `emulated:<GPU>`; `UsageError` where
+    this machine (unless the trials run `elsewhere`) does not have it."""
     if asked is None:
         return "cuda" if has_cuda() and not elsewhere else f"{EMULATED}T4"
-    kind = asked.partition(":")[0].lower()
-    if kind == "emulated" and asked.partition(":")[2]:
-        return EMULATED + asked.partition(":")[2]
-    if kind not in ("cuda", "cpu") or ":" in asked:
-        raise UsageError(f"no accelerator '{asked}'; known: cuda, cpu, emulated:<GPU>")
+    word, colon, gpu = asked.partition(":")
+    kind = word.lower()
+    if kind == "emulated" and gpu:
+        return EMULATED + gpu
+    if kind == CUDA and gpu:
+        if not elsewhere:
+            raise UsageError(f"'{asked}' names a cluster's node; add --ray-address, or say cuda")
+        return f"{CUDA}:{gpu.upper()}"
+    if kind not in ("cuda", "cpu") or colon:
+        raise UsageError(
+            f"no accelerator '{asked}'; known: cuda, cuda:<GPU> (of a cluster), cpu, emulated:<GPU>"
+        )
     if kind == "cuda" and not elsewhere and not has_cuda():
         raise UsageError(
             "no NVIDIA GPU here; use --accelerator emulated:T4 or cpu, or name a cluster with "
@@ -239,9 +261,25 @@ def accelerator_named(asked: str | None, elsewhere: bool) -> str:
 
 
 @contextmanager
-def _executor(name: str, ray_address: str | None) -> Iterator[Executor]:
+def measuring_here(
+    trials: Sequence[Trial],
+    executor: str | Callable[[], Executor],
+    ray_address: str | None,
+) -> Iterator[Executor]:
+    """The executor of that name, while no other sweep runs on this machine.
+
+    `MeasuringError`, before anything is measured, when it can never take some of the trials."""
+    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+        chosen.refuse_impossible(trials)
+        yield chosen
+
+
+@contextmanager
+def _executor(name: str | Callable[[], Executor], ray_address: str | None) -> Iterator[Executor]:
     chosen: Executor
-    if name == "ray":
+    if not isinstance(name, str):
+        chosen = name()
+    elif name == "ray":
         from sweeps.ray_executor import RayExecutor
 
         chosen = RayExecutor(ray_address)
@@ -268,10 +306,13 @@ def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
     The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the
     process that holds it.
     """
+    from sweeps.leftovers.owning import owning
+
     if elsewhere:
-        yield
+        with owning():
+            yield
         return
-    with socket.socket(socket.AF_UNIX) as lock:
+    with socket.socket(socket.AF_UNIX) as lock, owning():
         try:
             lock.bind(_LOCK)
         except OSError as error:

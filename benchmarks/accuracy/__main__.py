@@ -22,6 +22,7 @@ from benchmarks.accuracy.figures import SCHEMA, NothingToScore
 SUITES = (
     "cross_gpu", "profet_new_gpu", "new_gpu", "network_transfer", "batch_curve", "data_stall",
     "vcpu_curve", "intervals", "cheapest", "gpu_memory",
+    "search",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from advisor.domain import Measurement, Task
 from models.performance.features import PipelineColumns, PipelineRequest, pipeline_columns
 from models.performance.joining import GAMMA_RANGE
 from models.performance.networks import Floats, NetworkTable
+from models.performance.physical_form import PhysicalForm
 from models.performance.pipeline import (
     ALL_TRIALS,
     Pipeline,
@@ -24,14 +25,12 @@ from models.performance.pipeline import (
     trial_group,
 )
 from models.performance.remainder import REMAINDER_NAMES, Remainder, remainder_features
-from models.performance.stages import PIPELINE_PRIORS, STAGES
+from models.performance.stages import STAGES
 from models.performance.usable import known_accelerator_rate, measured_cpu_rate
 
 FOLDS = 5
 # Scatter of a trial's rate on a shared machine; residuals are counted in it.
 _TRIAL_SIGMA = 0.06
-_CPU_FLOPS_PRIOR = (float(np.log(50e9)), 0.8)
-_CPU_NETWORK_SIGMA = 0.5
 # The regression on the rest must lower the held-out error this far to be kept: on a few dozen
 # trials a smaller gain is chance, and what is kept bends the physical form.
 _WORTH_KEEPING = 0.85
@@ -97,7 +96,7 @@ def fit_pipeline(
 
 def log_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
     """log(observed / predicted) of each trial."""
-    joined, _ = _joined(trials, pipeline, networks)
+    joined, _ = joined_rates(trials, pipeline, networks)
     residuals: Floats = trials.log_rate - np.log(joined)
     return residuals
 
@@ -132,7 +131,7 @@ def fit_and_calibrate(
     keep = bool(np.median(np.abs(learned)) < _WORTH_KEEPING * np.median(np.abs(plain)))
     residuals = learned if keep else plain
     pipeline = fit_pipeline(trials, networks, reference, remainder=keep)
-    calibrated = _by_stage(residuals, _joined(trials, pipeline, networks)[1])
+    calibrated = _by_stage(residuals, joined_rates(trials, pipeline, networks)[1])
     return replace(pipeline, residuals=calibrated), residuals
 
 
@@ -144,45 +143,47 @@ def _by_stage(residuals: Floats, weights: Floats) -> dict[str, tuple[float, ...]
     return {name: tuple(np.sort(values).tolist()) for name, values in groups.items()}
 
 
-def _joined(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> tuple[Floats, Floats]:
+def joined_rates(
+    trials: Trials, pipeline: Pipeline, networks: NetworkTable
+) -> tuple[Floats, Floats]:
     """Predicted rates (n,) and stage weights (n, 4)."""
     accelerator = _accelerator(trials, pipeline, networks)
     return pipeline.join(trials.columns, pipeline.stage_rates(trials.columns, accelerator))
 
 
 def _fit_physical(trials: Trials, networks: NetworkTable, reference: ReferenceCpu) -> Pipeline:
+    form = form_of(trials, reference)
+    fitted = form.pipeline(fit_units(form, trials, networks))
+    rounded = {name: round(value, 6) for name, value in fitted.parameters.items()}
+    return replace(fitted, parameters=rounded)
+
+
+def form_of(trials: Trials, reference: ReferenceCpu) -> PhysicalForm:
+    """The physical form with all parameters that these trials touch."""
+    on_cpu = [
+        f"{network}/{task}"
+        for (network, task), cpu in zip(trials.cells, trials.columns.on_cpu, strict=True)
+        if cpu
+    ]
+    return PhysicalForm.of(on_cpu, float(trials.columns.vcpus.max()), reference)
+
+
+def fit_units(form: PhysicalForm, trials: Trials, networks: NetworkTable) -> Floats:
+    """The likeliest parameters (p,), in standard deviations from their priors' means."""
     from scipy.optimize import least_squares
 
-    priors = {**PIPELINE_PRIORS, "cpu/flops_per_second": _CPU_FLOPS_PRIOR}
-    on_cpu = [c for c, cpu in zip(trials.cells, trials.columns.on_cpu, strict=True) if cpu]
-    names = {f"cpu/network/{network}/{task}": (0.0, _CPU_NETWORK_SIGMA) for network, task in on_cpu}
-    priors |= names
-    means, sigmas = (np.array(column) for column in zip(*priors.values(), strict=True))
-
-    def pipeline(units: Floats) -> Pipeline:
-        values = (means + sigmas * units).tolist()
-        return Pipeline(
-            parameters=dict(zip(priors, values, strict=True)),
-            reference=reference,
-            largest_vcpus=float(trials.columns.vcpus.max()),
-            residuals={},
-            cpu_networks=frozenset(f"{network}/{task}" for network, task in on_cpu),
-            remainder=None,
-        )
-
     def residuals(units: Floats) -> Floats:
-        fitted = pipeline(units)
+        fitted = form.pipeline(units)
         data = log_residuals(trials, fitted, networks) / _TRIAL_SIGMA
         alone = _alone_residuals(trials, fitted, networks) / _TRIAL_SIGMA
         return np.concatenate([_soft(data), _soft(alone), units])
 
-    lower, upper = np.full(len(means), -8.0), np.full(len(means), 8.0)
-    at = list(priors).index("join/gamma")
-    lower[at], upper[at] = (np.log(GAMMA_RANGE) - means[at]) / sigmas[at]
-    result = least_squares(residuals, np.zeros(len(means)), bounds=(lower, upper), max_nfev=50)
-    fitted = pipeline(result.x)
-    rounded = {name: round(value, 6) for name, value in fitted.parameters.items()}
-    return replace(fitted, parameters=rounded)
+    lower, upper = np.full(len(form.names), -8.0), np.full(len(form.names), 8.0)
+    at = form.names.index("join/gamma")
+    lower[at], upper[at] = (np.log(GAMMA_RANGE) - form.means[at]) / form.sigmas[at]
+    start = np.zeros(len(form.names))
+    units: Floats = least_squares(residuals, start, bounds=(lower, upper), max_nfev=50).x
+    return units
 
 
 def _soft(residuals: Floats) -> Floats:

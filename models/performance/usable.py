@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from advisor.domain import LimitedBy, Measurement, Stage, Status, Task
+from advisor.domain import REPLAYED_FROM, LimitedBy, Measurement, Stage, Status, Task
 from advisor.errors import DataError
 
 # Below this a K-fold over trials says nothing.
@@ -57,6 +57,8 @@ def why_not(measurement: Measurement, networks: Collection[str]) -> str:
         return f"status {measurement.status}"
     if measurement.limited_by is LimitedBy.NONE:
         return "its limits were not enforced"
+    if REPLAYED_FROM in measurement.environment:
+        return "replayed from a file, not measured"
     workload = measurement.trial.workload
     if workload.dataset.storage_format in _NO_INPUT:
         return "its batches come from memory: no input pipeline"
@@ -65,7 +67,7 @@ def why_not(measurement: Measurement, networks: Collection[str]) -> str:
     rate = measurement.throughput_samples_per_second
     if rate is None or not (math.isfinite(rate) and rate > 0):
         return "no finite rate"
-    if measurement.trial.accelerator == "cuda" and _accelerator_rate(measurement) is None:
+    if measurement.trial.on_gpu and _accelerator_rate(measurement) is None:
         return "the GPU alone was not measured"
     return ""
 

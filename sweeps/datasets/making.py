@@ -13,6 +13,7 @@ from advisor.domain import DatasetProfile
 from sweeps.datasets.folder import image_files, read_profile
 from sweeps.datasets.photographs import write_samples
 from sweeps.datasets.places import PROFILE_FILE, datasets_place, made_whole
+from sweeps.datasets.side_processes import be_a_side_process
 
 SEED = 0
 _PROCESSES = 2
@@ -49,7 +50,7 @@ def _make(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
     ]
     made = 0
     # Not forked: the parent may run threads by now (a progress bar).
-    with multiprocessing.get_context("spawn").Pool(_PROCESSES) as pool:
+    with multiprocessing.get_context("spawn").Pool(_PROCESSES, be_a_side_process) as pool:
         for count in pool.imap_unordered(_write_chunk, chunks):
             made += count
             progress(made, samples)

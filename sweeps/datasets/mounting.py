@@ -9,13 +9,12 @@ from pathlib import Path
 
 from advisor.errors import DataError, UsageError
 from sweeps.datasets.folder import count_samples
-
-_FOLDER = "instance-sizing-advisor"
+from sweeps.leftovers.folders import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
 
 
 def dataset_on_mount(mount: Path, data: Path) -> Path:
     """Where a data set (a folder or a file) lies on the mount; itself when it is there already."""
-    return data if data.is_relative_to(mount) else mount / _FOLDER / data.name
+    return data if data.is_relative_to(mount) else mount / FOLDER_ON_MOUNTS / data.name
 
 
 def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
@@ -26,8 +25,9 @@ def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
     place = dataset_on_mount(mount, data)
     if place == data or _holds(place, samples):
         return place
-    unfinished = place.with_name(f"{place.name}.unfinished-{os.getpid()}")
+    unfinished = unfinished_name(place)
     try:
+        forget_unfinished(place)
         _remove(place)
         _copy(data, unfinished)
         unfinished.rename(place)

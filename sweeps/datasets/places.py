@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from advisor.errors import DataError, UsageError
+from sweeps.leftovers.folders import forget_unfinished, unfinished_name
 
 PROFILE_FILE = "profile.json"
 
@@ -34,9 +35,9 @@ def made_whole(folder: Path) -> Iterator[Path]:
 
     What a killed run left is removed first. Raises `DataError` when it cannot be written.
     """
-    unfinished = folder.with_name(f"{folder.name}.unfinished-{os.getpid()}")
+    unfinished = unfinished_name(folder)
     try:
-        _forget_unfinished(folder)
+        forget_unfinished(folder)
         unfinished.mkdir(parents=True)
         yield unfinished
         # Only clean pages can be dropped from the page cache, as cold trials need.
@@ -50,10 +51,3 @@ def made_whole(folder: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _forget_unfinished(folder: Path) -> None:
-    """What a killed run left half-made (its process id stands in the name)."""
-    for leftover in folder.parent.glob(f"{folder.name}.unfinished-*"):
-        if not Path(f"/proc/{leftover.name.rpartition('-')[2]}").exists():
-            shutil.rmtree(leftover, ignore_errors=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
+import os
 import signal
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -13,8 +12,8 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from advisor.errors import DataError
+from sweeps.worker_side import end_with_parent
 
-_PR_SET_PDEATHSIG = 1
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
@@ -27,7 +26,7 @@ def in_order(
     waiting: deque[Future[Result]] = deque()
     # Not forked: the parent may run threads by now (a progress bar).
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(processes, context, initializer=be_a_side_process)
     try:
         for piece in work:
             waiting.append(pool.submit(do, piece))
@@ -41,8 +40,11 @@ def in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def _end_with_parent() -> None:
+def be_a_side_process() -> None:
     """Ctrl-C is the parent's to handle; its sudden end ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with_parent()
+    parent = multiprocessing.parent_process()
+    if parent and parent.pid != os.getppid():
+        os._exit(1)  # it was killed before this was asked for

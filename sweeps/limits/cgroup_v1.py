@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import LimitedBy
-from sweeps.limits.groups import new_group_name, remove_group
+from sweeps.limits.groups import remove_group
 from sweeps.limits.usage import MIB, read_fields
 from sweeps.limits.words import LimitRequest
+from sweeps.marks import new_name
 
 PERIOD_MICROSECONDS = 100_000
 
@@ -27,7 +28,7 @@ class CgroupV1:
     @contextmanager
     def hold(self, request: LimitRequest) -> Iterator[CgroupV1Hold]:
         """Groups that are gone, with their processes, when the context is left."""
-        name = new_group_name()
+        name = new_name()
         with ExitStack() as stack:
             groups: dict[str, Path] = {}
             # Controllers may share a hierarchy (cpu,cpuacct): one directory, made once.

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import LimitedBy
-from sweeps.limits.groups import new_group_name, remove_group
+from sweeps.limits.groups import remove_group
 from sweeps.limits.usage import MIB, read_fields
 from sweeps.limits.words import LimitRequest
+from sweeps.marks import new_name
 
 PERIOD_MICROSECONDS = 100_000
 CONTROLLERS = frozenset({"cpu", "cpuset", "memory", "io"})
@@ -42,7 +43,7 @@ class CgroupV2:
     @contextmanager
     def hold(self, request: LimitRequest) -> Iterator[CgroupV2Hold]:
         """A group that is gone, with its processes, when the context is left."""
-        group = self._parent / new_group_name()
+        group = self._parent / new_name()
         group.mkdir()
         try:
             yield CgroupV2Hold(group, request)

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from sweeps.limits.cgroup_v1 import CgroupV1
 from sweeps.limits.cgroup_v2 import CgroupV2, usable_parent
-from sweeps.limits.groups import (
-    remove_abandoned_groups,
-    remove_stale_folders,
-    remove_stale_groups,
-)
-from sweeps.limits.hierarchies import (
-    V1_CONTROLLERS,
-    mount_points,
-    v1_parents,
-    v2_parents,
-    writable,
-)
+from sweeps.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
 from sweeps.limits.usage import MIB
 from sweeps.limits.without_cgroups import Affinity, Unlimited, WholeMachine
 from sweeps.limits.words import Limiter, LimitRequest
@@ -50,20 +38,6 @@ def asks_for_whole_machine(request: LimitRequest) -> bool:
         and request.memory_mib >= _ALL_MEMORY_SHARE * memory_mib
         and not request.limits_disk
     )
-
-
-def clean_up() -> int:
-    """Remove what killed sweeps left of their groups, of other sessions too, and of their
-    workers' scratch folders; returns how many groups."""
-    remove_stale_folders(scratch_parent())
-    own = remove_stale_groups([*v1_parents().values(), *v2_parents()])
-    return own + remove_abandoned_groups(mount_points())
-
-
-def scratch_parent() -> Path:
-    """Where a worker's scratch folder goes: close to the root, since a socket's path has 107
-    bytes, and a user's TMPDIR may take most of them."""
-    return Path("/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir())
 
 
 def allowed_cpus() -> list[int]:

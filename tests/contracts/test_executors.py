@@ -15,6 +15,7 @@ from sweeps.datasets.photographs import write_samples
 from sweeps.executors import InlineExecutor, ProcessExecutor
 from sweeps.trial_process import measure_trial
 from tests.sweeps.builders import resources, trial
+from tests.sweeps.ray_clusters import cluster_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -100,11 +101,28 @@ class TestRay(ExecutorContract):
         return RayExecutor()
 
 
+class TestRayCluster(ExecutorContract):
+    """Two nodes: what holds on one machine holds for several."""
+
+    @pytest.fixture(scope="class")
+    def cluster(self):
+        with cluster_of({}, {}) as cluster:
+            yield cluster
+
+    @pytest.fixture
+    def executor(self, cluster):
+        from sweeps.ray_executor import RayExecutor
+
+        return RayExecutor(cluster.address)
+
+
 def test_an_unreachable_cluster_is_told_with_the_way_out():
     from sweeps.ray_executor import RayExecutor
 
     with pytest.raises(MeasuringError, match="--executor process"):
         RayExecutor("127.0.0.1:1")
+    with pytest.raises(MeasuringError, match="HOST:6379, or auto"):
+        RayExecutor("ray://127.0.0.1:10001")
 
 
 def test_inline_measurements_are_marked_as_not_limited(images):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.domain import LimitedBy
+from sweeps.leftovers.removing import clean_up
 from sweeps.limits.cgroup_v1 import CgroupV1
 from sweeps.limits.cgroup_v2 import CgroupV2, usable_parent
 from sweeps.limits.choosing import (
@@ -17,9 +18,7 @@ from sweeps.limits.choosing import (
     asks_for_whole_machine,
     block_device,
     choose_cpus,
-    clean_up,
 )
-from sweeps.limits.groups import is_stale, new_group_name
 from sweeps.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
 from sweeps.limits.usage import read_usage, stat_fields
 from sweeps.limits.without_cgroups import Affinity, Unlimited, WholeMachine
@@ -308,12 +307,6 @@ def test_hierarchies_are_found_nested_under_the_own_group(tmp_path):
     both = cgroups / "cpu,cpuacct"
     assert v1_parents(proc) == {"memory": cgroups / "memory/mine", "cpu": both, "cpuacct": both}
     assert v2_parents(proc) == [cgroups / "unified/mine", cgroups / "unified"]
-
-
-def test_a_group_of_a_living_owner_is_not_stale():
-    assert not is_stale(new_group_name())
-    assert is_stale("advisor-999999999-1-0")
-    assert not is_stale("somebody-else")
 
 
 @pytest.mark.parametrize(

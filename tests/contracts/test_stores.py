@@ -1,10 +1,14 @@
-"""What every measurement store promises."""
+"""What every measurement store promises, the leases in it too; on each database for real."""
+
+import dataclasses
+import threading
+import time
 
 import pytest
 
 from advisor.domain import Status
-from advisor.errors import DataError, UsageError
-from sweeps.store import SqlStore, open_store
+from sweeps.store import SqlStore, Summary, open_store
+from sweeps.store.owners import this_process
 from tests.sweeps.builders import measurement, resources, trial
 
 
@@ -12,14 +16,30 @@ def row(memory_mib=1024.0, **changes):
     return measurement(trial=trial(resources=resources(memory_mib=memory_mib)), **changes)
 
 
+def latest(_row, fresh):
+    return fresh
+
+
+def elsewhere(owner):
+    """An owner on another machine: nobody here can tell whether it still runs."""
+    return dataclasses.replace(owner, name="elsewhere:1:0", host="elsewhere", place="other")
+
+
 class StoreContract:
     @pytest.fixture
-    def store(self):
+    def url(self):
         raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, url):
+        store = SqlStore(url, lease_seconds=1.5)
+        yield store
+        store.close()
 
     def test_a_new_store_is_empty(self, store):
         assert store.all() == []
         assert store.done_ids() == set()
+        assert store.leases.held() == {}
 
     def test_rows_come_back_whole_in_the_order_of_writing(self, store):
         rows = [row(3072.0), row(1024.0, attempts=({"step_seconds": [0.1]},)), row(2048.0)]
@@ -27,10 +47,30 @@ class StoreContract:
             assert store.append(one)
         assert store.all() == rows
 
+    def test_rows_of_some_trials_can_be_asked_for(self, store):
+        rows = [row(float(size)) for size in range(1, 8)]
+        store.append_all(rows)
+        wanted = [rows[5].trial.trial_id, rows[1].trial.trial_id, "no such trial"]
+        assert store.read(wanted).measurements == (rows[1], rows[5])
+        assert store.read([]).measurements == ()
+
+    def test_names_of_any_length_are_kept(self, store):
+        long = measurement(
+            trial=trial(network=f"/{'home/' * 60}net.py:build", accelerator="é" * 99)
+        )
+        store.append(long)
+        assert store.all() == [long]
+
     def test_a_trial_keeps_its_first_row(self, store):
         store.append(row(status=Status.OK))
         assert not store.append(row(status=Status.FAILED))
         assert [one.status for one in store.all()] == [Status.OK]
+
+    def test_the_same_row_again_is_there_already_and_no_other(self, store):
+        """So that an answer that was lost can be asked for again."""
+        assert store.append(row())
+        assert store.append(row())
+        assert len(store.all()) == 1
 
     def test_a_row_is_replaced_only_when_asked_and_keeps_its_place(self, store):
         store.append(row(1024.0, status=Status.FAILED))
@@ -50,92 +90,177 @@ class StoreContract:
         assert store.append_all(arrived).added == 0
         assert store.append_all([]).added == 0
 
+    def test_a_row_gives_way_to_one_that_has_its_runs_and_more(self, store):
+        """What was kept in a file while the database was away comes back by import."""
+        first, second = row(), {"step_seconds": [0.4, 0.5]}
+        store.append(first)
+        both = dataclasses.replace(first, repeats=(second,))
+        other = dataclasses.replace(first, step_seconds=(0.7,), repeats=(second, second))
+        assert store.append_all([other]).replaced == 0
+        assert store.append_all([both]).replaced == 1
+        assert store.append_all([first, both]).replaced == 0
+        assert store.all() == [both]
+
     def test_failed_trials_are_done_too(self, store):
         failed = row(status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
         store.append(failed)
         assert store.statuses() == {failed.trial.trial_id: "out_of_memory"}
 
+    def test_a_summary_tells_how_and_when_without_the_step_times(self, store):
+        one = row(status=Status.FAILED, reason="x", started_at="then")
+        store.append(one)
+        store.append(row(9.0))
+        summaries = store.summaries([one.trial.trial_id, "no such trial"])
+        assert summaries == {one.trial.trial_id: Summary("failed", "then")}
 
-class TestSqliteFile(StoreContract):
-    @pytest.fixture
-    def store(self, tmp_path):
-        return SqlStore(f"sqlite:///{tmp_path}/deep/er/measurements.sqlite")
+    def test_a_run_joins_its_trials_row(self, store):
+        store.append(row(started_at="first"))
+        seen = []
 
-    def test_another_process_sees_a_row_as_soon_as_append_returns(self, tmp_path):
-        url = f"sqlite:///{tmp_path}/measurements.sqlite"
-        SqlStore(url).append(row())
-        assert len(SqlStore(url).all()) == 1
+        def combine(known, fresh):
+            seen.append(known)
+            return fresh
+
+        assert store.join(row(started_at="second"), combine) == row(started_at="second")
+        assert store.join(row(9.0), combine) == row(9.0)
+        assert seen == [row(started_at="first"), None]
+        assert store.all() == [row(started_at="second"), row(9.0)]
+
+    def test_a_run_that_is_not_wanted_changes_nothing(self, store):
+        store.append(row())
+        assert store.join(row(started_at="second"), lambda _row, _fresh: None) is None
+        assert store.all() == [row()]
+
+    def test_a_trial_is_leased_to_one_owner(self, store):
+        one, other = this_process(), this_process()
+        assert store.leases.take("trial", one)
+        assert store.leases.take("trial", one)
+        assert not store.leases.take("trial", other)
+        assert store.leases.take("another", other)
+        held = store.leases.held()
+        assert set(held) == {"trial", "another"}
+        assert held["trial"].pid == one.pid
+        assert 0 < held["trial"].seconds_left <= 1.5
+
+    def test_a_lease_says_since_when_it_is_held_and_what_its_trial_is_called(self, store):
+        one = this_process()
+        store.leases.take("trial", one, "googlenet on 1 vCPU")
+        held = store.leases.held()["trial"]
+        assert held.label == "googlenet on 1 vCPU"
+        assert held.host == one.host
+        before = held.seconds_held
+        store.leases.renew(one)
+        assert 0 <= before <= store.leases.held()["trial"].seconds_held
+
+    def test_all_summaries_are_those_of_every_row(self, store):
+        store.append(row(1.0))
+        store.append(row(2.0))
+        everything = store.summaries()
+        assert everything == store.summaries(everything)
+        assert len(everything) == 2
+
+    def test_a_lease_that_is_given_back_is_free(self, store):
+        one, other = this_process(), this_process()
+        for name in ("a", "b", "c"):
+            store.leases.take(name, one)
+        store.leases.give_back(one, ["a"])
+        assert store.leases.take("a", other)
+        assert not store.leases.take("b", other)
+        store.leases.give_back(one)
+        assert set(store.leases.held()) == {"a"}
+
+    def test_a_lease_of_elsewhere_ends_when_it_is_not_renewed(self, store):
+        far, here = elsewhere(this_process()), this_process()
+        store.leases.take("kept", far)
+        begun = time.monotonic()
+        while not store.leases.take("kept", here):
+            assert time.monotonic() - begun < 60
+            time.sleep(0.1)
+        assert time.monotonic() - begun > 1
+
+    def test_a_renewed_lease_lasts(self, store):
+        far, here = elsewhere(this_process()), this_process()
+        store.leases.take("kept", far)
+        for _ in range(5):
+            time.sleep(0.5)
+            store.leases.renew(far)
+        assert not store.leases.take("kept", here)
+
+    def test_the_lease_of_a_process_that_has_gone_from_here_is_free_at_once(self, store):
+        gone = dataclasses.replace(this_process(), pid=2**22 + 1, name="gone")
+        reused = dataclasses.replace(this_process(), started="1", name="reused")
+        store.leases.take("a", gone)
+        store.leases.take("b", reused)
+        assert store.leases.held() == {}
+        assert store.leases.take("a", this_process())
+        assert store.leases.take("b", this_process())
+
+    def test_storing_a_run_ends_its_lease(self, store):
+        owner, one = this_process(), row()
+        store.leases.take(one.trial.trial_id, owner)
+        assert store.join(one, latest, owner=owner) == one
+        assert store.leases.held() == {}
+
+    def test_who_lost_the_lease_is_told_when_another_stored_first(self, store):
+        late, first = elsewhere(this_process()), this_process()
+        trial_id = row().trial.trial_id
+        store.leases.take(trial_id, late)
+        store.leases.give_back(late)
+        store.leases.take(trial_id, first)
+        assert store.join(row(started_at="first"), latest, owner=first)
+        assert store.join(row(started_at="late"), latest, owner=late) is None
+        assert [one.started_at for one in store.all()] == ["first"]
+
+    def test_who_lost_the_lease_still_stores_what_nobody_else_has(self, store):
+        assert store.join(row(), latest, owner=this_process()) == row()
+
+    def test_of_many_that_ask_at_once_one_gets_the_lease(self, store):
+        owners = [this_process() for _ in range(8)]
+        got, together = [], threading.Barrier(len(owners))
+
+        def ask(owner):
+            together.wait()
+            if store.leases.take("trial", owner):
+                got.append(owner)
+
+        threads = [threading.Thread(target=ask, args=(owner,)) for owner in owners]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(got) == 1
 
 
 class TestMemory(StoreContract):
     @pytest.fixture
-    def store(self):
-        return SqlStore("sqlite://")
+    def url(self):
+        return "sqlite://"
+
+
+class SharedContract(StoreContract):
+    """What further holds for databases that processes share."""
+
+    def test_another_connection_sees_a_row_as_soon_as_append_returns(self, store, url):
+        reading = SqlStore(url, reading=True)
+        assert reading.all() == []
+        store.append(row())
+        assert len(reading.all()) == 1
+        reading.close()
+
+
+class TestSqliteFile(SharedContract):
+    @pytest.fixture
+    def url(self, tmp_path):
+        return f"sqlite:///{tmp_path}/deep/er/measurements.sqlite"
+
+
+class TestPostgreSQL(SharedContract):
+    @pytest.fixture
+    def url(self, postgresql):
+        return postgresql.new_database()
 
 
 def test_the_default_store_lies_in_the_users_data_folder(monkeypatch, tmp_path):
     open_store().append(row())
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/other.sqlite")
     assert open_store().all() == []
-
-
-def test_a_file_that_is_no_database_is_told_with_the_way_out(tmp_path):
-    (tmp_path / "broken.sqlite").write_bytes(b"not a database at all " * 100)
-    with pytest.raises(DataError, match="move that file away") as told:
-        SqlStore(f"sqlite:///{tmp_path}/broken.sqlite").all()
-    assert "\n" not in str(told.value)
-
-
-def test_a_torn_database_is_told(tmp_path):
-    path = tmp_path / "torn.sqlite"
-    store = SqlStore(f"sqlite:///{path}")
-    for size in range(1, 60):
-        store.append(row(float(size)))
-    store.close()
-    content = bytearray(path.read_bytes())
-    content[4096:] = bytes(len(content) - 4096)
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"torn\.sqlite"):
-        SqlStore(f"sqlite:///{path}").all()
-
-
-def test_a_damaged_row_is_named(tmp_path):
-    import sqlite3
-
-    store = SqlStore(f"sqlite:///{tmp_path}/m.sqlite")
-    store.append(row())
-    store.close()
-    connection = sqlite3.connect(tmp_path / "m.sqlite")
-    connection.execute("UPDATE measurements SET payload = '{'")
-    connection.commit()
-    connection.close()
-    with pytest.raises(DataError, match=row().trial.trial_id):
-        SqlStore(f"sqlite:///{tmp_path}/m.sqlite").all()
-
-
-def test_a_place_that_cannot_be_a_folder_is_told(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DataError, match="ADVISOR_DATABASE_URL"):
-        SqlStore(f"sqlite:///{tmp_path}/file/m.sqlite")
-
-
-def test_a_full_disk_loses_nothing_stored(tmp_path):
-    """SQLite's page limit stands in for the disk's end: it raises the same error."""
-    import sqlalchemy
-
-    store = SqlStore(f"sqlite:///{tmp_path}/m.sqlite")
-    store.append(row(1.0))
-
-    @sqlalchemy.event.listens_for(store._engine, "begin")
-    def _no_more_pages(connection):
-        connection.exec_driver_sql("PRAGMA max_page_count=1")
-
-    with pytest.raises(DataError, match="nothing stored is lost"):
-        store.append(row(2.0, step_seconds=(0.123456789,) * 5000))
-    assert [one.trial.resources.memory_mib for one in store.all()] == [1.0]
-
-
-@pytest.mark.parametrize("url", ["nonsense", "oracle9://x", "://"])
-def test_a_url_that_is_none_is_a_usage_error(url):
-    with pytest.raises(UsageError, match="ADVISOR_DATABASE_URL"):
-        SqlStore(url)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Precision, Task
-from sweeps.accelerators import EmulatedAccelerator, TorchAccelerator
+from sweeps.accelerators import EmulatedAccelerator, TorchAccelerator, is_named
 
 
 class Clock:
@@ -78,3 +78,16 @@ def test_training_changes_the_weights_and_inference_does_not(task, precision):
     accelerator.submit(torch.rand(3, 3, 2, 2), torch.tensor([0, 1, 2]))
     changed = not torch.equal(before, network[1].weight)
     assert changed == (task is Task.TRAINING)
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "same"),
+    [
+        ("Tesla T4", "T4", True), ("NVIDIA L4", "L4", True), ("NVIDIA L40S", "L4", False),
+        ("NVIDIA A100-SXM4-40GB", "A100", True), ("NVIDIA A100-SXM4-40GB", "A100-40G", True),
+        ("NVIDIA A100-SXM4-80GB", "A100-40G", False), ("NVIDIA A10G", "A10", False),
+        ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB", True),
+    ],
+)  # fmt: skip
+def test_a_gpu_is_known_by_the_names_of_ray_and_of_the_catalogue(device, asked, same):
+    assert is_named(device, asked) is same

@@ -55,15 +55,15 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(store):
 def test_what_is_measured_is_not_measured_again(store):
     run_sweep(TRIALS, FakeExecutor(), store)
     again = FakeExecutor()
-    assert run_sweep(TRIALS, again, store) == []
+    assert run_sweep(TRIALS, again, store).measured == 0
     assert again.given == []
 
 
 @pytest.mark.parametrize("status", sorted(RETRIED))
 def test_failed_trials_are_measured_again_only_when_asked(store, status):
     run_sweep(TRIALS, FakeExecutor(status=status), store)
-    assert run_sweep(TRIALS, FakeExecutor(), store) == []
-    assert len(run_sweep(TRIALS, FakeExecutor(), store, again=RETRIED)) == 3
+    assert run_sweep(TRIALS, FakeExecutor(), store).measured == 0
+    assert run_sweep(TRIALS, FakeExecutor(), store, again=RETRIED).measured == 3
     assert {row.status for row in store.all()} == {Status.OK}
 
 

@@ -63,6 +63,15 @@ def test_a_refit_keeps_the_published_gpu_rates_and_so_the_pace_of_emulated_gpus(
     assert load_model(out).gpu_rates == load_model().gpu_rates
 
 
+def test_the_order_of_the_rows_changes_no_digit(exported, tmp_path):
+    """It tells which trial ended first: on a cluster, or after a crash, any."""
+    places = [tmp_path / "first.json", tmp_path / "second.json"]
+    run("--from", exported, "--out", places[0])
+    exported.write_text("".join(reversed(exported.read_text().splitlines(keepends=True))))
+    run("--from", exported, "--out", places[1])
+    assert places[0].read_bytes() == places[1].read_bytes()
+
+
 def test_an_empty_store_is_refused_with_the_way_out(monkeypatch, tmp_path):
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.sqlite'}")
     with pytest.raises(DataError, match=r"too few.*sweep run"):

@@ -55,6 +55,9 @@ def measured(monkeypatch):
             self.given = []
             self.status = Status.OK
 
+        def refuse_impossible(self, trials):
+            pass
+
         def execute(self, trials):
             for one in trials:
                 self.given.append(one)
@@ -159,9 +162,10 @@ def test_failed_trials_are_stored_told_and_measured_again_when_asked(images, mea
         (("plan", *GRID, "--vcpus", "4096"), "this machine has"),
         (("plan", *GRID, "--memory", "2"), "write it like 512MiB"),
         (("plan", *GRID, "--disks", "gp33"), "did you mean gp3.*slow=20MiB/s"),
-        (("plan", *GRID, "--accelerator", "tpu"), "known: cuda, cpu, emulated"),
+        (("plan", *GRID, "--accelerator", "tpu"), "known: cuda, .*cpu, emulated"),
         (("plan", *GRID, "--tasks", "inference", "--accelerator", "emulated:T44"), "unknown GPU"),
         (("plan", *GRID, "--batch-sizes", "1.5"), "whole numbers"),
+        (("plan", *GRID, "--accelerator", "cuda:T4"), "add --ray-address, or say cuda"),
         (("plan", *GRID, "--cache", "hot"), "cache state"),
         (("plan", *GRID, "--data", "/no/such/folder"), "no folder"),
         (("plan", *GRID, "--rel-error", "200%"), "as 2% or 0.02"),
@@ -178,6 +182,15 @@ def test_a_wrong_question_is_one_line_that_names_the_way_out(arguments, words):
     with pytest.raises(UsageError, match=words) as told:
         ask(*arguments)
     assert "\n" not in str(told.value)
+
+
+def test_the_gpus_of_a_cluster_are_planned_side_by_side():
+    text = ask(
+        *("plan", *GRID, "--tasks", "inference", "--accelerator", "cuda:t4, cuda:L4"),
+        *("--ray-address", "cluster:6379", "-o", "json"),
+    )
+    trials = [one["trial"] for one in json.loads(text)["trials"]]
+    assert {one["accelerator"] for one in trials} == {"cuda:T4", "cuda:L4"}
 
 
 def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch):

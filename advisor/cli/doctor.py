@@ -1,0 +1,52 @@
+"""`advisor doctor`: what is wrong with this machine, and what to do."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+
+import click
+
+from advisor.cli.parameters import Name
+from advisor.errors import one_line
+from advisor.report.text import WIDTH
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Tell what killed sweeps left, and remove nothing.")
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+def doctor(dry_run: bool, output: str) -> int:
+    """Check this machine, remove what killed sweeps left, and say what to do about the rest.
+
+    Cgroups, disk space, /dev/shm, torch, GPU and driver, Ray, database and leases, unsaved
+    measurements, the bundled data and the clock. What a living sweep owns is never touched.
+
+    Exit codes: 0 nothing is wrong (there may be warnings), 1 there is a problem.
+
+    \b
+    advisor doctor
+    advisor doctor --dry-run -o json
+    """
+    from advisor.operations.checkup.examining import document, examine, worst
+    from advisor.operations.checkup.words import State
+
+    findings = examine(keep_leftovers=dry_run)
+    if output == "json":
+        click.echo(json.dumps(document(findings), indent=1))
+    else:
+        for one in findings:
+            click.echo(_lines(one.state.value, one.check, one.found))
+            if one.advice:
+                click.echo(_lines("", "", f"-> {one.advice}"))
+    return 1 if worst(findings) is State.PROBLEM else 0
+
+
+def _lines(state: str, check: str, words: str) -> str:
+    head = f"{state:8} {check:21}"
+    return textwrap.fill(
+        head + one_line(words), WIDTH, subsequent_indent=" " * len(head), break_on_hyphens=False,
+        break_long_words=False,
+    )  # fmt: skip

@@ -1,0 +1,84 @@
+"""Ctrl-C, SIGTERM, SIGHUP: the first leaves in order, a second one at once; nothing stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import click
+
+from advisor.errors import Stopped, Terminated
+
+_SHOW_CURSOR = "\x1b[?25h"
+# SIGHUP: the terminal was closed, or the connection to it lost.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def leaving_cleanly(kept: Callable[[], str]) -> Iterator[None]:
+    """Remove what killed sweeps left, then let the work run; however that ends, nothing of it is
+    left on this machine. `Stopped` tells what is `kept` when it was Ctrl-C or SIGTERM."""
+    from sweeps.leftovers.owning import owning
+    from sweeps.leftovers.removing import clean_up
+
+    with _answered_signals() as handler:
+        if count := clean_up():
+            click.echo(f"removed what a killed sweep left here: {count} things", err=True)
+        try:
+            with owning():
+                yield
+        except KeyboardInterrupt as error:
+            number = handler.number or signal.SIGINT
+            said = "; ".join(filter(None, (kept(), str(error))))
+            raise Stopped(said, exit_code=128 + number) from error
+
+
+@contextmanager
+def _answered_signals() -> Iterator[_Handler]:
+    """The handlers, where this thread may set them; a signal that is ignored (nohup) stays so."""
+    handler = _Handler()
+    if threading.current_thread() is not threading.main_thread():
+        yield handler
+        return
+    before: dict[int, Any] = {
+        number: signal.signal(number, handler)
+        for number in _SIGNALS
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield handler
+    finally:
+        for number, one in before.items():
+            signal.signal(number, one)
+
+
+class _Handler:
+    """The first signal interrupts; the next one does not wait for what that one's way out does.
+
+    `number` is the first one's: on its way up, Ray makes a plain KeyboardInterrupt of any."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        if self.number:
+            _leave_at_once(number)
+        self.number = number
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _leave_at_once(number: int) -> None:
+    from sweeps.leftovers.removing import give_back_own
+
+    for one in _SIGNALS:
+        signal.signal(one, signal.SIG_IGN)
+    show = _SHOW_CURSOR if sys.stderr.isatty() else ""
+    os.write(2, f"{show}advisor: abandoned; finished trials are stored\n".encode())
+    give_back_own()
+    os._exit(128 + number)

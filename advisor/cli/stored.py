@@ -1,0 +1,41 @@
+"""What the store holds, for commands that only read: a damaged row does not hide the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from advisor.domain import Measurement
+from advisor.errors import DataError
+
+if TYPE_CHECKING:
+    from sweeps.store import Stored
+
+
+@contextmanager
+def stored_measurements() -> Iterator[Sequence[Measurement]]:
+    """The rows that can be read. Those that cannot are told on stderr, and the command ends with
+    exit code 1 once it has answered from the others."""
+    from sweeps.store import open_store
+
+    with closing(open_store(reading=True)) as store:
+        stored = store.read()
+    tell_damaged(stored)
+    yield stored.measurements
+    fail_if_damaged(stored)
+
+
+def tell_damaged(stored: Stored) -> None:
+    """A line on stderr for each row that cannot be read."""
+    for one in stored.damaged:
+        click.echo(one.words, err=True)
+
+
+def fail_if_damaged(stored: Stored) -> None:
+    """`DataError` behind the answer, when it lacks rows."""
+    if stored.damaged:
+        rows = "1 row" if len(stored.damaged) == 1 else f"{len(stored.damaged)} rows"
+        raise DataError(f"{rows} of the database cannot be read (told above); the others could")

@@ -1,0 +1,143 @@
+"""`--adaptive` of `advisor sweep plan` and `run`: sweeps that plan themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from advisor.cli.host_price import NAMES as HOST_PRICE
+from advisor.cli.host_price import host_usd_per_hour
+from advisor.domain import Trial
+from advisor.errors import UsageError
+from advisor.units import format_counted, format_usd, parse_positive
+
+if TYPE_CHECKING:
+    from advisor.operations.adaptive import AdaptiveSweep, Budget, Standing
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--adaptive", is_flag=True,
+        help="Choose the trials that tell most, and stop when they tell enough.",
+    ),
+    click.option("--budget", metavar="AMOUNT", help="Of --adaptive: 30trials, 2h, 90min, 5USD."),
+    click.option(
+        "--target-throughput", metavar="RATE",
+        help="Of --adaptive: learn which spec is the cheapest to reach so many samples/s.",
+    ),
+)  # fmt: skip
+_NAMES = ("adaptive", "budget", "target_throughput")
+
+
+def adaptive_options(command: Command) -> Command:
+    """Add the options to a command; it receives them under their names."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def split_answers(answers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that describe a grid, and those of `--adaptive` with the host's price."""
+    own = {name: answers[name] for name in (*_NAMES, *HOST_PRICE)}
+    return {name: value for name, value in answers.items() if name not in own}, own
+
+
+def adaptive_from(trials: Sequence[Trial], asked: Mapping[str, Any]) -> AdaptiveSweep:
+    """The sweep that is asked for; `UsageError` names the flag that is missing or wrong."""
+    from advisor.operations.adaptive import adaptive_sweep
+
+    target = asked["target_throughput"]
+    return adaptive_sweep(
+        trials,
+        budget_from(asked),
+        parse_positive(target, "--target-throughput") if target else None,
+    )
+
+
+def refuse_without_adaptive(asked: Mapping[str, Any]) -> None:
+    """These options mean nothing on a full grid, and would be thought to limit it."""
+    given = [f"--{name.replace('_', '-')}" for name in _NAMES[1:] if asked[name]]
+    if given and not asked["adaptive"]:
+        raise UsageError(f"{', '.join(given)}: only with --adaptive; add it, or leave that out")
+
+
+def budget_from(asked: Mapping[str, Any]) -> Budget:
+    """`--budget` with the host's price."""
+    from advisor.operations.adaptive import parse_budget
+
+    if not asked["budget"]:
+        raise UsageError("--adaptive needs --budget, as 30trials, 2h or 5USD")
+    return parse_budget(asked["budget"], host_usd_per_hour(asked))
+
+
+def forecast(sweep: AdaptiveSweep, standing: Standing) -> dict[str, Any]:
+    """What is left at most: trials, minutes and dollars (None: no price is known)."""
+    from advisor.operations.adaptive.budget import USUAL_TRIAL_SECONDS
+
+    done = len(standing.done)
+    each = standing.spent_seconds / done if done else USUAL_TRIAL_SECONDS
+    open_trials = len(sweep.trials) - len({item.trial.trial_id for item in standing.done})
+    most = min(open_trials, sweep.budget.trials_left(done, standing.spent_seconds, each))
+    if not standing.next:
+        most = 0
+    hourly = sweep.budget.usd_per_hour
+    hours = most * each / 3600
+    return {
+        "most_trials": most,
+        "most_minutes": round(60 * hours, 1),
+        "most_usd": None if hourly is None else round(hours * hourly, 4),
+    }
+
+
+def standing_document(sweep: AdaptiveSweep, standing: Standing) -> dict[str, Any]:
+    """Where a sweep stands, for JSON."""
+    return {
+        "budget": sweep.budget.text,
+        "candidates": len(sweep.trials),
+        "refused_for_memory": len(sweep.refused),
+        "done": len(standing.done),
+        "doubt": None if standing.doubt is None else round(standing.doubt, 5),
+        "doubt_is": "expected_price_regret" if sweep.target else "expected_surface_error",
+        "spent_seconds": round(standing.spent_seconds, 1),
+        "stopped": standing.stopped,
+        **forecast(sweep, standing),
+    }
+
+
+def plan_lines(sweep: AdaptiveSweep, standing: Standing) -> list[str]:
+    """What follows the table of a plan."""
+    known = format_counted(len(sweep.trials), "trial")
+    lines = [f"{format_counted(len(standing.next), 'trial')} next, of {known} to choose from."]
+    if standing.stopped:
+        lines = [f"Nothing next: {standing.stopped}."]
+    if standing.done:
+        lines.append(f"{len(standing.done)} done; {doubt_text(sweep, standing)}.")
+    elif standing.next:
+        lines.append(
+            "They tell most of the model's parameters (D-optimal); the rest depends on them."
+        )
+    if sweep.refused:
+        refused = format_counted(len(sweep.refused), "trial")
+        lines.append(f"{refused} left out: they surely lack memory.")
+    if standing.next:
+        lines.append(_most_text(forecast(sweep, standing)))
+    return lines
+
+
+def doubt_text(sweep: AdaptiveSweep, standing: Standing) -> str:
+    """'the surface is known to 4.2 %'."""
+    if standing.doubt is None:
+        return "nothing is known yet"
+    percent = f"{100 * standing.doubt:.1f} %"
+    if sweep.target:
+        return f"the choice is expected to cost {percent} too much"
+    return f"the surface is known to {percent}"
+
+
+def _most_text(most: Mapping[str, Any]) -> str:
+    minutes = f"about {most['most_minutes']:.0f} min"
+    cost = "" if most["most_usd"] is None else f", {format_usd(most['most_usd'])}"
+    return f"At most {format_counted(most['most_trials'], 'trial')}, {minutes}{cost}."

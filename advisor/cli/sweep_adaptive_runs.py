@@ -1,0 +1,106 @@
+"""`advisor sweep plan --adaptive` and `run --adaptive`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from advisor.cli.sweep_adaptive import (
+    adaptive_from,
+    doubt_text,
+    plan_lines,
+    standing_document,
+)
+from advisor.cli.sweep_rows import shown_rows
+from advisor.cli.sweep_table import (
+    COLUMNS,
+    RIGHT,
+    cells_of,
+    print_json,
+    print_trials,
+    raise_failures,
+    trial_document,
+)
+from advisor.domain import Trial
+from advisor.report.text import table
+
+if TYPE_CHECKING:
+    from advisor.operations.adaptive import AdaptiveSweep, Standing
+    from sweeps.runner import Progress
+    from sweeps.store import MeasurementStore
+
+
+def plan_adaptively(trials: Sequence[Trial], asked: dict[str, Any], output: str) -> None:
+    """Show the trials that come next after what is stored."""
+    from sweeps.runner import known_rows
+    from sweeps.store import open_store
+
+    sweep = adaptive_from(trials, asked)
+    with closing(open_store(reading=True)) as store:
+        standing = sweep.standing(known_rows(sweep.trials, store))
+    planned = [item.trial for item in standing.next]
+    if output == "json":
+        documents = [trial_document(trial) for trial in planned]
+        print_json("advisor.adaptive-plan/1", **standing_document(sweep, standing), next=documents)
+        return
+    if planned:
+        click.echo(
+            "\n".join(table(COLUMNS, [cells_of(one) for one in planned], right=RIGHT)) + "\n"
+        )
+    click.echo("\n".join(plan_lines(sweep, standing)))
+
+
+class AdaptiveRun(NamedTuple):
+    """A sweep that has stopped, where it stands, and the trials that were stored before it."""
+
+    sweep: AdaptiveSweep
+    standing: Standing
+    before: Set[str]
+
+
+def run_adaptively(
+    trials: Sequence[Trial],
+    asked: dict[str, Any],
+    store: MeasurementStore,
+    *,
+    executor: str,
+    ray_address: str | None,
+    on_progress: Callable[[Progress], None],
+) -> AdaptiveRun:
+    """Measure what tells most; after each batch tell on stderr how well the answer is known."""
+    from advisor.operations.adaptive import run_adaptive
+
+    sweep = adaptive_from(trials, asked)
+    before = store.statuses().keys()
+
+    def tell(standing: Standing) -> None:
+        if standing.done:
+            click.echo(f"{len(standing.done)} done; {doubt_text(sweep, standing)}", err=True)
+
+    standing = run_adaptive(
+        sweep, store, executor=executor, ray_address=ray_address, on_progress=on_progress,
+        on_batch=tell,
+    )  # fmt: skip
+    return AdaptiveRun(sweep, standing, before)
+
+
+def print_adaptive(run: AdaptiveRun, store: MeasurementStore, output: str) -> None:
+    """What was measured and how well the answer is known; raises where trials failed now."""
+    from sweeps.runner import Outcome
+
+    sweep, standing, before = run
+    done = list({item.trial.trial_id: item.trial for item in standing.done}.values())
+    rows, _ = shown_rows(store, done)
+    new = [one.trial_id for one in done if one.trial_id not in before]
+    stands = standing_document(sweep, standing)
+    facts = {} if output == "table" else {"measured_now": len(new), **stands}
+    print_trials(output, "advisor.adaptive-run/1", done, rows, **facts)
+    if output == "table":
+        click.echo(f"Stopped: {standing.stopped}; {doubt_text(sweep, standing)}.")
+    outcome = Outcome()
+    for name in new:
+        outcome.count(rows[name])
+    raise_failures(outcome)

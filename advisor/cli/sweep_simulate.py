@@ -1,0 +1,135 @@
+"""`advisor sweep simulate`: the search played on a measured table."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from advisor.cli.parameters import Name
+from advisor.errors import UsageError
+from advisor.operations.simulating import Columns, Simulation, simulate_search
+from advisor.report.text import table
+from advisor.units import parse_positive
+
+if TYPE_CHECKING:
+    from models.search import Step
+
+
+@click.command()
+@click.option(
+    "--table", "path", required=True, metavar="FILE", type=click.Path(path_type=Path),
+    help="CSV: columns of the configuration, then what a run cost or took.",
+)  # fmt: skip
+@click.option(
+    "--history", metavar="FILE", multiple=True, type=click.Path(path_type=Path),
+    help="More tables with the same columns, of other workloads.",
+)  # fmt: skip
+@click.option("--workload", metavar="NAME", help="Which one, where the table has several.")
+@click.option("--budget", metavar="AMOUNT", default="10trials", show_default=True, help="Trials.")
+@click.option("--target-throughput", metavar="RATE", help="The cheapest that reaches so much.")
+@click.option("--seed", metavar="NUMBER", default="0", show_default=True, help="Breaks ties.")
+@click.option("--no-stop", is_flag=True, help="Use the whole budget.")
+@click.option("--cost", metavar="COLUMN", help="What a run cost.")
+@click.option("--seconds", metavar="COLUMN", help="How long a run took.")
+@click.option("--price", metavar="COLUMN", help="What the configuration costs an hour.")
+@click.option("--throughput", metavar="COLUMN", help="What it reached.")
+@click.option("--status", metavar="COLUMN", help="Whether it worked: ok, true, yes or 1.")
+@click.option("--ignore", metavar="COLUMNS", default="", help="No part of the configuration.")
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -> None:
+    """Play the search for the cheapest configuration on a measured table.
+
+    \b
+    advisor sweep simulate --table runs.csv --budget 10trials
+    advisor sweep simulate --table all.csv --workload resnet50 --target-throughput 500
+    """
+    target = asked["target_throughput"]
+    found = simulate_search(
+        (path, *history),
+        columns=Columns(
+            **{name: asked[name] for name in ("cost", "seconds", "price", "throughput", "status")},
+            ignored=tuple(word.strip() for word in asked["ignore"].split(",") if word.strip()),
+        ),
+        workload=asked["workload"],
+        target=parse_positive(target, "--target-throughput") if target else None,
+        trials=_trials(asked["budget"]),
+        seed=_seed(asked["seed"]),
+        stops=not asked["no_stop"],
+    )
+    if output == "json":
+        click.echo(json.dumps(_document(found), indent=1))
+        return
+    cells = [_cells(found, number, step) for number, step in enumerate(found.replay.steps, 1)]
+    header = ("trial", *found.names, "cost", "expected saving", "above cheapest")
+    right = (0, *range(len(header) - 3, len(header)))
+    click.echo("\n".join(table(header, cells, right=right)))
+    click.echo("\n" + _summary(found))
+
+
+def _trials(text: str) -> int:
+    from advisor.operations.adaptive.budget import parse_budget
+
+    trials = parse_budget(text, usd_per_hour=1.0).trials
+    if trials is None:
+        raise UsageError(f"a table has no clock: --budget takes trials here, not '{text}'")
+    return trials
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"--seed takes a whole number from 0 on, not '{text}'")
+    return int(text)
+
+
+def _cells(found: Simulation, number: int, step: Step) -> tuple[str, ...]:
+    configuration = found.configurations[step.index]
+    return (
+        str(number),
+        *("" if v is None else v if isinstance(v, str) else f"{v:g}" for v in configuration),
+        "failed" if step.log_cost is None else f"{math.exp(step.log_cost):.4g}",
+        "-" if step.expected_saving is None else _percent(step.expected_saving),
+        "-" if math.isinf(step.regret) else _percent(step.regret),
+    )
+
+
+def _summary(found: Simulation) -> str:
+    count, steps = len(found.configurations), found.replay.steps
+    known = f"knowing {found.history} other workloads" if found.history else "knowing no other"
+    last = steps[-1].regret if steps else math.inf
+    end = "Nothing that works was found" if math.isinf(last) else (
+        "The cheapest was found" if last <= 0 else f"The best found costs {_percent(last)} too much"
+    )  # fmt: skip
+    tried = f"{len(steps)} of {count} configurations tried"
+    return f"{end}: {tried}, {known}.\nStopped: {found.replay.stopped}."
+
+
+def _document(found: Simulation) -> dict[str, Any]:
+    steps = [
+        {
+            "configuration": dict(zip(found.names, found.configurations[one.index], strict=True)),
+            "cost": None if one.log_cost is None else math.exp(one.log_cost),
+            "expected_saving": one.expected_saving,
+            "regret": None if math.isinf(one.regret) else one.regret,
+        }
+        for one in found.replay.steps
+    ]
+    return {
+        "schema": "advisor.sweep-simulation/1",
+        "workload": found.workload,
+        "configurations": len(found.configurations),
+        "other_workloads": found.history,
+        "cheapest_cost": found.cheapest,
+        "trials": steps,
+        "stopped": found.replay.stopped,
+    }
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

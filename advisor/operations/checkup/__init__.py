@@ -1,0 +1,1 @@
+"""`advisor doctor`: what is wrong with this machine, and what to do."""

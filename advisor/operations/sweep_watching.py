@@ -1,0 +1,147 @@
+"""Everything that watches a sweep from inside: its tally, its log, its metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.domain import Trial
+from advisor.errors import AdvisorError, DataError
+from advisor.places import sweep_log_path
+from sweeps.events import Event, heard, tell
+from sweeps.telling import asked_facts
+from sweeps.watching.exposition import exposition
+from sweeps.watching.logfile import LEVELS, logged, print_warning
+from sweeps.watching.metrics import metrics_of
+from sweeps.watching.tally import Tally
+
+if TYPE_CHECKING:
+    from sweeps.runner import Progress
+    from sweeps.watching.serving import TextFile
+
+LOCAL_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """What a user asks of the watching. `log_file` None is the user's own log; `metrics_port`
+    and `metrics_file` None are no metrics; without a price no cost is told."""
+
+    log_file: Path | None = None
+    log_level: str = "info"
+    metrics_port: int | None = None
+    metrics_host: str = LOCAL_HOST
+    metrics_file: Path | None = None
+    usd_per_hour: float | None = None
+
+
+class Watch:
+    """One sweep that is watched. `address` is where its metrics are asked for, or empty."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+        self.address = ""
+        self._file: TextFile | None = None
+        self._planned_at, self._planned = time.time(), 0
+
+    def page(self) -> str:
+        """The metrics as they are now."""
+        return exposition(metrics_of(self.tally.standing()))
+
+    def planned(self, trials: Sequence[Trial], *, executor: str, database: str) -> None:
+        """The sweep begins: its trials, who executes them, where they are stored."""
+        tell("sweep_began", trials=len(trials), executor=executor, database=database)
+        self._planned_at, self._planned = time.time(), len(trials)
+
+    def following(self, shown: Callable[[Progress], None]) -> Callable[[Progress], None]:
+        """What `run_sweep` is to tell its progress to; `shown` is told last."""
+
+        def follow(progress: Progress) -> None:
+            self.tally.follow(progress)
+            if progress.started:
+                self._tell_begun(progress.started)
+            self._update()
+            shown(progress)
+
+        return follow
+
+    def _tell_begun(self, trial: Trial) -> None:
+        # Of ten thousand trials only those that begin are worth a line, at the plan's time.
+        trial_id = trial.trial_id
+        facts = {"of": self._planned, **asked_facts(trial)}
+        tell("planned", trial_id=trial_id, at=self._planned_at, **facts)
+        tell("began", trial_id=trial_id)
+
+    def write_to(self, path: Path) -> None:
+        """Keep the metrics in this file; `DataError` where that cannot be."""
+        from sweeps.watching.serving import TextFile
+
+        self._file = TextFile(path, self.page)
+
+    def note(self, event: Event) -> None:
+        """An event of this process."""
+        self.tally.note(event)
+        if event.event.startswith("heartbeat"):
+            self._update()
+
+    def ended(self, error: BaseException | None) -> None:
+        """The sweep is over; the file keeps its last figures."""
+        standing = self.tally.standing()
+        counts = {status.value: count for status, count in standing.counts.items()}
+        facts: dict[str, Any] = {} if error is None else {"reason": _told(error)}
+        tell("sweep_ended", counts=counts, left=standing.left,
+             seconds=round(standing.elapsed_seconds, 3), **facts)  # fmt: skip
+        self._update()
+
+    def _update(self) -> None:
+        if self._file:
+            self._file.update()
+
+
+@contextmanager
+def watched(options: WatchOptions, *, where: str = "") -> Iterator[Watch]:
+    """Log and metrics meanwhile; what stops the sweep is logged, and raised as it was.
+
+    `where` is the machine of trials that have not told theirs. Raises before anything is measured
+    where a file or port that was named cannot be had.
+    """
+    watch = Watch(Tally(usd_per_hour=options.usd_per_hour, where=where))
+    with ExitStack() as stack:
+        _log(stack, options)
+        stack.enter_context(heard(watch.note))
+        if options.metrics_port is not None:
+            from sweeps.watching.serving import served
+
+            host = options.metrics_host
+            port = stack.enter_context(served(watch.page, options.metrics_port, host))
+            watch.address = f"http://{host}:{port}/metrics"
+        if options.metrics_file:
+            watch.write_to(options.metrics_file)
+        try:
+            yield watch
+        except BaseException as error:
+            watch.ended(error)
+            raise
+        watch.ended(None)
+
+
+def _log(stack: ExitStack, options: WatchOptions) -> None:
+    """A place of the user's own choice must work; without the usual one a sweep goes on."""
+    level = LEVELS[options.log_level]
+    if options.log_file:
+        stack.enter_context(logged(options.log_file, level))
+        return
+    try:
+        stack.enter_context(logged(sweep_log_path(), level))
+    except DataError as error:
+        print_warning(str(error))
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return str(error) if isinstance(error, AdvisorError) else repr(error)

@@ -1,0 +1,162 @@
+"""Kill -9 at random instants over worker, driver, database and Ray node; what must hold, checked.
+
+    python -m benchmarks.kills --json --kills 100 --seed 1
+    python -m benchmarks.kills --json --kills 20 --ray     # on an emulated cluster of two nodes
+
+The trials are the bundled measurements, each answered after --seconds by the replay (all but the
+measuring is real: processes, limits, leases, store). Sweeps follow each other, each in an empty
+place of one PostgreSQL server, until so many kills were done; after each, its rows, its model's
+recommendation and what is left on the machine are held against an undisturbed sweep's. Exit code 1
+when something does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.kills import checking
+from benchmarks.kills.targets import Cluster, Driver, kill_database, kill_worker
+from tests.postgresql import PostgreSQL
+
+ROWS = Path("advisor/data/performance/measurements.jsonl")
+# Ray takes seconds to begin: kills that only ever hit its start would tell nothing.
+_LONGEST_GAP_SECONDS = {False: 2.0, True: 12.0}
+_LONGEST_SWEEP_SECONDS = 600.0
+
+
+class Series:
+    """Sweeps over the same trials, and the kills that they go through."""
+
+    def __init__(self, server: Any, cluster: Cluster | None, file: Path, options: Any) -> None:
+        self._server, self._cluster = server, cluster
+        self._file, self._seconds = file, options.seconds
+        self._random = random.Random(options.seed)
+        self._gap_seconds = options.gap or _LONGEST_GAP_SECONDS[options.ray]
+        self.kills: list[dict[str, Any]] = []
+        self.resumed: list[float] = []
+        self._begun = time.monotonic()
+
+    def undisturbed(self) -> list[Any]:
+        """The rows of a sweep that nobody kills."""
+        return self._swept(0)[0]
+
+    def _swept(self, kills: int) -> tuple[list[Any], list[dict[str, Any]]]:
+        """A whole sweep with at most so many kills: its rows, and what its drivers told."""
+        url = self._server.new_database()
+        address = [self._cluster.address] if self._cluster else []
+        driver = Driver([url, str(self._file), str(self._seconds), *address])
+        driver.start()
+        try:
+            self._disturb(driver, kills)
+        except BaseException:
+            driver.process.kill()
+            raise
+        self.resumed += driver.resumed
+        return checking.stored(url), driver.events
+
+    def _disturb(self, driver: Driver, kills: int) -> None:
+        """Kill until it has ended by itself; `RuntimeError` where it failed or does not end."""
+        deadline = time.monotonic() + _LONGEST_SWEEP_SECONDS
+        while driver.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(self._random.uniform(0.0, self._gap_seconds))
+            if len(self.kills) < kills and driver.process.poll() is None:
+                self._kill(driver)
+        if driver.process.poll() is None:
+            raise RuntimeError(f"a sweep did not end: {driver.last_words}")
+        if code := driver.finish():
+            raise RuntimeError(f"the driver ended with {code}: {driver.last_words}")
+
+    def _kill(self, driver: Driver) -> None:
+        kinds = ["driver", "worker", "database", *(["node"] if self._cluster else [])]
+        kind = self._random.choice(kinds)
+        at = time.monotonic() - self._begun
+        driver.is_disturbed = driver.is_disturbed or kind in ("database", "node")
+        if kind == "driver":
+            what: str | None = driver.kill()
+        elif kind == "worker":
+            what = kill_worker(self._file)
+        elif kind == "database":
+            what = kill_database(self._server)
+        else:
+            assert self._cluster
+            what = self._cluster.kill_node(self._random.randrange)
+        if what:
+            self.kills.append({"seconds": round(at, 3), "killed": kind, "what": what})
+
+    def run(self, kills: int) -> dict[str, Any]:
+        """Sweeps until so many kills were done."""
+        whole = self.undisturbed()
+        answer = checking.recommendation(whole)
+        broken: list[str] = []
+        left: list[str] = checking.left_here()
+        sweeps = equal = 0
+        while len(self.kills) < kills:
+            rows, events = self._swept(kills)
+            sweeps += 1
+            broken += checking.faults(rows, whole, events)
+            equal += checking.recommendation(rows) == answer
+            left += checking.left_here()
+        by_kind = {kind: sum(one["killed"] == kind for one in self.kills)
+                   for kind in ("driver", "worker", "database", "node")}  # fmt: skip
+        return {
+            "kills": len(self.kills), "killed": by_kind, "sweeps": sweeps,
+            "trials_a_sweep": len(whole), "faults": broken, "left_behind": left,
+            "recommendations_equal": equal,
+            "resume_seconds": _spread(self.resumed), "log": self.kills,
+        }  # fmt: skip
+
+
+def _spread(seconds: list[float]) -> dict[str, float] | None:
+    """From the executor (and Ray) being there to the first trial of a driver that goes on, where
+    neither database nor node was killed in that moment."""
+    if not seconds:
+        return None
+    return {"count": len(seconds), "median": statistics.median(seconds), "most": max(seconds)}
+
+
+def main() -> int:
+    """Print one JSON document; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON document (always so)")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of each replayed trial")
+    parser.add_argument("--gap", type=float, help="most seconds between kills: 2, with Ray 12")
+    parser.add_argument("--ray", action="store_true", help="on an emulated cluster of two nodes")
+    parser.add_argument("--rows", type=Path, default=ROWS)
+    parser.add_argument("--trials", type=int, help="only the first so many rows")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are ended then, too
+    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
+        file = Path(folder) / "rows.jsonl"
+        lines = options.rows.read_text().splitlines()[: options.trials]
+        file.write_text("".join(line + "\n" for line in lines))
+        server = PostgreSQL()
+        cluster = Cluster() if options.ray else None
+        try:
+            outcome = Series(server, cluster, file, options).run(options.kills)
+        finally:
+            if cluster:
+                cluster.close()
+            server.remove()
+    held = (
+        not outcome["faults"]
+        and not outcome["left_behind"]
+        and outcome["recommendations_equal"] == outcome["sweeps"]
+    )
+    document = {"benchmark": "kills", "seed": options.seed, "ray": options.ray, "held": held}
+    print(json.dumps(document | outcome))
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

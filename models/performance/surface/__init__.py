@@ -1,0 +1,13 @@
+"""Which trial of a sweep to run next, from the physical form and its doubt.
+
+Fitted trials go in, indices of trials come out; measuring is somebody else's. See docs/search.md.
+"""
+
+from models.performance.surface.anchors import anchor_trials, log_determinant
+from models.performance.surface.belief import Belief, Surface
+from models.performance.surface.choosing import Choice, next_trials
+from models.performance.surface.question import Question
+
+__all__ = [
+    "Belief", "Choice", "Question", "Surface", "anchor_trials", "log_determinant", "next_trials",
+]  # fmt: skip

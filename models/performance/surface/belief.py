@@ -1,0 +1,169 @@
+"""What is believed of the rates of all cells of a sweep after some of them were measured.
+
+Log rates are a Gaussian process: the physical form, linear around its likeliest parameters, plus
+a smooth misfit that physics does not explain. A measured cell also tells its neighbours' misfit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from models.performance.fit_pipeline import Trials, fit_units, form_of, joined_rates
+from models.performance.networks import Floats, NetworkTable
+from models.performance.physical_form import PhysicalForm
+from models.performance.pipeline import ReferenceCpu
+from models.search.kernel import matern52
+
+# Log standard deviation of a trial repeated on a quiet machine (docs/measuring.md tells 1 to 3 %).
+USUAL_NOISE = 0.03
+# Misfits of the physical form that are tried; the likeliest one is taken. None below 3 %: a dozen
+# trials cannot prove physics exact.
+_MISFITS = (0.03, 0.06, 0.12, 0.24)
+_LENGTH = 0.7
+_STEP = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """All rows that are asked about or may be measured, and the form that describes them.
+
+    `trials` (n rows) carry log rates of nan; `places` (n, d) are their coordinates for the misfit.
+    """
+
+    trials: Trials
+    networks: NetworkTable
+    form: PhysicalForm
+    places: Floats
+
+    @classmethod
+    def of(cls, trials: Trials, networks: NetworkTable, reference: ReferenceCpu) -> Surface:
+        """The surface over the trials' workloads and resources."""
+        return cls(trials, networks, form_of(trials, reference), _places(trials))
+
+    def log_rates(self, units: Floats) -> Floats:
+        """Log samples per second (n,) at parameters `units` (p,)."""
+        rates, _ = joined_rates(self.trials, self.form.pipeline(units), self.networks)
+        logs: Floats = np.log(rates)
+        return logs
+
+    def slopes(self, units: Floats) -> Floats:
+        """How log rates change with each parameter, shape (n, p)."""
+        steps = _STEP * np.eye(len(units))
+        columns = [
+            (self.log_rates(units + step) - self.log_rates(units - step)) / (2 * _STEP)
+            for step in steps
+        ]
+        return np.column_stack(columns)
+
+    def starting_slopes(self) -> Floats:
+        """Slopes (n, p) before anything is measured, at the priors' means."""
+        return self.slopes(np.zeros(len(self.form.names)))
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """Log rates: prior `mean` (n,), `slopes` (n, p) of unit-normal parameters, `misfit` (a log
+    standard deviation) over `places`, and what was measured `at` rows with variances `noise`."""
+
+    mean: Floats
+    slopes: Floats
+    misfit: float
+    places: Floats
+    at: tuple[int, ...] = ()
+    log_rates: Floats = field(default_factory=lambda: np.empty(0))
+    noise: Floats = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def before(cls, surface: Surface) -> Belief:
+        """Nothing is measured yet."""
+        units = np.zeros(len(surface.form.names))
+        return cls(surface.log_rates(units), surface.slopes(units), _MISFITS[1], surface.places)
+
+    @classmethod
+    def after(cls, surface: Surface, at: Sequence[int], log_rates: Floats, noise: Floats) -> Belief:
+        """What the measured rows tell; `noise` are variances of their log rates."""
+        if not at:
+            return cls.before(surface)
+        rows = np.zeros(len(surface.places), dtype=bool)
+        rows[list(at)] = True
+        measured = surface.trials.log_rate.copy()
+        measured[list(at)] = log_rates
+        known = replace(surface.trials, log_rate=measured).take(rows)
+        units = fit_units(surface.form, known, surface.networks)
+        slopes = surface.slopes(units)
+        mean = surface.log_rates(units) - slopes @ units
+        beliefs = [
+            cls(mean, slopes, misfit, surface.places, tuple(at), log_rates, noise)
+            for misfit in _MISFITS
+        ]
+        return max(beliefs, key=lambda one: one.log_likelihood())
+
+    def with_trial(self, row: int, noise: float) -> Belief:
+        """The doubt that would be left if `row` were measured with that variance, at its mean."""
+        rates = np.append(self.log_rates, self.means([row]))
+        return replace(
+            self, at=(*self.at, row), log_rates=rates, noise=np.append(self.noise, noise)
+        )
+
+    def covariance(self, rows: Sequence[int], others: Sequence[int]) -> Floats:
+        """Posterior covariances (r, o) of log rates."""
+        prior = self._prior(rows, others)
+        if not self.at:
+            return prior
+        left, right = self._white(rows), self._white(others)
+        posterior: Floats = prior - left.T @ right
+        return posterior
+
+    def variances(self, rows: Sequence[int]) -> Floats:
+        """Posterior variances (r,) of log rates."""
+        slopes = self.slopes[list(rows)]
+        prior = np.sum(slopes**2, axis=1) + self.misfit**2
+        explained = np.sum(self._white(rows) ** 2, axis=0) if self.at else 0.0
+        variances: Floats = np.maximum(prior - explained, 1e-12)
+        return variances
+
+    def means(self, rows: Sequence[int]) -> Floats:
+        """Posterior means (r,) of log rates."""
+        if not self.at:
+            return self.mean[list(rows)]
+        lower = self._lower()
+        told = np.linalg.solve(lower, self.log_rates - self.mean[list(self.at)])
+        means: Floats = self.mean[list(rows)] + self._white(rows).T @ told
+        return means
+
+    def log_likelihood(self) -> float:
+        """Of what was measured, under this misfit."""
+        lower = self._lower()
+        white = np.linalg.solve(lower, self.log_rates - self.mean[list(self.at)])
+        return float(-0.5 * white @ white - np.log(np.diag(lower)).sum())
+
+    def _prior(self, rows: Sequence[int], others: Sequence[int]) -> Floats:
+        one, other = list(rows), list(others)
+        near = matern52(self.places[one], self.places[other], _LENGTH)
+        prior: Floats = self.slopes[one] @ self.slopes[other].T + self.misfit**2 * near
+        return prior
+
+    def _lower(self) -> Floats:
+        lower = np.linalg.cholesky(self._prior(self.at, self.at) + np.diag(self.noise))
+        return np.asarray(lower, dtype=float)
+
+    def _white(self, rows: Sequence[int]) -> Floats:
+        return np.asarray(np.linalg.solve(self._lower(), self._prior(self.at, rows)), dtype=float)
+
+
+def _places(trials: Trials) -> Floats:
+    """Coordinates (n, d) in which cells one apart have little in common: log batch, log vCPUs,
+    cached share, log disk rate (scaled to 0..1), and one column a network and task."""
+    columns = trials.columns
+    disk = np.minimum(columns.disk_bytes_per_second / columns.stored_bytes, 1e5)
+    numbers = [
+        np.log(columns.batch_size), np.log(columns.vcpus), columns.cached_share, np.log(disk),
+    ]  # fmt: skip
+    scaled = [(one - one.min()) / (np.ptp(one) or 1.0) for one in numbers]
+    kinds = sorted({*zip(trials.cells, columns.on_cpu.tolist(), strict=True)})
+    cells = list(zip(trials.cells, columns.on_cpu.tolist(), strict=True))
+    named = [np.array([cell == kind for cell in cells], dtype=float) for kind in kinds]
+    return np.column_stack([*scaled, *named])

@@ -1,0 +1,126 @@
+"""What happens to sweeps and trials, told to whoever listens: logs, metrics, displays.
+
+An event is a record of the standard library's logging, with `event`, `trial_id` and `facts`.
+Nobody listens unless somebody asked to: telling then costs a comparison, and prints nothing.
+Nothing is told inside of a timed window.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+TOLD = "told"  # the key of an event in what a worker prints
+DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
+_LOG = logging.getLogger("sweeps.events")
+_LOG.propagate = False  # nobody who listens to warnings wants each trial's
+_LOG.setLevel(DEBUG)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened: `at` is seconds since 1970 by the clock of `node`."""
+
+    at: float
+    level: int
+    event: str
+    trial_id: str
+    node: str
+    pid: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def tell(
+    event: str, *, trial_id: str = "", level: int = INFO, at: float | None = None, **facts: Any
+) -> None:
+    """Tell those who listen; facts are what JSON can hold, and never a password. `at` is when it
+    happened, by default now."""
+    if _LOG.handlers:
+        hand_on(
+            Event(
+                at=time.time() if at is None else at, level=level, event=event, trial_id=trial_id,
+                node=this_node(), pid=os.getpid(), facts=facts,
+            )
+        )  # fmt: skip
+
+
+def hand_on(event: Event) -> None:
+    """Tell an event that was heard elsewhere, as it was."""
+    record = _LOG.makeRecord(_LOG.name, event.level, "", 0, event.event, (), None)
+    record.created = event.at
+    record.happened = event
+    _LOG.handle(record)
+
+
+def event_of(record: logging.LogRecord) -> Event:
+    """The event of a record; of any other module's, its message (`event` is "message")."""
+    happened = getattr(record, "happened", None)
+    if isinstance(happened, Event):
+        return happened
+    return Event(
+        at=record.created, level=record.levelno, event="message", trial_id="",
+        node=this_node(), pid=os.getpid(),
+        facts={"from": record.name, "text": record.getMessage()},
+    )  # fmt: skip
+
+
+@contextmanager
+def heard(listener: Callable[[Event], None]) -> Iterator[None]:
+    """Every event of this process goes to the listener too, in the thread that tells it."""
+    with handled(_Listener(listener)):
+        yield
+
+
+@contextmanager
+def handled(handler: logging.Handler) -> Iterator[None]:
+    """Every event of this process goes to a logging handler too."""
+    _LOG.addHandler(handler)
+    try:
+        yield
+    finally:
+        _LOG.removeHandler(handler)
+
+
+@contextmanager
+def collected() -> Iterator[list[dict[str, Any]]]:
+    """The events told meanwhile, as JSON takes them: to be carried to another process."""
+    documents: list[dict[str, Any]] = []
+    with heard(lambda event: documents.append(as_document(event))):
+        yield documents
+
+
+def hand_on_all(documents: Iterable[Mapping[str, Any]]) -> None:
+    """Tell here what another process has collected."""
+    for document in documents:
+        hand_on(Event(**document))
+
+
+@cache
+def this_node() -> str:
+    """The name of this machine."""
+    return socket.gethostname()
+
+
+def as_document(event: Event) -> dict[str, Any]:
+    """As JSON takes it; `hand_on_all` takes it back."""
+    return {
+        "at": event.at, "level": event.level, "event": event.event, "trial_id": event.trial_id,
+        "node": event.node, "pid": event.pid, "facts": dict(event.facts),
+    }  # fmt: skip
+
+
+class _Listener(logging.Handler):
+    def __init__(self, listener: Callable[[Event], None]) -> None:
+        super().__init__()
+        self._listener = listener
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand the event to the listener."""
+        self._listener(event_of(record))

@@ -1,0 +1,93 @@
+"""A Ray of our own, or a given cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import MeasuringError
+from sweeps.leftovers.owning import deferred_signals
+from sweeps.marks import OWNER_VARIABLE, own_mark
+from sweeps.placing import TRIAL_RESOURCE
+
+_CONNECT_SECONDS = 5.0
+_START_ATTEMPTS = 3
+_OBJECT_STORE_BYTES = 80 * 2**20  # measurements are small; Ray's default is 30 % of memory
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Unlimited by default; and a trial beyond its memory is a result, not a reason to repeat.
+    "RAY_task_oom_retries": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+def connected(address: str | None) -> Any:
+    """Ray, connected to the cluster, or to a new one on this machine that ends with us."""
+    os.environ.update(_SETTINGS)
+    try:
+        import ray
+    except ImportError as error:
+        raise MeasuringError(
+            "Ray is not installed; install the extra 'sweep', or use --executor process"
+        ) from error
+    if address:
+        _refuse_unreachable(address)
+    options = {"address": address} if address else _own_ray()
+    for remaining in reversed(range(_START_ATTEMPTS)):
+        try:
+            # Above errors: the loss of a node is told by us, and not with Ray's state dump.
+            with deferred_signals():
+                ray.init(**options, logging_level=logging.CRITICAL, log_to_driver=False)
+            return ray
+        except KeyboardInterrupt:
+            ray.shutdown()
+            raise
+        # On a busy machine a part of Ray may miss a deadline of Ray's own (15 s for its agent),
+        # and that comes as a bare Exception.
+        except Exception as error:
+            ray.shutdown()
+            if not remaining:
+                raise _no_ray(address, error) from error
+    raise AssertionError("unreachable")
+
+
+def _own_ray() -> dict[str, Any]:
+    root = str(Path(__file__).resolve().parents[1])
+    return {
+        "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
+        "include_dashboard": False,
+        "num_cpus": 1,
+        "num_gpus": 0,
+        "resources": {TRIAL_RESOURCE: 1},
+        "object_store_memory": _OBJECT_STORE_BYTES,
+        "runtime_env": {"env_vars": {"PYTHONPATH": root, OWNER_VARIABLE: str(own_mark())}},
+    }
+
+
+def _no_ray(address: str | None, error: Exception) -> MeasuringError:
+    where = f"connect to Ray at '{address}'" if address else "start Ray"
+    text = " ".join(str(error).split())[:200]
+    hint = "check --ray-address, or use" if address else "try on a quieter machine, or with"
+    return MeasuringError(f"cannot {where} ({text}); {hint} --executor process")
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Ray itself tries for minutes, and fills the screen meanwhile."""
+    if address.startswith("ray://"):
+        raise MeasuringError(
+            f"--ray-address {address}: Ray Client cannot tell when a trial begins; stand on a node "
+            "of the cluster and give HOST:6379, or auto"
+        )
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        return  # `auto`, and what else Ray may understand
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise MeasuringError(
+            f"nothing answers at --ray-address {address} ({error}); start the cluster, or use "
+            "--executor process"
+        ) from error

@@ -1,0 +1,127 @@
+"""What every store promises; the tests in `tests/contracts/test_stores.py` hold all to it.
+
+One row a trial, durable when the call returns. A trial that has a row keeps it unless something
+else is asked for. Rows come back in the order in which they were first written. Any number of
+processes read and write at once. What fails, fails whole: a `DataError` means that nothing of
+that call was kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from advisor.domain import Measurement
+from sweeps.store.owners import Owner
+
+Combine = Callable[[Measurement | None, Measurement], Measurement | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """How many rows were new, and how many took the place of one that knew less."""
+
+    added: int
+    replaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A row that cannot be read; `words` tell which, why, and what to do."""
+
+    trial_id: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is known of a row without reading its measurement."""
+
+    status: str
+    started_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The rows that can be read, in order, and those that cannot."""
+
+    measurements: tuple[Measurement, ...]
+    damaged: tuple[Damaged, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A lease that is in force: who measures the trial, since when and for how long at least.
+
+    `seconds_held` is None, and `label` empty, where an older version took it.
+    """
+
+    trial_id: str
+    host: str
+    pid: int
+    seconds_left: float
+    seconds_held: float | None = None
+    label: str = ""
+
+
+class LeaseBook(Protocol):
+    """Who measures which trial, by the database's clock.
+
+    A lease ends when it is given back, when it is not renewed in time, and at once when the
+    process that took it on this very machine has gone.
+    """
+
+    def take(self, trial_id: str, owner: Owner, label: str = "") -> bool:
+        """The owner may measure the trial (`label` is what it is called); False while somebody
+        else does."""
+
+    def renew(self, owner: Owner) -> None:
+        """All leases of the owner count from now."""
+
+    def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
+        """End these leases of the owner, by default all."""
+
+    def held(self) -> dict[str, Held]:
+        """The leases in force, by trial_id."""
+
+
+class MeasurementStore(Protocol):
+    """See the rules above."""
+
+    @property
+    def leases(self) -> LeaseBook:
+        """Who measures what."""
+
+    def append(self, measurement: Measurement, *, replace: bool = False) -> bool:
+        """Keep it; False, and nothing changed, when the trial already has a row."""
+
+    def append_all(self, measurements: Sequence[Measurement]) -> Appended:
+        """Keep all of them, or none when anything fails.
+
+        A row gives way to one that ended `ok` where it did not, and to one that has all its
+        runs and more; every other row stays."""
+
+    def join(
+        self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None
+    ) -> Measurement | None:
+        """Make `combine(row, fresh)` the trial's row (`row` is None where there is none, or none
+        that can be read) and end the owner's lease on it, both or neither. Returns the new row.
+
+        None, and the row stays as it is, when `combine` says so, or when the owner has lost its
+        lease and somebody else stored the trial first."""
+
+    def statuses(self) -> dict[str, str]:
+        """The status of every trial that has a row, by trial_id."""
+
+    def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
+        """Of those of these trials (by default all) that have a row, by trial_id."""
+
+    def done_ids(self) -> set[str]:
+        """The trials that have a row, however they ended."""
+
+    def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
+        """Every row, or those of these trials; damaged ones apart."""
+
+    def all(self) -> list[Measurement]:
+        """Every measurement; `DataError` names the first row that cannot be read."""

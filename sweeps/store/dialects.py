@@ -1,0 +1,182 @@
+"""All that differs between SQLite and PostgreSQL: opening, beginning, clock, insert, lock."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sql
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.pool import StaticPool
+from sqlalchemy.sql.functions import FunctionElement
+
+from advisor.errors import DataError, UsageError
+
+DATABASE_VARIABLE = "ADVISOR_DATABASE_URL"
+WRITES = "advisor_writes"
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
+# Julian day of 1970-01-01, by which SQLite (before 3.42) tells the time to the millisecond.
+_EPOCH_DAY = "2440587.5"
+_BUSY_SECONDS = 5.0
+_MIGRATION_LOCK = 0x6164_7669_736F_7231  # "advisor1": no other program's advisory lock
+_POSTGRESQL_OPTIONS = {
+    "application_name": "advisor",
+    "connect_timeout": 5,
+    # A network that swallows everything is noticed in a quarter of a minute, not in two hours.
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 15_000,
+}
+
+
+class DatabaseSeconds(FunctionElement[float]):
+    """Seconds since 1970 by the database's own clock."""
+
+    type = sql.Double()
+    inherit_cache = True
+
+
+@compiles(DatabaseSeconds, SQLITE)
+def _sqlite_seconds(*_: Any, **__: Any) -> str:
+    return f"((julianday('now') - {_EPOCH_DAY}) * 86400.0)"
+
+
+@compiles(DatabaseSeconds, POSTGRESQL)
+def _postgresql_seconds(*_: Any, **__: Any) -> str:
+    return "extract(epoch from clock_timestamp())::float8"
+
+
+def parsed_url(text: str) -> sql.URL:
+    """The URL with the driver that is used; `UsageError` for what names no database of ours."""
+    try:
+        url = sql.make_url(text)
+    except (ArgumentError, ValueError) as error:
+        raise _no_url(str(error)) from error
+    backend = url.drivername.partition("+")[0]
+    if backend in ("postgres", POSTGRESQL):
+        if not importlib.util.find_spec("psycopg"):
+            raise UsageError(
+                "PostgreSQL needs psycopg; install it: "
+                "pip install 'instance-sizing-advisor[postgres]'"
+            )
+        return url.set(drivername="postgresql+psycopg")
+    if backend != SQLITE:
+        raise _no_url(f"'{backend}' is neither sqlite nor postgresql")
+    return url
+
+
+def name_of(url: sql.URL) -> str:
+    """What a message calls the database; never the password."""
+    if url.get_backend_name() == SQLITE:
+        return url.database or "memory"
+    host = url.host or str(url.query.get("host", "localhost"))
+    port = f":{url.port}" if url.port else ""
+    return f"{host}{port}/{url.database or url.username or ''}"
+
+
+def sqlite_file(url: sql.URL) -> Path | None:
+    """The file of a SQLite database; None for one in memory, and for another database."""
+    if url.get_backend_name() != SQLITE or url.database in (None, "", ":memory:"):
+        return None
+    return Path(str(url.database))
+
+
+def make_engine(url: sql.URL) -> sql.Engine:
+    """An engine that connects when it is first used; `UsageError` where there is no such driver."""
+    try:
+        if url.get_backend_name() == SQLITE:
+            return _sqlite_engine(_readable(url))
+        return sql.create_engine(url, pool_pre_ping=True, connect_args=_postgresql_options(url))
+    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+        raise _no_url(str(error)) from error
+
+
+def make_folder(file: Path) -> None:
+    """The folder of a SQLite file; `DataError` where there can be none."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot make the folder of the database '{file}' ({error.strerror}); set "
+            f"{DATABASE_VARIABLE} to a place that can be written"
+        ) from error
+
+
+def log_ahead(engine: sql.Engine) -> None:
+    """SQLite's write-ahead log: a commit waits for the disk once and not four times, and readers
+    and writers do not wait for each other. Where a file system cannot, it stays as it is."""
+    if engine.dialect.name != SQLITE:
+        return
+    with suppress(sqlite3.Error, SQLAlchemyError), closing(engine.raw_connection()) as bare:
+        (mode,) = bare.cursor().execute("PRAGMA journal_mode").fetchone()
+        if mode not in ("wal", "memory"):
+            bare.cursor().execute("PRAGMA journal_mode=WAL").fetchone()
+
+
+def insert_unless_known(connection: sql.Connection, table: sql.Table, row: dict[str, Any]) -> bool:
+    """Insert; False when the key was there already, or came meanwhile."""
+    make = sqlite.insert if connection.dialect.name == SQLITE else postgresql.insert
+    insert = make(table).values(row).on_conflict_do_nothing()
+    done = connection.execute(insert, execution_options={"preserve_rowcount": True})
+    return done.rowcount == 1
+
+
+def lock_migrations(connection: sql.Connection) -> None:
+    """Only this transaction migrates; a writing one of SQLite has the whole file already."""
+    if connection.dialect.name == POSTGRESQL:
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+
+
+def _postgresql_options(url: sql.URL) -> dict[str, Any]:
+    return {name: value for name, value in _POSTGRESQL_OPTIONS.items() if name not in url.query}
+
+
+def _readable(url: sql.URL) -> sql.URL:
+    """Where not even the log's index can be made, nobody writes: the file is read as it is."""
+    file = sqlite_file(url)
+    if file is None or not file.is_file() or os.access(file.parent, os.W_OK):
+        return url
+    if Path(f"{file}-wal").exists() or url.query:
+        return url
+    as_it_is = {"mode": "ro", "immutable": "1", "uri": "true"}
+    return url.set(database=f"file:{quote(str(file))}", query=as_it_is)
+
+
+def _sqlite_engine(url: sql.URL) -> sql.Engine:
+    memory = sqlite_file(url) is None
+    engine = sql.create_engine(
+        url,
+        connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False},
+        **({"poolclass": StaticPool} if memory else {}),
+    )
+    sql.event.listen(engine, "connect", _prepare_sqlite)
+    sql.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    """A committed row survives a power cut, not only a killed process; transactions are ours:
+    the driver would begin one after the first SELECT, and commit before a CREATE TABLE."""
+    connection.isolation_level = None
+    connection.execute("PRAGMA synchronous=FULL")
+
+
+def _begin_sqlite(connection: sql.Connection) -> None:
+    """Who will write takes the write lock first: two that read and then write would both fail."""
+    writes = connection.get_execution_options().get(WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _no_url(reason: str) -> UsageError:
+    return UsageError(
+        f"{DATABASE_VARIABLE} is no database URL that can be opened ({reason}); write it like "
+        "sqlite:////path/to/file.sqlite or postgresql://user:password@host/database"
+    )

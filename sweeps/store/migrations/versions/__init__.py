@@ -1,0 +1,5 @@
+"""One file a version of the tables. History, so that old databases stay readable:
+
+0001  measurements (databases of before versions were kept are this one)
+0002  leases; names of any length
+"""

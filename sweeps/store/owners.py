@@ -1,0 +1,39 @@
+"""Who holds a lease: a process, known again also when it has gone and its number is reused."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+
+from sweeps.marks import place, runs, started
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """One driver. `place` is the one boot and process namespace in which `pid` means it; empty
+    where the system does not tell."""
+
+    name: str
+    host: str
+    place: str
+    pid: int
+    started: str
+
+
+def this_process() -> Owner:
+    """A new owner: another one at every call, so that a driver is told from the one before."""
+    host, pid = socket.gethostname(), os.getpid()
+    return Owner(
+        name=f"{host[:100]}:{pid}:{secrets.token_hex(8)}",
+        host=host[:255],
+        place=place(),
+        pid=pid,
+        started=started(pid),
+    )
+
+
+def has_gone(where: str, pid: int, start_time: str) -> bool:
+    """Whether that process surely runs no more; of other machines and containers, never."""
+    return bool(where) and where == place() and not runs(pid, start_time)

@@ -1,0 +1,96 @@
+"""A measurement as a row of the table, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from advisor.domain import Measurement, Status
+from advisor.errors import DataError
+from sweeps.serialization import (
+    SCHEMA_VERSION,
+    NewerFormatError,
+    measurement_from_dict,
+    measurement_to_dict,
+)
+from sweeps.store.contract import Damaged, Stored
+
+Row = Mapping[str, Any]
+_AT_ONCE = 500  # names in one query; SQLite takes 32,766, older ones 999
+
+
+def row_of(measurement: Measurement) -> dict[str, Any]:
+    """The columns of the measurement's row, but for its number."""
+    trial = measurement.trial
+    return {
+        "trial_id": trial.trial_id,
+        "network": trial.workload.network,
+        "task": trial.workload.task.value,
+        "accelerator": trial.accelerator,
+        "status": measurement.status.value,
+        "limited_by": measurement.limited_by.value,
+        "started_at": measurement.started_at,
+        "schema_version": SCHEMA_VERSION,
+        "payload": json.dumps(measurement_to_dict(measurement)),
+    }
+
+
+def parsed(payload: str) -> Measurement:
+    """The measurement of a row; `DataError` where it is damaged or of a later version."""
+    try:
+        return measurement_from_dict(json.loads(payload))
+    except NewerFormatError:
+        raise
+    except (ValueError, AttributeError, RecursionError, DataError) as error:
+        raise DataError(f"damaged ({error})") from error
+
+
+def sorted_out(rows: Iterable[tuple[str, str]], database: str) -> Stored:
+    """The measurements of (trial_id, payload), and the rows that hold none; one that a later
+    version wrote is no damage, and raises."""
+    good: list[Measurement] = []
+    damaged: list[Damaged] = []
+    for trial_id, payload in rows:
+        try:
+            good.append(parsed(payload))
+        except NewerFormatError:
+            raise
+        except DataError as error:
+            damaged.append(Damaged(trial_id, _words(trial_id, database, error)))
+    return Stored(tuple(good), tuple(damaged))
+
+
+def _words(trial_id: str, database: str, error: DataError) -> str:
+    return (
+        f"measurement {trial_id} in the database '{database}' is {error}; measure it again with "
+        "`advisor sweep run .. --retry-failed`, or delete that row"
+    )
+
+
+def knows_more(row: Row, known_status: str, known_payload: str) -> bool:
+    """Whether a row that comes in takes the place of the stored one: it ended well and the other
+    did not, or it has all runs of the other one and more."""
+    if row["status"] != Status.OK.value:
+        return False
+    if known_status != Status.OK.value:
+        return True
+    coming, known = _runs(row["payload"]), _runs(known_payload)
+    return len(coming) > len(known) and coming[: len(known)] == known
+
+
+def _runs(payload: str) -> list[Any]:
+    """The step times of every run; a payload that holds none has none."""
+    try:
+        document = json.loads(payload)
+        return [one["step_seconds"] for one in (document, *document.get("repeats", ()))]
+    except (ValueError, AttributeError, TypeError, KeyError):
+        return []
+
+
+def in_parts(names: Iterable[str]) -> Iterator[list[str]]:
+    """The names, as many at once as a query takes."""
+    left = iter(names)
+    while part := list(islice(left, _AT_ONCE)):
+        yield part

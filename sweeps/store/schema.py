@@ -1,0 +1,105 @@
+"""Which version a database's tables have, and bringing them to today's.
+
+The version stands in a table of its own name, so that another program's Alembic in the same
+PostgreSQL database is not in the way.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+import sqlalchemy as sql
+
+from advisor.errors import DataError
+from sweeps.store.database import Database
+from sweeps.store.dialects import DATABASE_VARIABLE, SQLITE, lock_migrations, log_ahead, make_folder
+from sweeps.store.tables import MEASUREMENTS
+
+VERSION_TABLE = "advisor_schema"
+VERSIONS = ("0001", "0002", "0003")
+HEAD = VERSIONS[-1]
+_UNVERSIONED = VERSIONS[0]
+_VERSION = sql.table(VERSION_TABLE, sql.column("version_num"))
+_MIGRATIONS = Path(__file__).with_name("migrations")
+
+
+class Found(Enum):
+    """What there is before anything was done."""
+
+    NOTHING = "nothing"
+    OLDER = "older"
+    HEAD = "head"
+
+
+def look(database: Database) -> Found:
+    """What the database holds; nothing is written, and no SQLite file made.
+
+    `DataError` where it is another program's, or of a later version of this one.
+    """
+    if database.file is not None and not database.file.exists():
+        return Found.NOTHING
+    version = database.read(lambda connection: _version(connection, database.name))
+    return Found.NOTHING if version is None else Found.HEAD if version == HEAD else Found.OLDER
+
+
+def make_ready(database: Database) -> None:
+    """Make the tables, or bring older ones to today's version; one driver at a time does it."""
+    if database.file is not None:
+        make_folder(database.file)
+    found = look(database)  # another program's file is refused here, before anything is changed
+    log_ahead(database.engine)
+    if found is not Found.HEAD:
+        database.write(lambda connection: _migrate(connection, database.name))
+
+
+def _migrate(connection: sql.Connection, name: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    lock_migrations(connection)
+    version = _version(connection, name)  # another driver may have been faster
+    if version == HEAD:
+        return
+    config = Config(attributes={"connection": connection, "version_table": VERSION_TABLE})
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    if version == _UNVERSIONED and not sql.inspect(connection).has_table(VERSION_TABLE):
+        command.stamp(config, _UNVERSIONED)
+    command.upgrade(config, "head")
+
+
+def _version(connection: sql.Connection, name: str) -> str | None:
+    """The version of the tables; None where there are none of ours."""
+    inspector = sql.inspect(connection)
+    tables = set(inspector.get_table_names())
+    if VERSION_TABLE in tables:
+        version = connection.scalar(sql.select(_VERSION.c.version_num))
+        if version is not None:
+            return _known(str(version), name)
+    if MEASUREMENTS.name in tables:
+        columns = {column["name"] for column in inspector.get_columns(MEASUREMENTS.name)}
+        if not columns >= set(MEASUREMENTS.c.keys()):
+            raise _foreign(name, {MEASUREMENTS.name})
+        return _UNVERSIONED
+    others = tables - {VERSION_TABLE}
+    if others and connection.dialect.name == SQLITE:
+        raise _foreign(name, others)
+    return None
+
+
+def _known(version: str, name: str) -> str:
+    if version not in VERSIONS:
+        raise DataError(
+            f"database '{name}' was written by a later version of the advisor (its tables are "
+            f"version {version}, this one knows {HEAD}); upgrade the advisor, or set "
+            f"{DATABASE_VARIABLE} to another database"
+        )
+    return version
+
+
+def _foreign(name: str, tables: set[str]) -> DataError:
+    some = ", ".join(sorted(tables)[:3])
+    return DataError(
+        f"database '{name}' is another program's (it has the tables: {some}); nothing was "
+        f"changed, set {DATABASE_VARIABLE} to a file of its own"
+    )

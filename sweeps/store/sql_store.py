@@ -1,0 +1,204 @@
+"""Measurements in SQLite or PostgreSQL, through the same code; see `contract` for the rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sqlalchemy as sql
+
+from advisor.domain import Measurement
+from advisor.errors import DataError
+from advisor.places import user_folder
+from sweeps.serialization import NewerFormatError
+from sweeps.store.contract import Appended, Combine, Held, Stored, Summary
+from sweeps.store.database import (
+    READING_PATIENCE_SECONDS,
+    WRITING_PATIENCE_SECONDS,
+    Database,
+)
+from sweeps.store.dialects import DATABASE_VARIABLE as DATABASE_VARIABLE
+from sweeps.store.dialects import insert_unless_known
+from sweeps.store.leases import LEASE_SECONDS, Leases, end
+from sweeps.store.owners import Owner
+from sweeps.store.rows import in_parts, knows_more, parsed, row_of, sorted_out
+from sweeps.store.schema import Found, look, make_ready
+from sweeps.store.tables import MEASUREMENTS as ROWS
+
+
+def default_database_url() -> str:
+    """`ADVISOR_DATABASE_URL`, else a SQLite file in the user's data folder."""
+    configured = os.environ.get(DATABASE_VARIABLE)
+    return configured or f"sqlite:///{user_folder() / 'measurements.sqlite'}"
+
+
+def open_store(url: str | None = None, *, reading: bool = False) -> SqlStore:
+    """The store at `url` (default: `default_database_url()`).
+
+    Its tables are made, or migrated, where they have to be. `reading` changes nothing in the
+    database, whatever it holds, and finds an empty store where there is none.
+    """
+    return SqlStore(url or default_database_url(), reading=reading)
+
+
+class SqlStore:
+    """Measurements and leases in a SQL database."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        reading: bool = False,
+        patience_seconds: float | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        usual = READING_PATIENCE_SECONDS if reading else WRITING_PATIENCE_SECONDS
+        self._database = Database(url, usual if patience_seconds is None else patience_seconds)
+        self.leases = Leases(self._database, lease_seconds)
+        self._ready = not reading
+        try:
+            if reading:
+                self._there()
+            else:
+                make_ready(self._database)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, measurement: Measurement, *, replace: bool = False) -> bool:
+        """See `MeasurementStore`."""
+        row = row_of(measurement)
+
+        def work(connection: sql.Connection) -> bool:
+            if insert_unless_known(connection, ROWS, row):
+                return True
+            if replace:
+                _put(connection, row)
+                return True
+            known = _known(connection, row["trial_id"])
+            # The same to the last digit: kept by a commit whose answer was lost.
+            return known is not None and known.payload == row["payload"]
+
+        return self._database.write(work)
+
+    def append_all(self, measurements: Sequence[Measurement]) -> Appended:
+        """See `MeasurementStore`."""
+        rows = [row_of(measurement) for measurement in measurements]
+
+        def work(connection: sql.Connection) -> Appended:
+            added = replaced = 0
+            for row in rows:
+                if insert_unless_known(connection, ROWS, row):
+                    added += 1
+                    continue
+                known = _known(connection, row["trial_id"])
+                if known is not None and knows_more(row, known.status, known.payload):
+                    _put(connection, row)
+                    replaced += 1
+            return Appended(added, replaced)
+
+        return self._database.write(work)
+
+    def join(
+        self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None
+    ) -> Measurement | None:
+        """See `MeasurementStore`."""
+        trial_id = fresh.trial.trial_id
+        written: list[str] = []  # by an attempt whose answer was lost
+
+        def work(connection: sql.Connection) -> Measurement | None:
+            holds = owner is None or end(connection, trial_id, owner.name)
+            known = _known(connection, trial_id)
+            if known is not None and known.payload in written:
+                return parsed(known.payload)
+            if known is not None and not holds:
+                return None
+            whole = combine(_readable(known), fresh)
+            if whole is not None:
+                row = row_of(whole)
+                written.append(row["payload"])
+                if known is not None:
+                    _put(connection, row)
+                elif not insert_unless_known(connection, ROWS, row):
+                    return None  # an import was faster by a moment
+            return whole
+
+        return self._database.write(work)
+
+    def statuses(self) -> dict[str, str]:
+        """See `MeasurementStore`."""
+        query = sql.select(ROWS.c.trial_id, ROWS.c.status)
+        return {row.trial_id: row.status for row in self._rows(query)}
+
+    def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
+        """See `MeasurementStore`."""
+        query = sql.select(ROWS.c.trial_id, ROWS.c.status, ROWS.c.started_at)
+        rows = self._rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
+        return {row.trial_id: Summary(row.status, row.started_at) for row in rows}
+
+    def done_ids(self) -> set[str]:
+        """See `MeasurementStore`."""
+        return {row.trial_id for row in self._rows(sql.select(ROWS.c.trial_id))}
+
+    def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
+        """See `MeasurementStore`."""
+        query = sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
+        rows = self._rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
+        rows.sort(key=lambda row: row.number)
+        return sorted_out(((row.trial_id, row.payload) for row in rows), self._database.name)
+
+    def all(self) -> list[Measurement]:
+        """See `MeasurementStore`."""
+        stored = self.read()
+        for one in stored.damaged:
+            raise DataError(one.words)
+        return list(stored.measurements)
+
+    @property
+    def name(self) -> str:
+        """What a message calls the database; never with its password."""
+        return self._database.name
+
+    def running(self) -> dict[str, Held]:
+        """The leases in force, by trial_id; none where the tables are of an older version."""
+        return self.leases.held() if look(self._database) is Found.HEAD else {}
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._database.close()
+
+    def _rows(self, query: sql.Select[Any]) -> list[Any]:
+        if not self._there():
+            return []
+        return list(self._database.read(lambda connection: connection.execute(query).all()))
+
+    def _rows_of(self, query: sql.Select[Any], trial_ids: Iterable[str]) -> list[Any]:
+        found = []
+        for part in in_parts(sorted(set(trial_ids))):
+            found += self._rows(query.where(ROWS.c.trial_id.in_(part)))
+        return found
+
+    def _there(self) -> bool:
+        """Whether there are tables to read; of any version, since all have had these columns."""
+        self._ready = self._ready or look(self._database) is not Found.NOTHING
+        return self._ready
+
+
+def _known(connection: sql.Connection, trial_id: str) -> Any:
+    """Status and payload of the trial's row, which nobody else changes meanwhile; or None."""
+    query = sql.select(ROWS.c.status, ROWS.c.payload).where(ROWS.c.trial_id == trial_id)
+    return connection.execute(query.with_for_update()).one_or_none()
+
+
+def _put(connection: sql.Connection, row: dict[str, Any]) -> None:
+    connection.execute(ROWS.update().where(ROWS.c.trial_id == row["trial_id"]).values(row))
+
+
+def _readable(known: Any) -> Measurement | None:
+    try:
+        return parsed(known.payload) if known is not None else None
+    except NewerFormatError:
+        raise
+    except DataError:
+        return None

@@ -1,0 +1,49 @@
+"""What people and logs are told of a trial: its name, what was asked, how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.domain import Measurement, Trial
+from advisor.units import format_mib
+
+
+def trial_name(trial: Trial) -> str:
+    """What tells a trial from its neighbours, in one short line."""
+    workload, resources = trial.workload, trial.resources
+    return (
+        f"{workload.network} {workload.task} on {trial.accelerator}, {resources.vcpus:g} vCPU, "
+        f"{format_mib(resources.memory_mib)}, {resources.disk.type}"
+    )
+
+
+def asked_facts(trial: Trial) -> dict[str, Any]:
+    """What a trial is to measure, flat."""
+    workload, resources = trial.workload, trial.resources
+    return {
+        "network": workload.network,
+        "task": workload.task.value,
+        "batch_size": workload.batch_size,
+        "accelerator": trial.accelerator,
+        "vcpus": resources.vcpus,
+        "memory_mib": resources.memory_mib,
+        "disk": resources.disk.type,
+        "cache": trial.cache.value,
+    }
+
+
+def ending_facts(measurement: Measurement) -> dict[str, Any]:
+    """How a run ended, flat; what is not known is left out."""
+    facts = {
+        "status": measurement.status.value,
+        "reason": measurement.reason,
+        "limited_by": measurement.limited_by.value,
+        "samples_per_second": _rounded(measurement.throughput_samples_per_second),
+        "steps": len(measurement.step_seconds),
+        "other_cores": _rounded(measurement.environment.get("other_cores")),
+    }
+    return {name: value for name, value in facts.items() if value not in (None, "")}
+
+
+def _rounded(number: Any) -> Any:
+    return round(number, 3) if isinstance(number, float) else number

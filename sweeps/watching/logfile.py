@@ -1,0 +1,142 @@
+"""The log of sweeps: one JSON object a line, in a file of bounded size that drivers share.
+
+Through the standard library's logging: it has the levels, handlers and rotation that this
+needs, every other library's warnings come the same way, and structlog would add a dependency
+to a worker that has to run on a bare GPU machine.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import DataError
+from sweeps.events import event_of, handled
+from sweeps.watching.secrets import without_secrets
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+MOST_BYTES = 10 * 2**20
+OLDER_FILES = 4
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line: time (UTC), level, event, trial_id, node, pid, and the facts."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """'{"time": "2026-11-21T13:40:01.123Z", "level": "info", "event": "stored", ...}'."""
+        event = event_of(record)
+        moment = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="milliseconds")
+        line = {
+            "time": moment.replace("+00:00", "Z"),
+            "level": logging.getLevelName(event.level).lower(),
+            "event": event.event,
+            "trial_id": event.trial_id or None,
+            "node": event.node,
+            "pid": event.pid,
+        }
+        facts = {name: value for name, value in event.facts.items() if name not in line}
+        known = {name: value for name, value in line.items() if value is not None}
+        return json.dumps(_plain(known | facts))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has, without secrets; a number that JSON has not is null."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return without_secrets(str(value))
+
+
+class SharedFile(RotatingFileHandler):
+    """A rotating file that several drivers append to: each looks whether another one has turned
+    it, and only one turns it at a time. A log that cannot be written is told once; the sweep
+    goes on."""
+
+    def __init__(
+        self, path: Path, *, most_bytes: int = MOST_BYTES, older: int = OLDER_FILES
+    ) -> None:
+        super().__init__(path, maxBytes=most_bytes, backupCount=older, encoding="utf-8")
+        # What is no file (/dev/null) is never turned, and has no place for a lock beside it.
+        is_file = Path(self.baseFilename).is_file()
+        self._lock_path = f"{self.baseFilename}.lock" if is_file else os.devnull
+        self._told = False
+        self.setFormatter(JsonLines())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append the record's line, under a lock that all drivers of this file take."""
+        try:
+            descriptor = os.open(self._lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        except OSError:
+            self.handleError(record)
+            return
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._follow()
+            super().emit(record)
+        finally:
+            os.close(descriptor)
+
+    def handleError(self, _record: logging.LogRecord) -> None:
+        """Tell the first trouble, and leave out what cannot be written."""
+        if not self._told:
+            self._told = True
+            trouble = sys.exc_info()[1]
+            print_warning(f"the log {self.baseFilename} cannot be written ({trouble})")
+
+    def _follow(self) -> None:
+        """Write into the file that has the name now."""
+        if self.stream is None:
+            return
+        with suppress(OSError):
+            if os.path.samestat(Path(self.baseFilename).stat(), os.fstat(self.stream.fileno())):
+                return
+        self.stream.close()
+        self.stream = self._open()
+
+
+def print_warning(text: str) -> None:
+    """On stderr, as logging does where nobody has asked for anything else."""
+    if logging.lastResort:
+        logging.lastResort.handle(
+            logging.makeLogRecord({"msg": text, "levelno": logging.WARNING, "levelname": "WARNING"})
+        )
+
+
+@contextmanager
+def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
+    """Events, and the warnings of sweeps, also go to this file; `DataError` where it cannot be
+    opened. Warnings are still told on stderr."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = SharedFile(path)
+    except OSError as error:
+        raise DataError(
+            f"cannot write the log '{path}' ({error.strerror}); name another place: --log-file"
+        ) from error
+    handler.setLevel(level)
+    warnings = logging.getLogger("sweeps")
+    told = [handler, *([logging.lastResort] if logging.lastResort else [])]
+    try:
+        for one in told:
+            warnings.addHandler(one)
+        with handled(handler):
+            yield
+    finally:
+        for one in told:
+            warnings.removeHandler(one)
+        handler.close()

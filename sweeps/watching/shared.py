@@ -1,0 +1,124 @@
+"""What the shared store tells of sweeps to those who only look: counts, leases, pace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from sweeps.store.contract import Held, Summary
+from sweeps.trial_process import TIMEOUT_SECONDS
+
+_LATEST = 20
+_FEWEST = 3
+
+
+class Readable(Protocol):
+    """What is asked of a store."""
+
+    @property
+    def name(self) -> str:
+        """What a message calls it."""
+
+    def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
+        """See `MeasurementStore`."""
+
+    def running(self) -> dict[str, Held]:
+        """The leases in force."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How fast trials were begun lately: by `trials` of them, over so many seconds."""
+
+    trials: int
+    seconds: float
+
+    @property
+    def seconds_a_trial(self) -> float:
+        """Of all drivers together."""
+        return self.seconds / (self.trials - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The store at one moment. `total` and `left` are of the described sweep, or of all that is
+    stored or running. `pace` is None where too little is known."""
+
+    at: datetime
+    database: str
+    total: int
+    counts: Mapping[str, int]
+    running: tuple[Held, ...]
+    pace: Pace | None
+
+    @property
+    def left(self) -> int:
+        """Trials without a row; those that are running now are among them."""
+        return self.total - sum(self.counts.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is left and nothing runs."""
+        return not self.left and not self.running
+
+    @property
+    def expected_end(self) -> datetime | None:
+        """By the pace; None where that is not known, or nobody works."""
+        if self.pace is None or not self.running or not self.left:
+            return None
+        try:
+            return self.at + timedelta(seconds=self.left * self.pace.seconds_a_trial)
+        except OverflowError:
+            return None
+
+
+def look_at(
+    store: Readable,
+    trial_ids: Collection[str] | None = None,
+    damaged: Collection[str] = frozenset(),
+) -> Snapshot:
+    """The state of these trials, or of all; rows of `damaged` ones count as none. Nothing is
+    changed. `DataError` as the store raises."""
+    held = store.running()  # first: what is stored meanwhile counts as done, and not as neither
+    found = store.summaries(trial_ids)
+    rows = {name: row for name, row in found.items() if name not in damaged}
+    # A trial that has a row and a lease (a repeat, a retry) is counted by its row.
+    mine = held if trial_ids is None else {one: held[one] for one in set(trial_ids) & held.keys()}
+    names = set(rows) | set(mine if trial_ids is None else trial_ids)
+    return Snapshot(
+        at=datetime.now(UTC),
+        database=store.name,
+        total=len(names),
+        counts=dict(Counter(row.status for row in rows.values()).most_common()),
+        running=tuple(sorted(mine.values(), key=lambda one: (-(one.seconds_held or 0), one.host))),
+        pace=pace_of([row.started_at for row in rows.values()]),
+    )
+
+
+def pace_of(started_at: Iterable[str]) -> Pace | None:
+    """The pace of the latest trials by when they began, since the last break: a gap in which
+    no trial could still have been running."""
+    moments = sorted(filter(None, map(_moment, started_at)))[-_LATEST:]
+    since = _after_last_break(moments)
+    if len(since) < _FEWEST:
+        return None
+    seconds = (since[-1] - since[0]).total_seconds()
+    return Pace(trials=len(since), seconds=seconds) if seconds > 0 else None
+
+
+def _after_last_break(moments: Sequence[datetime]) -> Sequence[datetime]:
+    for index in range(len(moments) - 1, 0, -1):
+        if (moments[index] - moments[index - 1]).total_seconds() > TIMEOUT_SECONDS:
+            return moments[index:]
+    return moments
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

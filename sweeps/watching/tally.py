@@ -1,0 +1,161 @@
+"""Where a sweep stands, from what its runner and its events tell: counts, time, cost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.domain import Measurement, Status, Trial
+from sweeps.events import Event
+from sweeps.telling import trial_name
+
+if TYPE_CHECKING:
+    from sweeps.runner import Progress
+
+USUAL_TRIAL_SECONDS = 15.0  # start-up, page cache, drained batches, the usual time box, the stages
+_ENDED_ELSEWHERE = ("not_stored", "kept_in_file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A trial that is being measured; `where` is empty until it is known."""
+
+    trial_id: str
+    name: str
+    where: str
+    seconds: float
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a sweep stands. `rest_seconds` is expected, by `basis`; dollars are None without a
+    price."""
+
+    total: int
+    skipped: int
+    left: int
+    counts: Mapping[Status, int]
+    running: tuple[Running, ...]
+    elapsed_seconds: float
+    rest_seconds: float
+    basis: str
+    attempts: int
+    trial_seconds: float
+    usd: float | None = None
+    expected_usd: float | None = None
+    heartbeats: Mapping[str, int]
+    last_heartbeat_at: float | None = None
+
+    @property
+    def done(self) -> int:
+        """Runs that have ended here, however they ended."""
+        return sum(self.counts.values())
+
+
+@dataclass(slots=True)
+class _Begun:
+    name: str
+    since: float
+    where: str = ""
+    attempt: int = 1
+
+
+class Tally:
+    """Keeps count; told from the runner's threads, asked from a display's."""
+
+    def __init__(
+        self,
+        *,
+        usd_per_hour: float | None = None,
+        where: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._usd_per_hour = usd_per_hour
+        self._where = where
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._begun = self._first_start = self._last_end = clock()
+        self._running: dict[str, _Begun] = {}
+        self._counts: Counter[Status] = Counter()
+        self._heartbeats: Counter[str] = Counter()
+        self._heartbeat_at: float | None = None
+        self._total = self._skipped = self._done = self._before = 0
+        self._attempts, self._trial_seconds = 0, 0.0
+
+    def follow(self, progress: Progress) -> None:
+        """What `run_sweep` tells; several sweeps after one another (batches) add up."""
+        with self._lock:
+            if progress.done < self._done:
+                self._before += self._done
+            self._done, self._skipped = progress.done, progress.skipped
+            self._total = self._before + progress.total
+            if progress.started:
+                self._begin(progress.started)
+            if progress.measurement:
+                self._end(progress.measurement)
+
+    def note(self, event: Event) -> None:
+        """What `sweeps.events` tells."""
+        with self._lock:
+            begun = self._running.get(event.trial_id)
+            if event.event == "attempt_began" and begun:
+                begun.where, begun.attempt = event.node, int(event.facts["attempt"])
+            elif event.event in _ENDED_ELSEWHERE:
+                self._running.pop(event.trial_id, None)
+            elif event.event == "heartbeat":
+                self._heartbeats["ok"] += 1
+                self._heartbeat_at = event.at
+            elif event.event == "heartbeat_failed":
+                self._heartbeats["failed"] += 1
+
+    def standing(self) -> Standing:
+        """Where it stands now."""
+        with self._lock:
+            now = self._clock()
+            left = max(0, self._total - self._before - self._done)
+            rest, basis = self._expected(left, now)
+            elapsed = now - self._begun
+            return Standing(
+                total=self._total, skipped=self._skipped, left=left, counts=dict(self._counts),
+                running=tuple(
+                    Running(trial_id=trial_id, name=one.name, where=one.where,
+                            seconds=now - one.since, attempt=one.attempt)
+                    for trial_id, one in self._running.items()
+                ),
+                elapsed_seconds=elapsed, rest_seconds=rest, basis=basis,
+                attempts=self._attempts, trial_seconds=self._trial_seconds,
+                usd=self._dollars(elapsed), expected_usd=self._dollars(elapsed + rest),
+                heartbeats=dict(self._heartbeats), last_heartbeat_at=self._heartbeat_at,
+            )  # fmt: skip
+
+    def _begin(self, trial: Trial) -> None:
+        begun = _Begun(trial_name(trial), self._clock(), self._where)
+        if not (self._running or self._before + self._done):
+            # Making data and starting Ray are no part of the pace.
+            self._first_start = self._last_end = begun.since
+        self._running[trial.trial_id] = begun
+
+    def _end(self, measurement: Measurement) -> None:
+        self._last_end = self._clock()
+        begun = self._running.pop(measurement.trial.trial_id, None)
+        self._counts[measurement.status] += 1
+        self._attempts += 1 + len(measurement.attempts)
+        self._trial_seconds += self._last_end - begun.since if begun else 0.0
+
+    def _expected(self, left: int, now: float) -> tuple[float, str]:
+        """Seconds until all is done, and by what: the pace of the trials that have ended."""
+        done = self._before + self._done
+        took = self._last_end - self._first_start
+        if not (done and took > 0):
+            rest, basis = left * USUAL_TRIAL_SECONDS, f"the usual {USUAL_TRIAL_SECONDS:g} s a trial"
+        else:
+            rest, basis = left * took / done, f"{took / done:.3g} s a trial so far"
+        return max(0.0, rest - (now - self._last_end)) if left else 0.0, basis
+
+    def _dollars(self, seconds: float) -> float | None:
+        return None if self._usd_per_hour is None else self._usd_per_hour * seconds / 3600

@@ -1,0 +1,80 @@
+"""`advisor doctor`: one screen, a JSON document, and an exit code that scripts can use."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from advisor.cli import main
+from advisor.operations.checkup import examining
+from advisor.operations.checkup.words import Finding, State
+
+FINE = Finding(check="ray", state=State.OK, found="2.60.0")
+POOR = Finding(check="bundle", state=State.WARNING, found="old", advice="upgrade")
+BAD = Finding(check="limits", state=State.PROBLEM, found="none \x1b[2J", advice="be root")
+
+
+@pytest.fixture
+def found(monkeypatch):
+    def install(*findings):
+        asked = []
+
+        def examine(*, keep_leftovers):
+            asked.append(keep_leftovers)
+            return list(findings)
+
+        monkeypatch.setattr(examining, "examine", examine)
+        return asked
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"), [((FINE,), 0), ((FINE, POOR), 0), ((FINE, POOR, BAD), 1)]
+)
+def test_only_a_problem_is_an_exit_code_of_one(found, capsys, findings, code):
+    found(*findings)
+    assert main.run(["doctor"]) == code
+    assert main.run(["doctor", "-o", "json"]) == code
+    told = capsys.readouterr().out
+    assert "\x1b" not in told.partition("{")[0]
+    assert all(len(line) <= 100 for line in told.partition("{")[0].splitlines())
+
+
+def test_what_to_do_stands_beneath_what_is_wrong(found, capsys):
+    found(POOR)
+    main.run(["doctor"])
+    assert capsys.readouterr().out.splitlines() == [
+        "warning  bundle               old",
+        "                              -> upgrade",
+    ]
+
+
+def test_a_dry_run_removes_nothing(found):
+    asked = found(FINE)
+    main.run(["doctor", "--dry-run"])
+    main.run(["doctor"])
+    assert asked == [True, False]
+
+
+def test_a_wrong_option_is_a_wrong_question(capsys):
+    assert main.run(["doctor", "-o", "xml"]) == 2
+    assert "unknown output format 'xml'" in capsys.readouterr().err
+
+
+def test_it_starts_without_torch_ray_or_the_database():
+    code = (
+        "import sys; import advisor.cli.doctor, advisor.cli.main; "
+        "print([one for one in ('torch', 'ray', 'sqlalchemy', 'numpy') if one in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.slow
+def test_the_real_one_tells_every_check_once(capsys):
+    code = main.run(["doctor", "--dry-run", "-o", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert code == (document["state"] == "problem")
+    assert len(document["checks"]) == len({one["check"] for one in document["checks"]}) == 11

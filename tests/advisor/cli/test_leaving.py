@@ -1,0 +1,115 @@
+"""Ctrl-C and SIGTERM at any moment of a sweep: nothing is left, and it is said how to go on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sweeps.datasets.photographs import write_samples
+from sweeps.leftovers.removing import find_leftovers
+
+LEAVING = """
+import os, sys, time
+from pathlib import Path
+from advisor.cli import main
+from advisor.cli.leaving import leaving_cleanly
+from sweeps.marks import new_name, scratch_parent
+import click
+
+@click.command()
+def sweep():
+    with leaving_cleanly(lambda: "kept"):
+        folder = scratch_parent() / new_name()
+        folder.mkdir()
+        try:
+            print(folder, flush=True)
+            time.sleep(60)
+        finally:
+            if len(sys.argv) > 1:
+                print("leaving", flush=True)
+                time.sleep(60)
+
+main.cli.add_command(sweep, "sweep")
+main.LateGroup.get_command = lambda *_: sweep
+main.main(["sweep"])
+"""
+
+
+def default_sigint():
+    """A shell's background job ignores Ctrl-C, and so does what it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def started(*command, **options):
+    return subprocess.Popen(
+        [sys.executable, *command],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default_sigint,
+        **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_the_first_signal_gives_back_what_was_taken_and_says_what_is_kept(number, code):
+    process = started("-c", LEAVING)
+    folder = Path(process.stdout.readline().strip())
+    assert folder.is_dir()
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    assert (process.returncode, said) == (code, "advisor: kept\n")
+    assert not folder.exists()
+
+
+def test_a_second_signal_does_not_wait_and_leaves_nothing_either():
+    process = started("-c", LEAVING, "slowly")
+    folder = Path(process.stdout.readline().strip())
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "leaving\n"
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 143
+    assert "abandoned" in said
+    assert not folder.exists()
+
+
+def of(pid):
+    """What that process has, or has left."""
+    return find_leftovers(lambda mark: mark.pid == pid)
+
+
+def making(pid, home):
+    return list(home.rglob("*.unfinished-*"))
+
+
+def running(pid, home):
+    return {"process", "folder"} <= {one.kind for one in of(pid)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("phase", "executor"), [(making, "process"), (running, "process"), (running, "ray")]
+)
+def test_a_sweep_can_be_ended_in_every_phase(tmp_path, phase, executor, number, code):
+    images = tmp_path / "images"
+    images.mkdir()
+    write_samples(images, range(16), seed=0)
+    process = started(
+        "-m", "advisor", "sweep", "run", "--networks", "googlenet", "--tasks", "preprocessing",
+        "--vcpus", "1", "--memory", "1GiB", "--disks", "unlimited", "--executor", executor,
+        *(() if phase is making else ("--data", str(images))),
+        env={**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    while not phase(process.pid, tmp_path) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(number)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == code, said
+    assert "the same command" in said.splitlines()[-1]
+    assert of(process.pid) == []
+    assert making(process.pid, tmp_path) == []

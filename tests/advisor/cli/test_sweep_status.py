@@ -1,0 +1,222 @@
+"""`advisor sweep status --watch` and `log`, beside sweeps and over a database that goes away."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from advisor.domain import Status
+from advisor.errors import DataError, UsageError
+from sweeps.datasets.photographs import write_samples
+from sweeps.store import SqlStore, open_store
+from sweeps.store.owners import this_process
+from tests.advisor.cli.test_sweep import GRID, ask
+from tests.postgresql import PASSWORD
+from tests.sweeps.builders import measurement, resources, trial
+
+ADVISOR = [sys.executable, "-m", "advisor"]
+TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 4)]
+FAST = ("--watch", "--every", "0.05s", "-o", "json")
+
+
+def statuses(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_watching_ends_when_nothing_runs_any_more_and_tells_a_line_each_time(monkeypatch):
+    """The trial ends between the second look and the third."""
+    owner, looks = this_process(), []
+    running = SqlStore.running
+
+    def looking(self):
+        looks.append(1)
+        if len(looks) == 3:
+            store.join(measurement(trial=TRIALS[1]), _fresh, owner=owner)
+        return running(self)
+
+    monkeypatch.setattr(SqlStore, "running", looking)
+    with closing(open_store()) as store:
+        store.append(measurement(trial=TRIALS[0]))
+        store.leases.take(TRIALS[1].trial_id, owner, "the second")
+        seen = statuses(ask("status", *FAST))
+    assert seen[0]["running"][0]["trial"] == "the second"
+    assert seen[1]["counts"] == {"ok": 1, "waiting": 1}
+    assert [(one["running"], one["counts"]) for one in seen[2:]] == [([], {"ok": 2})] * 2
+
+
+def _fresh(_row, fresh):
+    return fresh
+
+
+def test_a_database_that_goes_away_meanwhile_is_told_and_waited_for(monkeypatch):
+    """The third look fails; the lease ends while nobody can see it."""
+    monkeypatch.setattr("advisor.cli.sweep_status._PATIENCE_SECONDS", 0.0)
+    owner, looks = this_process(), []
+    summaries = SqlStore.summaries
+
+    def failing(self, *arguments):
+        looks.append(1)
+        if len(looks) in (3, 4):
+            store.leases.give_back(owner)
+            raise DataError("database 'db': gone; start it (postgresql://me:secret@db)")
+        return summaries(self, *arguments)
+
+    with closing(open_store()) as store:
+        store.leases.take(TRIALS[0].trial_id, owner)
+        monkeypatch.setattr(SqlStore, "summaries", failing)
+        seen = statuses(ask("status", *FAST))
+    assert [bool(one["trouble"]) for one in seen] == [False, False, True, True, False, False]
+    assert "gone" in seen[2]["trouble"]
+    assert "secret" not in json.dumps(seen)
+    assert seen[2]["running"]
+    assert not seen[-1]["running"]
+
+
+def test_a_database_that_was_never_seen_is_an_error(monkeypatch):
+    monkeypatch.setattr("advisor.cli.sweep_status._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", "postgresql://me:secret@127.0.0.1:1/none")
+    with pytest.raises(DataError) as told:
+        ask("status", *FAST)
+    assert "secret" not in str(told.value)
+
+
+def test_without_a_terminal_a_block_is_printed_for_each_change_and_no_escape_code():
+    with closing(open_store()) as store:
+        store.append(measurement(trial=TRIALS[0], status=Status.OUT_OF_MEMORY))
+    text = ask("status", "--watch", "--every", "0.05")
+    assert text == "1 trials\n     1  out of memory\n\n"
+
+
+def test_watching_writes_nothing(monkeypatch):
+    ask("status", *FAST)
+    assert not list(Path(os.environ["HOME"]).rglob("*.sqlite*"))
+
+
+@pytest.mark.parametrize("every", ["0", "soon", "-1s", "2h", "4000"])
+def test_a_senseless_interval_is_refused(every):
+    with pytest.raises(UsageError, match="--every"):
+        ask("status", "--watch", "--every", every)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("log", "abc"), "give 4 characters"),
+        (("log", "abcdef"), "neither log nor store"),
+        (("log", "--log-file", "/no/such"), "no log '/no/such'"),
+        (("run", *GRID, "--metrics-port", "70000"), "0 .a free one. to 65535"),
+        (("run", *GRID, "--metrics-port", "x"), "--metrics-port"),
+        (("run", *GRID, "--metrics-host", ""), "--metrics-host is empty"),
+        (("run", *GRID, "--usd-per-hour", "1", "--instance", "g5.xlarge"), "give one of them"),
+        (("run", *GRID, "--usd-per-hour", "-1"), "--usd-per-hour"),
+        (("run", *GRID, "--log-level", "chatty"), "unknown log level"),
+    ],
+)
+def test_a_wrong_question_is_one_line_that_names_the_way_out(arguments, words):
+    with pytest.raises(UsageError, match=words):
+        ask(*arguments)
+
+
+def test_a_trial_without_a_log_is_told_from_its_row():
+    with closing(open_store()) as store:
+        store.append(measurement(trial=TRIALS[0]))
+    text = ask("log", TRIALS[0].trial_id[:6])
+    assert [words in text for words in ("planned", "status ok", "stored")] == [True] * 3
+
+
+@pytest.mark.slow
+def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
+    """Live display on a pseudo terminal, status beside it, Ctrl-C, then the rest."""
+    (tmp_path / "images").mkdir()
+    write_samples(tmp_path / "images", range(40), seed=0)
+    described = (*GRID, "--iterations", "20", "--data", str(tmp_path / "images"))
+    metrics = tmp_path / "m.prom"
+    command = [*ADVISOR, "sweep", "run", *described, "--executor", "process", "--usd-per-hour", "1",
+               "--metrics-file", str(metrics)]  # fmt: skip
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
+    os.close(theirs)
+    screen = []
+    reading = threading.Thread(target=_read_all, args=(ours, screen))
+    reading.start()
+    watching = [*ADVISOR, "sweep", "status", *described, "--watch", "--every", "0.2", "-o", "json"]
+    watch = subprocess.Popen(watching, stdout=subprocess.PIPE, text=True)
+    while not (first := open_store().all()) and process.poll() is None:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    reading.join()
+    shown = "".join(screen)
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+    assert "of 2 done" in shown
+    assert "cost" in shown
+
+    rest = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "\x1b" not in rest.stderr
+    seen = statuses(watch.communicate()[0])
+    assert watch.returncode == 0
+    assert any(one["running"] for one in seen)
+    assert (seen[-1]["left"], seen[-1]["trials"]) == (0, 2)
+    assert "advisor_sweep_trials_skipped 1\n" in metrics.read_text()
+    assert "advisor_sweep_trials_left 0\n" in metrics.read_text()
+
+    lines = statuses(ask("log", first[0].trial.trial_id, "-o", "json"))
+    told = [line["event"] for line in lines]
+    for event in ("planned", "began", "attempt_began", "worker_started", "loaded", "cache_prepared",
+                  "limits_on", "attempt_ended", "stored"):  # fmt: skip
+        assert event in told
+    assert told.index("limits_on") < told.index("attempt_ended") < told.index("stored")
+    assert {"sweep_began", "sweep_ended"} <= {
+        one["event"] for one in statuses(ask("log", "-o", "json"))
+    }
+
+
+def _read_all(terminal, seen):
+    try:
+        while chunk := os.read(terminal, 1 << 16):
+            seen.append(chunk.decode(errors="replace"))
+    except OSError:  # the other end is closed
+        pass
+    os.close(terminal)
+
+
+@pytest.mark.slow
+def test_a_postgresql_that_is_stopped_and_started_is_watched_on(postgresql, monkeypatch):
+    """What runs is seen again after the server was away; its password is never told."""
+    url, owner = postgresql.new_database(), this_process()
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", url)
+    with closing(SqlStore(url)) as store:
+        store.leases.take(TRIALS[0].trial_id, owner, "the first")
+    command = [*ADVISOR, "sweep", "status", "--watch", "--every", "0.1", "-o", "json"]
+    watch = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    said = []
+
+    def until(troubled):
+        for line in watch.stdout:
+            said.append(line)
+            if bool(json.loads(line)["trouble"]) == troubled:
+                return json.loads(line)
+        raise AssertionError("the watch ended")
+
+    until(False)
+    postgresql.stop()
+    try:
+        assert until(True)["running"][0]["trial"] == "the first"
+    finally:
+        postgresql.start()
+    assert until(False)["running"][0]["trial"] == "the first"
+    with closing(SqlStore(url)) as store:
+        store.leases.give_back(owner)
+    said += watch.stdout
+    watch.stdout.close()
+    assert watch.wait() == 0
+    assert json.loads(said[-1])["running"] == []
+    assert PASSWORD not in "".join(said)

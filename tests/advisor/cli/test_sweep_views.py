@@ -1,0 +1,133 @@
+"""A sweep on a screen: what it shows, and where it does not draw."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from advisor.cli.live import is_terminal
+from advisor.cli.sweep_status_view import snapshot_document, snapshot_lines
+from advisor.cli.sweep_view import duration_text, view_lines
+from advisor.domain import Status
+from sweeps.watching.shared import Snapshot, pace_of
+from tests.sweeps.watching.builders import held, running, standing
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+SCHEMA = json.loads((files("advisor.report") / "schemas/sweep-status.schema.json").read_text())
+NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
+DRAWING = """
+from advisor.cli.live import live_block
+with live_block(lambda: ["sweep  1 failed"], stderr=False):
+    raise KeyboardInterrupt
+"""
+
+
+def snapshot(**changes):
+    begun = [(NOON - timedelta(seconds=one)).isoformat() for one in (60, 40, 20)]
+    values = {
+        "at": NOON, "database": "db.example:5432/sweeps", "total": 24,
+        "counts": {"ok": 6, "out_of_memory": 1},
+        "running": (held(), held(host="gpu-7", pid=99, label="", seconds_held=None)),
+        "pace": pace_of(begun),
+    }  # fmt: skip
+    return Snapshot(**{**values, **changes})
+
+
+def test_a_running_sweep_looks_like_the_golden_one():
+    assert "\n".join(view_lines(standing())) + "\n" == (GOLDEN / "sweep_live.txt").read_text()
+
+
+def test_a_sweep_that_has_not_begun_says_so():
+    assert view_lines(standing(total=0)) == ["sweep  starting, 2 min"]
+
+
+def test_without_a_price_there_is_no_cost_and_without_a_rest_no_forecast():
+    lines = view_lines(standing(usd=None, left=0, running=()))
+    assert [line.split()[0] for line in lines] == ["sweep", "ended", "time"]
+    assert lines[-1] == "time   2 min"
+
+
+@pytest.mark.parametrize("left", [0, 1, 23, 24])
+def test_it_fits_a_screen_however_much_runs(left):
+    counts = dict.fromkeys(Status, 4)
+    lines = view_lines(standing(left=left, counts=counts, running=(running(name="n" * 90),) * 40))
+    assert len(lines) <= 14
+    assert max(map(len, lines)) <= 100
+    assert lines[-1].strip() == "and 32 more"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(89.4, "89 s"), (90, "2 min"), (5340, "89 min"), (7200, "2 h"), (9000, "2 h 30 min")],
+)
+def test_durations_are_as_people_say_them(seconds, text):
+    assert duration_text(seconds) == text
+
+
+def test_a_status_looks_like_the_golden_one():
+    text = "\n".join(snapshot_lines(snapshot(), "the server is away")) + "\n"
+    assert text == (GOLDEN / "sweep_status.txt").read_text()
+
+
+def test_a_status_document_is_the_golden_one_and_keeps_its_schema():
+    document = snapshot_document(snapshot(), "the server is away")
+    jsonschema.validate(document, SCHEMA)
+    assert document == json.loads((GOLDEN / "sweep_status.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"running": ()}, {"pace": None}, {"counts": {"ok": 24}}, {"total": 0, "counts": {}}],
+)
+def test_every_status_keeps_the_schema(changes):
+    jsonschema.validate(snapshot_document(snapshot(**changes)), SCHEMA)
+    assert snapshot_lines(snapshot(**changes))
+
+
+def test_nothing_is_drawn_where_it_cannot_be_drawn_again(monkeypatch):
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    assert is_terminal(Screen())
+    assert not is_terminal(io.StringIO())
+    assert not is_terminal(None)
+    monkeypatch.setenv("TERM", "dumb")
+    assert not is_terminal(Screen())
+
+
+@pytest.mark.parametrize("no_color", [{}, {"NO_COLOR": "1"}])
+def test_the_cursor_is_back_after_ctrl_c_and_no_colour_is_no_colour(no_color):
+    """On a real (pseudo) terminal."""
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", **no_color}
+    environment |= {} if no_color else {"COLORTERM": ""}
+    if not no_color:
+        environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRAWING], stdout=theirs, stderr=subprocess.DEVNULL, env=environment
+    )
+    os.close(theirs)
+    seen = _read(ours)
+    process.wait()
+    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l")
+    assert ("\x1b[33m" in seen) == (not no_color)
+
+
+def _read(terminal):
+    seen = b""
+    try:
+        while chunk := os.read(terminal, 1 << 16):
+            seen += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(terminal)
+    return seen.decode()

@@ -1,0 +1,165 @@
+"""A sweep that plans itself: the store is its state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.domain import Status
+from advisor.errors import UsageError
+from advisor.operations import sweeping
+from advisor.operations.adaptive import adaptive_sweep, parse_budget, run_adaptive
+from sweeps.repeating import merged
+from sweeps.store import open_store
+from tests.models.performance.surface.test_surface import grid
+from tests.models.performance.synthetic import measure, true_parameters
+
+# Trials of one batch do not know each other's endings.
+_ONE_BATCH = 8
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return {row.trial.trial_id: row for row in measure(grid(), true_parameters())}
+
+
+def played(sweep, truth, known=None, most=None):
+    """What the sweep measures in order, and where it stands then."""
+    rows, order = dict(known or {}), []
+    while True:
+        standing = sweep.standing(rows)
+        if not standing.next or (most is not None and len(order) >= most):
+            return order, standing, rows
+        for item in standing.next[: None if most is None else most - len(order)]:
+            trial_id = item.trial.trial_id
+            order.append((trial_id, item.run))
+            rows[trial_id] = merged(rows.get(trial_id), truth[trial_id])
+
+
+def test_a_budget_of_trials_is_never_exceeded_and_no_run_is_made_twice(truth):
+    for budget in (3, 9):
+        order, standing, _ = played(adaptive_sweep(grid(), parse_budget(f"{budget}trials")), truth)
+        assert len(order) == len(set(order)) == budget
+        assert "budget" in standing.stopped
+
+
+def test_it_stops_by_its_own_rule_within_an_ample_budget(truth):
+    order, standing, _ = played(adaptive_sweep(grid(), parse_budget("90trials")), truth)
+    assert 12 <= len(order) < 60
+    assert standing.doubt < 0.05
+    assert "budget" not in standing.stopped
+
+
+@pytest.mark.parametrize("killed_after", [1, 5, 9])
+def test_a_killed_sweep_goes_on_with_the_trials_of_an_undisturbed_one(truth, killed_after):
+    whole, _, _ = played(adaptive_sweep(grid(), parse_budget("14trials")), truth)
+    first, _, rows = played(
+        adaptive_sweep(grid(), parse_budget("14trials")), truth, most=killed_after
+    )
+    rest, _, _ = played(adaptive_sweep(grid(), parse_budget("14trials")), truth, known=rows)
+    assert set(first + rest) == set(whole)
+    assert len(first) + len(rest) == len(whole)
+
+
+def test_a_trial_killed_for_memory_spares_those_that_need_as_much(truth):
+    """Same work, no more memory, no fewer processes: they would die too."""
+    sweep = adaptive_sweep(grid(), parse_budget("90trials"))
+    dying = {
+        trial_id: replace(row, status=Status.OUT_OF_MEMORY, step_seconds=())
+        if row.trial.resources.memory_mib < 2000
+        else row
+        for trial_id, row in truth.items()
+    }
+    order, _, _ = played(sweep, dying)
+    trials = [dying[trial_id].trial for trial_id, _ in order]
+    died = [dying[trial_id].status is Status.OUT_OF_MEMORY for trial_id, _ in order]
+    assert any(died)
+    for place, killed in enumerate(trials):
+        later = trials[place + _ONE_BATCH :] if died[place] else []
+        assert not any(
+            one.workload == killed.workload
+            and one.resources.memory_mib <= killed.resources.memory_mib
+            and one.resources.vcpus >= killed.resources.vcpus
+            for one in later
+        )
+
+
+def test_trials_without_the_memory_to_live_are_never_proposed():
+    small = [
+        replace(trial, resources=replace(trial.resources, memory_mib=64.0)) for trial in grid()[:2]
+    ]
+    sweep = adaptive_sweep([*grid(), *small], parse_budget("5trials"))
+    assert list(sweep.refused) == small
+    with pytest.raises(UsageError, match="memory"):
+        adaptive_sweep(small, parse_budget("5trials"))
+
+
+def test_a_target_asks_about_the_specs_that_are_sold(truth):
+    """The bundled catalogue sells T4s; the answer's doubt is a regret."""
+    sweep = adaptive_sweep(grid(), parse_budget("16trials"), target=300.0)
+    assert len(sweep.specs.rows) > 10
+    _, standing, _ = played(sweep, truth)
+    assert standing.doubt is not None
+    assert standing.stopped
+
+
+def test_repeats_and_unknown_networks_are_refused():
+    trial = grid()[0]
+    with pytest.raises(UsageError, match="repeats"):
+        adaptive_sweep([replace(trial, plan={"repeats": 3})], parse_budget("5trials"))
+    own = replace(trial, workload=replace(trial.workload, network="mine"))
+    with pytest.raises(UsageError, match="mine"):
+        adaptive_sweep([own], parse_budget("5trials"))
+
+
+class _Fake:
+    def __init__(self, truth):
+        self.truth, self.given = truth, []
+
+    def refuse_impossible(self, trials):
+        pass
+
+    def execute(self, trials):
+        for trial in trials:
+            self.given.append(trial.trial_id)
+            yield self.truth[trial.trial_id]
+
+    def close(self):
+        pass
+
+
+def test_the_runner_measures_what_is_asked_and_nothing_twice(truth, monkeypatch, tmp_path):
+    """Run, and run again with more budget: the second goes on from the store."""
+    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
+    fake = _Fake(truth)
+    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: fake)
+    store = open_store(f"sqlite:///{tmp_path / 'm.sqlite'}")
+
+    def run(budget):
+        return run_adaptive(
+            adaptive_sweep(grid(), parse_budget(budget)), store, executor="process",
+            ray_address=None, on_progress=lambda _: None, on_batch=lambda _: None,
+        )  # fmt: skip
+
+    assert len(run("7trials").done) == 7
+    assert len(run("10trials").done) == 10
+    assert len(fake.given) == 10
+    again = run("10trials")
+    assert len(fake.given) == 10
+    assert "budget" in again.stopped
+
+
+def test_a_time_budget_ends_between_batches(truth, monkeypatch, tmp_path):
+    """The clock says that the first batch took all of it."""
+    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
+    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: _Fake(truth))
+    ticks = iter((0.0, 0.0, 4000.0, 8000.0))
+    standing = run_adaptive(
+        adaptive_sweep(grid(), parse_budget("1h")),
+        open_store(f"sqlite:///{tmp_path / 'm.sqlite'}"),
+        executor="process", ray_address=None, on_progress=lambda _: None,
+        on_batch=lambda _: None, clock=lambda: next(ticks),
+    )  # fmt: skip
+    assert 6 <= len(standing.done) <= 8
+    assert "60 min" in standing.stopped

@@ -1,0 +1,138 @@
+"""Anchors tell the parameters, later trials the question, and both stop."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from advisor.domain import Task, Trial, Workload
+from models.performance.fit_pipeline import trials_of
+from models.performance.networks import bundled_networks
+from models.performance.pipeline import ReferenceCpu
+from models.performance.surface import (
+    Belief,
+    Question,
+    Surface,
+    anchor_trials,
+    log_determinant,
+    next_trials,
+)
+from models.performance.surface.belief import USUAL_NOISE
+from tests.models.performance.synthetic import (
+    DATASET,
+    REFERENCE_SCORE,
+    measure,
+    resources,
+    true_parameters,
+)
+
+STEP = {"alexnet": 0.004, "googlenet": 0.02, "resnet50": 0.05}
+
+
+def grid():
+    axes = (STEP, (16, 64), (0.5, 1.0, 2.0), (1024.0, 2048.0, 6144.0), (12.0, 125.0))
+    return [
+        Trial(
+            workload=Workload(
+                network=network, task=Task.INFERENCE, batch_size=batch, dataset=DATASET
+            ),
+            resources=resources(vcpus, memory_mib, read),
+            accelerator="emulated:T4",
+            emulated_step_seconds=STEP[network] * batch / 32,
+        )
+        for network, batch, vcpus, memory_mib, read in itertools.product(*axes)
+    ]
+
+
+@pytest.fixture(scope="module")
+def truth():
+    """A host half as fast as believed, with a soft knee; free of noise."""
+    parameters = true_parameters(host__seconds_per_byte=math.log(1.5e-8), join__gamma=math.log(3.0))
+    return measure(grid(), parameters, noise=0.0)
+
+
+@pytest.fixture(scope="module")
+def surface(truth):
+    reference = ReferenceCpu(score=REFERENCE_SCORE, sigma=0.1)
+    return Surface.of(trials_of(truth, bundled_networks()), bundled_networks(), reference)
+
+
+def believed(surface, at, seed=0):
+    noise = USUAL_NOISE * np.random.default_rng(seed).standard_normal(len(at))
+    rates = surface.trials.log_rate[at] + noise
+    return Belief.after(surface, at, rates, np.full(len(at), USUAL_NOISE**2))
+
+
+def error(surface, belief):
+    rows = range(len(surface.trials.log_rate))
+    return float(np.abs(np.expm1(belief.means(rows) - surface.trials.log_rate)).mean())
+
+
+def test_6_to_8_anchors_tell_more_than_any_of_300_random_designs(surface):
+    """D-optimality, by the determinant itself."""
+    slopes = surface.starting_slopes()
+    anchors = anchor_trials(slopes, range(len(slopes)))
+    assert 6 <= len(anchors) <= 8
+    assert len(set(anchors)) == len(anchors)
+    random = np.random.default_rng(0)
+    others = (random.choice(len(slopes), len(anchors), replace=False) for _ in range(300))
+    assert log_determinant(slopes, anchors) > max(log_determinant(slopes, o) for o in others)
+
+
+def test_few_candidates_are_all_anchors(surface):
+    assert anchor_trials(surface.starting_slopes(), (3, 1)) == [1, 3]
+
+
+def test_anchors_leave_less_error_than_as_many_random_trials(surface):
+    """The mean over random designs; both see the same noise."""
+    anchors = anchor_trials(surface.starting_slopes(), range(108))
+    random = [
+        error(surface, believed(surface, np.random.default_rng(s).permutation(108)[:6].tolist()))
+        for s in range(4)
+    ]
+    assert error(surface, believed(surface, anchors)) < np.mean(random)
+
+
+def test_the_doubt_covers_the_error_and_shrinks_with_trials(surface):
+    question = Question(tuple(range(108)))
+    few, more = (believed(surface, list(range(0, 108, step))) for step in (27, 6))
+    assert question.doubt(more) < question.doubt(few)
+    assert error(surface, more) < 2 * question.doubt(more)
+
+
+def test_what_is_chosen_is_new_and_stops_when_the_surface_is_known(surface):
+    """Batch after batch; it ends before all is measured and names the reason."""
+    at = anchor_trials(surface.starting_slopes(), range(108))
+    question = Question(tuple(range(108)))
+    while True:
+        left = [row for row in range(108) if row not in at]
+        choice = next_trials(believed(surface, at), question, left, repeats={}, count=4)
+        if not choice.rows:
+            break
+        assert not set(choice.rows) & set(at)
+        at += choice.rows
+    assert 12 <= len(at) < 60
+    assert "surface" in choice.stopped
+
+
+def test_a_target_draws_trials_to_the_specs_near_it(surface):
+    """With a price that rises with the rate, doubt matters where the rate is near the target."""
+    at = anchor_trials(surface.starting_slopes(), range(108))
+    belief = believed(surface, at)
+    rates = belief.means(range(108))
+    target = float(np.exp(np.median(rates)))
+    question = Question(tuple(range(108)), target, np.exp(rates), ("one",) * 108)
+    weights = question.weights(belief)
+    far = np.abs(rates - math.log(target)) > 0.7
+    assert weights[far].max() < 0.05 < weights.max()
+
+
+def test_a_noisy_cell_is_measured_again_where_noise_rules(surface):
+    """All that is left to learn is a cell whose own noise hides it."""
+    at = list(range(108))
+    belief = Belief.after(surface, at, surface.trials.log_rate, np.full(108, 0.3**2))
+    choice = next_trials(belief, Question(tuple(at)), [], repeats={5: 0.3**2}, count=2)
+    assert choice.rows == (5,)

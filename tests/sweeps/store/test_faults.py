@@ -1,0 +1,284 @@
+"""Databases that are damaged, held, full, read-only, away, or never were: what a user is told."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import threading
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+from sqlalchemy.exc import OperationalError
+
+from advisor.errors import DataError, UsageError
+from sweeps.store import SqlStore, dialects, open_store
+from sweeps.store.database import Database
+from sweeps.store.owners import this_process
+from tests.sweeps.builders import measurement, resources, trial
+
+
+def row(memory_mib=1024.0, **changes):
+    return measurement(trial=trial(resources=resources(memory_mib=memory_mib)), **changes)
+
+
+def execute(path, statement):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "m.sqlite"
+
+
+@pytest.fixture
+def url(path):
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request, url):
+    if request.param == "sqlite":
+        return url
+    return request.getfixturevalue("postgresql").new_database()
+
+
+def test_a_file_that_is_no_database_is_told_with_the_way_out(path, url):
+    path.write_bytes(b"not a database at all " * 100)
+    for reading in (True, False):
+        with pytest.raises(DataError, match="move that file away") as told:
+            open_store(url, reading=reading)
+        assert "\n" not in str(told.value)
+    assert path.read_bytes() == b"not a database at all " * 100
+
+
+def test_a_torn_database_is_told(path, url):
+    with closing(SqlStore(url)) as store:
+        store.append_all([row(float(size)) for size in range(1, 60)])
+    content = bytearray(path.read_bytes())
+    content[4096:] = bytes(len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"m\.sqlite"):
+        SqlStore(url).all()
+
+
+def test_a_damaged_row_is_named_and_hides_no_other(path, url):
+    with closing(SqlStore(url)) as store:
+        store.append_all([row(1.0), row(2.0), row(3.0)])
+        execute(path, f"UPDATE measurements SET payload='{{' WHERE trial_id='{id_of(2.0)}'")
+        stored = store.read()
+        assert [one.trial.resources.memory_mib for one in stored.measurements] == [1.0, 3.0]
+        assert [one.trial_id for one in stored.damaged] == [id_of(2.0)]
+        assert "delete that row" in stored.damaged[0].words
+        with pytest.raises(DataError, match=id_of(2.0)):
+            store.all()
+
+
+def id_of(memory_mib):
+    return row(memory_mib).trial.trial_id
+
+
+def test_a_place_that_cannot_be_a_folder_is_told(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(DataError, match="ADVISOR_DATABASE_URL"):
+        SqlStore(f"sqlite:///{tmp_path}/file/m.sqlite")
+
+
+def test_a_full_disk_loses_nothing_stored(url):
+    """SQLite's page limit stands in for the disk's end: it raises the same error."""
+    with closing(SqlStore(url)) as store:
+        store.append(row(1.0))
+
+        @sqlalchemy.event.listens_for(store._database.engine, "begin")
+        def _no_more_pages(connection):
+            connection.exec_driver_sql("PRAGMA max_page_count=1")
+
+        with pytest.raises(DataError, match="nothing stored is lost"):
+            store.append(row(2.0, step_seconds=(0.123456789,) * 5000))
+        assert [one.trial.resources.memory_mib for one in store.all()] == [1.0]
+
+
+@pytest.mark.parametrize(
+    "url", ["nonsense", "oracle9://x", "mysql://host/db", "://", "postgresql://host:port/db"]
+)
+def test_a_url_that_is_none_is_a_usage_error(url):
+    with pytest.raises(UsageError, match="ADVISOR_DATABASE_URL"):
+        SqlStore(url)
+
+
+def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(dialects.importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(UsageError, match=r"instance-sizing-advisor\[postgres\]"):
+        SqlStore("postgresql://host/db")
+
+
+def test_a_locked_database_is_waited_for_and_told_about(path, url, monkeypatch, caplog):
+    monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
+    with closing(SqlStore(url)) as store:
+        with holding(path, seconds=1.0):
+            assert store.append(row())
+        assert "locked; waiting up to" in caplog.text
+        assert "is back" in caplog.text
+
+
+def test_a_database_that_stays_locked_is_told_in_one_line(path, url, monkeypatch):
+    monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
+    with closing(SqlStore(url, patience_seconds=0.5)) as store:
+        with (
+            holding(path, seconds=3.0),
+            pytest.raises(DataError, match="another process holds it") as told,
+        ):
+            store.append(row())
+        assert "\n" not in str(told.value)
+        assert store.append(row())
+
+
+@contextmanager
+def holding(path, seconds):
+    """Another program has the file to itself for some seconds."""
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ending = threading.Timer(seconds, other.execute, ("ROLLBACK",))
+        ending.start()
+        yield
+        ending.join()
+
+
+def test_an_answer_that_was_lost_stores_nothing_twice(either, monkeypatch):
+    """The commit came through, and the connection broke before that was told."""
+    with closing(SqlStore(either)) as store:
+        owner, lost = this_process(), []
+        store.leases.take(id_of(2.0), owner)
+        really = Database._transact
+
+        def lose_first_answer(self, work, *, writes):
+            outcome = really(self, work, writes=writes)
+            if not lost:
+                lost.append(outcome)
+                raise OperationalError("COMMIT", {}, ConnectionError("the server has gone"))
+            return outcome
+
+        monkeypatch.setattr(Database, "_transact", lose_first_answer)
+        assert store.append(row(1.0))
+        lost.clear()
+        assert store.join(row(2.0), lambda _row, fresh: fresh, owner=owner) == row(2.0)
+        assert store.all() == [row(1.0), row(2.0)]
+        assert store.leases.held() == {}
+
+
+def test_a_server_that_restarts_is_waited_for(postgresql, caplog):
+    with closing(SqlStore(postgresql.new_database())) as store:
+        store.append(row(1.0))
+        postgresql.stop()
+        starting = threading.Timer(2.0, postgresql.start)
+        starting.start()
+        try:
+            assert store.append(row(2.0))
+        finally:
+            starting.join()
+        assert store.all() == [row(1.0), row(2.0)]
+        assert "waiting up to" in caplog.text
+
+
+def test_a_server_that_is_killed_keeps_what_was_stored(postgresql):
+    with closing(SqlStore(postgresql.new_database())) as store:
+        store.append(row(1.0))
+        postgresql.kill()
+        postgresql.start()
+        assert store.append(row(2.0))
+        assert store.all() == [row(1.0), row(2.0)]
+
+
+def test_a_server_that_stays_away_is_told_in_one_line(postgresql):
+    with closing(SqlStore(postgresql.new_database(), patience_seconds=0.5)) as store:
+        postgresql.stop()
+        try:
+            with pytest.raises(DataError, match=r"; start it, or set ADVISOR_DATABASE_URL") as told:
+                store.append(row())
+        finally:
+            postgresql.start()
+        assert "\n" not in str(told.value)
+        assert store.append(row())
+
+
+def test_an_ended_connection_is_made_again(postgresql):
+    url = postgresql.new_database()
+    with closing(SqlStore(url)) as store:
+        store.append(row(1.0))
+        postgresql.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+            "AND backend_type = 'client backend'"
+        )
+        assert store.append(row(2.0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"password": "wrong"}, "check user and password"),
+        ({"user": "nobody"}, "check user and password"),
+        ({"database": "missing"}, "create it"),
+    ],
+)
+def test_a_refusal_is_told_at_once_with_the_way_out(postgresql, changes, words, caplog):
+    with pytest.raises(DataError, match=words) as told:
+        SqlStore(postgresql.url(**changes))
+    assert "waiting" not in caplog.text
+    assert "\n" not in str(told.value)
+    assert "wrong" not in str(told.value)
+
+
+def test_a_user_without_rights_is_told_whom_to_ask(postgresql):
+    with pytest.raises(DataError, match="GRANT"):
+        SqlStore(postgresql.url(user=postgresql.new_user("NOSUPERUSER")))
+
+
+def test_a_database_that_only_reads_is_read_and_says_so(postgresql):
+    url = postgresql.new_database()
+    with closing(SqlStore(url)) as store:
+        store.append(row())
+    reader = postgresql.new_user("SUPERUSER", "default_transaction_read_only = on")
+    with closing(open_store(url.replace("//advisor:", f"//{reader}:"))) as store:
+        assert store.all() == [row()]
+        with pytest.raises(DataError, match="it only reads"):
+            store.append(row(2.0))
+
+
+@pytest.mark.root
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("mount"), reason="needs root, to mount a tmpfs"
+)
+def test_a_read_only_place_is_read_and_says_so(tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    try:
+        run("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", place)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no tmpfs here: {error.stderr.decode()[:200]}")
+    url = f"sqlite:///{place}/m.sqlite"
+    try:
+        with closing(SqlStore(url)) as store:
+            store.append(row())
+        run("mount", "-o", "remount,ro", place)
+        with closing(open_store(url, reading=True)) as reading:
+            assert reading.all() == [row()]
+        with closing(open_store(url)) as store, pytest.raises(DataError, match="writable"):
+            store.append(row(2.0))
+        with pytest.raises(DataError, match="ADVISOR_DATABASE_URL"):
+            SqlStore(f"sqlite:///{place}/another.sqlite")
+    finally:
+        run("umount", "-l", place)
+
+
+def run(*command):
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+
+
+def test_the_log_of_a_database_in_use_is_no_other_file_to_lose(path, url):
+    """Once nobody has it open, everything lies in the one file."""
+    with closing(SqlStore(url)) as store:
+        store.append(row())
+    assert [one.name for one in Path(path).parent.iterdir()] == ["m.sqlite"]

@@ -1,0 +1,64 @@
+"""What happens to trials is told in order, carried between processes, and costs nothing unheard."""
+
+import json
+import logging
+import subprocess
+import sys
+
+from advisor.domain import Status
+from sweeps.child import started_worker
+from sweeps.events import WARNING, collected, hand_on_all, heard, tell
+from sweeps.trial_process import measure_trial
+from tests.sweeps.builders import measurement, trial
+
+UNHEARD = """
+from sweeps.events import tell, WARNING
+tell("attempt_ended", level=WARNING, reason="nobody asked")
+"""
+
+
+def test_what_nobody_listens_to_is_printed_nowhere():
+    done = subprocess.run([sys.executable, "-c", UNHEARD], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_events_survive_the_way_to_another_process():
+    with collected() as there:
+        tell("steady", trial_id="abc", steps=20, seconds=4.5)
+        tell("stored", trial_id="abc", level=WARNING)
+    assert json.loads(json.dumps(there)) == there
+    here = []
+    with heard(here.append):
+        hand_on_all(there)
+    assert [(one.event, one.trial_id, one.level) for one in here] == [
+        ("steady", "abc", logging.INFO),
+        ("stored", "abc", logging.WARNING),
+    ]
+    assert here[0].facts == {"steps": 20, "seconds": 4.5}
+    assert here[0].at == there[0]["at"]
+
+
+def test_every_attempt_is_told_with_how_it_ended():
+    rows = [
+        measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.7}),
+        measurement(),
+    ]
+    with collected() as told:
+        measure_trial(trial(), attempt=lambda _trial: rows.pop(0))
+    seen = [(one["event"], one["facts"]["attempt"], one["facts"].get("status")) for one in told]
+    assert seen == [
+        ("attempt_began", 1, None),
+        ("attempt_ended", 1, "contaminated"),
+        ("attempt_began", 2, None),
+        ("attempt_ended", 2, "ok"),
+    ]
+    assert told[1]["facts"]["other_cores"] == 0.7
+
+
+def test_what_a_worker_tells_is_handed_on_and_is_no_answer():
+    with collected() as event:
+        tell("loaded", trial_id="abc")
+    script = f"print({json.dumps({'told': event[0]})!r}); print('\"ready\"')"
+    with collected() as told, started_worker((sys.executable, "-c", script)) as worker:
+        assert worker.receive(1e9) == "ready"
+    assert [one["event"] for one in told] == ["loaded"]
