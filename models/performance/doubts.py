@@ -1,6 +1,6 @@
 """How doubts about single stages become an interval of the joined rate.
 
-Each doubt moves one or two stages to their own bound and joins again. The changes of the
+The doubts of a stage move it to its own bound, and the stages are joined again. The changes of the
 joined rate add in squares, as independent doubts do. Moving, instead of weighing with the
 derivative, matters where two stages are close: a stage that hides behind another one today
 binds at its lower bound, and a bigger machine must not look less sure for it.
@@ -87,22 +87,34 @@ Shift = Mapping[int, NDArray[np.floating[Any]]]
 def _shifts(
     columns: PipelineColumns, unsure: Unsure, pipeline: Pipeline, z: float
 ) -> Iterator[tuple[Shift, Shift]]:
-    """Each doubt as moves of stages down and up, in log rate, without those that nobody has."""
+    """Each stage's doubts as one move down and one up, in log rate, without those nobody has.
+
+    What one stage is unsure of for several reasons is added before it is joined: each reason by
+    itself could hide behind another stage that is close, and a slower disk would look surer.
+    """
     cores = z * _core_sigma(columns, unsure, pipeline)
+    host = np.hypot(cores, z * _second_thread_sigma(columns, pipeline))
+    carried = z * np.hypot(unsure.carried_on_cpu, _OTHER_FORMAT_SIGMA * unsure.other_format)
+    lower = _added(carried, unsure.accelerator_lower, unsure.scaling_lower)
+    upper = _added(carried, unsure.accelerator_upper, unsure.scaling_upper)
+    copy = z * _COPY_ASSUMED_SIGMA * unsure.copy_assumed
     # A network on the CPU runs on the same cores: both are wrong together.
-    doubts: list[Shift] = [{_HOST: cores, _ACCELERATOR: np.where(columns.on_cpu > 0, cores, 0.0)}]
-    doubts.append({_HOST: z * _second_thread_sigma(columns, pipeline)})
-    doubts.append({_ACCELERATOR: z * unsure.carried_on_cpu})
-    doubts.append({_ACCELERATOR: z * _OTHER_FORMAT_SIGMA * unsure.other_format})
-    doubts.append({_TRANSFER: z * _COPY_ASSUMED_SIGMA * unsure.copy_assumed})
-    pairs: list[tuple[Shift, Shift]] = [(doubt, doubt) for doubt in doubts]
-    pairs.append(
-        ({_ACCELERATOR: unsure.accelerator_lower}, {_ACCELERATOR: unsure.accelerator_upper})
-    )
-    pairs.append(({_ACCELERATOR: unsure.scaling_lower}, {_ACCELERATOR: unsure.scaling_upper}))
+    shared, alone = (columns.on_cpu > 0).astype(float), (columns.on_cpu <= 0).astype(float)
+    pairs: list[tuple[Shift, Shift]] = [
+        (
+            {_HOST: host, _ACCELERATOR: shared * np.hypot(cores, lower)},
+            {_HOST: host, _ACCELERATOR: shared * np.hypot(cores, upper)},
+        ),
+        ({_ACCELERATOR: alone * lower}, {_ACCELERATOR: alone * upper}),
+        ({_TRANSFER: copy}, {_TRANSFER: copy}),
+    ]
     for down, up in pairs:
         if any(shift.any() for shift in (*down.values(), *up.values())):
             yield down, up
+
+
+def _added(*widths: Floats) -> Floats:
+    return np.asarray(np.sqrt(sum(width**2 for width in widths)))
 
 
 def _joined(
