@@ -1,10 +1,14 @@
-"""How many trials of a measured grid tell all of it.
+"""How many trials of a large grid tell all of it, on cells that were measured.
 
-`python -m benchmarks.search_replay measure [--most N]` measures the grid (720 cells: network x
-batch x vCPU x RAM x disk on an emulated T4, about four hours of a quiet machine) into the store
-that ADVISOR_DATABASE_URL names; it goes on where it stopped. `.. score` replays what the store
-holds of it: planned trials against random ones, until the mean error of the surface is 5 %.
-The error of a cell is told from its measured rate, of those that were tried too.
+The grid has 720 cells (network x batch x vCPU x RAM x disk on an emulated T4), 19 s each: four
+hours of a quiet machine. So a random sample of cells stands for all of them, and the planner may
+choose among all:
+
+`python -m benchmarks.search_replay measure --planned 24` measures what the planner asks for,
+`.. measure --sample 120` a random sample of the cells, into the store that ADVISOR_DATABASE_URL
+names; both go on where they stopped. `.. score [--file ROWS]` tells the surface's mean error
+after each batch, over cells of the sample that were not tried: of planned trials, and of as many
+drawn from the sample at random, fitted alike.
 """
 
 from __future__ import annotations
@@ -14,6 +18,9 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -21,6 +28,7 @@ import numpy as np
 
 from advisor.domain import Measurement, Status, Task, Trial
 from advisor.operations.adaptive.cells import fits_memory, row_of, surface_of
+from advisor.operations.fitting import measurements_from
 from advisor.operations.sweep_data import prepared_data
 from advisor.operations.sweeping import SweepOptions, execute_sweep, plan_sweep
 from models.performance.surface import Belief, Question, Surface, anchor_trials, next_trials
@@ -40,72 +48,153 @@ GRID = SweepOptions(
 )
 AIM = 0.05
 _BATCH = 4
-_MOST = 120
-_SEEDS = 10
+_MOST = 60
+_SEEDS = 20
+_SAMPLE_SEED = 0
+_FEWEST_LEFT = 30  # cells that an error is told of
 
 
-def measure(most: int | None) -> None:
-    """Measure what is missing, at most `most` trials."""
-    data = prepared_data(GRID, _quietly)
-    trials = plan_sweep(GRID, data)
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The cells that have the memory to live, and their surface."""
+
+    trials: tuple[Trial, ...]
+    surface: Surface
+
+    @classmethod
+    def of(cls, trials: Sequence[Trial]) -> Grid:
+        """All trials of a plan but for those that would die."""
+        rows = [(trial, row_of(trial, "T4")) for trial in trials]
+        able = [(trial, row) for trial, row in rows if fits_memory(row)]
+        surface = surface_of([row for _, row in able], ())
+        return cls(tuple(trial for trial, _ in able), surface)
+
+    def sample(self) -> list[int]:
+        """The cells in a random order that is the same each time."""
+        return np.random.default_rng(_SAMPLE_SEED).permutation(len(self.trials)).tolist()
+
+    def planned(self, rates: Rates) -> Iterator[list[int]]:
+        """What the planner tries, batch after batch; the last one it asks for may be without
+        rates yet."""
+        every = range(len(self.trials))
+        tried = anchor_trials(self.surface.starting_slopes(), every)
+        while True:
+            yield tried
+            if len(tried) >= _MOST or not all(row in rates for row in tried):
+                return
+            belief = self.belief(tried, rates)
+            left = [row for row in every if row not in tried]
+            choice = next_trials(belief, Question(tuple(every)), left, repeats={}, count=_BATCH)
+            if not choice.rows:
+                return
+            tried = [*tried, *choice.rows]
+
+    def belief(self, tried: Sequence[int], rates: Rates) -> Belief:
+        """What these trials tell of all cells; one that gave no rate tells nothing."""
+        good = [row for row in tried if rates[row] > 0]
+        logs = np.log([rates[row] for row in good])
+        return Belief.after(self.surface, good, logs, np.full(len(good), USUAL_NOISE**2))
+
+    def error(self, tried: Sequence[int], rates: Rates, scored: Sequence[int]) -> float:
+        """Mean relative error of the cells in `scored` that were not tried."""
+        rest = [row for row in scored if row not in set(tried) and rates[row] > 0]
+        logs = np.log([rates[row] for row in rest])
+        off = self.belief(tried, rates).means(rest) - logs
+        return float(np.abs(np.expm1(off)).mean())
+
+
+# samples/s by cell, 0 where the trial gave none; cells not measured are missing.
+Rates = dict[int, float]
+
+
+def measure_planned(grid: Grid, most: int) -> None:
+    """Measure what the planner asks for, until it has `most` cells."""
+    while True:
+        *_, tried = grid.planned(rates_of(grid, stored_rows(grid)))
+        wanted = tried[:most]
+        if not _measure([grid.trials[row] for row in wanted]) or len(tried) >= most:
+            return
+
+
+def measure_sample(grid: Grid, most: int) -> None:
+    """Measure the first cells of the random order."""
+    _measure([grid.trials[row] for row in grid.sample()[:most]])
+
+
+def _measure(trials: Sequence[Trial]) -> int:
+    """Measure those that are not stored yet; how many that was."""
     with closing(open_store()) as store:
         done = store.done_ids()
         left = [trial for trial in trials if trial.trial_id not in done]
-        sys.stderr.write(f"{len(trials) - len(left)} of {len(trials)} cells are measured\n")
-        execute_sweep(
-            left[:most], store, executor="process", ray_address=None, retry_failed=False,
-            on_progress=lambda told: sys.stderr.write(f"{told.done}/{told.total}\n"),
-        )  # fmt: skip
+        if left:
+            execute_sweep(
+                left, store, executor="process", ray_address=None, retry_failed=False,
+                on_progress=lambda told: sys.stderr.write(f"{told.done}/{told.total}\n"),
+            )  # fmt: skip
+    return len(left)
 
 
 def _quietly(_made: int, _all: int) -> None:
     """Making the data set is told by nobody."""
 
 
-def score(rows: Sequence[Measurement]) -> dict[str, Any]:
+def rates_of(grid: Grid, rows: Sequence[Measurement]) -> Rates:
+    """What was measured, by cell."""
+    rates = {row.trial.trial_id: _rate(row) for row in rows}
+    ids = {place: trial.trial_id for place, trial in enumerate(grid.trials)}
+    return {place: rates[name] for place, name in ids.items() if name in rates}
+
+
+def _rate(row: Measurement) -> float:
+    return (row.throughput_samples_per_second or 0.0) if row.status is Status.OK else 0.0
+
+
+def score(grid: Grid, rows: Sequence[Measurement]) -> dict[str, Any]:
     """Trials until the surface's mean error is 5 %, planned and at random."""
-    good = [row for row in rows if row.status is Status.OK and fits_memory(row_of(row.trial, "T4"))]
-    if len(good) < 2 * _BATCH:
-        raise SystemExit(f"{len(good)} measured cells are too few to replay; measure more")
-    surface = surface_of([row_of(row.trial, "T4") for row in good], good)
-    truth = np.log([row.throughput_samples_per_second or np.nan for row in good])
-    planned = list(_planned(surface, truth))
-    random = [_random(surface, truth, seed) for seed in range(_SEEDS)]
+    rates = rates_of(grid, rows)
+    drawn = [row for row in grid.sample() if row in rates]
+    *batches, last = grid.planned(rates)
+    batches += [last] if all(row in rates for row in last) else []
+    sample = _complete(grid.sample(), rates)
+    if len(sample) < 2 * _FEWEST_LEFT or not batches:
+        raise SystemExit(f"{len(drawn)} measured cells are too few to score; measure more")
+    planned = [(len(tried), grid.error(tried, rates, sample)) for tried in batches]
+    random = [list(_random(grid, rates, sample, seed)) for seed in range(_SEEDS)]
     return {
         "schema": SCHEMA,
-        "cells": len(good),
+        "cells": len(grid.trials),
+        "measured": len(rates),
+        "sample": len(sample),
+        "without_a_rate": sum(not rate for rate in rates.values()),
         "planned_trials": _until_aim(planned),
+        "planned_share_of_cells": _share(_until_aim(planned), len(grid.trials)),
         "random_trials": [_until_aim(one) for one in random],
         "random_median_trials": median(_until_aim(one) or _MOST for one in random),
-        "planned_errors": dict(planned),
+        "planned_errors": {count: round(error, 4) for count, error in planned},
+        "random_median_errors": _medians(random),
     }
 
 
-def _planned(surface: Surface, truth: np.ndarray) -> Iterator[tuple[int, float]]:
-    every = range(len(truth))
-    at = anchor_trials(surface.starting_slopes(), every)
-    while True:
-        belief = _belief(surface, truth, at)
-        yield len(at), _error(belief, truth)
-        left = [row for row in every if row not in at]
-        choice = next_trials(belief, Question(tuple(every)), left, repeats={}, count=_BATCH)
-        if not choice.rows or len(at) >= _MOST:
-            return
-        at = [*at, *choice.rows]
+def _complete(order: Sequence[int], rates: Rates) -> list[int]:
+    """The cells of the random order up to the first that was not measured: a fair sample."""
+    return list(takewhile(rates.__contains__, order))
 
 
-def _random(surface: Surface, truth: np.ndarray, seed: int) -> list[tuple[int, float]]:
-    order = np.random.default_rng(seed).permutation(len(truth)).tolist()
-    counts = range(6, min(_MOST, len(truth)) + 1, _BATCH)
-    return [(k, _error(_belief(surface, truth, order[:k]), truth)) for k in counts]
+def _random(grid: Grid, rates: Rates, sample: list[int], seed: int) -> Iterator[tuple[int, float]]:
+    order = np.random.default_rng(seed).permutation(sample).tolist()
+    for count in range(6, min(_MOST, len(sample) - _FEWEST_LEFT) + 1, _BATCH):
+        yield count, grid.error(order[:count], rates, sample)
 
 
-def _belief(surface: Surface, truth: np.ndarray, at: Sequence[int]) -> Belief:
-    return Belief.after(surface, at, truth[list(at)], np.full(len(at), USUAL_NOISE**2))
+def _medians(runs: Sequence[Sequence[tuple[int, float]]]) -> dict[int, float]:
+    counts = [count for count, _ in runs[0]]
+    return {
+        count: round(median(run[place][1] for run in runs), 4) for place, count in enumerate(counts)
+    }
 
 
-def _error(belief: Belief, truth: np.ndarray) -> float:
-    return float(np.abs(np.expm1(belief.means(range(len(truth))) - truth)).mean())
+def _share(trials: int | None, cells: int) -> float | None:
+    return None if trials is None else round(trials / cells, 4)
 
 
 def _until_aim(errors: Sequence[tuple[int, float]]) -> int | None:
@@ -119,31 +208,27 @@ def _until_aim(errors: Sequence[tuple[int, float]]) -> int | None:
     return reached
 
 
-def measured_rows(trials: Sequence[Trial]) -> list[Measurement]:
-    """What the store holds of these trials."""
+def stored_rows(grid: Grid) -> list[Measurement]:
+    """What the store holds of the cells."""
     with closing(open_store(reading=True)) as store:
-        return list(store.read(trial.trial_id for trial in trials).measurements)
+        return list(store.read(trial.trial_id for trial in grid.trials).measurements)
 
 
 def main() -> None:
     """Measure, or print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=("measure", "score"))
-    parser.add_argument("--most", type=int, help="trials to measure in this call")
-    parser.add_argument("--file", help="score rows of `advisor measurements export` instead")
+    parser.add_argument("--planned", type=int, default=0, help="trials that the planner chooses")
+    parser.add_argument("--sample", type=int, default=0, help="trials drawn at random")
+    parser.add_argument("--file", type=Path, help="score rows that `measurements export` wrote")
     asked = parser.parse_args()
+    grid = Grid.of(plan_sweep(GRID, prepared_data(GRID, _quietly)))
     if asked.what == "measure":
-        measure(asked.most)
+        measure_planned(grid, asked.planned)
+        measure_sample(grid, asked.sample)
         return
-    if asked.file:
-        from pathlib import Path
-
-        from advisor.operations.fitting import measurements_from
-
-        rows = measurements_from(Path(asked.file))
-    else:
-        rows = measured_rows(plan_sweep(GRID, prepared_data(GRID, _quietly)))
-    print(json.dumps(score(rows), indent=2))
+    rows = measurements_from(asked.file) if asked.file else stored_rows(grid)
+    print(json.dumps(score(grid, rows), indent=2))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,41 @@
 """The replay of a measured grid: planned against random trials."""
 
+import pytest
+
 from benchmarks import search_replay
 from tests.models.performance.surface.test_surface import grid
 from tests.models.performance.synthetic import measure, true_parameters
 
 
-def test_a_grid_is_told_by_a_few_planned_trials(monkeypatch):
-    """Rates follow the physical form here; the figures that count need measured ones."""
+@pytest.fixture
+def cells(monkeypatch):
     monkeypatch.setattr(search_replay, "_SEEDS", 2)
     monkeypatch.setattr(search_replay, "_MOST", 22)
-    document = search_replay.score(measure(grid(), true_parameters(join__gamma=1.2)))
-    assert document["cells"] == len(grid())
+    return search_replay.Grid.of(grid())
+
+
+def test_a_grid_is_told_by_a_few_planned_trials(cells):
+    """Rates follow the physical form here; the figures that count need measured ones."""
+    rows = measure(cells.trials, true_parameters(join__gamma=1.2))
+    document = search_replay.score(cells, rows)
+    assert document["cells"] == document["sample"] == len(cells.trials)
     assert document["planned_trials"] <= 14
+
+
+def test_what_is_scored_was_not_tried_and_a_gap_in_the_sample_ends_it(cells):
+    """Else the planner's own cells, or those that happened to work, would stand for all."""
+    rates = dict.fromkeys(range(len(cells.trials)), 100.0)
+    tried = cells.sample()[:8]
+    others = cells.sample()[8:]
+    wrong = rates | dict.fromkeys(tried[:1], 1e9)
+    assert cells.error(tried[1:], wrong, others) == cells.error(tried[1:], rates, others)
+    del rates[cells.sample()[40]]
+    assert search_replay._complete(cells.sample(), rates) == cells.sample()[:40]
+
+
+def test_the_planner_asks_again_only_after_its_trials_are_measured(cells):
+    (anchors,) = cells.planned({})
+    assert list(cells.planned({anchors[0]: 10.0})) == [anchors]
 
 
 def test_the_aim_is_reached_where_the_error_stays_within_it():
