@@ -60,8 +60,17 @@ def measured_at_once(one: Trial) -> Measurement:
 
 def measured_slowly(one: Trial) -> Measurement:
     """The same after a second."""
+    began = time.time()
     time.sleep(1.0)
-    return _row(one)
+    return _row(one, began=began)
+
+
+def measured_in_sight(one: Trial) -> Measurement:
+    """The same, and a file in the trial's folder names the node as soon as it has begun."""
+    import ray
+
+    Path(one.dataset_path, ray.get_runtime_context().get_node_id()).touch()
+    return measured_slowly(one)
 
 
 def measured_never(one: Trial) -> Measurement:
@@ -83,7 +92,7 @@ def raising(_one: Trial) -> Measurement:
     raise RuntimeError("no such thing")
 
 
-def _row(one: Trial) -> Measurement:
+def _row(one: Trial, **more: Any) -> Measurement:
     import ray
 
     context = ray.get_runtime_context()
@@ -92,5 +101,6 @@ def _row(one: Trial) -> Measurement:
         "assigned": context.get_assigned_resources(),
         "gpu_seen": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
         "ended": time.time(),
+        **more,
     }
     return measurement(trial=one, environment=facts)

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -57,7 +58,6 @@ def rows_of(executor, trials):
 
 def test_trials_run_side_by_side_on_nodes_that_have_their_gpu(on):
     trials = numbered(9, "cuda:T4", "cuda:L4", "cpu")
-    began = time.time()
     rows = rows_of(on(ray_clusters.measured_slowly), trials)
     assert set(rows) == {one.trial_id for one in trials}
     nodes = {"cuda:T4": set(), "cuda:L4": set(), "cpu": set()}
@@ -66,9 +66,8 @@ def test_trials_run_side_by_side_on_nodes_that_have_their_gpu(on):
     assert len(nodes["cuda:T4"]) == len(nodes["cuda:L4"]) == 1
     assert nodes["cuda:T4"] != nodes["cuda:L4"]
     assert sum(row.environment["gpu_seen"] == "0" for row in rows.values()) == 6
-    ended = sorted(row.environment["ended"] - began for row in rows.values())
-    overlaps = sum(later - earlier < 0.5 for earlier, later in itertools.pairwise(ended))
-    assert overlaps >= 3
+    spans = sorted((row.environment["began"], row.environment["ended"]) for row in rows.values())
+    assert any(later < ended for (_, ended), (later, _) in itertools.pairwise(spans))
 
 
 def test_what_no_node_takes_is_refused_before_anything_runs(on):
@@ -106,13 +105,20 @@ def test_a_fault_of_our_own_is_not_tried_again(on):
     assert row.attempts == ()
 
 
-def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(cluster, on):
+def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(cluster, on, tmp_path):
     evicted, _ = add_node(cluster, gpu="V100"), add_node(cluster, gpu="V100")
-    executor = on(ray_clusters.measured_slowly)
-    evicting = threading.Timer(2.5, cluster.remove_node, (evicted,), {"allow_graceful": False})
+    executor = on(ray_clusters.measured_in_sight)
+
+    def evict():
+        while not (tmp_path / evicted.node_id).exists():
+            time.sleep(0.05)
+        cluster.remove_node(evicted, allow_graceful=False)
+
+    evicting = threading.Thread(target=evict, daemon=True)
     evicting.start()
-    rows = rows_of(executor, trials := numbered(12, "cuda:V100"))
-    evicting.join()
+    trials = [replace(one, dataset_path=str(tmp_path)) for one in numbered(12, "cuda:V100")]
+    rows = rows_of(executor, trials)
+    evicting.join(timeout=60)
     assert {row.status for row in rows.values()} == {Status.OK}
     assert set(rows) == {one.trial_id for one in trials}
     lost = [one for row in rows.values() for one in row.attempts]
@@ -123,6 +129,7 @@ def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(cluster, o
 _DRIVER = """
 import sys
 from contextlib import closing
+from dataclasses import replace
 from sweeps.ray_executor import RayExecutor
 from sweeps.runner import run_sweep
 from sweeps.store import SqlStore
@@ -159,6 +166,7 @@ def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(clus
 
 _OWN = """
 from contextlib import closing
+from dataclasses import replace
 from sweeps.ray_executor import RayExecutor
 from tests.sweeps.ray_clusters import measured_at_once, numbered
 
