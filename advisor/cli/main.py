@@ -37,7 +37,9 @@ COMMANDS = {
 
 
 # Which extra brings a package that the light core does without.
-EXTRA_OF = dict.fromkeys(("PIL", "ray", "torch", "torchvision", "psutil", "skimage"), "sweep")
+EXTRA_OF = dict.fromkeys(
+    ("PIL", "ray", "torch", "torchvision", "psutil", "skimage", "prometheus_client"), "sweep"
+)
 EXTRA_OF["timm"] = "zoo"
 
 

@@ -14,9 +14,7 @@ from advisor.errors import AdvisorError, DataError
 from advisor.places import sweep_log_path
 from sweeps.events import Event, heard, tell
 from sweeps.telling import asked_facts
-from sweeps.watching.exposition import exposition
 from sweeps.watching.logfile import LEVELS, logged, print_warning
-from sweeps.watching.metrics import metrics_of
 from sweeps.watching.tally import Tally
 
 if TYPE_CHECKING:
@@ -48,10 +46,6 @@ class Watch:
         self._file: TextFile | None = None
         self._planned_at, self._planned = time.time(), 0
 
-    def page(self) -> str:
-        """The metrics as they are now."""
-        return exposition(metrics_of(self.tally.standing()))
-
     def planned(self, trials: Sequence[Trial], *, executor: str, database: str) -> None:
         """The sweep begins: its trials, who executes them, where they are stored."""
         tell("sweep_began", trials=len(trials), executor=executor, database=database)
@@ -78,9 +72,10 @@ class Watch:
 
     def write_to(self, path: Path) -> None:
         """Keep the metrics in this file; `DataError` where that cannot be."""
+        from sweeps.watching.metrics import sweep_registry
         from sweeps.watching.serving import TextFile
 
-        self._file = TextFile(path, self.page)
+        self._file = TextFile(path, sweep_registry(self.tally.standing))
 
     def note(self, event: Event) -> None:
         """An event of this process."""
@@ -114,11 +109,9 @@ def watched(options: WatchOptions, *, where: str = "") -> Iterator[Watch]:
         _log(stack, options)
         stack.enter_context(heard(watch.note))
         if options.metrics_port is not None:
-            from sweeps.watching.serving import served
-
-            host = options.metrics_host
-            port = stack.enter_context(served(watch.page, options.metrics_port, host))
-            watch.address = f"http://{host}:{port}/metrics"
+            watch.address = stack.enter_context(
+                _served(watch, options.metrics_port, options.metrics_host)
+            )
         if options.metrics_file:
             watch.write_to(options.metrics_file)
         try:
@@ -127,6 +120,15 @@ def watched(options: WatchOptions, *, where: str = "") -> Iterator[Watch]:
             watch.ended(error)
             raise
         watch.ended(None)
+
+
+@contextmanager
+def _served(watch: Watch, port: int, host: str) -> Iterator[str]:
+    from sweeps.watching.metrics import sweep_registry
+    from sweeps.watching.serving import served
+
+    with served(sweep_registry(watch.tally.standing), port, host) as taken:
+        yield f"http://{host}:{taken}/metrics"
 
 
 def _log(stack: ExitStack, options: WatchOptions) -> None:

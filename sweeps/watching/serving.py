@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
 
 from advisor.errors import DataError, MeasuringError
 from sweeps.events import WARNING, tell
-from sweeps.watching.exposition import CONTENT_TYPE
-
-Page = Callable[[], str]
 
 
 @contextmanager
-def served(page: Page, port: int, host: str = "127.0.0.1") -> Iterator[int]:
+def served(registry: CollectorRegistry, port: int, host: str = "127.0.0.1") -> Iterator[int]:
     """`http://HOST:PORT/metrics` meanwhile; port 0 takes a free one, which is yielded.
 
     `MeasuringError` where the port is taken.
     """
     try:
-        server = ThreadingHTTPServer((host, port), _handler(page))
+        server, thread = start_http_server(port, host, registry)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise MeasuringError(
             f"cannot serve metrics at {host}:{port} ({reason}); name another port: "
             "--metrics-port, where 0 takes a free one"
         ) from error
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-    thread.start()
     try:
-        yield server.server_address[1]
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
@@ -42,12 +35,12 @@ def served(page: Page, port: int, host: str = "127.0.0.1") -> Iterator[int]:
 
 
 class TextFile:
-    """The page in a file, whole at any moment; a file that cannot be written later on is told
+    """The metrics in a file, whole at any moment; a file that cannot be written later on is told
     once in the log, and the sweep goes on."""
 
-    def __init__(self, path: Path, page: Page) -> None:
+    def __init__(self, path: Path, registry: CollectorRegistry) -> None:
         # A link keeps pointing; what is no regular file (/dev/null) must not be replaced by one.
-        self._path, self._page, self._told = path.resolve(), page, False
+        self._path, self._registry, self._told = path.resolve(), registry, False
         if self._path.exists() and not self._path.is_file():
             raise DataError(f"'{path}' is no file; name another place: --metrics-file")
         try:
@@ -58,7 +51,7 @@ class TextFile:
             ) from error
 
     def update(self) -> None:
-        """Write what the page says now."""
+        """Write what the metrics are now."""
         try:
             self._write()
         except OSError as error:
@@ -67,31 +60,4 @@ class TextFile:
                 tell("metrics_file_failed", level=WARNING, reason=str(error))
 
     def _write(self) -> None:
-        # The collector reads *.prom alone, so this name is none of its files.
-        part = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
-        try:
-            part.write_text(self._page())
-            part.replace(self._path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-
-
-def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 5.0  # a client that asks for nothing holds no thread for long
-
-        def do_GET(self) -> None:
-            """The page at /metrics, and nothing else."""
-            found = self.path.partition("?")[0] == "/metrics"
-            body = page().encode() if found else b"metrics are at /metrics\n"
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", CONTENT_TYPE if found else "text/plain")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Nobody's terminal has to show who scrapes."""
-
-    return Handler
+        write_to_textfile(str(self._path), self._registry)
