@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -43,6 +43,7 @@ from advisor.operations.sweeping import (
 )
 from advisor.report.text import table
 from advisor.units import format_counted, format_usd
+from sweeps.repeating import wanted_runs
 
 _SECONDS_A_TRIAL = 15  # start-up, page cache, drained batches, the usual time box, the stages
 _output_option = click.option(
@@ -84,10 +85,20 @@ def plan(output: str, **answers: Any) -> None:
         print_json("advisor.sweep-plan/1", trials=[trial_document(trial) for trial in trials])
         return
     click.echo("\n".join(table(COLUMNS, [cells_of(trial) for trial in trials], right=RIGHT)))
-    minutes = -(-len(trials) * _SECONDS_A_TRIAL // 60)
-    cost = "" if hourly is None else f", {format_usd(hourly * minutes / 60)}"
+    click.echo(f"\n{_forecast(trials, hourly)}")
+
+
+def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
+    """How many runs, how long they take and what that costs."""
     counted = format_counted(len(trials), "trial")
-    click.echo(f"\n{counted}, about {minutes} min{cost} on a quiet machine.")
+    runs = sum(map(wanted_runs, trials))
+    if runs > len(trials):
+        counted += f" in {format_counted(runs, 'run')}"
+    if any("iterations" in trial.plan for trial in trials):
+        return f"{counted}; --iterations has each take as long as its steps do."
+    minutes = -(-runs * _SECONDS_A_TRIAL // 60)
+    cost = "" if usd_per_hour is None else f", {format_usd(usd_per_hour * minutes / 60)}"
+    return f"{counted}, about {minutes} min{cost} on a quiet machine."
 
 
 @sweep.command()
