@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -77,10 +78,17 @@ def plan(output: str, **answers: Any) -> None:
     grid, adaptive = split_answers(answers)
     refuse_without_adaptive(adaptive)
     options, hourly = options_from(grid), host_usd_per_hour(adaptive)
-    trials = plan_sweep(options, planned_data(options))
+    data = planned_data(options)
+    trials = plan_sweep(options, data)
     if adaptive["adaptive"]:
         plan_adaptively(trials, adaptive, output)
-        return
+    else:
+        _print_plan(trials, hourly, output)
+    if output == "table" and not all(Path(one.path).exists() for one in data.stored):
+        click.echo("The data set is made first, once: a minute more; it settles the trials' ids.")
+
+
+def _print_plan(trials: Sequence[Trial], hourly: float | None, output: str) -> None:
     if output == "json":
         print_json("advisor.sweep-plan/1", trials=[trial_document(trial) for trial in trials])
         return

@@ -81,6 +81,14 @@ def test_a_plan_has_one_trial_a_cell_and_makes_nothing(tmp_path):
     assert not list(Path(os.environ["HOME"]).rglob("*.jpg"))
 
 
+def test_a_plan_tells_of_data_that_are_not_made_yet(images):
+    assert "The data set is made first" in ask("plan", *GRID)
+    assert "data set" not in ask("plan", *GRID, "--data", images)
+    adaptive = ("--adaptive", "--budget", "1trial")
+    said = ask("plan", *GRID, "--data", images, *adaptive)
+    assert "At most 1 trial, about 1 min." in said
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
