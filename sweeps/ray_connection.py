@@ -70,7 +70,12 @@ def _own_ray() -> dict[str, Any]:
 def _no_ray(address: str | None, error: Exception) -> MeasuringError:
     where = f"connect to Ray at '{address}'" if address else "start Ray"
     text = " ".join(str(error).split())[:200]
-    hint = "check --ray-address, or use" if address else "try on a quieter machine, or with"
+    hint = "try on a quieter machine, or with"
+    if address:
+        hint = "check --ray-address, or use"
+        if not os.environ.get("RAY_AUTH_MODE"):
+            # Ray 2.60's error does not tell that the cluster asks for a token; stderr does.
+            hint = "set RAY_AUTH_MODE=token if InvalidAuthToken stands above, " + hint
     return MeasuringError(f"cannot {where} ({text}); {hint} --executor process")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
+from advisor.units import format_counted
 from sweeps.executors import Executor
 from sweeps.leasing import leasing
 from sweeps.repeating import in_order, rounds, wanted_runs
@@ -195,5 +196,6 @@ def _queues(
         if told != len(waiting):
             told = len(waiting)
             drivers = sorted({f"{one.host} (process {one.pid})" for one in held.values()})
-            _LOG.warning("waiting for %d trials that are measured by %s", told, ", ".join(drivers))
+            counted = format_counted(told, "trial")
+            _LOG.warning("waiting for %s, measured by %s", counted, ", ".join(drivers))
         time.sleep(poll_seconds)

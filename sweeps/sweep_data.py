@@ -24,6 +24,11 @@ class SweepData:
     images: StoredData | None = None
     text: StoredData | None = None
 
+    @property
+    def stored(self) -> tuple[StoredData, ...]:
+        """What is read from files."""
+        return tuple(one for one in (self.images, self.text) if one)
+
     def of(self, network: PlannedNetwork) -> StoredData:
         """What a network reads; `UsageError` where that is not here."""
         name = network.info.name

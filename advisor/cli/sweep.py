@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -43,6 +44,7 @@ from advisor.operations.sweeping import (
 )
 from advisor.report.text import table
 from advisor.units import format_counted, format_usd
+from sweeps.repeating import wanted_runs
 
 _SECONDS_A_TRIAL = 15  # start-up, page cache, drained batches, the usual time box, the stages
 _output_option = click.option(
@@ -76,18 +78,35 @@ def plan(output: str, **answers: Any) -> None:
     grid, adaptive = split_answers(answers)
     refuse_without_adaptive(adaptive)
     options, hourly = options_from(grid), host_usd_per_hour(adaptive)
-    trials = plan_sweep(options, planned_data(options))
+    data = planned_data(options)
+    trials = plan_sweep(options, data)
     if adaptive["adaptive"]:
         plan_adaptively(trials, adaptive, output)
-        return
+    else:
+        _print_plan(trials, hourly, output)
+    if output == "table" and not all(Path(one.path).exists() for one in data.stored):
+        click.echo("The data set is made first, once: a minute more; it settles the trials' ids.")
+
+
+def _print_plan(trials: Sequence[Trial], hourly: float | None, output: str) -> None:
     if output == "json":
         print_json("advisor.sweep-plan/1", trials=[trial_document(trial) for trial in trials])
         return
     click.echo("\n".join(table(COLUMNS, [cells_of(trial) for trial in trials], right=RIGHT)))
-    minutes = -(-len(trials) * _SECONDS_A_TRIAL // 60)
-    cost = "" if hourly is None else f", {format_usd(hourly * minutes / 60)}"
+    click.echo(f"\n{_forecast(trials, hourly)}")
+
+
+def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
+    """How many runs, how long they take and what that costs."""
     counted = format_counted(len(trials), "trial")
-    click.echo(f"\n{counted}, about {minutes} min{cost} on a quiet machine.")
+    runs = sum(map(wanted_runs, trials))
+    if runs > len(trials):
+        counted += f" in {format_counted(runs, 'run')}"
+    if any("iterations" in trial.plan for trial in trials):
+        return f"{counted}; --iterations has each take as long as its steps do."
+    minutes = -(-runs * _SECONDS_A_TRIAL // 60)
+    cost = "" if usd_per_hour is None else f", {format_usd(usd_per_hour * minutes / 60)}"
+    return f"{counted}, about {minutes} min{cost} on a quiet machine."
 
 
 @sweep.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -138,6 +139,6 @@ def doubt_text(sweep: AdaptiveSweep, standing: Standing) -> str:
 
 
 def _most_text(most: Mapping[str, Any]) -> str:
-    minutes = f"about {most['most_minutes']:.0f} min"
+    minutes = f"about {math.ceil(most['most_minutes'])} min"
     cost = "" if most["most_usd"] is None else f", {format_usd(most['most_usd'])}"
     return f"At most {format_counted(most['most_trials'], 'trial')}, {minutes}{cost}."

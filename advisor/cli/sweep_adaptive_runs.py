@@ -103,4 +103,5 @@ def print_adaptive(run: AdaptiveRun, store: MeasurementStore, output: str) -> No
     outcome = Outcome()
     for name in new:
         outcome.count(rows[name])
-    raise_failures(outcome)
+    # A sweep that plans itself goes on past failures: it never measures them again.
+    raise_failures(outcome, "describe those trials to `sweep run` without --adaptive, with")

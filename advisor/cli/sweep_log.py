@@ -40,6 +40,8 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
     path = log_file or sweep_log_path()
     if log_file and not log_file.exists():
         raise UsageError(f"there is no log '{log_file}'; leave --log-file out for the usual one")
+    if path.is_dir():
+        raise UsageError(f"'{path}' is a folder; name the log in it: --log-file {path}/FILE")
     if trial_id is None:
         _print(output, deque(log_lines(path), maxlen=last), of_many=True)
         return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.cli.sweep_view import duration_text
 from advisor.report.text import table
+from advisor.units import format_counted
 
 if TYPE_CHECKING:
     from sweeps.watching.shared import Snapshot
@@ -40,7 +41,7 @@ def snapshot_document(found: Snapshot, trouble: str = "") -> dict[str, Any]:
 
 def snapshot_lines(found: Snapshot, trouble: str = "") -> list[str]:
     """How many trials, by how they ended; what runs; until when."""
-    lines = [f"{found.total} trials"]
+    lines = [format_counted(found.total, "trial")]
     lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in _counts(found).items()]
     if found.running:
         rows = [

@@ -13,7 +13,7 @@ from advisor.cli.sweep_rows import Shown
 from advisor.domain import Measurement, Trial
 from advisor.errors import MeasuringError
 from advisor.report.text import table
-from advisor.units import format_mib, format_rate
+from advisor.units import format_counted, format_mib, format_rate
 from sweeps.serialization import trial_to_dict
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ RIGHT = (4, 5, 6)
 _WAITING = "waiting"
 
 
-def raise_failures(outcome: Outcome) -> None:
-    """`MeasuringError` where trials failed: that is for the user to mend."""
+def raise_failures(outcome: Outcome, again: str = "run the same command with") -> None:
+    """`MeasuringError` where trials failed: that is for the user to mend; `again` says how they
+    are measured `--retry-failed`."""
     if outcome.failed:
         raise MeasuringError(
             f"{outcome.failed} of {outcome.measured} trials failed, the first one: "
             f"{outcome.first_failure}; "
-            "mend that and run the same command with --retry-failed"
+            f"mend that and {again} --retry-failed"
         )
 
 
@@ -62,7 +63,8 @@ def print_trials(
 def _summary(trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]) -> str:
     counts = Counter(_state(trial, rows) for trial in trials)
     parts = [f"{count} {state.replace('_', ' ')}" for state, count in counts.most_common()]
-    return f"{len(trials)} trials: {', '.join(parts)}." if trials else "No trials yet."
+    counted = format_counted(len(trials), "trial")
+    return f"{counted}: {', '.join(parts)}." if trials else "No trials yet."
 
 
 def cells_of(trial: Trial) -> tuple[str, ...]:

@@ -29,8 +29,8 @@ _OPTIONS = (
     ),
     click.option("--metrics-port", metavar="PORT", help="Prometheus metrics at this port."),
     click.option(
-        "--metrics-host", type=Text("--metrics-host"), metavar="HOST", default="127.0.0.1",
-        show_default=True, help="The address of that port; metrics have no password.",
+        "--metrics-host", type=Text("--metrics-host"), metavar="HOST",
+        help="The address of that port (127.0.0.1); metrics have no password.",
     ),
     click.option(
         "--metrics-file", type=click.Path(path_type=Path),
@@ -67,13 +67,15 @@ def watched_sweep(options: WatchOptions, ray_address: str | None) -> Iterator[Wa
 
 def watch_from(answers: Mapping[str, Any]) -> WatchOptions:
     """The checked options; `UsageError` names the flag that is wrong."""
-    from advisor.operations.sweep_watching import WatchOptions
+    from advisor.operations.sweep_watching import LOCAL_HOST, WatchOptions
 
+    if answers["metrics_host"] and answers["metrics_port"] is None:
+        raise UsageError("--metrics-host is the address of a port; add --metrics-port")
     return WatchOptions(
         log_file=answers["log_file"],
         log_level=answers["log_level"],
         metrics_port=_port(answers["metrics_port"]),
-        metrics_host=answers["metrics_host"],
+        metrics_host=answers["metrics_host"] or LOCAL_HOST,
         metrics_file=answers["metrics_file"],
         usd_per_hour=host_usd_per_hour(answers),
     )

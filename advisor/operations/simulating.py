@@ -85,7 +85,7 @@ def simulate_search(
     outcome = table.outcome(asked)
     known = [cost for cost in outcome.tolist() if not math.isnan(cost)]
     if not known:
-        raise DataError(f"no configuration of {asked or paths[0]} worked; there is nothing to find")
+        raise _nothing(str(asked or paths[0]), target)
     others = [name for name in table.workloads if name != asked]
     problem = table.problem(asked, others)
     return Simulation(
@@ -189,6 +189,8 @@ def _require_cost(columns: Columns, path: Path, target: float | None) -> None:
 
 
 def _asked(own: Sequence[str], workload: str | None, path: Path) -> str:
+    if workload is not None and own == [""]:
+        raise UsageError(f"{path} has no column '{_WORKLOAD}'; leave --workload out")
     if workload is not None:
         if workload not in own:
             raise unknown_name("workload", workload, own)
@@ -201,6 +203,12 @@ def _asked(own: Sequence[str], workload: str | None, path: Path) -> str:
     return own[0]
 
 
+def _nothing(where: str, target: float | None) -> DataError | UsageError:
+    if target is None:
+        return DataError(f"no configuration of {where} worked; there is nothing to find")
+    return UsageError(f"no configuration of {where} reaches {target:g}; lower --target-throughput")
+
+
 def _find(present: Sequence[str], asked: str | None, usual: Sequence[str], flag: str) -> str | None:
     if asked is None:
         return next((name for name in usual if name in present), None)
@@ -210,13 +218,19 @@ def _find(present: Sequence[str], asked: str | None, usual: Sequence[str], flag:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        raise UsageError(f"there is no file '{path}'; name a CSV file with one run a line")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file, restval=""))
+            reader = csv.DictReader(file, restval="")
+            rows = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} cannot be read as CSV ({error})") from error
     if not rows:
         raise DataError(f"{path} has no rows; write one configuration a line below the names")
+    names = list(reader.fieldnames or ())
+    if len(set(names)) < len(names):
+        raise DataError(f"{path} has two columns of the same name; give each its own")
     if any(None in row for row in rows):
         raise DataError(f"{path} has lines with more values than there are columns")
     return rows

@@ -39,7 +39,7 @@ def prepared_data(options: SweepOptions, on_progress: Callable[[int, int], None]
         lambda: ensure_dataset(options.samples, progress=on_progress),
         ensure_text,
     )
-    for stored in filter(None, (data.images, data.text)):
+    for stored in data.stored:
         for mount in options.disk_paths.values():
             copy_to_mount(Path(stored.path), mount, stored.profile.samples)
     return data

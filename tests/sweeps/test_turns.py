@@ -128,7 +128,7 @@ def test_a_driver_waits_for_the_others_trial_and_takes_it_when_they_are_gone(url
         mine = Slow("mine")
         run_sweep(TRIALS, mine, store, poll_seconds=0.1)
     assert mine.given == [*TRIALS[1:], TRIALS[0]]
-    assert "waiting for 1 trials that are measured by far" in caplog.text
+    assert "waiting for 1 trial, measured by far" in caplog.text
 
 
 def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):

@@ -42,13 +42,20 @@ class Budget:
         return max(0, int(self.seconds_left(spent_seconds) / each_seconds))
 
     @property
+    def ending(self) -> str:
+        """Why nothing more is begun."""
+        what = "is used up" if self.trials is not None else "has no room for another trial"
+        return f"the budget of {self.text} {what}"
+
+    @property
     def text(self) -> str:
         """As a user would write it."""
         if self.trials is not None:
             return "1 trial" if self.trials == 1 else f"{self.trials} trials"
         if self.usd is not None:
             return f"{self.usd:g} USD"
-        return f"{(self.seconds or 0) / 60:g} min"
+        seconds = self.seconds or 0.0
+        return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"
 
 
 def parse_budget(text: str, usd_per_hour: float | None = None) -> Budget:

@@ -168,13 +168,12 @@ class AdaptiveSweep:
     ) -> Standing:
         runs = [done[: place + 1].count(row) for place, row in enumerate(done)]
         items = (Item(self.trials[row], run) for row, run in zip(done, runs, strict=True))
-        used_up = f"the budget of {self.budget.text} is used up"
         return Standing(
             done=tuple(items),
             next=waiting,
             doubt=None if np.isnan(choice.doubt) else choice.doubt,
             spent_seconds=sum(seconds),
-            stopped="" if waiting else choice.stopped or used_up,
+            stopped="" if waiting else choice.stopped or self.budget.ending,
         )
 
 

@@ -81,6 +81,26 @@ def test_a_plan_has_one_trial_a_cell_and_makes_nothing(tmp_path):
     assert not list(Path(os.environ["HOME"]).rglob("*.jpg"))
 
 
+def test_a_plan_tells_of_data_that_are_not_made_yet(images):
+    assert "The data set is made first" in ask("plan", *GRID)
+    assert "data set" not in ask("plan", *GRID, "--data", images)
+    adaptive = ("--adaptive", "--budget", "1trial")
+    said = ask("plan", *GRID, "--data", images, *adaptive)
+    assert "At most 1 trial, about 1 min." in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ((), "2 trials, about 1 min, $0.01"),
+        (("--repeats", "20"), "2 trials in 40 runs, about 10 min, $0.100"),
+        (("--iterations", "9000"), "2 trials; --iterations has each take as long as its steps do"),
+    ],
+)
+def test_a_plan_tells_the_time_of_all_runs_or_that_nobody_knows_it(asked, said):
+    assert said in ask("plan", *GRID, "--usd-per-hour", "0.6", *asked)
+
+
 def test_the_small_preset_covers_what_a_model_needs():
     document = json.loads(ask("plan", "--preset", "small", "-o", "json"))
     trials = [one["trial"] for one in document["trials"]]

@@ -117,6 +117,7 @@ def test_other_workloads_of_the_table_are_its_history(tmp_path):
         ("a,cost\n1,-2\n", "line 2"),
         ("a,cost\n1,x\n", "line 2"),
         ("a,cost\n1,2,3\n", "more values"),
+        ("a,a,cost\n1,2,3\n", "two columns of the same name"),
         ("a,cost,status\n1,2,failed\n", "nothing to find"),
     ],
 )
@@ -125,6 +126,20 @@ def test_a_table_that_is_none_is_refused_in_one_line(tmp_path, content, said):
     path.write_text(content)
     with pytest.raises(DataError, match=said):
         ask("simulate", "--table", path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--target-throughput", "9999"), "reaches 9999; lower --target-throughput"),
+        (("--workload", "resnet50"), "leave --workload out"),
+        (("--history", "/no/such.csv"), "no file '/no/such.csv'"),
+        (("--history", "/"), "no file '/'"),
+    ],
+)
+def test_a_simulation_of_what_is_not_there_names_the_way_out(table, asked, said):
+    with pytest.raises(UsageError, match=said):
+        ask("simulate", "--table", table, *asked)
 
 
 def test_a_simulation_has_no_clock(table):

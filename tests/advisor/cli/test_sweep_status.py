@@ -91,7 +91,7 @@ def test_without_a_terminal_a_block_is_printed_for_each_change_and_no_escape_cod
     with closing(open_store()) as store:
         store.append(measurement(trial=TRIALS[0], status=Status.OUT_OF_MEMORY))
     text = ask("status", "--watch", "--every", "0.05")
-    assert text == "1 trials\n     1  out of memory\n\n"
+    assert text == "1 trial\n     1  out of memory\n\n"
 
 
 def test_watching_writes_nothing(monkeypatch):
@@ -113,7 +113,9 @@ def test_a_senseless_interval_is_refused(every):
         (("log", "--log-file", "/no/such"), "no log '/no/such'"),
         (("run", *GRID, "--metrics-port", "70000"), "0 .a free one. to 65535"),
         (("run", *GRID, "--metrics-port", "x"), "--metrics-port"),
+        (("log", "--log-file", "/"), "'/' is a folder; name the log"),
         (("run", *GRID, "--metrics-host", ""), "--metrics-host is empty"),
+        (("run", *GRID, "--metrics-host", "0.0.0.0"), "add --metrics-port"),
         (("run", *GRID, "--usd-per-hour", "1", "--instance", "g5.xlarge"), "give one of them"),
         (("run", *GRID, "--usd-per-hour", "-1"), "--usd-per-hour"),
         (("run", *GRID, "--log-level", "chatty"), "unknown log level"),

@@ -36,6 +36,19 @@ def test_what_is_no_budget_is_refused_with_the_way_to_write_one(text):
         parse_budget(text, usd_per_hour=1.0)
 
 
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        (Budget(trials=1), "1 trial is used up"),
+        (Budget(seconds=10), "10 s has no room for another trial"),
+        (Budget(seconds=5400), "90 min has no room for another trial"),
+        (Budget(usd=0.01), "0.01 USD has no room for another trial"),
+    ],
+)
+def test_what_ended_it_is_told_as_it_is_written(budget, said):
+    assert budget.ending == f"the budget of {said}"
+
+
 def test_money_needs_a_price():
     with pytest.raises(UsageError, match="--usd-per-hour"):
         parse_budget("5USD")
