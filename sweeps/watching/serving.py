@@ -48,6 +48,8 @@ class TextFile:
     def __init__(self, path: Path, page: Page) -> None:
         # A link keeps pointing; what is no regular file (/dev/null) must not be replaced by one.
         self._path, self._page, self._told = path.resolve(), page, False
+        # The runner's thread and that of the heartbeat write: one would move the other's half.
+        self._turn = threading.Lock()
         if self._path.exists() and not self._path.is_file():
             raise DataError(f"'{path}' is no file; name another place: --metrics-file")
         try:
@@ -60,7 +62,8 @@ class TextFile:
     def update(self) -> None:
         """Write what the page says now."""
         try:
-            self._write()
+            with self._turn:
+                self._write()
         except OSError as error:
             if not self._told:
                 self._told = True

@@ -2,6 +2,7 @@
 
 import http.client
 import re
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -88,6 +89,24 @@ def test_the_file_is_whole_at_any_moment_and_nothing_is_left_beside_it(tmp_path)
     file.update()
     assert (tmp_path / "a.prom").read_text() == "two\n"
     assert [one.name for one in tmp_path.iterdir()] == ["a.prom"]
+
+
+def test_threads_that_write_at_once_spoil_nothing(tmp_path):
+    page = "advisor 1\n" * 5_000
+    file = TextFile(tmp_path / "a.prom", lambda: page)
+
+    def write():
+        for _ in range(100):
+            file.update()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    with collected() as told:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert told == []
+    assert (tmp_path / "a.prom").read_text() == page
 
 
 @pytest.mark.parametrize("place", ["/dev/null", "missing/a.prom", "."])
