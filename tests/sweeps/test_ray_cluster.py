@@ -109,7 +109,13 @@ def test_a_fault_of_our_own_is_not_tried_again(on):
 def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(cluster, on):
     evicted, _ = add_node(cluster, gpu="V100"), add_node(cluster, gpu="V100")
     executor = on(ray_clusters.measured_slowly)
-    evicting = threading.Timer(2.5, cluster.remove_node, (evicted,), {"allow_graceful": False})
+
+    def evict_amid_trials():
+        while sum(flight.deadline is not None for flight in [*executor._running.values()]) < 2:
+            time.sleep(0.02)
+        cluster.remove_node(evicted, allow_graceful=False)
+
+    evicting = threading.Thread(target=evict_amid_trials)
     evicting.start()
     rows = rows_of(executor, trials := numbered(12, "cuda:V100"))
     evicting.join()
@@ -118,6 +124,25 @@ def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(cluster, o
     lost = [one for row in rows.values() for one in row.attempts]
     assert lost
     assert all(one["status"] == "failed" and "died" in one["reason"].lower() for one in lost)
+
+
+def test_a_trial_that_ray_had_not_begun_when_its_node_went_is_taken_back(cluster, on):
+    only = add_node(cluster, gpu="A10G", disk="io1")
+    executor = on(node_patience_seconds=2.0)
+    import ray
+
+    needs = {"advisor_trial": 1, "advisor_disk:io1": 0.001}
+    somebody = ray.remote(resources=needs, max_retries=0)(lambda: time.sleep(600)).remote()
+    while ray.available_resources().get("advisor_disk:io1", 1) == 1:
+        time.sleep(0.1)
+    going = threading.Timer(2.0, cluster.remove_node, (only,), {"allow_graceful": False})
+    going.start()
+    (row,) = rows_of(executor, numbered(1, "cuda:A10G")).values()
+    going.join()
+    del somebody
+    assert row.status is Status.FAILED
+    assert "waited 2 s for a node" in row.reason
+    assert row.attempts == ()
 
 
 _DRIVER = """
