@@ -113,6 +113,17 @@ def format_hours(hours: float, *, up: bool = False) -> str:
     return f"{ceil_significant(amount) if up else float(f'{amount:.3g}'):,g} {unit}"
 
 
+def format_duration(seconds: float) -> str:
+    """'45 s', '12 min', '3 h 20 min': of what runs, to the minute."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
 def ceil_significant(value: float) -> float:
     """Three significant digits, rounded up: a bound that is told must really hold."""
     if not 0 < value < math.inf:

@@ -26,7 +26,7 @@ def leasing(leases: LeaseBook, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) 
         while not over.wait(heartbeat_seconds):
             try:
                 leases.renew(owner)
-            except DataError as error:
+            except Exception as error:  # of any kind: without a next beat the leases end
                 tell("heartbeat_failed", level=WARNING, reason=str(error))
             else:
                 tell("heartbeat", level=DEBUG)

@@ -55,6 +55,29 @@ def slots(needs: Needs, nodes: Iterable[Node]) -> int:
     return sum(_slots_of_node(needs, node) for node in nodes)
 
 
+class Room:
+    """What the nodes have left beside the trials that they run.
+
+    Which node has which of them is Ray's to know: the most demanding ones are thought of first,
+    each on the node with the least to offer others.
+    """
+
+    def __init__(self, nodes: Iterable[Node], taken: Iterable[Needs]) -> None:
+        self._left = [dict(node) for node in nodes]
+        for needs in sorted(taken, key=len, reverse=True):
+            self.take(needs)
+
+    def take(self, needs: Needs) -> bool:
+        """Take it, if there is room for one more such trial."""
+        able = [node for node in self._left if _slots_of_node(needs, node)]
+        if not able:
+            return False
+        chosen = min(able, key=len)
+        for name, amount in needs:
+            chosen[name] -= amount
+        return True
+
+
 def all_slots(nodes: Iterable[Node]) -> int:
     """How many trials of any kind these nodes take at once."""
     return sum(int(node.get(TRIAL_RESOURCE, 0)) for node in nodes)

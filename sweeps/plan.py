@@ -31,6 +31,8 @@ EMULATED = "emulated:"
 # Seconds that one step of a workload takes on an emulated GPU.
 StepSeconds = Callable[[Workload, str], float]
 MAX_SECONDS = 20.0
+# Of a whole trial: start-up, page cache, drained batches, the usual time box, the stages.
+USUAL_TRIAL_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
-from sweeps.events import hand_on_all
+from sweeps.events import WARNING, hand_on_all, tell
 from sweeps.executors import Measure
 from sweeps.leftovers.removing import clean_up
 from sweeps.placing import (
     Needs,
     Node,
+    Room,
     all_slots,
     needs_of,
     needs_of_own_machine,
@@ -93,6 +94,7 @@ class RayExecutor:
         """See `sweeps.executors.Executor`."""
         coming = iter(trials)
         while True:
+            self._recall()
             self._fill(coming)
             yield from self._unplaceable()
             if self._running:
@@ -120,8 +122,9 @@ class RayExecutor:
     def _fill(self, coming: Iterator[Trial]) -> None:
         """Submit what has a node that is free, as far as trials have to be taken for that."""
         nodes = self._nodes()
-        for needs, queue in list(self._waiting.items()):
-            while queue and self._in_flight(needs) < slots(needs, nodes):
+        room = Room(nodes, (flight.needs for flight in self._running.values()))
+        for needs, queue in self._waiting.items():
+            while queue and room.take(needs):
                 self._submit(queue.popleft())
         waiting = sum(map(len, self._waiting.values()))
         while len(self._running) < all_slots(nodes) and waiting < _MOST_WAITING:
@@ -129,19 +132,25 @@ class RayExecutor:
             if trial is None:
                 return
             flight = _Flight(trial, self._needs(trial))
-            if self._in_flight(flight.needs) < slots(flight.needs, nodes):
+            if room.take(flight.needs):
                 self._submit(flight)
             else:
                 self._waiting[flight.needs].append(flight)
                 waiting += 1
 
-    def _in_flight(self, needs: Needs) -> int:
-        return sum(flight.needs == needs for flight in self._running.values())
-
     def _submit(self, flight: _Flight) -> None:
         flight.submitted_at = datetime.now(UTC).isoformat()
         task = self._task.options(**task_options(flight.needs))
         self._running[task.remote(trial_to_dict(flight.trial))] = flight
+
+    def _recall(self) -> None:
+        """Take back what Ray has not begun and has no node for any more: it would wait for ever."""
+        nodes = self._nodes()
+        for reference, flight in list(self._running.items()):
+            if flight.deadline is None and not slots(flight.needs, nodes):
+                self._ray.cancel(reference, force=True)
+                del self._running[reference]
+                self._waiting[flight.needs].appendleft(flight)
 
     def _unplaceable(self) -> Iterator[Measurement]:
         """The trials whose nodes all went, and were not replaced in time."""
@@ -176,13 +185,13 @@ class RayExecutor:
         except (self._ray.exceptions.RayError, StopIteration) as error:
             del self._running[reference]
             return self._after_loss(flight, error)
+        hand_on_all(told.pop(EVENTS))
         if NODE in told:
             flight.node = told[NODE]
             seconds = (REPEATS_WHEN_SPOILED + 1) * self._timeout_of(flight.trial) + 60
             flight.deadline = time.monotonic() + seconds
             return None
         del self._running[reference]
-        hand_on_all(told.pop(EVENTS))
         measured = measurement_from_dict(told)
         return replace(measured, attempts=(*flight.lost, *measured.attempts))
 
@@ -205,6 +214,10 @@ class RayExecutor:
 
 
 def _failure(flight: _Flight, status: Status, reason: str) -> Measurement:
+    tell(
+        "run_lost", trial_id=flight.trial.trial_id, level=WARNING, on=flight.node or None,
+        status=status.value, reason=reason,
+    )  # fmt: skip
     return Measurement(
         trial=flight.trial,
         status=status,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from advisor.errors import AdvisorError
 from sweeps.datasets.making import default_place, ensure_dataset
 from sweeps.datasets.text_making import default_text_place, ensure_text
 from sweeps.environment import total_memory_mib
-from sweeps.events import collected
+from sweeps.events import collected, tell, this_node
 from sweeps.executors import Measure
 from sweeps.leftovers.removing import clean_up
 from sweeps.limits.choosing import allowed_cpus
@@ -25,16 +25,18 @@ NODE, EVENTS = "node", "events"  # what is told beside a measurement
 
 
 def measuring_task(measure: Measure, *, on_cluster: bool) -> Callable[[Told], Iterator[Told]]:
-    """A function of a trial that tells, as soon as it begins, its node, and then the measurement
-    with the events of it.
+    """A function of a trial that tells, as soon as it begins, its node, and then the measurement,
+    each with the events until then.
 
     A node of a cluster is prepared first: what a killed trial left there is removed, and data that
     sweeps make themselves are made.
     """
 
     def run(document: Told) -> Iterator[Told]:
-        yield {NODE: platform.node()}
         trial = trial_from_dict(document)
+        with collected() as events:
+            tell("placed", trial_id=trial.trial_id)
+        yield {NODE: this_node(), EVENTS: events}
         with collected() as events:
             refused = _prepared(trial) if on_cluster else ""
             measured = _failure(trial, refused) if refused else measure(trial)
@@ -76,14 +78,20 @@ def _too_large(trial: Trial) -> str:
     """Why this node cannot hold the trial; Ray's own count of CPUs may be anything."""
     resources, cpus, memory = trial.resources, len(allowed_cpus()), total_memory_mib()
     if resources.vcpus > cpus:
-        return f"{resources.vcpus:g} vCPUs asked for, but node {platform.node()} has {cpus}"
+        return f"{resources.vcpus:g} vCPUs asked for, but node {this_node()} has {cpus}"
     if resources.memory_mib > memory:
         return (
-            f"{resources.memory_mib:,.0f} MiB of memory asked for, but node {platform.node()} has "
+            f"{resources.memory_mib:,.0f} MiB of memory asked for, but node {this_node()} has "
             f"{memory:,.0f} MiB; ask for less, or start a larger node"
         )
     return ""
 
 
 def _failure(trial: Trial, reason: str) -> Measurement:
-    return Measurement(trial=trial, status=Status.FAILED, limited_by=LimitedBy.NONE, reason=reason)
+    return Measurement(
+        trial=trial,
+        status=Status.FAILED,
+        limited_by=LimitedBy.NONE,
+        reason=reason,
+        started_at=datetime.now(UTC).isoformat(),
+    )

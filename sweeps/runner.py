@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.units import format_counted
+from sweeps.events import heard
 from sweeps.executors import Executor
 from sweeps.leasing import leasing
 from sweeps.repeating import in_order, rounds, wanted_runs
@@ -27,21 +28,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a sweep is. Told when a trial starts (`started`) and ends (`measurement`)."""
+    """How far a sweep is. Told when it begins (nothing is done), when a trial starts (`started`)
+    and ends (`measurement`), and when others may have measured some."""
 
     done: int
     total: int
     skipped: int
-    elapsed_seconds: float
     started: Trial | None = None
     measurement: Measurement | None = None
-
-    @property
-    def remaining_seconds(self) -> float | None:
-        """What is left at the pace so far; None before the first trial has ended."""
-        if self.done == 0:
-            return None
-        return self.elapsed_seconds / self.done * (self.total - self.done)
 
 
 class Ended(Protocol):
@@ -82,7 +76,6 @@ def run_sweep(
     again: frozenset[Status] = frozenset(),
     machine: Mapping[str, Any] = MappingProxyType({}),
     runs_of: Callable[[Trial], int] = wanted_runs,
-    clock: Callable[[], float] = time.monotonic,
     poll_seconds: float = POLL_SECONDS,
 ) -> Outcome:
     """Measure the trials that have no row yet, those whose row has a status in `again`, and those
@@ -91,26 +84,17 @@ def run_sweep(
     Each measurement is durable before the next trial's result is taken, so that a kill loses
     only what was in flight. What is known of the `machine` joins every row's environment.
     Trials that other drivers measure are left to them, and waited for at the end: those that
-    they give up are measured here. The executor is closed by its
-    owner. `DataError`, when the store takes no more, names the file that holds what was measured.
+    they give up are measured here. The executor is closed by its owner. `DataError`, when the
+    store takes no more, names the file that holds what was measured.
     """
     before = standing(trials, store, again, runs_of)
     todo = list(in_order(rounds(trials, before.done, runs_of)))
     skipped = len(trials) - len({trial.trial_id for trial in todo})
-    begun = clock()
     outcome = Outcome()
 
-    def tell(*, started: Trial | None = None, measurement: Measurement | None = None) -> None:
-        on_progress(
-            Progress(
-                done=outcome.measured + turns.passed_over,
-                total=len(todo),
-                skipped=skipped,
-                elapsed_seconds=clock() - begun,
-                started=started,
-                measurement=measurement,
-            )
-        )
+    def tell(**news: Any) -> None:
+        done = outcome.measured + turns.passed_over
+        on_progress(Progress(done=done, total=len(todo), skipped=skipped, **news))
 
     def announced(offered: Iterable[Trial]) -> Iterator[Trial]:
         for trial in offered:
@@ -119,12 +103,15 @@ def run_sweep(
 
     with leasing(store.leases) as owner:
         turns = Turns(store, owner, before.retried, runs_of)
-        for queue in _queues(todo, turns, store, poll_seconds):
-            for bare in executor.execute(announced(turns.offered(queue))):
-                measurement = replace(bare, environment={**bare.environment, **machine})
-                if turns.keep(measurement):
-                    outcome.count(measurement)
-                    tell(measurement=measurement)
+        tell()
+        with heard(turns.note):
+            for queue in _queues(todo, turns, store, poll_seconds):
+                for bare in executor.execute(announced(turns.offered(queue))):
+                    measurement = replace(bare, environment={**bare.environment, **machine})
+                    if turns.keep(measurement):
+                        outcome.count(measurement)
+                        tell(measurement=measurement)
+                tell()
         turns.raise_if_failed()
     return outcome
 
@@ -195,7 +182,7 @@ def _queues(
             continue
         if told != len(waiting):
             told = len(waiting)
-            drivers = sorted({f"{one.host} (process {one.pid})" for one in held.values()})
+            drivers = sorted({one.driver for one in held.values()})
             counted = format_counted(told, "trial")
             _LOG.warning("waiting for %s, measured by %s", counted, ", ".join(drivers))
         time.sleep(poll_seconds)

@@ -13,13 +13,15 @@ from advisor.errors import DataError
 from advisor.places import user_folder
 from sweeps.exporting import to_jsonl
 
+_BEGIN = "unsaved-"
+
 
 class Spool:
     """A JSONL file of `advisor measurements import`, made with its first line."""
 
     def __init__(self) -> None:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        self._name = f"unsaved-{stamp}-{os.getpid()}.jsonl"
+        self._name = f"{_BEGIN}{stamp}-{os.getpid()}.jsonl"
         self.path: Path | None = None
 
     def keep(self, measurement: Measurement) -> Path:
@@ -44,8 +46,16 @@ class Spool:
         )
 
     def _places(self) -> Iterator[Path]:
-        for folder in (user_folder(), Path.cwd(), Path(tempfile.gettempdir())):
-            yield folder / self._name
+        return (folder / self._name for folder in _folders())
+
+
+def unsaved_files() -> list[Path]:
+    """What spools of this machine hold, until somebody has imported and removed it."""
+    return sorted({one for folder in _folders() for one in folder.glob(f"{_BEGIN}*.jsonl")})
+
+
+def _folders() -> tuple[Path, ...]:
+    return user_folder(), Path.cwd(), Path(tempfile.gettempdir())
 
 
 def _append(path: Path, line: str) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
-from sweeps.events import WARNING, tell
+from sweeps.events import WARNING, Event, tell, this_node
 from sweeps.repeating import merged, wanted_runs
 from sweeps.spool import Spool
 from sweeps.telling import trial_name
@@ -35,7 +36,7 @@ class Turns:
         self._owner = owner
         self._retried = retried
         self._runs_of = runs_of
-        self._in_hand: dict[str, Measurement | None] = {}
+        self._in_hand: dict[str, tuple[Trial, Measurement | None]] = {}
         self._left: list[Trial] = []
         self._failure: DataError | None = None
         self._spool = Spool()
@@ -65,12 +66,21 @@ class Turns:
         """Leave these to the others for now."""
         self._left.extend(trials)
 
+    def note(self, event: Event) -> None:
+        """What `sweeps.events` tells: the lease of a trial that a cluster has placed says where,
+        and counts from then, for those who watch the store."""
+        trial, _ = self._in_hand.get(event.trial_id, (None, None))
+        if trial and event.event == "placed" and event.node != this_node():
+            with suppress(DataError):
+                where = f"{trial_name(trial)}, on {event.node}"
+                self._store.leases.take(event.trial_id, self._owner, where)
+
     def keep(self, measurement: Measurement) -> bool:
         """Store a run, and end its lease with that; False when somebody else was faster.
 
         Once the store has failed for good, everything that still comes is kept in a file.
         """
-        row = self._in_hand.pop(measurement.trial.trial_id, None)
+        _, row = self._in_hand.pop(measurement.trial.trial_id, (None, None))
         if self._failure is None:
             try:
                 kept = self._store.join(measurement, self._combined, owner=self._owner)
@@ -98,8 +108,10 @@ class Turns:
 
     def _is_mine(self, trial: Trial) -> bool:
         trial_id = trial.trial_id
-        name = trial_name(trial)
-        if trial_id in self._in_hand or not self._store.leases.take(trial_id, self._owner, name):
+        if trial_id in self._in_hand:  # an earlier run of it has not come back yet
+            self._left.append(trial)
+            return False
+        if not self._store.leases.take(trial_id, self._owner, trial_name(trial)):
             tell("left_to_another", trial_id=trial_id)
             self._left.append(trial)
             return False
@@ -107,7 +119,7 @@ class Turns:
         stored = self._store.read([trial_id])
         row = stored.measurements[0] if stored.measurements else None
         if self._needs_run(row, trial):
-            self._in_hand[trial_id] = row
+            self._in_hand[trial_id] = (trial, row)
             return True
         self.passed_over += 1
         tell("measured_meanwhile", trial_id=trial_id)

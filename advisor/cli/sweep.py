@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,14 +40,20 @@ from advisor.errors import UsageError
 from advisor.operations.sweep_data import planned_data, prepared_data
 from advisor.operations.sweeping import (
     EXECUTORS,
+    SweepOptions,
     execute_sweep,
     plan_sweep,
 )
 from advisor.report.text import table
 from advisor.units import format_counted, format_usd
+from sweeps.plan import USUAL_TRIAL_SECONDS
 from sweeps.repeating import wanted_runs
 
-_SECONDS_A_TRIAL = 15  # start-up, page cache, drained batches, the usual time box, the stages
+if TYPE_CHECKING:
+    from advisor.cli.sweep_progress import Kept
+    from advisor.operations.sweep_watching import WatchOptions
+    from sweeps.runner import Progress
+
 _output_option = click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
@@ -104,7 +111,7 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
         counted += f" in {format_counted(runs, 'run')}"
     if any("iterations" in trial.plan for trial in trials):
         return f"{counted}; --iterations has each take as long as its steps do."
-    minutes = -(-runs * _SECONDS_A_TRIAL // 60)
+    minutes = math.ceil(runs * USUAL_TRIAL_SECONDS / 60)
     cost = "" if usd_per_hour is None else f", {format_usd(usd_per_hour * minutes / 60)}"
     return f"{counted}, about {minutes} min{cost} on a quiet machine."
 
@@ -123,7 +130,7 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
 def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     """Measure what is not measured yet; the same command again goes on where it stopped."""
     from advisor.cli.leaving import leaving_cleanly
-    from advisor.cli.sweep_progress import Kept, dataset_progress, trial_progress
+    from advisor.cli.sweep_progress import Kept
     from sweeps.store import open_store
 
     grid, adaptive = split_answers(without_watch_options(answers))
@@ -132,17 +139,8 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
         raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
     options, watching = options_from(grid), watch_from(answers)
     address, kept = options.ray_address, Kept(adaptive=bool(adaptive["adaptive"]))
-    with (
-        leaving_cleanly(kept.words),
-        closing(open_store()) as store,
-        watched_sweep(watching, address) as watch,
-    ):
-        with dataset_progress() as making:
-            data = prepared_data(options, making)
-        trials = plan_sweep(options, data)
-        watch.planned(trials, executor=executor, database=store.name)
-        with trial_progress(watch.tally) as told:
-            following = watch.following(kept.noting(told))
+    with leaving_cleanly(kept.words), closing(open_store()) as store:
+        with _followed(options, watching, kept, executor, store.name) as (trials, following):
             if adaptive["adaptive"]:
                 ended = run_adaptively(
                     trials, adaptive, store, executor=executor, ray_address=address,
@@ -161,6 +159,23 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
     print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=outcome.measured)
     raise_failures(outcome)
     fail_if_damaged(unreadable)
+
+
+@contextmanager
+def _followed(
+    options: SweepOptions, watching: WatchOptions, kept: Kept, executor: str, database: str
+) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
+    """The trials of a described sweep, whose data are there now, and what its progress is to be
+    told to; the sweep is watched meanwhile."""
+    from advisor.cli.sweep_progress import dataset_progress, trial_progress
+
+    with watched_sweep(watching, options.ray_address) as watch:
+        with dataset_progress() as making:
+            data = prepared_data(options, making)
+        trials = plan_sweep(options, data)
+        watch.planned(trials, executor=executor, database=database)
+        with trial_progress(watch.tally) as told:
+            yield trials, watch.following(kept.noting(told))
 
 
 @sweep.command("list")

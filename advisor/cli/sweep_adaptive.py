@@ -13,6 +13,7 @@ from advisor.cli.host_price import host_usd_per_hour
 from advisor.domain import Trial
 from advisor.errors import UsageError
 from advisor.units import format_counted, format_usd, parse_positive
+from sweeps.plan import USUAL_TRIAL_SECONDS
 
 if TYPE_CHECKING:
     from advisor.operations.adaptive import AdaptiveSweep, Budget, Standing
@@ -76,8 +77,6 @@ def budget_from(asked: Mapping[str, Any]) -> Budget:
 
 def forecast(sweep: AdaptiveSweep, standing: Standing) -> dict[str, Any]:
     """What is left at most: trials, minutes and dollars (None: no price is known)."""
-    from advisor.operations.adaptive.budget import USUAL_TRIAL_SECONDS
-
     done = len(standing.done)
     each = standing.spent_seconds / done if done else USUAL_TRIAL_SECONDS
     open_trials = len(sweep.trials) - len({item.trial.trial_id for item in standing.done})

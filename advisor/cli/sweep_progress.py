@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from advisor.cli.live import is_terminal, live_block
-from advisor.cli.sweep_view import duration_text, view_lines
+from advisor.cli.sweep_view import view_lines
 from advisor.domain import Measurement, Status
-from advisor.units import format_rate, format_usd
+from advisor.units import format_duration, format_rate, format_usd
 from sweeps.telling import trial_name as trial_name
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def trial_progress(tally: Tally) -> Iterator[Callable[[Progress], None]]:
 
         def update(progress: Progress) -> None:
             if progress.measurement:
-                print_above(result_line(progress))
+                print_above(result_line(progress, progress.measurement))
 
         yield update
 
@@ -87,23 +87,18 @@ class Kept:
         )
 
 
-def result_line(progress: Progress) -> str:
-    """'[3/24] googlenet inference on cpu, 1 vCPU, ...: 123 samples/s, 2 min left'."""
-    measurement = progress.measurement
-    assert measurement is not None
-    left = progress.remaining_seconds
-    remaining = f", {duration_text(left)} left" if left else ""
-    return (
-        f"[{progress.done}/{progress.total}] {trial_name(measurement.trial)}: "
-        f"{_result(measurement)}{remaining}"
-    )
+def result_line(progress: Progress, measurement: Measurement) -> str:
+    """'[3/24] googlenet inference on cpu, 1 vCPU, ...: 123 samples/s'."""
+    name = trial_name(measurement.trial)
+    return f"[{progress.done}/{progress.total}] {name}: {_result(measurement)}"
 
 
 def _tell_line(progress: Progress, tally: Tally) -> None:
     if progress.measurement:
-        usd = tally.standing().usd
-        cost = "" if usd is None else f", {format_usd(usd)} so far"
-        click.echo(f"{result_line(progress)}{cost}", err=True)
+        standing = tally.standing()
+        left = f", {format_duration(standing.rest_seconds)} left" if standing.left else ""
+        cost = "" if standing.usd is None else f", {format_usd(standing.usd)} so far"
+        click.echo(f"{result_line(progress, progress.measurement)}{left}{cost}", err=True)
     elif progress.done == 0 and progress.skipped and progress.started:
         click.echo(f"{progress.skipped} trials are measured already", err=True)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from advisor.cli.sweep_view import duration_text
 from advisor.report.text import table
-from advisor.units import format_counted
+from advisor.units import format_counted, format_duration
 
 if TYPE_CHECKING:
+    from sweeps.store import Held
     from sweeps.watching.shared import Snapshot
 
 SCHEMA = "advisor.sweep-status/1"
@@ -45,8 +45,8 @@ def snapshot_lines(found: Snapshot, trouble: str = "") -> list[str]:
     lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in _counts(found).items()]
     if found.running:
         rows = [
-            (one.trial_id[:8], "-" if one.seconds_held is None else duration_text(one.seconds_held),
-             duration_text(one.seconds_left), f"{one.host} (process {one.pid})", one.label or "-")
+            (one.trial_id[:8], _since(one), format_duration(one.seconds_left), one.driver,
+             one.label or "-")
             for one in found.running
         ]  # fmt: skip
         lines += ["", *table(_COLUMNS, rows, right=(1, 2))]
@@ -63,11 +63,15 @@ def _end_lines(found: Snapshot) -> list[str]:
     end, pace = found.expected_end, found.pace
     if end is None or pace is None:
         return ["Too few trials have ended to tell when the rest will."]
-    left = duration_text((end - found.at).total_seconds())
+    left = format_duration((end - found.at).total_seconds())
     return [
         f"About {left} left, until {end:%H:%M} UTC: {pace.seconds_a_trial:.3g} s a trial "
         f"by the last {pace.trials} that began."
     ]
+
+
+def _since(one: Held) -> str:
+    return "-" if one.seconds_held is None else format_duration(one.seconds_held)
 
 
 def _counts(found: Snapshot) -> dict[str, int]:

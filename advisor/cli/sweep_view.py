@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.units import format_usd
+from advisor.units import format_duration, format_usd
 
 if TYPE_CHECKING:
     from sweeps.watching.tally import Running, Standing
@@ -18,7 +18,7 @@ _NAME_COLUMNS = 62
 def view_lines(standing: Standing) -> list[str]:
     """'sweep', 'ended', 'time', 'cost' and 'runs', each with what it is."""
     if not standing.total:
-        return [f"sweep  starting, {duration_text(standing.elapsed_seconds)}"]
+        return [f"sweep  starting, {format_duration(standing.elapsed_seconds)}"]
     return [
         f"sweep  {_bar(standing)}  {standing.total - standing.left} of {standing.total} done, "
         f"{standing.left} left",
@@ -27,17 +27,6 @@ def view_lines(standing: Standing) -> list[str]:
         *([f"cost   {_cost_text(standing)}"] if standing.usd is not None else []),
         *_running_lines(standing.running),
     ]
-
-
-def duration_text(seconds: float) -> str:
-    """'45 s', '12 min', '3 h 20 min'."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
 def _bar(standing: Standing) -> str:
@@ -55,10 +44,10 @@ def _ended_lines(standing: Standing) -> list[str]:
 
 
 def _time_text(standing: Standing) -> str:
-    elapsed = duration_text(standing.elapsed_seconds)
+    elapsed = format_duration(standing.elapsed_seconds)
     if not standing.left:
         return elapsed
-    return f"{elapsed}, about {duration_text(standing.rest_seconds)} left (by {standing.basis})"
+    return f"{elapsed}, about {format_duration(standing.rest_seconds)} left (by {standing.basis})"
 
 
 def _cost_text(standing: Standing) -> str:
@@ -68,7 +57,7 @@ def _cost_text(standing: Standing) -> str:
 
 
 def _running_lines(running: Sequence[Running]) -> list[str]:
-    times = [duration_text(one.seconds) for one in running[:_SHOWN_RUNNING]]
+    times = [format_duration(one.seconds) for one in running[:_SHOWN_RUNNING]]
     width = max(map(len, times), default=0)
     shown = [
         f"{'' if number else 'runs':4}   {seconds:>{width}}  {one.where or '-'}  "

@@ -58,8 +58,9 @@ def without_watch_options(answers: Mapping[str, Any]) -> dict[str, Any]:
 def watched_sweep(options: WatchOptions, ray_address: str | None) -> Iterator[Watch]:
     """Watch a sweep; where its metrics are is told on stderr."""
     from advisor.operations.sweep_watching import watched
+    from sweeps.watching.tally import HERE
 
-    with watched(options, where="" if ray_address else "here") as watch:
+    with watched(options, where="" if ray_address else HERE) as watch:
         if watch.address:
             click.echo(f"metrics at {watch.address}", err=True)
         yield watch

@@ -6,17 +6,16 @@ import ctypes
 import errno
 import fcntl
 import os
-import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from sweeps.leftovers.words import Asked, Leftover
 from sweeps.marks import Mark, mark_in
+from sweeps.probe.mounts import Mount, parse_mountinfo
 
 _MNT_DETACH = 2
 _LOOP_CLR_FD = 0x4C01
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def left_mounts(asked: Asked) -> Iterator[Leftover]:
@@ -43,9 +42,13 @@ def left_loops(asked: Asked) -> Iterator[Leftover]:
 
 
 def mounted_places() -> list[Path]:
-    """Every mount point of this mount namespace; none where the system does not tell."""
-    lines = _text(Path("/proc/self/mountinfo")).splitlines()
-    return [Path(_OCTAL.sub(lambda one: chr(int(one[1], 8)), line.split()[4])) for line in lines]
+    """Every mount point."""
+    return [mount.point for mount in mounts_here()]
+
+
+def mounts_here() -> list[Mount]:
+    """What is mounted in this mount namespace; none where the system does not tell."""
+    return parse_mountinfo(_text(Path("/proc/self/mountinfo")))
 
 
 def _owner_of(place: Path) -> Mark | None:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.leftovers.devices import mounted_places
+from sweeps.leftovers.devices import mounted_places, mounts_here
 from sweeps.leftovers.words import Asked, Leftover, of_the_gone
 from sweeps.marks import Mark, mark_in, new_name, scratch_parent
 
@@ -80,11 +80,7 @@ def _is_older_than_boot(folder: Path) -> bool:
 
 def _disks() -> list[Path]:
     """Mount points of block devices; a network's may not answer."""
-    try:
-        lines = Path("/proc/self/mounts").read_text().splitlines()
-    except OSError:
-        return []
-    return [Path(line.split()[1]) for line in lines if line.startswith("/dev/")]
+    return [mount.point for mount in mounts_here() if mount.source.startswith("/dev/")]
 
 
 def _listed(parent: Path, pattern: str) -> list[Path]:

@@ -64,6 +64,11 @@ class Held:
     seconds_held: float | None = None
     label: str = ""
 
+    @property
+    def driver(self) -> str:
+        """The machine and the process, in words."""
+        return f"{self.host} (process {self.pid})"
+
 
 class LeaseBook(Protocol):
     """Who measures which trial, by the database's clock.

@@ -37,7 +37,7 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
         if found is Found.HEAD:
             held = Leases(database).held()
             count = sql.select(sql.func.count()).select_from(LEASES)
-            told["held"] = sorted({f"{one.host} (process {one.pid})" for one in held.values()})
+            told["held"] = sorted({one.driver for one in held.values()})
             told["left_leases"] = (database.read(lambda one: one.scalar(count)) or 0) - len(held)
         return told
 

@@ -39,11 +39,13 @@ class Leases:
         self._database.write(lambda one: one.execute(renewed), patience_seconds=_NO_PATIENCE)
 
     def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
-        """See `LeaseBook`; does not wait either, since leases end by themselves."""
+        """See `LeaseBook`; all of them are given back without waiting, since they end by
+        themselves with their driver. One that goes on would keep the others from them."""
+        patience = _NO_PATIENCE if trial_ids is None else None
         ended = LEASES.delete().where(LEASES.c.owner == owner.name)
         if trial_ids is not None:
             ended = ended.where(LEASES.c.trial_id.in_(list(trial_ids)))
-        self._database.write(lambda one: one.execute(ended), patience_seconds=_NO_PATIENCE)
+        self._database.write(lambda one: one.execute(ended), patience_seconds=patience)
 
     def held(self) -> dict[str, Held]:
         """See `LeaseBook`."""

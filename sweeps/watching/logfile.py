@@ -88,6 +88,8 @@ class SharedFile(RotatingFileHandler):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             self._follow()
             super().emit(record)
+        except OSError:  # a network disk may have no locks
+            self.handleError(record)
         finally:
             os.close(descriptor)
 
@@ -106,7 +108,7 @@ class SharedFile(RotatingFileHandler):
             if os.path.samestat(Path(self.baseFilename).stat(), os.fstat(self.stream.fileno())):
                 return
         self.stream.close()
-        self.stream = self._open()
+        self.stream = None  # opened by the record that comes
 
 
 def print_warning(text: str) -> None:

@@ -60,4 +60,5 @@ class TextFile:
                 tell("metrics_file_failed", level=WARNING, reason=str(error))
 
     def _write(self) -> None:
+        # Each thread has a part of its own: the runner's and that of the heartbeat write.
         write_to_textfile(str(self._path), self._registry)

@@ -15,7 +15,8 @@ from sweeps.watching.logfile import OLDER_FILES
 Line = Mapping[str, Any]
 _HEAD = ("time", "level", "event", "trial_id", "node", "pid")
 _WORDS = {
-    "planned": "planned",
+    "placed": "placed on a node",
+    "run_lost": "lost with what ran it",
     "left_to_another": "left to another driver",
     "measured_meanwhile": "measured by another driver meanwhile",
     "began": "begun",
@@ -26,11 +27,8 @@ _WORDS = {
     "limits_on": "limits switched on",
     "steady": "measured, in steady state",
     "not_steady": "measured, never steady",
-    "stages_measured": "stages measured by themselves",
     "attempt_ended": "attempt ended",
     "kept_in_file": "kept in a file, for want of the database",
-    "not_stored": "not stored",
-    "stored": "stored",
     "message": "said",
 }
 

@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
-from sweeps.events import Event
+from sweeps.events import Event, this_node
+from sweeps.plan import USUAL_TRIAL_SECONDS
 from sweeps.telling import trial_name
 
 if TYPE_CHECKING:
     from sweeps.runner import Progress
 
-USUAL_TRIAL_SECONDS = 15.0  # start-up, page cache, drained batches, the usual time box, the stages
+HERE = "here"
 _ENDED_ELSEWHERE = ("not_stored", "kept_in_file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A trial that is being measured; `where` is empty until it is known."""
+    """A trial that is being measured, and on which node (`HERE` is this machine)."""
 
     trial_id: str
     name: str
@@ -103,8 +104,13 @@ class Tally:
         """What `sweeps.events` tells."""
         with self._lock:
             begun = self._running.get(event.trial_id)
-            if event.event == "attempt_began" and begun:
-                begun.where, begun.attempt = event.node, int(event.facts["attempt"])
+            if event.event == "placed" and begun:
+                self._place(begun, event.node)
+            elif event.event == "attempt_began" and begun:
+                self._place(begun, event.node)
+                begun.attempt = int(event.facts["attempt"])
+            elif event.event == "run_lost" and begun:
+                begun.where = self._where
             elif event.event in _ENDED_ELSEWHERE:
                 self._running.pop(event.trial_id, None)
             elif event.event == "heartbeat":
@@ -126,6 +132,7 @@ class Tally:
                     Running(trial_id=trial_id, name=one.name, where=one.where,
                             seconds=now - one.since, attempt=one.attempt)
                     for trial_id, one in self._running.items()
+                    if one.where  # the others wait for a node of a cluster
                 ),
                 elapsed_seconds=elapsed, rest_seconds=rest, basis=basis,
                 attempts=self._attempts, trial_seconds=self._trial_seconds,
@@ -139,6 +146,11 @@ class Tally:
             # Making data and starting Ray are no part of the pace.
             self._first_start = self._last_end = begun.since
         self._running[trial.trial_id] = begun
+
+    def _place(self, begun: _Begun, node: str) -> None:
+        if not begun.where:
+            begun.since = self._clock()  # until now it waited for that node
+        begun.where = HERE if node == this_node() else node
 
     def _end(self, measurement: Measurement) -> None:
         self._last_end = self._clock()

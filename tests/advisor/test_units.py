@@ -11,6 +11,7 @@ from advisor.errors import UsageError, unknown_name
 from advisor.units import (
     floor_rate,
     format_counted,
+    format_duration,
     format_hours,
     format_mib,
     format_rate,
@@ -127,3 +128,11 @@ def test_a_bound_that_is_told_in_hours_really_holds(hours):
 )
 def test_what_is_counted_has_its_plural(count, text):
     assert format_counted(count, "epoch") == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(89.4, "89 s"), (90, "2 min"), (5340, "89 min"), (7200, "2 h"), (9000, "2 h 30 min")],
+)
+def test_durations_are_as_people_say_them(seconds, text):
+    assert format_duration(seconds) == text

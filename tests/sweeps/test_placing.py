@@ -5,6 +5,7 @@ import pytest
 from advisor.domain import DiskRate
 from advisor.errors import MeasuringError
 from sweeps.placing import (
+    Room,
     all_slots,
     needs_of,
     needs_of_own_machine,
@@ -52,6 +53,23 @@ def test_a_node_with_four_gpus_takes_four_trials_and_no_fifth():
     big = node("T4", cpus=48.0, trials=8.0, gpus=4.0)
     assert slots(needs_of(on("cuda:T4")), [big]) == 4
     assert slots(needs_of(on("cpu")), [big]) == all_slots([big]) == 8
+
+
+def test_trials_of_one_gpu_that_differ_in_cpus_leave_the_other_gpu_to_others():
+    room = Room([T4, L4], [needs_of(on("cuda:T4", vcpus=1.0))])
+    assert not room.take(needs_of(on("cuda:T4", vcpus=2.0)))
+    assert room.take(needs_of(on("cuda:L4")))
+    assert not room.take(needs_of(on("cpu")))
+
+
+def test_what_runs_on_any_node_is_thought_of_where_no_gpu_is():
+    running = [needs_of(on("cpu")), needs_of(on("cuda:L4")), needs_of(on("cpu", mounted="gp3"))]
+    assert Room([T4, L4, PLAIN, node()], running).take(needs_of(on("cpu")))
+    assert not Room([T4, L4, PLAIN], running).take(needs_of(on("cpu")))
+
+
+def test_what_runs_where_no_node_is_any_more_takes_no_room():
+    assert Room([L4], [needs_of(on("cuda:T4"))]).take(needs_of(on("cuda:L4")))
 
 
 def test_the_needs_are_options_of_a_task_that_leave_ray_nothing_to_guess():

@@ -126,6 +126,25 @@ def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(cluster, o
     assert all(one["status"] == "failed" and "died" in one["reason"].lower() for one in lost)
 
 
+def test_a_trial_that_ray_had_not_begun_when_its_node_went_is_taken_back(cluster, on):
+    only = add_node(cluster, gpu="A10G", disk="io1")
+    executor = on(node_patience_seconds=2.0)
+    import ray
+
+    needs = {"advisor_trial": 1, "advisor_disk:io1": 0.001}
+    somebody = ray.remote(resources=needs, max_retries=0)(lambda: time.sleep(600)).remote()
+    while ray.available_resources().get("advisor_disk:io1", 1) == 1:
+        time.sleep(0.1)
+    going = threading.Timer(2.0, cluster.remove_node, (only,), {"allow_graceful": False})
+    going.start()
+    (row,) = rows_of(executor, numbered(1, "cuda:A10G")).values()
+    going.join()
+    del somebody
+    assert row.status is Status.FAILED
+    assert "waited 2 s for a node" in row.reason
+    assert row.attempts == ()
+
+
 _DRIVER = """
 import sys
 from contextlib import closing

@@ -15,6 +15,7 @@ import pytest
 from advisor.domain import Status
 from advisor.errors import DataError
 from sweeps import importing, spool
+from sweeps.events import Event, collected, hand_on
 from sweeps.runner import RETRIED, run_sweep
 from sweeps.store import SqlStore
 from sweeps.store.owners import this_process
@@ -197,6 +198,43 @@ def test_a_damaged_row_is_measured_again_only_when_asked(store):
     assert run_sweep(TRIALS[:2], Slow("mine"), store).measured == 0
     assert run_sweep(TRIALS[:2], Slow("mine"), store, again=RETRIED).measured == 1
     assert [row.trial for row in store.all()] == TRIALS[:2]
+
+
+def test_a_lease_says_on_which_node_its_trial_was_placed(store):
+    class Elsewhere(Slow):
+        def execute(self, trials):
+            for one in trials:
+                waiting = store.leases.held()[one.trial_id].label
+                hand_on(
+                    Event(at=1.0, level=20, event="placed", trial_id=one.trial_id, node="gpu-7",
+                          pid=1)
+                )  # fmt: skip
+                assert store.leases.held()[one.trial_id].label == f"{waiting}, on gpu-7"
+                yield measurement(trial=one)
+
+    assert run_sweep(TRIALS[:2], Elsewhere("mine"), store).measured == 2
+    assert store.leases.held() == {}
+
+
+def test_a_run_whose_trial_is_in_hand_is_not_told_as_anothers(store):
+    thrice = dataclasses.replace(TRIALS[0], plan={**TIME_BOX, "repeats": 3})
+    with collected() as told:
+        run_sweep([thrice], Ahead("mine"), store, poll_seconds=0.05)
+    assert [row.repeats for row in store.all()] != [()]
+    assert "left_to_another" not in {one["event"] for one in told}
+
+
+def test_what_others_measured_meanwhile_is_told_in_the_end(store):
+    class Overtaken(Slow):
+        def execute(self, trials):
+            for number, one in enumerate(super().execute(trials)):
+                if not number:
+                    store.append_all([measurement(trial=other) for other in TRIALS[1:4]])
+                yield one
+
+    told = []
+    run_sweep(TRIALS[:4], Overtaken("mine", 0), store, on_progress=told.append)
+    assert (told[-1].done, told[-1].total) == (4, 4)
 
 
 def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):

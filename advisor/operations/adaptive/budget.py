@@ -10,10 +10,10 @@ from statistics import mean
 from advisor.domain import Measurement
 from advisor.errors import UsageError
 from advisor.units import parse_positive
+from sweeps.plan import USUAL_TRIAL_SECONDS
 
 # Of a trial, before and after its counted window: start-up, page cache, drained batches, stages.
 OVERHEAD_SECONDS = 9.0
-USUAL_TRIAL_SECONDS = 15.0
 _HOURS = {"h": 1.0, "hours": 1.0, "min": 1 / 60, "m": 1 / 60, "s": 1 / 3600}
 _TRIALS = ("trials", "trial")
 _WRITTEN = re.compile(r"\s*(?P<dollar>\$?)\s*(?P<number>[^a-zA-Z$\s]+)\s*(?P<unit>[a-zA-Z]*)\s*")

@@ -66,7 +66,8 @@ def _accelerator_rate(trial: Trial, gpu: str | None) -> float:
 
 
 def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
-    """The surface over rows; the CPU is the one of the first measurement, else this machine's."""
+    """The surface over rows; the CPU is the one of the earliest measurement, which later ones (of
+    other nodes) do not change, else this machine's."""
     networks = bundled_networks()
     unknown = {row.request.workload.network for row in rows} - set(networks.names)
     if unknown:
@@ -82,7 +83,8 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
         log_rate=nan,
         cpu_alone=nan.copy(),
     )
-    stand_in = next(iter(measured), None) or _unmeasured(rows[0].request)
+    earliest = min(measured, key=lambda row: row.started_at, default=None)
+    stand_in = earliest or _unmeasured(rows[0].request)
     return Surface.of(trials, networks, reference_cpu(stand_in))
 
 

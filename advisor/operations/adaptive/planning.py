@@ -34,6 +34,7 @@ from models.performance.surface import (
     next_trials,
 )
 from models.performance.surface.belief import USUAL_NOISE
+from sweeps.trial_process import REPEATS_WHEN_SPOILED
 
 BATCH = 4
 _MOST_RUNS = 3
@@ -71,13 +72,13 @@ class AdaptiveSweep:
     rows: tuple[Row, ...]
     specs: Specs | None
     target: float | None
-    _choices: dict[tuple[tuple[int, float], ...], Choice] = field(default_factory=dict)
+    _choices: dict[tuple[tuple[int, int, float], ...], Choice] = field(default_factory=dict)
 
     def standing(self, measured: Mapping[str, Measurement]) -> Standing:
         """What is to be measured after what is `measured`, rows by trial id."""
         surface = self._surface(measured)
         done: list[int] = []
-        choice = Choice(tuple(self._anchors(surface)), float("nan"))
+        choice = Choice(self._anchors(), float("nan"))
         while True:
             seconds = self._seconds(done, measured)
             rows = self._affordable(choice.rows, len(done), seconds)
@@ -87,8 +88,10 @@ class AdaptiveSweep:
             done.extend(rows)
             choice = self._choose(surface, done, measured)
 
-    def _anchors(self, surface: Surface) -> list[int]:
-        return anchor_trials(surface.starting_slopes(), range(len(self.trials)))
+    def _anchors(self) -> tuple[int, ...]:
+        """The same whatever was measured since, and on which node's CPU."""
+        slopes = self._surface({}).starting_slopes()
+        return tuple(anchor_trials(slopes, range(len(self.trials))))
 
     def _surface(self, measured: Mapping[str, Measurement]) -> Surface:
         known = (measured[t.trial_id] for t in self.trials if t.trial_id in measured)
@@ -106,7 +109,8 @@ class AdaptiveSweep:
     ) -> Choice:
         rates = [(row, *self._told(done, row, measured)) for row in dict.fromkeys(done)]
         good = [(row, rate, noise) for row, rate, noise in rates if rate > 0]
-        key = tuple((row, rate) for row, rate, _ in rates)
+        # A repeat in vain changes no rate, and counts all the same.
+        key = tuple((row, done.count(row), rate) for row, rate, _ in rates)
         if key not in self._choices:
             at = [row for row, _, _ in good]
             logs = np.log([rate for _, rate, _ in good])
@@ -207,8 +211,11 @@ def adaptive_sweep(
 
 
 def _tries(measurement: Measurement) -> int:
-    """Runs that were made, the spoiled ones too: nothing is tried in vain for ever."""
-    return 1 + len(measurement.repeats) + len(measurement.attempts)
+    """Runs that were made, those in vain too: nothing is tried in vain for ever. What neighbours
+    spoiled is a run only where all its attempts were."""
+    spoiled = sum(one.get("status") == Status.CONTAMINATED for one in measurement.attempts)
+    in_vain: int = len(measurement.attempts) - spoiled + spoiled // (1 + REPEATS_WHEN_SPOILED)
+    return 1 + len(measurement.repeats) + in_vain
 
 
 def _noise(measurement: Measurement) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from datetime import date
 from importlib.resources import files
@@ -10,7 +9,6 @@ from pathlib import Path
 
 from advisor.errors import AdvisorError, DataError
 from advisor.operations.checkup.words import Finding, State
-from advisor.places import user_folder
 from advisor.recommend.wording import WARN_PRICE_DAYS
 
 _PATIENCE_SECONDS = 5.0
@@ -54,8 +52,9 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
 
 def check_unsaved() -> Finding:
     """Measurements that a database could not take, and that nobody has imported yet."""
-    folders = {user_folder(), Path.cwd(), Path(tempfile.gettempdir())}
-    left = sorted(str(one) for folder in folders for one in folder.glob("unsaved-*.jsonl"))
+    from sweeps.spool import unsaved_files
+
+    left = [str(one) for one in unsaved_files()]
     if not left:
         return Finding(check="unsaved measurements", state=State.OK, found="none")
     return Finding(

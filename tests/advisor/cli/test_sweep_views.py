@@ -14,7 +14,7 @@ import pytest
 
 from advisor.cli.live import is_terminal
 from advisor.cli.sweep_status_view import snapshot_document, snapshot_lines
-from advisor.cli.sweep_view import duration_text, view_lines
+from advisor.cli.sweep_view import view_lines
 from advisor.domain import Status
 from sweeps.watching.shared import Snapshot, pace_of
 from tests.sweeps.watching.builders import held, running, standing
@@ -61,14 +61,6 @@ def test_it_fits_a_screen_however_much_runs(left):
     assert len(lines) <= 14
     assert max(map(len, lines)) <= 100
     assert lines[-1].strip() == "and 32 more"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(89.4, "89 s"), (90, "2 min"), (5340, "89 min"), (7200, "2 h"), (9000, "2 h 30 min")],
-)
-def test_durations_are_as_people_say_them(seconds, text):
-    assert duration_text(seconds) == text
 
 
 def test_a_status_looks_like_the_golden_one():

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import logging
+import shutil
 import subprocess
 import sys
 from contextlib import closing
@@ -13,6 +14,7 @@ import pytest
 
 from advisor.errors import DataError
 from sweeps.events import DEBUG, WARNING, handled, tell
+from sweeps.watching import logfile
 from sweeps.watching.logfile import SharedFile, logged
 from sweeps.watching.story import log_lines
 
@@ -52,6 +54,29 @@ def test_what_json_does_not_have_is_null_and_no_password_is_written(tmp_path):
     assert line["rate"] is None
     assert line["where"] == {"url": "postgresql://me:***@db/x"}
     assert line["of"] == [str(tmp_path)]
+
+
+def test_a_disk_without_locks_is_told_once_and_ends_nothing(tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(logfile.fcntl, "flock", refuse)
+    with logged(tmp_path / "l"):
+        tell("stored")
+        tell("stored")
+    assert capsys.readouterr().err.count("no locks available") == 1
+
+
+def test_a_log_that_cannot_be_opened_anew_ends_nothing(tmp_path):
+    folder = tmp_path / "f"
+    with logged(folder / "l"):
+        tell("stored")
+        shutil.rmtree(folder)
+        tell("stored")
+        tell("stored")
+        folder.mkdir()
+        tell("began")
+    assert [line["event"] for line in written(folder / "l")] == ["began"]
 
 
 def test_the_level_holds_back_what_is_below_it(tmp_path):

@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -83,6 +84,24 @@ def test_the_file_is_whole_at_any_moment_and_nothing_is_left_beside_it(tmp_path)
     file.update()
     assert "trials_left 15.0" in (tmp_path / "a.prom").read_text()
     assert [one.name for one in tmp_path.iterdir()] == ["a.prom"]
+
+
+def test_threads_that_write_at_once_spoil_nothing(tmp_path):
+    """The runner's and that of the heartbeat."""
+    file = TextFile(tmp_path / "a.prom", registry())
+
+    def write():
+        for _ in range(100):
+            file.update()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    with collected() as told:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert told == []
+    assert (tmp_path / "a.prom").read_text() == page()
 
 
 @pytest.mark.parametrize("place", ["/dev/null", "missing/a.prom", "."])

@@ -28,7 +28,7 @@ def event(name, one, **facts):
 
 
 def progress(done, total=8, **changes):
-    return Progress(done=done, total=total, skipped=2, elapsed_seconds=0.0, **changes)
+    return Progress(done=done, total=total, skipped=2, **changes)
 
 
 @pytest.fixture
@@ -96,6 +96,19 @@ def test_what_runs_says_where_for_how_long_and_in_which_attempt(tally, clock):
     first, second = tally.standing().running
     assert (first.where, first.attempt, first.seconds) == ("here", 1, 7)
     assert (second.where, second.attempt) == ("gpu-7", 3)
+
+
+def test_on_a_cluster_a_trial_runs_from_when_it_is_placed_until_its_node_is_lost(clock):
+    tally = Tally(clock=clock)
+    for one in TRIALS[:2]:
+        tally.follow(progress(0, started=one))
+    clock.now += 50
+    tally.note(event("placed", TRIALS[0]))
+    clock.now += 3
+    (only,) = tally.standing().running
+    assert (only.where, only.seconds) == ("gpu-7", 3)
+    tally.note(event("run_lost", TRIALS[0]))
+    assert tally.standing().running == ()
 
 
 def test_a_trial_that_another_driver_stored_first_runs_no_more(tally):

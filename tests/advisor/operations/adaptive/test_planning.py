@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -111,6 +112,48 @@ def test_repeats_and_unknown_networks_are_refused():
     own = replace(trial, workload=replace(trial.workload, network="mine"))
     with pytest.raises(UsageError, match="mine"):
         adaptive_sweep([own], parse_budget("5trials"))
+
+
+def _noisy(row, **changes):
+    """With steps that tell little."""
+    drawn = random.Random(row.trial.trial_id)
+    steps = tuple(row.step_seconds[0] * drawn.lognormvariate(0, 1.5) for _ in range(60))
+    return replace(row, step_seconds=steps, **changes)
+
+
+def test_an_attempt_that_neighbours_spoiled_is_no_repeat(truth):
+    """Where noise rules, cells are measured again, three times at most; each of them really."""
+    few = grid()[:13]
+    orders = []
+    for attempts in ((), ({"status": "contaminated"},)):
+        rows = {name: _noisy(row, attempts=attempts) for name, row in truth.items()}
+        order, _, _ = played(adaptive_sweep(few, parse_budget("24trials")), rows)
+        assert max(run for _, run in order) == 3
+        orders.append(order)
+    assert len(orders[0]) == 24
+    assert orders[0] == orders[1]
+
+
+def test_repeats_in_vain_come_to_an_end(truth):
+    few = grid()[:13]
+    rows = {name: _noisy(row) for name, row in truth.items()}
+    in_vain = tuple({"status": "contaminated"} for _ in range(3))
+    sweep = adaptive_sweep(few, parse_budget("200trials"))
+    while (standing := sweep.standing(rows)).next:
+        for item in standing.next:
+            row = rows[item.trial.trial_id]
+            rows[item.trial.trial_id] = replace(row, attempts=(*row.attempts, *in_vain))
+    assert len(standing.done) <= 3 * len(few)
+    assert "budget" not in standing.stopped
+
+
+def test_the_first_trials_stay_the_same_on_whichever_cpu_one_was_measured(truth):
+    """Nodes of a cluster differ; the trials that were measured already must count."""
+    order, standing, rows = played(adaptive_sweep(grid(), parse_budget("10trials")), truth)
+    other = {"cpu_model": "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz"}
+    rows[order[-1][0]] = replace(rows[order[-1][0]], environment=other)
+    again = adaptive_sweep(grid(), parse_budget("10trials")).standing(rows)
+    assert again.done[:6] == standing.done[:6]
 
 
 class _Fake:
