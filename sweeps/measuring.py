@@ -25,7 +25,7 @@ from sweeps.accelerators import (
     TorchAccelerator,
     is_named,
 )
-from sweeps.contention import judge
+from sweeps.contention import Contention, judge
 from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.slowed import Slowed
 from sweeps.datasets.source import SampleSource
@@ -62,13 +62,7 @@ def measure(
     batches.close()
     _tell_window(trial, window)
     shares["cached_share_after"] = _cached_share(files)
-    contention = judge(
-        busy=window.busy_seconds,
-        own=window.cpu_seconds,
-        wall_seconds=window.wall_seconds,
-        cpus=len(job["cpus"]),
-        vcpus=trial.resources.vcpus,
-    )
+    contention = _contention(trial, window, len(job["cpus"]))
     return Measurement(
         trial=trial,
         status=Status.CONTAMINATED if contention.spoiled else Status.OK,
@@ -88,6 +82,16 @@ def measure(
             **window.machine,
         },
         started_at=started_at,
+    )
+
+
+def _contention(trial: Trial, window: Window, cpus: int) -> Contention:
+    return judge(
+        busy=window.busy_seconds,
+        own=window.cpu_seconds,
+        wall_seconds=window.wall_seconds,
+        cpus=cpus,
+        vcpus=trial.resources.vcpus,
     )
 
 

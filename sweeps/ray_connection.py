@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ _SETTINGS = {
 def connected(address: str | None) -> Any:
     """Ray, connected to the cluster, or to a new one on this machine that ends with us."""
     os.environ.update(_SETTINGS)
+    if not address:
+        # Else Ray leaves one in the home, and clusters started there later ask for it.
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
     try:
         import ray
     except ImportError as error:

@@ -106,11 +106,13 @@ class RayExecutor:
 
     def close(self) -> None:
         """Cancel what runs and leave Ray; an own Ray ends with this."""
-        for reference in self._running:
-            self._ray.cancel(reference, force=True)
-        self._running.clear()
-        self._ray.shutdown()
-        clean_up()
+        try:
+            for reference in self._running:
+                self._ray.cancel(reference, force=True)
+        finally:  # a cluster that has gone may refuse
+            self._running.clear()
+            self._ray.shutdown()
+            clean_up()
 
     def _nodes(self) -> list[Node]:
         asked_at, nodes = self._known_nodes
@@ -122,6 +124,8 @@ class RayExecutor:
     def _fill(self, coming: Iterator[Trial]) -> None:
         """Submit what has a node that is free, as far as trials have to be taken for that."""
         nodes = self._nodes()
+        if len(self._running) >= all_slots(nodes):
+            return
         room = Room(nodes, (flight.needs for flight in self._running.values()))
         for needs, queue in self._waiting.items():
             while queue and room.take(needs):

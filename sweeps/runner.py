@@ -16,6 +16,7 @@ from sweeps.events import heard
 from sweeps.executors import Executor
 from sweeps.leasing import leasing
 from sweeps.repeating import in_order, rounds, wanted_runs
+from sweeps.store.rows import in_parts
 from sweeps.turns import Turns
 
 if TYPE_CHECKING:
@@ -145,20 +146,22 @@ def standing(
     runs_of: Callable[[Trial], int] = wanted_runs,
 ) -> Standing:
     """How far the trials are. Step times are read only of trials with repeats, and to find the
-    damaged rows that count as failed where those are measured again."""
+    damaged rows that count as failed where those are measured again; a part at a time, since those
+    of ten thousand trials would fill the memory."""
     named = {trial.trial_id: trial for trial in trials}  # an id is a hash, made at every asking
     summaries = store.summaries(named)
     retried = {name: one.started_at for name, one in summaries.items() if one.status in again}
     done = {name: runs_of(named[name]) for name in summaries if name not in retried}
     repeated = {name for name, runs in done.items() if runs > 1}
-    stored = store.read(done if Status.FAILED in again else repeated)
-    if Status.FAILED not in again:
-        _refuse(stored.damaged)
-    for one in stored.damaged:
-        del done[one.trial_id]
-    for row in stored.measurements:
-        if row.status is Status.OK and (name := row.trial.trial_id) in repeated:
-            done[name] = 1 + len(row.repeats)
+    for part in in_parts(list(done if Status.FAILED in again else repeated)):
+        stored = store.read(part)
+        if Status.FAILED not in again:
+            _refuse(stored.damaged)
+        for one in stored.damaged:
+            del done[one.trial_id]
+        for row in stored.measurements:
+            if row.status is Status.OK and (name := row.trial.trial_id) in repeated:
+                done[name] = 1 + len(row.repeats)
     return Standing(done, retried)
 
 
