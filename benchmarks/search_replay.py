@@ -6,17 +6,21 @@ choose among all:
 
 `python -m benchmarks.search_replay measure --planned 24` measures what the planner asks for,
 `.. measure --sample 120` a random sample of the cells, into the store that ADVISOR_DATABASE_URL
-names; both go on where they stopped. `.. score [--file ROWS]` tells the surface's mean error
-after each batch, over cells of the sample that were not tried: of planned trials, and of as many
-drawn from the sample at random, fitted alike.
+names; both go on where they stopped; `.. table` prints what is stored as CSV. `.. score [--table
+FILE]` tells the surface's mean error after each batch, over cells of the sample that were not
+tried: of planned trials, and of as many drawn from the sample at random, fitted alike; by default
+of the committed table (data/SOURCES.md).
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import takewhile
@@ -28,8 +32,7 @@ import numpy as np
 
 from advisor.domain import Measurement, Status, Task, Trial
 from advisor.operations.adaptive.cells import fits_memory, row_of, surface_of
-from advisor.operations.fitting import measurements_from
-from advisor.operations.sweep_data import prepared_data
+from advisor.operations.sweep_data import planned_data, prepared_data
 from advisor.operations.sweeping import SweepOptions, execute_sweep, plan_sweep
 from models.performance.surface import Belief, Question, Surface, anchor_trials, next_trials
 from models.performance.surface.belief import USUAL_NOISE
@@ -52,6 +55,8 @@ _MOST = 60
 _SEEDS = 20
 _SAMPLE_SEED = 0
 _FEWEST_LEFT = 30  # cells that an error is told of
+_FEW = 2  # cells alike that tell nothing of one of them
+_TIGHT_MIB = 1100  # a sixth of the data set is read from the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +108,12 @@ class Grid:
         return float(np.abs(np.expm1(off)).mean())
 
 
-# samples/s by cell, 0 where the trial gave none; cells not measured are missing.
+# samples/s by place in the grid, 0 where the trial gave none; what was not measured is missing.
 Rates = dict[int, float]
+Cell = tuple[str, int, float, float, float]
+CELL = ("network", "batch_size", "vcpus", "memory_mib", "disk_mib_per_second")
+RATE = "samples_per_second"
+TABLE = Path(__file__).parent / "data" / "search_replay.csv"
 
 
 def measure_planned(grid: Grid, most: int) -> None:
@@ -138,20 +147,52 @@ def _quietly(_made: int, _all: int) -> None:
     """Making the data set is told by nobody."""
 
 
+def cell_of(trial: Trial) -> Cell:
+    """A trial without what differs from machine to machine (paths, the CPU)."""
+    resources = trial.resources
+    return (
+        trial.workload.network, trial.workload.batch_size, resources.vcpus, resources.memory_mib,
+        resources.disk.read_mib_per_second or math.inf,
+    )  # fmt: skip
+
+
 def rates_of(grid: Grid, rows: Sequence[Measurement]) -> Rates:
-    """What was measured, by cell."""
-    rates = {row.trial.trial_id: _rate(row) for row in rows}
-    ids = {place: trial.trial_id for place, trial in enumerate(grid.trials)}
-    return {place: rates[name] for place, name in ids.items() if name in rates}
+    """What was measured, by its place in the grid."""
+    return placed(grid, {cell_of(row.trial): _rate(row) for row in rows})
+
+
+def placed(grid: Grid, rates: Mapping[Cell, float]) -> Rates:
+    """Rates of cells by their places in the grid."""
+    cells = {place: cell_of(trial) for place, trial in enumerate(grid.trials)}
+    return {place: rates[cell] for place, cell in cells.items() if cell in rates}
 
 
 def _rate(row: Measurement) -> float:
     return (row.throughput_samples_per_second or 0.0) if row.status is Status.OK else 0.0
 
 
-def score(grid: Grid, rows: Sequence[Measurement]) -> dict[str, Any]:
+def print_table(rows: Sequence[Measurement]) -> None:
+    """The rows in the order in which they were measured."""
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow((*CELL, RATE, "started_at"))
+    for row in sorted(rows, key=lambda one: one.started_at):
+        out.writerow((*cell_of(row.trial), round(_rate(row), 2), row.started_at[:19]))
+
+
+def read_table(path: Path) -> dict[Cell, float]:
+    """The rates of such a table."""
+    with path.open(newline="") as file:
+        return {
+            (
+                row["network"], int(row["batch_size"]), float(row["vcpus"]),
+                float(row["memory_mib"]), float(row["disk_mib_per_second"]),
+            ): float(row[RATE])
+            for row in csv.DictReader(file)
+        }  # fmt: skip
+
+
+def score(grid: Grid, rates: Rates) -> dict[str, Any]:
     """Trials until the surface's mean error is 5 %, planned and at random."""
-    rates = rates_of(grid, rows)
     drawn = [row for row in grid.sample() if row in rates]
     *batches, last = grid.planned(rates)
     batches += [last] if all(row in rates for row in last) else []
@@ -172,7 +213,25 @@ def score(grid: Grid, rows: Sequence[Measurement]) -> dict[str, Any]:
         "random_median_trials": median(_until_aim(one) or _MOST for one in random),
         "planned_errors": {count: round(error, 4) for count, error in planned},
         "random_median_errors": _medians(random),
+        "error_of_alike_cells": round(_error_of_alike(grid, rates), 4),
     }
+
+
+def _error_of_alike(grid: Grid, rates: Rates) -> float:
+    """Of telling a cell by the measured ones of the same network, vCPUs, and whether all of the
+    data set stays in memory: without any model, so that noise is most of it."""
+    alike: dict[tuple[str, float, bool], list[float]] = defaultdict(list)
+    for place, rate in rates.items():
+        network, _, vcpus, memory_mib, _ = cell_of(grid.trials[place])
+        if rate > 0:
+            alike[network, vcpus, memory_mib > _TIGHT_MIB].append(float(np.log(rate)))
+    off = [
+        (sum(logs) - one) / (len(logs) - 1) - one
+        for logs in alike.values()
+        if len(logs) > _FEW
+        for one in logs
+    ]
+    return float(np.abs(np.expm1(off)).mean())
 
 
 def _complete(order: Sequence[int], rates: Rates) -> list[int]:
@@ -217,18 +276,21 @@ def stored_rows(grid: Grid) -> list[Measurement]:
 def main() -> None:
     """Measure, or print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("measure", "score"))
+    parser.add_argument("what", choices=("measure", "table", "score"))
     parser.add_argument("--planned", type=int, default=0, help="trials that the planner chooses")
     parser.add_argument("--sample", type=int, default=0, help="trials drawn at random")
-    parser.add_argument("--file", type=Path, help="score rows that `measurements export` wrote")
+    parser.add_argument("--table", type=Path, default=TABLE, help="what `table` printed")
     asked = parser.parse_args()
-    grid = Grid.of(plan_sweep(GRID, prepared_data(GRID, _quietly)))
-    if asked.what == "measure":
-        measure_planned(grid, asked.planned)
-        measure_sample(grid, asked.sample)
+    if asked.what == "score":
+        grid = Grid.of(plan_sweep(GRID, planned_data(GRID)))
+        print(json.dumps(score(grid, placed(grid, read_table(asked.table))), indent=2))
         return
-    rows = measurements_from(asked.file) if asked.file else stored_rows(grid)
-    print(json.dumps(score(grid, rows), indent=2))
+    grid = Grid.of(plan_sweep(GRID, prepared_data(GRID, _quietly)))
+    if asked.what == "table":
+        print_table(stored_rows(grid))
+        return
+    measure_planned(grid, asked.planned)
+    measure_sample(grid, asked.sample)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import os
 import pytest
 from hypothesis import settings
 
-# A token in the user's home would count for the clusters of one test, and not for the next one's.
+# Ray keeps its token in the home, of which each test has another one.
 os.environ["RAY_AUTH_MODE"] = "disabled"
 
 settings.register_profile("repeatable", derandomize=True)

@@ -17,7 +17,7 @@ def cells(monkeypatch):
 def test_a_grid_is_told_by_a_few_planned_trials(cells):
     """Rates follow the physical form here; the figures that count need measured ones."""
     rows = measure(cells.trials, true_parameters(join__gamma=1.2))
-    document = search_replay.score(cells, rows)
+    document = search_replay.score(cells, search_replay.rates_of(cells, rows))
     assert document["cells"] == document["sample"] == len(cells.trials)
     assert document["planned_trials"] <= 14
 
@@ -36,6 +36,15 @@ def test_what_is_scored_was_not_tried_and_a_gap_in_the_sample_ends_it(cells):
 def test_the_planner_asks_again_only_after_its_trials_are_measured(cells):
     (anchors,) = cells.planned({})
     assert list(cells.planned({anchors[0]: 10.0})) == [anchors]
+
+
+def test_a_table_gives_the_rates_that_were_written(cells, capsys, tmp_path):
+    rows = measure(cells.trials, true_parameters())
+    search_replay.print_table(rows)
+    (tmp_path / "a.csv").write_text(capsys.readouterr().out)
+    rates = search_replay.placed(cells, search_replay.read_table(tmp_path / "a.csv"))
+    known = search_replay.rates_of(cells, rows)
+    assert rates == pytest.approx(known, abs=0.01)
 
 
 def test_the_aim_is_reached_where_the_error_stays_within_it():

@@ -20,13 +20,9 @@ _STORE_BYTES = 80 * 2**20
 @contextmanager
 def cluster_of(*nodes: Mapping[str, float]) -> Iterator[Any]:
     """A Ray cluster with a head that takes no trial, and these nodes (their own resources)."""
-    # Ray's token lies in the home, of which each test has another one.
-    settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-    os.environ.update({**settings, "PYTHONPATH": str(ROOT)})
-    from ray._raylet import Config
+    os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)})
     from ray.cluster_utils import Cluster
 
-    Config.initialize("")  # an own Ray of a test before has asked for the token
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
     cluster = Cluster(initialize_head=True, head_node_args=head)
