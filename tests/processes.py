@@ -1,5 +1,6 @@
 """Looking after processes that a test has started."""
 
+import signal
 import time
 from pathlib import Path
 
@@ -15,3 +16,10 @@ def gone(pid):
             return True
         time.sleep(0.05)
     return False
+
+
+def as_in_a_terminal():
+    """For `preexec_fn`: a shell's background job ignores Ctrl-C, one of nohup that the terminal
+    goes, and so does what it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -11,6 +11,7 @@ import pytest
 
 from sweeps.datasets.photographs import write_samples
 from sweeps.leftovers.removing import find_leftovers
+from tests.processes import as_in_a_terminal
 
 LEAVING = """
 import os, sys, time
@@ -39,15 +40,10 @@ main.main(["sweep"])
 """
 
 
-def default_sigint():
-    """A shell's background job ignores Ctrl-C, and so does what it starts."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def started(*command, **options):
     return subprocess.Popen(
         [sys.executable, *command],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default_sigint,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=as_in_a_terminal,
         **options,
     )  # fmt: skip
 

@@ -45,7 +45,7 @@ def test_a_damaged_row_is_told_and_the_others_are_answered(ask, database, comman
     assert code == 1
     assert damaged in error
     assert "1 row of the database cannot be read" in error.splitlines()[-1]
-    assert good[:8] in out or "1 trials" in out or "1 of 1" in out
+    assert good[:8] in out or "1 trial\n" in out or "1 of 1" in out
 
 
 def test_a_list_with_a_damaged_row_is_still_json(ask, database):

@@ -19,6 +19,7 @@ from sweeps.store import SqlStore, open_store
 from sweeps.store.owners import this_process
 from tests.advisor.cli.test_sweep import GRID, ask
 from tests.postgresql import PASSWORD
+from tests.processes import as_in_a_terminal
 from tests.sweeps.builders import measurement, resources, trial
 
 ADVISOR = [sys.executable, "-m", "advisor"]
@@ -144,7 +145,10 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
                "--metrics-file", str(metrics)]  # fmt: skip
     ours, theirs = os.openpty()
     environment = {**os.environ, "TERM": "xterm"}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment,
+        preexec_fn=as_in_a_terminal,
+    )  # fmt: skip
     os.close(theirs)
     screen = []
     reading = threading.Thread(target=_read_all, args=(ours, screen))
@@ -167,8 +171,8 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
     assert watch.returncode == 0
     assert any(one["running"] for one in seen)
     assert (seen[-1]["left"], seen[-1]["trials"]) == (0, 2)
-    assert "advisor_sweep_trials_skipped 1\n" in metrics.read_text()
-    assert "advisor_sweep_trials_left 0\n" in metrics.read_text()
+    assert "advisor_sweep_trials_skipped 1.0\n" in metrics.read_text()
+    assert "advisor_sweep_trials_left 0.0\n" in metrics.read_text()
 
     lines = statuses(ask("log", first[0].trial.trial_id, "-o", "json"))
     told = [line["event"] for line in lines]
