@@ -48,6 +48,14 @@ def groups():
     return list(Path("/sys/fs/cgroup").glob(f"*/advisor-{os.getpid()}-*"))
 
 
+def test_inline_measurements_are_marked_as_not_limited(images):
+    """For debugging the worker; they are never fitted. Before Ray is here: its threads do not
+    survive that torch's loader forks."""
+    (row,) = InlineExecutor().execute([on(images)])
+    assert row.limited_by is LimitedBy.NONE
+    assert row.step_seconds
+
+
 class ExecutorContract:
     @pytest.fixture
     def executor(self):
@@ -123,10 +131,3 @@ def test_an_unreachable_cluster_is_told_with_the_way_out():
         RayExecutor("127.0.0.1:1")
     with pytest.raises(MeasuringError, match="HOST:6379, or auto"):
         RayExecutor("ray://127.0.0.1:10001")
-
-
-def test_inline_measurements_are_marked_as_not_limited(images):
-    """For debugging the worker; they are never fitted."""
-    (row,) = InlineExecutor().execute([on(images)])
-    assert row.limited_by is LimitedBy.NONE
-    assert row.step_seconds
