@@ -1,0 +1,257 @@
+"""From nothing to one instance of a slot, through whatever EC2 answers (docs/cloud.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from advisor.errors import CloudError
+from infra.aws import machines
+from infra.aws.asking import Aws
+from infra.aws.budget import LEAST, Meter, usd_per_hour
+from infra.aws.errors import Kind, Reaction, Refused, Unanswered
+from infra.aws.groups import own_group
+from infra.aws.ladder import Ladder
+from infra.aws.launch import Image, Machine, Rung, Sweep, oldest_first
+from infra.aws.permissions import explained
+from infra.aws.requests import Order, run_instances
+
+# Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
+VISIBLE_WITHIN = 30.0
+_POLL = 3.0
+# More instances than this have never begun and ended under one token's name: something else is wrong.
+_MOST_GENERATIONS = 50
+_TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_MARKET, Reaction.NEXT_QUOTA)
+
+# What the guest is told: until when, on what.
+UserData = Callable[[datetime, Rung], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """What is launched into: an image, and the network of the subnets."""
+
+    name: str
+    image: Image
+    network: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One instance of a sweep that is wanted, and all that has to be known to get it."""
+
+    sweep: Sweep
+    name: str
+    regions: tuple[Region, ...]
+    user_data: UserData
+
+    @property
+    def region_names(self) -> tuple[str, ...]:
+        """Where the ladder leads, in its order."""
+        return tuple(one.name for one in self.regions)
+
+
+class NoCapacityError(CloudError):
+    """Every offer was refused, and waiting is over."""
+
+
+class Launching:
+    """The launches of one slot: `get` gives its instance, however often one is lost."""
+
+    def __init__(self, aws: Aws, slot: Slot, ladder: Ladder) -> None:
+        self._aws = aws
+        self._slot = slot
+        self._ladder = ladder
+        self._groups: dict[str, str] = {}
+        self._generation = 0
+        self._spent_usd = 0.0
+
+    def get(self, queue_until: datetime) -> tuple[Machine, Meter]:
+        """The slot's instance: one that lives already, else a new one.
+
+        Raises `NoCapacityError` when no offer was to be had until `queue_until`, `CloudError`
+        where trying on is of no use, `Unanswered` where nobody knows whether one was made.
+        """
+        found = self._adopted()
+        if found is None:
+            found = self._from_ladder(queue_until)
+        kept = self._only_one(found)
+        return kept, self.meter_of(kept)
+
+    def meter_of(self, machine: Machine) -> Meter:
+        """The budget as that instance uses it up."""
+        return Meter(
+            budget_usd=self._slot.sweep.budget_usd,
+            usd_per_hour=machine.usd_per_hour,
+            since=machine.launched_at,
+            spent_usd=machine.spent_before_usd,
+        )
+
+    def lost(self, machine: Machine, code: str, reaction: Reaction) -> None:
+        """Remember why an instance ended by itself, so that its offer is not the next one."""
+        rung = Rung(
+            instance_type=machine.instance_type, region=machine.region, zone=machine.zone,
+            subnet="", market=machine.market, usd_per_hour=machine.usd_per_hour,
+        )  # fmt: skip
+        barred = reaction if reaction in _TRIED_ON else Reaction.NEXT_OFFER
+        self._ladder.refused(rung, code, barred, self._aws.clock.now())
+
+    def _adopted(self) -> Machine | None:
+        """An instance of the slot that lives already. Where somebody was here before, lists are
+        given time to show it."""
+        found = self._listed()
+        made_now = self._group(self._slot.regions[0])
+        waited = 0.0
+        while not made_now and not any(one.lives for one in found) and waited < VISIBLE_WITHIN:
+            self._aws.clock.sleep(_POLL)
+            waited += _POLL
+            found = self._listed()
+        self._generation = max((one.generation + 1 for one in found), default=0)
+        self._spent_usd = machines.spent_usd(found, self._aws.clock.now())
+        return next((one for one in found if one.lives), None)
+
+    def _listed(self) -> list[Machine]:
+        slot = self._slot
+        return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
+
+    def _group(self, region: Region) -> bool:
+        """See to the region's group; whether it was made now."""
+        if region.name in self._groups:
+            return False
+        expires_at = self._aws.clock.now() + timedelta(hours=self._slot.sweep.hours)
+        group, made = own_group(
+            self._aws, region.name, region.network, self._slot.sweep, expires_at
+        )
+        self._groups[region.name] = group
+        return made
+
+    def _from_ladder(self, queue_until: datetime) -> Machine:
+        while True:
+            for rung in self._ladder.open(self._aws.clock.now()):
+                if not self._is_paid(rung):
+                    continue
+                made = self._tried(rung)
+                if made is not None:
+                    return made
+            self._queue(queue_until)
+
+    def _is_paid(self, rung: Rung) -> bool:
+        hourly = usd_per_hour(rung, self._slot.sweep)
+        left = self._slot.sweep.budget_usd - self._spent_usd
+        if hourly * (LEAST / timedelta(hours=1)) <= left:
+            return True
+        now = self._aws.clock.now()
+        self._ladder.refused(rung, "OverBudget", Reaction.NEXT_MARKET, now)
+        return False
+
+    def _queue(self, queue_until: datetime) -> None:
+        """Wait until an offer may be asked for again."""
+        free_at, now = self._ladder.next_free_at(), self._aws.clock.now()
+        if free_at is None or free_at > queue_until:
+            raise NoCapacityError(
+                f"no offer was to be had ({self._ladder.in_words()}); nothing was launched: add "
+                "regions or types, give --queue more time, or ask again later"
+            )
+        self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
+
+    def _tried(self, rung: Rung) -> Machine | None:
+        """The instance of one offer; None where the ladder goes on."""
+        region = next(one for one in self._slot.regions if one.name == rung.region)
+        self._group(region)
+        for _ in range(_MOST_GENERATIONS):
+            order = self._order(rung, region)
+            try:
+                made = self._asked(order)
+            except Refused as refused:
+                if refused.reaction not in _TRIED_ON:
+                    raise explained(refused) from refused
+                now = self._aws.clock.now()
+                self._ladder.refused(rung, refused.code, refused.reaction, now)
+                return None
+            if made is not None:
+                return made
+            self._generation += 1
+        raise CloudError(f"{rung}: every token of this sweep was used; give another --sweep-id")
+
+    def _order(self, rung: Rung, region: Region) -> Order:
+        sweep, hourly = self._slot.sweep, usd_per_hour(rung, self._slot.sweep)
+        now = self._aws.clock.now().replace(microsecond=0)
+        meter = Meter(
+            budget_usd=sweep.budget_usd, usd_per_hour=hourly, since=now, spent_usd=self._spent_usd
+        )
+        expires_at = min(meter.ends_at, now + timedelta(hours=sweep.hours))
+        return Order(
+            sweep=sweep,
+            slot=self._slot.name,
+            generation=self._generation,
+            rung=rung,
+            image=region.image,
+            group=self._groups[region.name],
+            user_data=self._slot.user_data(expires_at, rung),
+            expires_at=expires_at,
+            usd_per_hour=hourly,
+            spent_before_usd=self._spent_usd,
+        )
+
+    def _asked(self, order: Order) -> Machine | None:
+        """The instance that the order's token stands for; None where that one has ended."""
+        region = order.rung.region
+        asked_at = self._aws.clock.now()
+        try:
+            answer = self._aws.ask(region, "run_instances", **run_instances(order))
+            row = answer["Instances"][0]
+        except Refused as refused:
+            if refused.reaction is Reaction.FIND:
+                return self._by_token(order)
+            if refused.kind is Kind.SERVER:
+                return self._by_token_or(order, refused)
+            raise
+        except (Unanswered, LookupError) as error:
+            return self._by_token_or(order, error)
+        made = machines.machine_from(row, region)
+        seen = self._seen(made)
+        return replace(seen, launched_at=min(asked_at, seen.launched_at)) if seen.lives else None
+
+    def _seen(self, made: Machine) -> Machine:
+        """As lists tell it, once they do: an answer may be that of an instance that has ended."""
+        waited = 0.0
+        while waited < VISIBLE_WITHIN:
+            try:
+                return machines.instance(self._aws, made.region, made.id)
+            except Refused as refused:
+                if refused.code != "InvalidInstanceID.NotFound":
+                    raise explained(refused) from refused
+            except StopIteration:
+                pass
+            self._aws.clock.sleep(_POLL)
+            waited += _POLL
+        return made
+
+    def _by_token(self, order: Order) -> Machine | None:
+        """The instance with the order's token; None where it has ended, or is long forgotten."""
+        waited = 0.0
+        while waited <= VISIBLE_WITHIN:
+            for one in self._listed():
+                if one.token == order.token:
+                    return one if one.lives else None
+            self._aws.clock.sleep(_POLL)
+            waited += _POLL
+        return None
+
+    def _by_token_or(self, order: Order, error: Exception) -> Machine:
+        """The same where nobody knows whether there is one: no other offer is tried then."""
+        found = self._by_token(order)
+        if found is None:
+            raise Unanswered("RunInstances", str(error)) from error
+        return found
+
+    def _only_one(self, machine: Machine) -> Machine:
+        """Of several instances of the slot (two controllers), all keep the oldest one."""
+        living = [one for one in self._listed() if one.lives]
+        if all(one.id != machine.id for one in living):
+            living.append(machine)
+        kept, *others = oldest_first(living)
+        for one in others:
+            self._aws.ask(one.region, "terminate_instances", InstanceIds=[one.id])
+        return machine if kept.id == machine.id else kept

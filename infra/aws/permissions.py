@@ -1,0 +1,69 @@
+"""What a refused permission is mended by: the statement of a policy, in one line."""
+
+from __future__ import annotations
+
+import json
+
+from advisor.errors import CloudError
+from infra.aws.errors import Kind, Refused
+
+# The IAM prefix of what is not EC2's.
+_PREFIXES = {
+    "GetServiceQuota": "servicequotas",
+    "GetParameter": "ssm",
+    "GetInstanceProfile": "iam",
+    "GetCallerIdentity": "sts",
+}
+WHOLE_POLICY = "infra/aws/policies/ has the whole policy"
+
+
+def action_of(operation: str) -> str:
+    """'RunInstances' -> 'ec2:RunInstances'."""
+    return f"{_PREFIXES.get(operation, 'ec2')}:{operation}"
+
+
+def statement(*actions: str) -> str:
+    """A statement of an IAM policy that allows the actions."""
+    allowed = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
+    return json.dumps(allowed)
+
+
+def explained(refused: Refused) -> CloudError:
+    """A refusal that ends a launch, with what mends it."""
+    return CloudError(f"{_what(refused)}; {mend_of(refused)}")
+
+
+def mend_of(refused: Refused) -> str:
+    """The command, or the statement of a policy, that mends what was refused."""
+    if refused.kind is Kind.PERMISSION:
+        actions = [action_of(refused.operation)]
+        # What makes things with tags needs the right to tag, and is refused under its own name.
+        actions += ["ec2:CreateTags"] if refused.operation in _TAGGING else []
+        # Passing a role to the instance is refused under the name of RunInstances, too.
+        actions += ["iam:PassRole"] if refused.operation == "RunInstances" else []
+        return f"allow it: {statement(*actions)} ({WHOLE_POLICY})"
+    if refused.kind is Kind.CREDENTIALS:
+        return (
+            "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` tells"
+        )
+    return _MENDS.get(refused.kind, "ask again later; docs/cloud.md tells what each code means")
+
+
+def _what(refused: Refused) -> str:
+    if refused.kind is Kind.PERMISSION:
+        return f"the AWS credentials may not {action_of(refused.operation)}"
+    if refused.kind is Kind.CREDENTIALS:
+        return f"AWS does not take the credentials any more ({refused.code})"
+    return f"AWS refused {refused.operation}: {refused.code}: {refused.told}".rstrip(": ")
+
+
+_TAGGING = ("RunInstances", "CreateSecurityGroup")
+_MENDS = {
+    Kind.ACCOUNT: "AWS checks the account: it mails when that is over (up to four hours); ask again "
+    "then",
+    Kind.THROTTLE: "others of the account ask AWS too often; ask again in some minutes",
+    Kind.SERVER: "AWS is in trouble there; take another --region, or ask again later",
+    Kind.VOLUME_QUOTA: "the account's volumes are at their limit: delete some, or run `aws "
+    "service-quotas request-service-quota-increase --service-code ebs --quota-code L-7A658B76 "
+    "--desired-value 100`",
+}
