@@ -62,9 +62,12 @@ def this_instance(folder: Path) -> Guest:
 
 
 def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
-    """Do the job of `s3://bucket/key`, a bucket of `region`, until it is done, the instance is taken back, or its time
-    is nearly over. Raises `AdvisorError` where it cannot even begin; that is told in the bucket
-    too, as far as that answers."""
+    """Do the job of `s3://bucket/key`, a bucket of `region`: until it is done, the instance is
+    taken back, or its time is nearly over.
+
+    Raises `AdvisorError` where it cannot even begin; that is told in the bucket too, as far as
+    that answers.
+    """
     job, mailbox = _fetched(guest, url, region)
     diary = Diary(mailbox, guest.metadata.instance_id(), guest.aws.clock)
     diary.note(Phase.STARTED)

@@ -4,7 +4,7 @@
 set -u
 
 end() {
-  shutdown -h now || systemctl --force --force poweroff || echo o > /proc/sysrq-trigger
+  shutdown -h now || systemctl --force --force poweroff || poweroff -f
 }
 trap end EXIT
 
