@@ -23,8 +23,8 @@ def reap_cloud(
     AWS refuses requests of a clock that is more than minutes off, so that a wrong one reaps
     nothing. `LiveError` when AWS cannot be asked at all.
     """
-    from infra.aws.reap import reap
     from infra.aws.asking import Aws
+    from infra.aws.reap import reap
 
     moment = now or datetime.now(UTC)
     return reap(Aws(), now=moment, owner=owner, dry_run=dry_run, regions=regions)

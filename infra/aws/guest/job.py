@@ -6,11 +6,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from advisor.errors import DataError
-from infra.aws.tags import time_from, time_text
 
 SCHEMA = "advisor.guest-job/1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -25,7 +23,7 @@ class Job:
 
     `arguments` are those of `advisor sweep run`, but for where disks are mounted. `disks` has
     the disk type by the device's name in the launch (`/dev/sdf`: `gp3`). All that the instance
-    writes goes beneath `prefix` of `bucket`, which all instances of one slot share.
+    writes goes beneath `prefix` of `bucket` (in `region`), which all instances of one slot share.
     `database_parameter` names the SSM parameter (SecureString) that holds the URL of a shared
     database; empty: measurements go to the bucket.
     """
@@ -35,7 +33,6 @@ class Job:
     bucket: str
     prefix: str
     arguments: tuple[str, ...]
-    expires_at: datetime
     disks: Mapping[str, str] = field(default_factory=dict)
     database_parameter: str = ""
 
@@ -49,8 +46,6 @@ class Job:
         for device, disk_type in self.disks.items():
             if not (_DEVICE.fullmatch(device) and _DISK_TYPE.fullmatch(disk_type)):
                 raise DataError(f"'{device}': '{disk_type}' is no device name with a disk type")
-        if self.expires_at.tzinfo is None:
-            raise DataError("an expiry is an aware time")
 
     @property
     def key(self) -> str:
@@ -73,7 +68,6 @@ def job_to_json(job: Job) -> str:
         "prefix": job.prefix,
         "arguments": list(job.arguments),
         "disks": dict(job.disks),
-        "expires_at": time_text(job.expires_at),
         "database_parameter": job.database_parameter,
     }
     return json.dumps(document, indent=1, sort_keys=True)
@@ -100,9 +94,6 @@ def place_of(url: str) -> tuple[str, str]:
 def _job(document: Mapping[str, Any]) -> Job:
     if document["schema"] != SCHEMA:
         raise ValueError(f"schema {document['schema']}, not {SCHEMA}")
-    expires_at = time_from(document["expires_at"])
-    if expires_at is None:
-        raise ValueError(f"'{document['expires_at']}' is no time")
     return Job(
         sweep_id=str(document["sweep_id"]),
         region=str(document["region"]),
@@ -110,6 +101,5 @@ def _job(document: Mapping[str, Any]) -> Job:
         prefix=str(document["prefix"]),
         arguments=tuple(map(str, document["arguments"])),
         disks={str(key): str(value) for key, value in document["disks"].items()},
-        expires_at=expires_at,
         database_parameter=str(document["database_parameter"]),
     )

@@ -63,6 +63,10 @@ class Metadata:
         """As `i-0123456789abcdef0`."""
         return self.get("meta-data/instance-id") or ""
 
+    def region(self) -> str:
+        """The region of the instance, as `us-east-1`."""
+        return self.get("meta-data/placement/region") or ""
+
     def spot_notice(self) -> SpotNotice | None:
         """The notice of about two minutes that comes before a spot instance is taken back.
 

@@ -96,6 +96,11 @@ class Child:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def close(self) -> None:
+        """Leave nothing of it, however one goes."""
+        if self._process.poll() is None:
+            self.kill()
         self._log.close()
 
     def _signal(self, number: int) -> None:

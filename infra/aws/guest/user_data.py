@@ -16,7 +16,13 @@ MOST_BYTES = 16 * 1024  # EC2's limit, before it is encoded
 
 
 def user_data(
-    job: Job, software: Software, *, now: datetime, root: str = ROOT, per_boot: str = PER_BOOT
+    job: Job,
+    software: Software,
+    *,
+    expires_at: datetime,
+    now: datetime,
+    root: str = ROOT,
+    per_boot: str = PER_BOOT,
 ) -> str:
     """The script for `UserData` (boto3 encodes it itself).
 
@@ -24,13 +30,13 @@ def user_data(
     script, as the client token of a launch needs. `DataError` when the time is over already, or
     the script too long.
     """
-    lifetime = int((job.expires_at - now).total_seconds())
+    lifetime = int((expires_at - now).total_seconds())
     if lifetime < 60:
         raise DataError(f"sweep {job.sweep_id} expires within a minute; nothing can be measured")
     parameters = {
         "sweep_id": job.sweep_id,
         "region": job.region,
-        "expires_at_seconds": str(int(job.expires_at.timestamp())),
+        "expires_at_seconds": str(int(expires_at.timestamp())),
         "lifetime_seconds": str(lifetime),
         "bucket": job.bucket,
         "software_key": software.key,

@@ -4,7 +4,7 @@
 set -u
 
 end() {
-  shutdown -h now || systemctl --force --force poweroff || echo o > /proc/sysrq-trigger
+  shutdown -h now || systemctl --force --force poweroff || poweroff -f
 }
 trap end EXIT
 
@@ -46,4 +46,5 @@ tar -xzf software.tar.gz -C software
 venv/bin/pip install --quiet --requirement software/requirements.txt
 
 # Its exit code is not ours: whatever it is, what follows is the end.
-PYTHONPATH="$root/software" venv/bin/python -m advisor cloud guest "$job_url"
+PYTHONPATH="$root/software" venv/bin/python -m advisor cloud guest "$job_url" \
+  --region "$region" --until "$expires_at_seconds"

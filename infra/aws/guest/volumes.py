@@ -81,6 +81,13 @@ def _blocks(system: Path) -> Iterator[Path]:
             yield block
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
 def _appearing(system: Path, volume_id: str, name: str, sleep: Callable[[float], None]) -> Path:
     """A volume may be attached a little after the instance has started."""
     for _ in range(int(ATTACH_SECONDS / _POLL_SECONDS)):
