@@ -13,7 +13,8 @@ from infra.aws.asking import Aws
 from infra.aws.budget import Meter
 from infra.aws.finding import KINDS, Managed, managed_of
 from infra.aws.launch import Machine
-from infra.aws.removing import remove_all
+from infra.aws.machines import NotTold, instance
+from infra.aws.removing import PATIENCE, POLL_SECONDS, remove_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,21 @@ def end_sweep(
         removed += [one for one in found if one.id not in there]
         left += [f"{one.found.kind} {one.found.id} in {region}: {one.reason}" for one in remaining]
     return Ended(removed=tuple(removed), left=tuple(left))
+
+
+def end_instance(aws: Aws, machine: Machine) -> None:
+    """End one instance and wait until it is billed no more; `CloudError` where it is not."""
+    aws.ask(machine.region, "terminate_instances", InstanceIds=[machine.id])
+    deadline = aws.clock.now() + PATIENCE
+    while True:
+        try:
+            if not instance(aws, machine.region, machine.id).lives:
+                return
+        except NotTold:
+            return
+        if aws.clock.now() >= deadline:
+            raise CloudError(f"{machine.id} in {machine.region} does not end, as it was told to")
+        aws.clock.sleep(POLL_SECONDS)
 
 
 def _of_sweep(aws: Aws, region: str, sweep_id: str) -> list[Managed]:

@@ -13,13 +13,18 @@ _PREFIXES = {
     "GetParameter": "ssm",
     "GetInstanceProfile": "iam",
     "GetCallerIdentity": "sts",
+    "GetBucketLocation": "s3",
+    "GetObject": "s3",
+    "PutObject": "s3",
+    "ListObjectsV2": "s3",
 }
 WHOLE_POLICY = "infra/aws/policies/ has the whole policy"
 
 
 def action_of(operation: str) -> str:
     """'RunInstances' -> 'ec2:RunInstances'."""
-    return f"{_PREFIXES.get(operation, 'ec2')}:{operation}"
+    action = "ListBucket" if operation == "ListObjectsV2" else operation
+    return f"{_PREFIXES.get(operation, 'ec2')}:{action}"
 
 
 def statement(*actions: str) -> str:

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from advisor.domain import Market
+from advisor.errors import AdvisorError
 from infra.aws import accounts, regions
 from infra.aws.asking import Aws
-from infra.aws.findings import Finding, missing
+from infra.aws.errors import Refused
+from infra.aws.findings import Finding, good, missing, not_asked
 from infra.aws.ladder import in_order
 from infra.aws.launch import Rung, Sweep
 from infra.aws.launching import Region
 from infra.aws.regions import Wish
+from infra.aws.requests import Order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,3 +81,37 @@ def _no_offer(name: str, wish: Wish) -> Finding:
         "offer", f"no zone of {name} with a subnet offers {types} at a known price",
         f"`advisor catalog refresh --region {name}`, another --region, or --subnet",
     )  # fmt: skip
+
+
+def allowed(aws: Aws, found: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
+    """Whether the first offer may be launched and ended; EC2 is asked with `DryRun`."""
+    if not found.rungs:
+        return []
+    rung, region = found.rungs[0], found.regions[0]
+    order = Order(
+        sweep=sweep, slot=slot, generation=0, rung=rung, image=region.image, group="",
+        network=region.network, user_data="", expires_at=aws.clock.now(), usd_per_hour=0.0,
+        spent_before_usd=0.0,
+    )  # fmt: skip
+    return list(accounts.permissions(aws, order))
+
+
+def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
+    """The region of the bucket that job and measurements go through, and whether it is there."""
+    if not name:
+        return "", missing(
+            "bucket", "none is named: the instance gets its job and sends its measurements by one",
+            "`aws s3 mb s3://NAME`, then --bucket NAME or ADVISOR_BUCKET=NAME",
+        )  # fmt: skip
+    try:
+        answer = aws.ask(region, "get_bucket_location", service="s3", Bucket=name)
+    except Refused as refused:
+        if refused.code in ("NoSuchBucket", "404"):
+            mend = f"`aws s3 mb s3://{name} --region {region}`"
+            return "", missing("bucket", f"there is no bucket {name}", mend)
+        return "", not_asked("bucket", refused)
+    except AdvisorError as error:
+        return "", not_asked("bucket", error)
+    # Buckets of the first region tell no location.
+    home = answer.get("LocationConstraint") or "us-east-1"
+    return home, good("bucket", f"{name} in {home}")

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from infra.aws.asking import Aws
 from infra.aws.budget import Meter
-from infra.aws.ending import Ended, end_sweep, not_ended
+from infra.aws.ending import Ended, end_instance, end_sweep, not_ended
 from infra.aws.errors import Reaction, reaction_to
 from infra.aws.ladder import Ladder
 from infra.aws.launch import Machine
@@ -84,7 +84,9 @@ def _worked(
         outcome = watch(aws, last.machine, last.meter, work)
         if outcome.why not in (Why.TAKEN_BACK, Why.ENDED):
             return outcome
-        reaction = reaction_to(outcome.code)
+        reaction = reaction_to(outcome.code) if outcome.code else Reaction.LAUNCH_AGAIN
         if outcome.why is Why.ENDED and reaction is Reaction.STOP:
             raise explained_state(outcome.machine.id, outcome.code)
-        launching.lost(outcome.machine, outcome.code, reaction)
+        # It may run on for the two minutes of a notice: two of them would both be paid.
+        end_instance(aws, outcome.machine)
+        launching.lost(outcome.machine, outcome.code or "spot notice", reaction)

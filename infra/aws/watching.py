@@ -20,25 +20,27 @@ _PATIENCE = 20.0
 _FORGIVEN = timedelta(minutes=2)
 
 
-class Work(Protocol):
-    """What is measured there; results come back by themselves (a database, S3)."""
-
-    def is_done(self) -> bool:
-        """Whether nothing is left to measure; collects what has come back."""
-
-    def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
-        """Tell where it stands; `trouble` is why AWS could not be asked."""
-
-
 class Why(StrEnum):
     """Why nothing more is waited for."""
 
     DONE = "done"
+    FAILED = "failed"
     BUDGET = "budget"
     EXPIRED = "expired"
-    SHUT_DOWN = "shut_down"  # by the guest itself, with work left
+    SHUT_DOWN = "shut_down"  # by the guest itself, which told nothing
     TAKEN_BACK = "taken_back"
     ENDED = "ended"
+
+
+class Work(Protocol):
+    """What is measured there; results come back by themselves (a database, S3)."""
+
+    def told(self, machine: Machine) -> Why | None:
+        """What the guest itself has told of its end (`done`, `failed`, `expired`, `taken_back`);
+        None while it works, or tells nothing. Collects what has come back."""
+
+    def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
+        """Tell where it stands; `trouble` is why AWS could not be asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +60,12 @@ def watch(aws: Aws, machine: Machine, meter: Meter, work: Work) -> Outcome:
     """
     while True:
         began = aws.clock.now()
-        if work.is_done():
-            return Outcome(why=Why.DONE, machine=machine, at=began)
-        if over := _over(machine, meter, aws.clock.now()):
-            return Outcome(why=over, machine=machine, at=began)
+        if why := _over(machine, meter, began) or work.told(machine):
+            return Outcome(why=why, machine=machine, at=began)
         machine, trouble = _looked(aws, machine)
         if not machine.lives:
-            return Outcome(
-                why=_ending(machine, work), machine=machine, at=began, code=machine.reason
-            )
+            why = work.told(machine) or _ending(machine)
+            return Outcome(why=why, machine=machine, at=began, code=machine.reason)
         work.on_minute(machine, meter.spent(began), trouble)
         used = (aws.clock.now() - began).total_seconds()
         aws.clock.sleep(max(1.0, BILLING_MINUTE.total_seconds() - used))
@@ -91,10 +90,8 @@ def _looked(aws: Aws, machine: Machine) -> tuple[Machine, str]:
         return machine, str(error)
 
 
-def _ending(machine: Machine, work: Work) -> Why:
+def _ending(machine: Machine) -> Why:
     kind = kind_of(machine.reason)
-    if work.is_done():
-        return Why.DONE
     if kind is Kind.SPOT_TAKEN_BACK:
         return Why.TAKEN_BACK
     return Why.SHUT_DOWN if kind is Kind.OWN_END else Why.ENDED

@@ -86,6 +86,7 @@ class Bed:
         """An account without a past."""
         for region in REGIONS:
             ec2_backends[ACCOUNT][region].reservations.clear()
+            ec2_backends[ACCOUNT][region].tags.clear()
         self.ways.forget()
         self.clock.forget()
         self.faulty.asked.clear()

@@ -13,6 +13,7 @@ from infra.aws.launch import Machine, Rung, Sweep, Volume
 from infra.aws.launching import Slot
 from infra.aws.preflight import Preflight, look
 from infra.aws.regions import Wish
+from infra.aws.watching import Why
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.clocks import FakeClock
 
@@ -56,15 +57,15 @@ def guest_script(expires_at: datetime, _rung: Rung) -> str:
 
 
 class Minutes:
-    """Work that takes so long from its instance's launch on."""
+    """Work that takes so long from now on, on whichever instance."""
 
     def __init__(self, clock: FakeClock, minutes: float) -> None:
         self._clock = clock
         self._until = clock.now() + timedelta(minutes=minutes)
-        self.told: list[tuple[str, float, str]] = []
+        self.minutes: list[tuple[str, float, str]] = []
 
-    def is_done(self) -> bool:
-        return self._clock.now() >= self._until
+    def told(self, machine: Machine) -> Why | None:
+        return Why.DONE if self._clock.now() >= self._until else None
 
     def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
-        self.told.append((machine.id, spent_usd, trouble))
+        self.minutes.append((machine.id, spent_usd, trouble))
