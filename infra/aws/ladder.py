@@ -10,7 +10,7 @@ from advisor.domain import Market
 from infra.aws.errors import Reaction
 from infra.aws.launch import Rung
 
-# For so long nothing is asked for again where capacity was out (karpenter, UnavailableOfferingsTTL).
+# For so long an offer without capacity is left alone (karpenter, UnavailableOfferingsTTL).
 CAPACITY_MEMORY = timedelta(minutes=3)
 
 # What a refusal bars: a kind of thing, and which one of it.
@@ -60,6 +60,10 @@ class Ladder:
             (self._free_at(rung) for rung in self._rungs if not self._is_barred(rung)),
             default=None,
         )
+
+    def all_refused_for(self, code: str) -> bool:
+        """Whether every offer is barred for that one reason."""
+        return bool(self._barred) and set(self._barred.values()) == {code}
 
     def in_words(self) -> str:
         """'g4dn.xlarge spot in us-east-1a: InsufficientInstanceCapacity, ..', each offer once."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from advisor.errors import CloudError
+from advisor.errors import AdvisorError, CloudError
+from advisor.units import format_usd
 from infra.aws import machines
 from infra.aws.asking import Aws
 from infra.aws.budget import LEAST, Meter, usd_per_hour
@@ -20,8 +22,9 @@ from infra.aws.requests import Order, run_instances
 # Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
 VISIBLE_WITHIN = 30.0
 _POLL = 3.0
-# More instances than this have never begun and ended under one token's name: something else is wrong.
+# So many instances have never begun and ended under one token's name: something else is wrong.
 _MOST_GENERATIONS = 50
+_OVER_BUDGET = "OverBudget"
 _TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_MARKET, Reaction.NEXT_QUOTA)
 
 # What the guest is told: until when, on what.
@@ -56,6 +59,10 @@ class NoCapacityError(CloudError):
     """Every offer was refused, and waiting is over."""
 
 
+class BudgetOverError(CloudError):
+    """What is left of the budget pays none of the offers for long enough."""
+
+
 class Launching:
     """The launches of one slot: `get` gives its instance, however often one is lost."""
 
@@ -66,6 +73,9 @@ class Launching:
         self._groups: dict[str, str] = {}
         self._generation = 0
         self._spent_usd = 0.0
+        self._is_first = True
+        # An order that was asked for, and whose answer did not come (yet).
+        self._unsure: Order | None = None
 
     def get(self, queue_until: datetime) -> tuple[Machine, Meter]:
         """The slot's instance: one that lives already, else a new one.
@@ -97,18 +107,30 @@ class Launching:
         barred = reaction if reaction in _TRIED_ON else Reaction.NEXT_OFFER
         self._ladder.refused(rung, code, barred, self._aws.clock.now())
 
+    def settle(self) -> None:
+        """Where a request is still open (somebody interrupted it), wait until what it may have
+        made shows in lists, so that it can be ended."""
+        if self._unsure is None:
+            return
+        order, self._unsure = self._unsure, None
+        with suppress(AdvisorError):
+            self._by_token(order)
+
     def _adopted(self) -> Machine | None:
         """An instance of the slot that lives already. Where somebody was here before, lists are
         given time to show it."""
-        found = self._listed()
         made_now = self._group(self._slot.regions[0])
+        may_be_hidden, self._is_first = self._is_first and not made_now, False
+        found = self._listed()
         waited = 0.0
-        while not made_now and not any(one.lives for one in found) and waited < VISIBLE_WITHIN:
+        while may_be_hidden and not any(one.lives for one in found) and waited < VISIBLE_WITHIN:
             self._aws.clock.sleep(_POLL)
             waited += _POLL
             found = self._listed()
-        self._generation = max((one.generation + 1 for one in found), default=0)
-        self._spent_usd = machines.spent_usd(found, self._aws.clock.now())
+        after = max((one.generation + 1 for one in found), default=0)
+        self._generation = max(self._generation, after)
+        spent = machines.spent_usd(found, self._aws.clock.now())
+        self._spent_usd = max(self._spent_usd, spent)
         return next((one for one in found if one.lives), None)
 
     def _listed(self) -> list[Machine]:
@@ -142,12 +164,18 @@ class Launching:
         if hourly * (LEAST / timedelta(hours=1)) <= left:
             return True
         now = self._aws.clock.now()
-        self._ladder.refused(rung, "OverBudget", Reaction.NEXT_MARKET, now)
+        self._ladder.refused(rung, _OVER_BUDGET, Reaction.NEXT_MARKET, now)
         return False
 
     def _queue(self, queue_until: datetime) -> None:
         """Wait until an offer may be asked for again."""
         free_at, now = self._ladder.next_free_at(), self._aws.clock.now()
+        if free_at is None and self._ladder.all_refused_for(_OVER_BUDGET):
+            raise BudgetOverError(
+                f"what is left of the budget does not pay {LEAST // timedelta(minutes=1)} minutes "
+                f"of any offer ({format_usd(self._spent_usd)} of "
+                f"{format_usd(self._slot.sweep.budget_usd)} are spent); give a larger --budget"
+            )
         if free_at is None or free_at > queue_until:
             raise NoCapacityError(
                 f"no offer was to be had ({self._ladder.in_words()}); nothing was launched: add "
@@ -188,6 +216,7 @@ class Launching:
             rung=rung,
             image=region.image,
             group=self._groups[region.name],
+            network=region.network,
             user_data=self._slot.user_data(expires_at, rung),
             expires_at=expires_at,
             usd_per_hour=hourly,
@@ -198,14 +227,17 @@ class Launching:
         """The instance that the order's token stands for; None where that one has ended."""
         region = order.rung.region
         asked_at = self._aws.clock.now()
+        self._unsure = order
         try:
             answer = self._aws.ask(region, "run_instances", **run_instances(order))
             row = answer["Instances"][0]
+            self._unsure = None
         except Refused as refused:
             if refused.reaction is Reaction.FIND:
                 return self._by_token(order)
             if refused.kind is Kind.SERVER:
                 return self._by_token_or(order, refused)
+            self._unsure = None
             raise
         except (Unanswered, LookupError) as error:
             return self._by_token_or(order, error)
@@ -219,17 +251,14 @@ class Launching:
         while waited < VISIBLE_WITHIN:
             try:
                 return machines.instance(self._aws, made.region, made.id)
-            except Refused as refused:
-                if refused.code != "InvalidInstanceID.NotFound":
-                    raise explained(refused) from refused
-            except StopIteration:
-                pass
-            self._aws.clock.sleep(_POLL)
-            waited += _POLL
+            except machines.NotTold:
+                self._aws.clock.sleep(_POLL)
+                waited += _POLL
         return made
 
     def _by_token(self, order: Order) -> Machine | None:
         """The instance with the order's token; None where it has ended, or is long forgotten."""
+        self._unsure = None
         waited = 0.0
         while waited <= VISIBLE_WITHIN:
             for one in self._listed():

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from advisor.domain import Market
+from advisor.errors import CloudError
 from infra.aws import tags
-from infra.aws.asking import Aws
+from infra.aws.asking import PATIENCE_SECONDS, Aws
+from infra.aws.errors import Refused
 from infra.aws.launch import Machine, oldest_first
 
 # 'User initiated (2026-11-21 16:00:00 GMT)'
@@ -31,14 +34,29 @@ def instances_of(
     return oldest_first([one for one in found if slot is None or one.slot == slot])
 
 
-def instance(aws: Aws, region: str, instance_id: str) -> Machine:
-    """One instance as it is now."""
-    answer = aws.ask(region, "describe_instances", InstanceIds=[instance_id])
-    return next(
-        machine_from(row, region)
-        for reservation in answer["Reservations"]
-        for row in reservation["Instances"]
-    )
+class NotTold(CloudError):
+    """EC2 does not know the instance: not yet, or not any more."""
+
+
+def instance(
+    aws: Aws, region: str, instance_id: str, *, patience: float = PATIENCE_SECONDS
+) -> Machine:
+    """One instance as it is now; `NotTold` where EC2 does not know it."""
+    try:
+        answer = aws.ask(region, "describe_instances", patience=patience, InstanceIds=[instance_id])
+    except Refused as refused:
+        if refused.code == "InvalidInstanceID.NotFound":
+            raise NotTold(f"EC2 does not know {instance_id}") from refused
+        raise
+    for reservation in answer.get("Reservations", ()):
+        for row in reservation["Instances"]:
+            return machine_from(row, region)
+    raise NotTold(f"EC2 does not know {instance_id}")
+
+
+def as_ended(machine: Machine) -> Machine:
+    """An instance that is remembered no more."""
+    return replace(machine, state="terminated", reason="Forgotten")
 
 
 def machine_from(row: Mapping[str, Any], region: str) -> Machine:

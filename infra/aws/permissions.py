@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from advisor.errors import CloudError
-from infra.aws.errors import Kind, Refused
+from infra.aws.errors import Kind, Refused, kind_of
 
 # The IAM prefix of what is not EC2's.
 _PREFIXES = {
@@ -13,13 +13,18 @@ _PREFIXES = {
     "GetParameter": "ssm",
     "GetInstanceProfile": "iam",
     "GetCallerIdentity": "sts",
+    "GetBucketLocation": "s3",
+    "GetObject": "s3",
+    "PutObject": "s3",
+    "ListObjectsV2": "s3",
 }
 WHOLE_POLICY = "infra/aws/policies/ has the whole policy"
 
 
 def action_of(operation: str) -> str:
     """'RunInstances' -> 'ec2:RunInstances'."""
-    return f"{_PREFIXES.get(operation, 'ec2')}:{operation}"
+    action = "ListBucket" if operation == "ListObjectsV2" else operation
+    return f"{_PREFIXES.get(operation, 'ec2')}:{action}"
 
 
 def statement(*actions: str) -> str:
@@ -59,11 +64,16 @@ def _what(refused: Refused) -> str:
 
 _TAGGING = ("RunInstances", "CreateSecurityGroup")
 _MENDS = {
-    Kind.ACCOUNT: "AWS checks the account: it mails when that is over (up to four hours); ask again "
-    "then",
+    Kind.ACCOUNT: "AWS looks at the account, and mails when that is over (up to four hours)",
     Kind.THROTTLE: "others of the account ask AWS too often; ask again in some minutes",
     Kind.SERVER: "AWS is in trouble there; take another --region, or ask again later",
     Kind.VOLUME_QUOTA: "the account's volumes are at their limit: delete some, or run `aws "
     "service-quotas request-service-quota-increase --service-code ebs --quota-code L-7A658B76 "
     "--desired-value 100`",
 }
+
+
+def explained_state(instance_id: str, code: str) -> CloudError:
+    """An instance that ended by itself, and what mends that."""
+    mend = _MENDS.get(kind_of(code), "somebody or something ended it; `advisor cloud status` tells")
+    return CloudError(f"{instance_id} has ended before its work was done ({code}); {mend}")

@@ -27,6 +27,7 @@ class Order:
     rung: Rung
     image: Image
     group: str
+    network: str
     user_data: str
     expires_at: datetime
     usd_per_hour: float
