@@ -168,7 +168,7 @@ def test_disks_that_cannot_be_mounted_are_told(bucket, service, tmp_path):
 
 
 def test_no_job_is_told(bucket, service, tmp_path):
-    with pytest.raises(DataError, match="no job at s3://advisor-test/sweeps/s1/job.json"):
+    with pytest.raises(DataError, match="no job at s3://advisor-test/sweeps/s1"):
         run_job(JOB.url, REGION, datetime.now(UTC) + LATER, guest(tmp_path / "one", service))
 
 
