@@ -31,14 +31,16 @@ def policy(name: str, bucket: str, account: str, guest_role: str | None, partiti
 
 
 @click.command()
-def template() -> None:
-    """Print the CloudFormation template of scheduled sweeps, reaper and alarms.
+@click.argument("name")
+def template(name: str) -> None:
+    """Print a CloudFormation template: account (bucket, role of instances, alarm of costs, once in
+    an account) or schedules (sweeps and reaper with no machine of one's own).
 
     \b
-    advisor cloud template > advisor.json
-    aws cloudformation deploy --template-file advisor.json --stack-name advisor \\
-      --capabilities CAPABILITY_IAM --parameter-overrides Image=.. Network=.. Subnets=.. AlarmEmail=..
+    advisor cloud template account > account.json
+    aws cloudformation deploy --stack-name advisor-account --template-file account.json \\
+      --capabilities CAPABILITY_NAMED_IAM --parameter-overrides AlarmEmail=you@example.com
     """
     from infra.cloudformation import template as document
 
-    click.echo(json.dumps(document(), indent=1))
+    click.echo(json.dumps(document(name), indent=1))

@@ -1,4 +1,4 @@
-"""The stack that sweeps by a schedule: `advisor.yaml`, with the policies put in."""
+"""The stacks: what an account needs once, and sweeps by a schedule; with their policies put in."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import json
 from importlib.resources import files
 from typing import Any
 
+from advisor.errors import unknown_name
 from infra.aws.policies import policy_text
 
+NAMES = ("account", "schedules")
 
-def template() -> dict[str, Any]:
+
+def template(name: str) -> dict[str, Any]:
     """The template as CloudFormation takes it (JSON); policies stand in `infra/aws/policies`
     alone, and their places become references of the stack."""
     import yaml
 
-    text = (files("infra.cloudformation") / "advisor.yaml").read_text(encoding="utf-8")
+    if name not in NAMES:
+        raise unknown_name("template", name, NAMES)
+    text = (files("infra.cloudformation") / f"{name}.yaml").read_text(encoding="utf-8")
     document: dict[str, Any] = _with_policies(yaml.safe_load(text))
     return document
 
