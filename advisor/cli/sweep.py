@@ -14,6 +14,7 @@ from advisor.cli.parameters import Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
 from advisor.cli.sweep_adaptive import adaptive_options, refuse_without_adaptive, split_answers
 from advisor.cli.sweep_adaptive_runs import plan_adaptively, print_adaptive, run_adaptively
+from advisor.cli.sweep_cloud import cloud_options, refuse_without_aws, split_cloud
 from advisor.cli.sweep_log import log
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
 from advisor.cli.sweep_rows import shown_rows
@@ -118,10 +119,23 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
     help="inline is for debugging: without limits, never fitted.",
 )  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Measure failed and contaminated trials again.")
+@cloud_options
 @watch_options
 @_output_option
-def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
+def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> int:
     """Measure what is not measured yet; the same command again goes on where it stopped."""
+    answers, cloud = split_cloud(answers)
+    if cloud["on"] == "aws":
+        from advisor.cli.sweep_cloud_run import run_on_aws
+
+        there = {**answers, "executor": executor, "retry_failed": retry_failed}
+        return run_on_aws(output, there, cloud)
+    refuse_without_aws(cloud)
+    _run_here(output, executor, retry_failed, answers)
+    return 0
+
+
+def _run_here(output: str, executor: str, retry_failed: bool, answers: dict[str, Any]) -> None:
     from advisor.cli.leaving import leaving_cleanly
     from advisor.cli.sweep_progress import Kept, dataset_progress, trial_progress
     from sweeps.store import open_store

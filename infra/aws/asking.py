@@ -42,8 +42,10 @@ class Aws:
         clients: Clients = single_try_client,
         clock: Clock | None = None,
         chance: random.Random | None = None,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.clock = clock or SystemClock()
+        self._patience = patience
         self._make = clients
         self._chance = chance or random.Random()
         self._clients: dict[tuple[str, str], Any] = {}
@@ -51,13 +53,14 @@ class Aws:
 
     def ask(
         self, region: str, operation: str, /, service: str = "ec2",
-        patience: float = PATIENCE_SECONDS, **request: Any,
+        patience: float | None = None, **request: Any,
     ) -> dict[str, Any]:  # fmt: skip
         """The answer to `operation` (as boto3 writes it: `run_instances`).
 
         Raises `Refused` where AWS says no, `Unanswered` where no answer came in `patience`
         seconds, `LiveError` without credentials.
         """
+        most = self._patience if patience is None else patience
         started = self.clock.now()
         for tries in range(1_000):
             try:
@@ -69,10 +72,14 @@ class Aws:
             except Unanswered as unanswered:
                 failed = unanswered
             wait = self._chance.uniform(0, min(_MOST_SECONDS, _FIRST_SECONDS * 2**tries))
-            if (self.clock.now() - started).total_seconds() + wait > patience:
+            if (self.clock.now() - started).total_seconds() + wait > most:
                 break
             self.clock.sleep(wait)
         raise failed
+
+    def less_patient(self, seconds: float) -> Aws:
+        """The same AWS for somebody who waits no longer than this for one answer."""
+        return Aws(self.client, self.clock, self._chance, seconds)
 
     def pages(
         self, region: str, operation: str, listed: str, /, service: str = "ec2", **request: Any

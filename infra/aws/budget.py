@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from advisor.catalog import load_catalog
-from advisor.domain import Market
 from advisor.errors import UsageError
 from advisor.units import format_usd
 from infra.aws.launch import Rung, Sweep
@@ -17,6 +17,7 @@ BILLING_MINUTE = timedelta(minutes=1)
 LEAST = timedelta(minutes=10)
 # A public IPv4 address in use (AWS, from 2024-02-01); without one the guest reaches nothing.
 ADDRESS_USD_PER_HOUR = 0.005
+_YEAR_HOURS = 8760.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,13 @@ class Meter:
     @property
     def lasts(self) -> timedelta:
         """How long the rest of the budget pays."""
-        return timedelta(hours=max(0.0, self.budget_usd - self.spent_usd) / self.usd_per_hour)
+        return lasts(self.budget_usd, self.usd_per_hour, math.inf, self.spent_usd)
+
+
+def lasts(budget_usd: float, hourly: float, hours: float, spent_usd: float = 0.0) -> timedelta:
+    """How long the rest of a budget pays, at most `hours`."""
+    paid = max(0.0, budget_usd - spent_usd) / hourly
+    return timedelta(hours=min(hours, paid, _YEAR_HOURS))
 
 
 def usd_per_hour(rung: Rung, sweep: Sweep) -> float:
@@ -58,8 +65,7 @@ def usd_per_hour(rung: Rung, sweep: Sweep) -> float:
 
 def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) -> None:
     """`UsageError` where the budget does not pay the least that is of use."""
-    if Meter(budget_usd=budget_usd, usd_per_hour=hourly, since=datetime.min, spent_usd=spent
-             ).lasts >= LEAST:  # fmt: skip
+    if lasts(budget_usd, hourly, math.inf, spent) >= LEAST:
         return
     minutes = LEAST / timedelta(minutes=1)
     needed = spent + hourly * (LEAST / timedelta(hours=1))
@@ -68,12 +74,6 @@ def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) 
         f"a budget of {format_usd(budget_usd)}{used} does not pay {minutes:.0f} minutes of {what} "
         f"at {format_usd(hourly)}/h; give --budget {needed + 0.005:.2f}USD or more"
     )
-
-
-def on_demand_usd_per_hour(instance_type: str, region: str) -> float | None:
-    """The list price known of a type in a region; None where none is."""
-    price = load_catalog().price(instance_type, region, Market.ON_DEMAND, "aws")
-    return price.usd_per_hour if price else None
 
 
 def _volume_usd(

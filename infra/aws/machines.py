@@ -11,7 +11,7 @@ from typing import Any
 from advisor.domain import Market
 from advisor.errors import CloudError
 from infra.aws import tags
-from infra.aws.asking import PATIENCE_SECONDS, Aws
+from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.launch import Machine, oldest_first
 
@@ -38,9 +38,7 @@ class NotTold(CloudError):
     """EC2 does not know the instance: not yet, or not any more."""
 
 
-def instance(
-    aws: Aws, region: str, instance_id: str, *, patience: float = PATIENCE_SECONDS
-) -> Machine:
+def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None = None) -> Machine:
     """One instance as it is now; `NotTold` where EC2 does not know it."""
     try:
         answer = aws.ask(region, "describe_instances", patience=patience, InstanceIds=[instance_id])
