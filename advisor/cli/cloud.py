@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.cloud_documents import policy, template
 from advisor.cli.cloud_guest import guest
 from advisor.cli.cloud_view import reaped_lines, status_lines
 from advisor.cli.parameters import Name
@@ -32,10 +33,12 @@ def cloud() -> None:
     \b
     advisor cloud status
     advisor cloud reap --dry-run
+    advisor cloud policy reaper
     """
 
 
-cloud.add_command(guest)
+for _command in (guest, policy, template):
+    cloud.add_command(_command)
 
 
 @cloud.command()

@@ -27,7 +27,7 @@ COMMANDS = {
     "measure": "two minutes of a network or script here, as a file",
     "doctor": "what is wrong with this machine, and what to do",
     "sweep": "measure workloads on this machine: plan, run, status, list, log, simulate",
-    "cloud": "what sweeps have on AWS: status, reap",
+    "cloud": "what sweeps have on AWS: status, reap, policy, template",
     "fit": "fit the performance model on what was measured",
     "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show, import, refresh",

@@ -151,7 +151,7 @@ def test_a_real_volume_is_formatted_mounted_and_written_to(system, tmp_path):
     try:
         place = mounted(system, run_command, {"/dev/sdf": "gp3"})["gp3"]
         (place / "written").write_text("yes")
-        assert os.stat(place).st_dev != os.stat(tmp_path).st_dev
+        assert place.stat().st_dev != tmp_path.stat().st_dev
         assert mounted(system, run_command, {"/dev/sdf": "gp3"}) == {"gp3": place}
     finally:
         run_command(["umount", str(system / "mnt/gp3")])
