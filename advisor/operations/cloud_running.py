@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from infra.aws.guest.job import Job
     from infra.aws.guest.mailbox import Mailbox
     from infra.aws.launch import Machine, Rung
-    from infra.aws.launching import UserData
     from infra.aws.renting import Rented
+    from infra.aws.slots import UserData
 
 # Of a minute: the budget is looked at once a minute, whatever S3 does.
 _PATIENCE = 8.0
@@ -104,8 +104,8 @@ def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
     """
     from infra.aws.guest.mailbox import Mailbox
     from infra.aws.ladder import Ladder
-    from infra.aws.launching import Slot
     from infra.aws.renting import rent
+    from infra.aws.slots import Slot
 
     refuse_missing(plan.findings)
     job = job_of(plan)

@@ -13,9 +13,9 @@ from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_asked
 from infra.aws.ladder import in_order
 from infra.aws.launch import Rung, Sweep
-from infra.aws.launching import Region
 from infra.aws.regions import Wish
 from infra.aws.requests import Order
+from infra.aws.slots import Region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,9 @@ from infra.aws.ending import Ended, end_instance, end_sweep, not_ended
 from infra.aws.errors import Reaction, reaction_to
 from infra.aws.ladder import Ladder
 from infra.aws.launch import Machine
-from infra.aws.launching import BudgetOverError, Launching, Slot
+from infra.aws.launching import BudgetOverError, Launching
 from infra.aws.permissions import explained_state
+from infra.aws.slots import Slot
 from infra.aws.watching import Outcome, Why, Work, watch
 
 # What it is told as it comes: a machine was launched or adopted, one has ended.
