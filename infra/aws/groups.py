@@ -35,11 +35,15 @@ def own_group(
         if refused.code != _EXISTS:
             raise
         group = _existing(aws, region, network, sweep)
-        listed = [{"Key": key, "Value": value} for key, value in described.items()]
-        # It lives on with what is launched now: the reaper must not think it over.
-        aws.ask(region, "create_tags", Resources=[group], Tags=listed)
+        renew(aws, region, group, expires_at)
         return group, False
     return str(answer["GroupId"]), True
+
+
+def renew(aws: Aws, region: str, group: str, expires_at: datetime) -> None:
+    """Let the group live as long as what is in it."""
+    listed = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(expires_at)}]
+    aws.ask(region, "create_tags", Resources=[group], Tags=listed)
 
 
 def _existing(aws: Aws, region: str, network: str, sweep: Sweep) -> str:

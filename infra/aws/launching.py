@@ -13,7 +13,7 @@ from infra.aws import machines
 from infra.aws.asking import Aws
 from infra.aws.budget import LEAST, Meter, usd_per_hour
 from infra.aws.errors import Kind, Reaction, Refused, Unanswered
-from infra.aws.groups import own_group
+from infra.aws.groups import own_group, renew
 from infra.aws.ladder import Ladder
 from infra.aws.launch import Image, Machine, Rung, Sweep, oldest_first
 from infra.aws.permissions import explained
@@ -25,6 +25,7 @@ _POLL = 3.0
 # So many instances have never begun and ended under one token's name: something else is wrong.
 _MOST_GENERATIONS = 50
 _OVER_BUDGET = "OverBudget"
+_GROUP_GONE = "InvalidGroup.NotFound"
 _TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_MARKET, Reaction.NEXT_QUOTA)
 
 # What the guest is told: until when, on what.
@@ -87,6 +88,7 @@ class Launching:
         if found is None:
             found = self._from_ladder(queue_until)
         kept = self._only_one(found)
+        self._renew_group(kept)
         return kept, self.meter_of(kept)
 
     def meter_of(self, machine: Machine) -> Meter:
@@ -138,15 +140,28 @@ class Launching:
         return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
 
     def _group(self, region: Region) -> bool:
-        """See to the region's group; whether it was made now."""
+        """See to the region's group; whether it was made now.
+
+        It expires before any instance could: so one pass of the reaper takes both, wherever we
+        are interrupted.
+        """
         if region.name in self._groups:
             return False
-        expires_at = self._aws.clock.now() + timedelta(hours=self._slot.sweep.hours)
+        expires_at = self._aws.clock.now() + LEAST
         group, made = own_group(
             self._aws, region.name, region.network, self._slot.sweep, expires_at
         )
         self._groups[region.name] = group
         return made
+
+    def _renew_group(self, kept: Machine) -> None:
+        """Let it live as long as the instance; if that fails, the reaper cannot remove it
+        before the instance either."""
+        region = next(one for one in self._slot.regions if one.name == kept.region)
+        with suppress(AdvisorError):
+            self._group(region)
+            if kept.expires_at is not None:
+                renew(self._aws, kept.region, self._groups[kept.region], kept.expires_at)
 
     def _from_ladder(self, queue_until: datetime) -> Machine:
         while True:
@@ -192,6 +207,10 @@ class Launching:
             try:
                 made = self._asked(order)
             except Refused as refused:
+                if refused.code == _GROUP_GONE:  # the reaper took it while we waited
+                    del self._groups[region.name]
+                    self._group(region)
+                    continue
                 if refused.reaction not in _TRIED_ON:
                     raise explained(refused) from refused
                 now = self._aws.clock.now()
