@@ -8,6 +8,7 @@ run is another object; the store keeps the one that knows more.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
 
 FOLDER = "measurements/"
+_LOG = logging.getLogger(__name__)
 
 
 class Sender:
@@ -42,25 +44,31 @@ class Sender:
 
 
 class Collector:
-    """Takes what instances have sent into a store, each object once."""
+    """Takes what instances have sent into a store, each object once.
+
+    `refused` has what is no measurement, and why, by name: it keeps no other one back.
+    """
 
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
         self._taken: set[str] = set()
+        self.refused: dict[str, str] = {}
 
     def collect(self, store: MeasurementStore) -> int:
-        """How many objects were taken now; `DataError` names one that is no measurement."""
+        """How many objects were taken now."""
         fresh = [key for key in self._mailbox.keys(FOLDER) if key not in self._taken]
-        rows = [self._row(key) for key in fresh]
+        rows = [row for key in fresh if (row := self._row(key)) is not None]
         store.append_all(rows)
         self._taken.update(fresh)
-        return len(fresh)
+        return len(rows)
 
-    def _row(self, key: str) -> Measurement:
+    def _row(self, key: str) -> Measurement | None:
         try:
             return read_line(self._mailbox.get(key) or b"")
         except DataError as error:
-            raise DataError(f"{key} in the bucket is no measurement: {error}") from error
+            self.refused[key] = str(error)
+            _LOG.warning("%s in the bucket is no measurement: %s", key, error)
+            return None
 
 
 def object_of(row: Measurement) -> tuple[str, bytes]:

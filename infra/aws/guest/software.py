@@ -49,21 +49,30 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
     ):
         for path in _files(root):
             _add(archive, str(path.relative_to(root)), path.read_bytes())
-        _add(archive, "requirements.txt", requirements(frozenset(extras)).encode())
+        tried = _tried_together(root)
+        asked = requirements(frozenset(extras), pinned=not tried)
+        _add(archive, "constraints.txt", tried)
+        _add(archive, "requirements.txt", asked.encode())
     content = buffer.getvalue()
     return Software(content, hashlib.sha256(content).hexdigest())
 
 
-def requirements(extras: frozenset[str]) -> str:
-    """What pip is to install: what the distribution asks for, at the versions that run here.
+def requirements(extras: frozenset[str], *, pinned: bool) -> str:
+    """What pip is to install: what the distribution asks for; `pinned` at the versions that run
+    here.
 
     A version with a local part (`2.13.0+cpu`) is a build for this machine: its public part is
     asked for, and the instance takes the build for its GPU.
     """
-    lines = {
-        _pinned(text) for text in metadata.requires(DISTRIBUTION) or () if _asked(text, extras)
-    }
+    asked = [one for one in metadata.requires(DISTRIBUTION) or () if _asked(one, extras)]
+    lines = {_pinned(one) if pinned else one.partition(";")[0].strip() for one in asked}
     return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def _tried_together(root: Path) -> bytes:
+    """The repository's file of exact versions; an installed package comes without it."""
+    path = root / "constraints.txt"
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _asked(text: str, extras: frozenset[str]) -> bool:

@@ -43,7 +43,8 @@ boto3.client("s3").download_file(*sys.argv[1:])' "$bucket" "$software_key" softw
 echo "$software_sha256  software.tar.gz" | sha256sum --check --quiet
 mkdir -p software
 tar -xzf software.tar.gz -C software
-venv/bin/pip install --quiet --requirement software/requirements.txt
+venv/bin/pip install --quiet --requirement software/requirements.txt \
+  --constraint software/constraints.txt
 
 # Its exit code is not ours: whatever it is, what follows is the end.
 PYTHONPATH="$root/software" venv/bin/python -m advisor cloud guest "$job_url" \

@@ -224,14 +224,15 @@ def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket,
         assert [len(one.repeats) for one in store.all()] == [1]
 
 
-def test_an_object_that_is_no_measurement_is_named(bucket, tmp_path):
+def test_an_object_that_is_no_measurement_is_named_and_keeps_no_other_one_back(bucket, tmp_path):
     key, _ = object_of(measurement())
     bucket.put(key, b"{}")
-    with (
-        closing(open_store(f"sqlite:///{tmp_path / 'x.sqlite'}")) as store,
-        pytest.raises(DataError, match=key),
-    ):
-        Collector(bucket).collect(store)
+    Sender(bucket).send([measurement(trial=trials(1)[0])])
+    with closing(open_store(f"sqlite:///{tmp_path / 'x.sqlite'}")) as store:
+        collector = Collector(bucket)
+        assert collector.collect(store) == 1
+        assert list(collector.refused) == [key]
+        assert collector.collect(store) == 0
 
 
 def _fields(job):

@@ -85,15 +85,23 @@ def test_it_has_the_packages_with_their_data_and_nothing_that_is_made_again(root
     with tarfile.open(fileobj=io.BytesIO(packed_software(root).content)) as archive:
         assert set(archive.getnames()) == {
             "advisor/__main__.py", "advisor/data/x.csv", "sweeps/runner.py", "requirements.txt",
+            "constraints.txt",
         }  # fmt: skip
 
 
 def test_the_instance_gets_the_versions_that_run_here_for_its_own_gpu():
-    lines = requirements(frozenset({"sweep"})).splitlines()
+    lines = requirements(frozenset({"sweep"}), pinned=True).splitlines()
     assert any(line.startswith("boto3==") for line in lines)
     assert any(line.startswith("torch==") for line in lines)
     assert not any("+" in line for line in lines)
     assert not any(line.startswith(("pytest", "psycopg")) for line in lines)
-    assert any(
-        line.startswith("psycopg[binary]") for line in requirements(frozenset({"postgres"})).split()
-    )
+    shared = requirements(frozenset({"postgres"}), pinned=True).split()
+    assert any(line.startswith("psycopg[binary]==") for line in shared)
+
+
+def test_the_repositorys_own_versions_go_along(root):
+    (root / "constraints.txt").write_text("boto3==1.44.5\n")
+    with tarfile.open(fileobj=io.BytesIO(packed_software(root).content)) as archive:
+        assert archive.extractfile("constraints.txt").read() == b"boto3==1.44.5\n"
+        asked = archive.extractfile("requirements.txt").read().decode().split()
+    assert "boto3>=1.40" in asked
