@@ -118,10 +118,10 @@ def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
         sweep=plan.sweep, name=plan.options.instance, regions=plan.preflight.regions,
         user_data=_prepared(aws, job, patient),
     )  # fmt: skip
-    queue_until = aws.clock.now() + timedelta(minutes=plan.options.queue_minutes)
     try:
         rented = rent(
-            aws, slot, Ladder(plan.preflight.rungs), work, queue_until=queue_until,
+            aws, slot, Ladder(plan.preflight.rungs), work,
+            queue=timedelta(minutes=plan.options.queue_minutes),
             on_machine=lambda machine: say(_launched(machine)),
         )  # fmt: skip
     finally:
