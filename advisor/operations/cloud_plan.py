@@ -104,7 +104,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     found = look(aws, regions, wish, sweep)
     findings = list(found.findings)
     home = ""
-    if found.findings[0].ok:
+    if found.caller:
         findings += allowed(aws, found, sweep, options.instance)
         home, about = bucket(aws, options.region, options.bucket)
         findings.append(about)

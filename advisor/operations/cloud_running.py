@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from infra.aws.guest.job import Job
     from infra.aws.guest.mailbox import Mailbox
     from infra.aws.launch import Machine, Rung
-    from infra.aws.launching import UserData
     from infra.aws.renting import Rented
+    from infra.aws.slots import UserData
 
 # Of a minute: the budget is looked at once a minute, whatever S3 does.
 _PATIENCE = 8.0
@@ -104,8 +104,8 @@ def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
     """
     from infra.aws.guest.mailbox import Mailbox
     from infra.aws.ladder import Ladder
-    from infra.aws.launching import Slot
     from infra.aws.renting import rent
+    from infra.aws.slots import Slot
 
     refuse_missing(plan.findings)
     job = job_of(plan)
@@ -118,10 +118,10 @@ def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
         sweep=plan.sweep, name=plan.options.instance, regions=plan.preflight.regions,
         user_data=_prepared(aws, job, patient),
     )  # fmt: skip
-    queue_until = aws.clock.now() + timedelta(minutes=plan.options.queue_minutes)
     try:
         rented = rent(
-            aws, slot, Ladder(plan.preflight.rungs), work, queue_until=queue_until,
+            aws, slot, Ladder(plan.preflight.rungs), work,
+            queue=timedelta(minutes=plan.options.queue_minutes),
             on_machine=lambda machine: say(_launched(machine)),
         )  # fmt: skip
     finally:

@@ -10,7 +10,7 @@ from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Kind, Refused
 from infra.aws.findings import Finding, good, missing, not_asked
-from infra.aws.permissions import action_of, mend_of, statement
+from infra.aws.permissions import action_of, mend_of, statements
 from infra.aws.requests import Order, run_instances
 
 # No instance has this id: EC2 looks at the permission first.
@@ -18,15 +18,16 @@ _NOBODY = "i-00000000000000000"
 _NO_GROUP = "sg-00000000000000000"
 
 
-def credentials(aws: Aws, region: str) -> Finding:
-    """Who asks."""
+def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
+    """The name (ARN) of who asks; empty where nobody is known."""
     try:
         answer = aws.ask(region, "get_caller_identity", service="sts")
     except LiveError as error:
-        return missing("credentials", "there are none", str(error))
+        return "", missing("credentials", "there are none", str(error))
     except AdvisorError as error:
-        return not_asked("credentials", error)
-    return good("credentials", f"{answer.get('Arn', 'accepted')}")
+        return "", not_asked("credentials", error)
+    name = str(answer.get("Arn", ""))
+    return name, good("credentials", name or "accepted")
 
 
 def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
@@ -68,27 +69,39 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
     return good("profile", name)
 
 
-def permissions(aws: Aws, order: Order) -> Iterator[Finding]:
-    """Whether what a launch and its end ask for is allowed, by EC2's `DryRun`: nothing is made."""
+def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
+    """Whether what a launch and its end ask for is allowed; nothing is made.
+
+    EC2 is asked with `DryRun`. What changes only things that carry our tag (as our own policy
+    has it) is refused for things that do not exist: of that, IAM is asked.
+    """
     region, sweep = order.rung.region, order.sweep
     described = tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd)
-    asked: dict[str, dict[str, Any]] = {
-        "terminate_instances": {"InstanceIds": [_NOBODY]},
-        "create_security_group": {
-            "GroupName": tags.name_of(sweep.id), "Description": "dry run",
-            "VpcId": order.network,
-            "TagSpecifications": tags.specifications(described, ["security-group"]),
-        },
-        "delete_security_group": {"GroupId": _NO_GROUP},
-        "create_tags": {"Resources": [_NOBODY], "Tags": [{"Key": tags.NAME, "Value": "dry run"}]},
-        "run_instances": _without_group(run_instances(order)),
+    group = {
+        "GroupName": tags.name_of(sweep.id), "Description": "dry run", "VpcId": order.network,
+        "TagSpecifications": tags.specifications(described, ["security-group"]),
     }  # fmt: skip
-    for operation, request in asked.items():
+    for operation, request in (
+        ("run_instances", _without_group(run_instances(order))), ("create_security_group", group),
+    ):  # fmt: skip
         yield _dry_run(aws, region, operation, request)
+    tag = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(order.expires_at)}]
+    held: dict[str, tuple[dict[str, Any], str]] = {
+        "terminate_instances": ({"InstanceIds": [_NOBODY]}, f"instance/{_NOBODY}"),
+        "delete_security_group": ({"GroupId": _NO_GROUP}, f"security-group/{_NO_GROUP}"),
+        "create_tags": (
+            {"Resources": [_NO_GROUP], "Tags": tag}, f"security-group/{_NO_GROUP}",
+        ),
+    }  # fmt: skip
+    for operation, (request, thing) in held.items():
+        told = _dry_run(aws, region, operation, request)
+        if not told.ok and told.check == "permission":
+            told = _simulated(aws, region, caller, operation, thing, told)
+        yield told
 
 
 def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> Finding:
-    action = action_of("".join(word.capitalize() for word in operation.split("_")))
+    action = _action(operation)
     try:
         aws.ask(region, operation, DryRun=True, **request)
     except Refused as refused:
@@ -98,8 +111,47 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
             return missing("permission", f"{action} is denied", mend_of(refused))
         return missing("dry run", str(refused), mend_of(refused))
     except AdvisorError as error:
-        return not_asked("permission", error)
-    return missing("dry run", f"{action} answers a dry run as if it were done", statement(action))
+        return not_asked("dry run", error)
+    return missing("dry run", f"{action} takes no notice of DryRun", "ask AWS, not this endpoint")
+
+
+def _simulated(
+    aws: Aws, region: str, caller: str, operation: str, thing: str, denied: Finding
+) -> Finding:
+    """What IAM says of something with our tag; as it was denied, where IAM does not say."""
+    action, principal = _action(operation), principal_of(caller)
+    partition, account = caller.split(":")[1], caller.split(":")[4]
+    tagged = {
+        "ContextKeyName": f"aws:ResourceTag/{tags.MANAGED}",
+        "ContextKeyValues": [tags.MANAGED_VALUE],
+        "ContextKeyType": "string",
+    }
+    try:
+        answer = aws.ask(
+            region, "simulate_principal_policy", service="iam", PolicySourceArn=principal,
+            ActionNames=[action], ContextEntries=[tagged],
+            ResourceArns=[f"arn:{partition}:ec2:{region}:{account}:{thing}"],
+        )  # fmt: skip
+    except AdvisorError:
+        asking = statements(action, "iam:SimulatePrincipalPolicy")
+        told = f"{action} is denied, or allowed for our tag only, which may not be asked"
+        return missing("permission", told, f"allow it: {asking}")
+    decisions = [one["EvalDecision"] for one in answer.get("EvaluationResults", ())]
+    if decisions and set(decisions) == {"allowed"}:
+        return good("permission", f"{action} is allowed for what carries our tag")
+    return denied
+
+
+def principal_of(caller: str) -> str:
+    """The user or role behind a caller: a session's name is no principal of IAM's."""
+    head, _, tail = caller.partition(":assumed-role/")
+    if not tail:
+        return caller
+    return f"{head.replace(':sts:', ':iam:')}:role/{tail.partition('/')[0]}"
+
+
+def _action(operation: str) -> str:
+    return action_of("".join(word.capitalize() for word in operation.split("_")))
 
 
 def _names_nothing(refused: Refused) -> bool:
@@ -108,7 +160,8 @@ def _names_nothing(refused: Refused) -> bool:
 
 
 def _without_group(request: dict[str, Any]) -> dict[str, Any]:
-    """The group does not exist yet; a token would be used up for nothing."""
+    """The group does not exist yet, and the token is for what is really launched."""
     (interface,) = request["NetworkInterfaces"]
     bare = {name: value for name, value in interface.items() if name != "Groups"}
-    return {**request, "NetworkInterfaces": [bare], "ClientToken": request["ClientToken"][:-4]}
+    other = {name: value for name, value in request.items() if name != "ClientToken"}
+    return {**other, "NetworkInterfaces": [bare]}

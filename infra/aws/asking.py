@@ -14,7 +14,7 @@ from typing import Any
 
 from advisor.errors import LiveError
 from infra.aws.clock import Clock, SystemClock
-from infra.aws.errors import Reaction, Refused, Unanswered
+from infra.aws.errors import Kind, Reaction, Refused, Unanswered
 from infra.live.bounded import Deadline
 from infra.live.session import client, told_as_live_error
 
@@ -61,16 +61,18 @@ class Aws:
         seconds, `LiveError` without credentials.
         """
         most = self._patience if patience is None else patience
-        started = self.clock.now()
+        started, was_open = self.clock.now(), False
         for tries in range(1_000):
             try:
                 return self._once(service, region, operation, request)
             except Refused as refused:
+                refused.was_open = was_open
                 if refused.reaction is not Reaction.ASK_AGAIN:
                     raise
                 failed: Refused | Unanswered = refused
+                was_open |= refused.kind is Kind.SERVER
             except Unanswered as unanswered:
-                failed = unanswered
+                failed, was_open = unanswered, True
             wait = self._chance.uniform(0, min(_MOST_SECONDS, _FIRST_SECONDS * 2**tries))
             if (self.clock.now() - started).total_seconds() + wait > most:
                 break

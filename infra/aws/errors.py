@@ -87,7 +87,10 @@ _ALSO: dict[str, tuple[Kind, Reaction]] = {
 
 
 class Refused(CloudError):
-    """AWS said no; `code` is its word for why."""
+    """AWS said no; `code` is its word for why. `was_open`: an earlier try of the same question got
+    no answer, or a server's error, and may have been done."""
+
+    was_open = False
 
     def __init__(self, operation: str, code: str, message: str) -> None:
         super().__init__(f"AWS refused {operation}: {code}: {message}")

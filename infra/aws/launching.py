@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from advisor.errors import AdvisorError, CloudError
@@ -12,48 +10,20 @@ from advisor.units import format_usd
 from infra.aws import machines
 from infra.aws.asking import Aws
 from infra.aws.budget import LEAST, Meter, usd_per_hour
-from infra.aws.errors import Kind, Reaction, Refused, Unanswered
+from infra.aws.errors import Reaction, Refused
 from infra.aws.groups import own_group, renew
 from infra.aws.ladder import Ladder
-from infra.aws.launch import Image, Machine, Rung, Sweep, oldest_first
+from infra.aws.launch import Machine, Rung, oldest_first
+from infra.aws.making import POLL, VISIBLE_WITHIN, Making
 from infra.aws.permissions import explained
-from infra.aws.requests import Order, run_instances
+from infra.aws.requests import Order
+from infra.aws.slots import Region, Slot
 
-# Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
-VISIBLE_WITHIN = 30.0
-_POLL = 3.0
 # So many instances have never begun and ended under one token's name: something else is wrong.
 _MOST_GENERATIONS = 50
 _OVER_BUDGET = "OverBudget"
 _GROUP_GONE = "InvalidGroup.NotFound"
 _TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_MARKET, Reaction.NEXT_QUOTA)
-
-# What the guest is told: until when, on what.
-UserData = Callable[[datetime, Rung], str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
-    """What is launched into: an image, and the network of the subnets."""
-
-    name: str
-    image: Image
-    network: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
-    """One instance of a sweep that is wanted, and all that has to be known to get it."""
-
-    sweep: Sweep
-    name: str
-    regions: tuple[Region, ...]
-    user_data: UserData
-
-    @property
-    def region_names(self) -> tuple[str, ...]:
-        """Where the ladder leads, in its order."""
-        return tuple(one.name for one in self.regions)
 
 
 class NoCapacityError(CloudError):
@@ -71,12 +41,11 @@ class Launching:
         self._aws = aws
         self._slot = slot
         self._ladder = ladder
+        self._making = Making(aws, slot)
         self._groups: dict[str, str] = {}
         self._generation = 0
         self._spent_usd = 0.0
         self._is_first = True
-        # An order that was asked for, and whose answer did not come (yet).
-        self._unsure: Order | None = None
 
     def get(self, queue_until: datetime) -> tuple[Machine, Meter]:
         """The slot's instance: one that lives already, else a new one.
@@ -110,34 +79,25 @@ class Launching:
         self._ladder.refused(rung, code, barred, self._aws.clock.now())
 
     def settle(self) -> None:
-        """Where a request is still open (somebody interrupted it), wait until what it may have
-        made shows in lists, so that it can be ended."""
-        if self._unsure is None:
-            return
-        order, self._unsure = self._unsure, None
-        with suppress(AdvisorError):
-            self._by_token(order)
+        """See `Making.settle`."""
+        self._making.settle()
 
     def _adopted(self) -> Machine | None:
         """An instance of the slot that lives already. Where somebody was here before, lists are
         given time to show it."""
         made_now = self._group(self._slot.regions[0])
         may_be_hidden, self._is_first = self._is_first and not made_now, False
-        found = self._listed()
+        found = self._making.listed()
         waited = 0.0
         while may_be_hidden and not any(one.lives for one in found) and waited < VISIBLE_WITHIN:
-            self._aws.clock.sleep(_POLL)
-            waited += _POLL
-            found = self._listed()
+            self._aws.clock.sleep(POLL)
+            waited += POLL
+            found = self._making.listed()
         after = max((one.generation + 1 for one in found), default=0)
         self._generation = max(self._generation, after)
         spent = machines.spent_usd(found, self._aws.clock.now())
         self._spent_usd = max(self._spent_usd, spent)
         return next((one for one in found if one.lives), None)
-
-    def _listed(self) -> list[Machine]:
-        slot = self._slot
-        return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
 
     def _group(self, region: Region) -> bool:
         """See to the region's group; whether it was made now.
@@ -157,7 +117,7 @@ class Launching:
     def _renew_group(self, kept: Machine) -> None:
         """Let it live as long as the instance; if that fails, the reaper cannot remove it
         before the instance either."""
-        region = next(one for one in self._slot.regions if one.name == kept.region)
+        region = self._slot.region(kept.region)
         with suppress(AdvisorError):
             self._group(region)
             if kept.expires_at is not None:
@@ -200,12 +160,12 @@ class Launching:
 
     def _tried(self, rung: Rung) -> Machine | None:
         """The instance of one offer; None where the ladder goes on."""
-        region = next(one for one in self._slot.regions if one.name == rung.region)
+        region = self._slot.region(rung.region)
         self._group(region)
         for _ in range(_MOST_GENERATIONS):
             order = self._order(rung, region)
             try:
-                made = self._asked(order)
+                made = self._making.made(order)
             except Refused as refused:
                 if refused.code == _GROUP_GONE:  # the reaper took it while we waited
                     del self._groups[region.name]
@@ -242,61 +202,9 @@ class Launching:
             spent_before_usd=self._spent_usd,
         )
 
-    def _asked(self, order: Order) -> Machine | None:
-        """The instance that the order's token stands for; None where that one has ended."""
-        region = order.rung.region
-        asked_at = self._aws.clock.now()
-        self._unsure = order
-        try:
-            answer = self._aws.ask(region, "run_instances", **run_instances(order))
-            row = answer["Instances"][0]
-            self._unsure = None
-        except Refused as refused:
-            if refused.reaction is Reaction.FIND:
-                return self._by_token(order)
-            if refused.kind is Kind.SERVER:
-                return self._by_token_or(order, refused)
-            self._unsure = None
-            raise
-        except (Unanswered, LookupError) as error:
-            return self._by_token_or(order, error)
-        made = machines.machine_from(row, region)
-        seen = self._seen(made)
-        return replace(seen, launched_at=min(asked_at, seen.launched_at)) if seen.lives else None
-
-    def _seen(self, made: Machine) -> Machine:
-        """As lists tell it, once they do: an answer may be that of an instance that has ended."""
-        waited = 0.0
-        while waited < VISIBLE_WITHIN:
-            try:
-                return machines.instance(self._aws, made.region, made.id)
-            except machines.NotTold:
-                self._aws.clock.sleep(_POLL)
-                waited += _POLL
-        return made
-
-    def _by_token(self, order: Order) -> Machine | None:
-        """The instance with the order's token; None where it has ended, or is long forgotten."""
-        self._unsure = None
-        waited = 0.0
-        while waited <= VISIBLE_WITHIN:
-            for one in self._listed():
-                if one.token == order.token:
-                    return one if one.lives else None
-            self._aws.clock.sleep(_POLL)
-            waited += _POLL
-        return None
-
-    def _by_token_or(self, order: Order, error: Exception) -> Machine:
-        """The same where nobody knows whether there is one: no other offer is tried then."""
-        found = self._by_token(order)
-        if found is None:
-            raise Unanswered("RunInstances", str(error)) from error
-        return found
-
     def _only_one(self, machine: Machine) -> Machine:
         """Of several instances of the slot (two controllers), all keep the oldest one."""
-        living = [one for one in self._listed() if one.lives]
+        living = [one for one in self._making.listed() if one.lives]
         if all(one.id != machine.id for one in living):
             living.append(machine)
         kept, *others = oldest_first(living)

@@ -6,6 +6,7 @@ import json
 
 from advisor.errors import CloudError
 from infra.aws.errors import Kind, Refused, kind_of
+from infra.aws.policies import allowed_actions_of, policy
 
 # The IAM prefix of what is not EC2's.
 _PREFIXES = {
@@ -18,7 +19,7 @@ _PREFIXES = {
     "PutObject": "s3",
     "ListObjectsV2": "s3",
 }
-WHOLE_POLICY = "infra/aws/policies/ has the whole policy"
+WHOLE_POLICY = "`advisor cloud policy controller` prints the whole policy"
 
 
 def action_of(operation: str) -> str:
@@ -27,10 +28,19 @@ def action_of(operation: str) -> str:
     return f"{_PREFIXES.get(operation, 'ec2')}:{action}"
 
 
-def statement(*actions: str) -> str:
-    """A statement of an IAM policy that allows the actions."""
-    allowed = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
-    return json.dumps(allowed)
+def statements(*actions: str) -> str:
+    """What the controller's own policy says of the actions, as statements of an IAM policy."""
+    document = policy("controller", bucket="*")
+    found = [
+        {**one, "Action": [action for action in actions if action in allowed_actions_of(one)]}
+        for one in document["Statement"]
+        if allowed_actions_of(one) & set(actions)
+    ]
+    known = {action for one in found for action in one["Action"]}
+    others = [one for one in actions if one not in known]
+    if others:
+        found.append({"Effect": "Allow", "Action": others, "Resource": "*"})
+    return json.dumps(found)
 
 
 def explained(refused: Refused) -> CloudError:
@@ -46,7 +56,7 @@ def mend_of(refused: Refused) -> str:
         actions += ["ec2:CreateTags"] if refused.operation in _TAGGING else []
         # Passing a role to the instance is refused under the name of RunInstances, too.
         actions += ["iam:PassRole"] if refused.operation == "RunInstances" else []
-        return f"allow it: {statement(*actions)} ({WHOLE_POLICY})"
+        return f"allow it: {statements(*actions)} ({WHOLE_POLICY})"
     if refused.kind is Kind.CREDENTIALS:
         return (
             "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` tells"

@@ -13,15 +13,17 @@ from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_asked
 from infra.aws.ladder import in_order
 from infra.aws.launch import Rung, Sweep
-from infra.aws.launching import Region
 from infra.aws.regions import Wish
 from infra.aws.requests import Order
+from infra.aws.slots import Region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preflight:
-    """What was found, region by region, and the offers in the order in which they are tried."""
+    """What was found, region by region, and the offers in the order in which they are tried.
+    `caller` is who asks (empty: nobody is known, and nothing else was looked at)."""
 
+    caller: str
     findings: tuple[Finding, ...]
     regions: tuple[Region, ...]
     rungs: tuple[Rung, ...]
@@ -37,9 +39,9 @@ def look(aws: Aws, names: Sequence[str], wish: Wish, sweep: Sweep) -> Preflight:
 
     What is missing in a further region only leaves that region out.
     """
-    who = accounts.credentials(aws, names[0])
+    caller, who = accounts.credentials(aws, names[0])
     if not who.ok:
-        return Preflight(findings=(who,), regions=(), rungs=())
+        return Preflight(caller="", findings=(who,), regions=(), rungs=())
     findings = [who, accounts.profile(aws, names[0], sweep.profile)]
     known: list[Region] = []
     offers: list[Rung] = []
@@ -52,7 +54,7 @@ def look(aws: Aws, names: Sequence[str], wish: Wish, sweep: Sweep) -> Preflight:
             offers += found
     types = [one.name for one in wish.types]
     ordered = tuple(in_order(offers, types, names))
-    return Preflight(findings=tuple(findings), regions=tuple(known), rungs=ordered)
+    return Preflight(caller=caller, findings=tuple(findings), regions=tuple(known), rungs=ordered)
 
 
 def _region(aws: Aws, name: str, wish: Wish) -> tuple[Region | None, list[Rung], list[Finding]]:
@@ -93,7 +95,7 @@ def allowed(aws: Aws, found: Preflight, sweep: Sweep, slot: str) -> list[Finding
         network=region.network, user_data="", expires_at=aws.clock.now(), usd_per_hour=0.0,
         spent_before_usd=0.0,
     )  # fmt: skip
-    return list(accounts.permissions(aws, order))
+    return list(accounts.permissions(aws, order, found.caller))
 
 
 def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:

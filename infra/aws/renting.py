@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import timedelta
 
 from infra.aws.asking import Aws
 from infra.aws.budget import Meter
@@ -12,8 +12,9 @@ from infra.aws.ending import Ended, end_instance, end_sweep, not_ended
 from infra.aws.errors import Reaction, reaction_to
 from infra.aws.ladder import Ladder
 from infra.aws.launch import Machine
-from infra.aws.launching import BudgetOverError, Launching, Slot
+from infra.aws.launching import BudgetOverError, Launching
 from infra.aws.permissions import explained_state
+from infra.aws.slots import Slot
 from infra.aws.watching import Outcome, Why, Work, watch
 
 # What it is told as it comes: a machine was launched or adopted, one has ended.
@@ -40,10 +41,11 @@ class _Last:
 
 
 def rent(
-    aws: Aws, slot: Slot, ladder: Ladder, work: Work, *, queue_until: datetime,
+    aws: Aws, slot: Slot, ladder: Ladder, work: Work, *, queue: timedelta,
     on_machine: Told = lambda _: None,
 ) -> Rented:  # fmt: skip
     """Launch, wait until the work is done or the budget is over, and end everything of the sweep.
+    `queue` is how long is waited for capacity, each time.
 
     A spot instance that is taken back is followed by another one, as long as the budget pays.
     However it ends (Ctrl-C, an error), everything with the sweep's tag is ended first; `CloudError`
@@ -51,7 +53,7 @@ def rent(
     """
     launching, last = Launching(aws, slot, ladder), _Last()
     try:
-        outcome = _worked(aws, launching, work, queue_until, on_machine, last)
+        outcome = _worked(aws, launching, work, queue, on_machine, last)
     except BaseException as error:
         launching.settle()
         _end(aws, slot, last, error)
@@ -70,11 +72,11 @@ def _end(aws: Aws, slot: Slot, last: _Last, error: BaseException | None = None) 
 
 
 def _worked(
-    aws: Aws, launching: Launching, work: Work, queue_until: datetime, on_machine: Told, last: _Last
+    aws: Aws, launching: Launching, work: Work, queue: timedelta, on_machine: Told, last: _Last
 ) -> Outcome:
     while True:
         try:
-            last.machine, last.meter = launching.get(queue_until)
+            last.machine, last.meter = launching.get(aws.clock.now() + queue)
         except BudgetOverError:
             if last.machine is None:
                 raise

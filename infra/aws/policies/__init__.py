@@ -52,8 +52,10 @@ def policy(
 
 def allowed_actions(document: dict[str, Any]) -> set[str]:
     """Every action that a policy allows anywhere, as `ec2:RunInstances`."""
-    found: set[str] = set()
-    for statement in document["Statement"]:
-        actions = statement["Action"]
-        found |= {actions} if isinstance(actions, str) else set(actions)
-    return found
+    return set().union(*map(allowed_actions_of, document["Statement"]))
+
+
+def allowed_actions_of(statement: dict[str, Any]) -> set[str]:
+    """The actions of one statement."""
+    actions = statement["Action"]
+    return {actions} if isinstance(actions, str) else set(actions)

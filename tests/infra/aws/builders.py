@@ -10,9 +10,9 @@ from advisor.catalog import load_catalog
 from advisor.domain import Market
 from infra.aws import tags
 from infra.aws.launch import Machine, Rung, Sweep, Volume
-from infra.aws.launching import Slot
 from infra.aws.preflight import Preflight, look
 from infra.aws.regions import Wish
+from infra.aws.slots import Slot
 from infra.aws.watching import Why
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.clocks import FakeClock

@@ -125,7 +125,7 @@ class Launch:
         clock = self.bed.clock
         rent(
             self.bed.aws(self.seed + number), slot, Ladder(self.found.rungs),
-            Minutes(clock, minutes), queue_until=clock.now() + timedelta(minutes=10),
+            Minutes(clock, minutes), queue=timedelta(minutes=10),
         )  # fmt: skip
 
     def _plan_end(self, instance: Any) -> None:

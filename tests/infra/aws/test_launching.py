@@ -119,6 +119,17 @@ def test_no_other_offer_is_tried_while_nobody_knows_of_the_last_one(bed: Bed) ->
     assert len({one.values["ClientToken"] for one in run_requests(bed)}) == 1
 
 
+@pytest.mark.parametrize("open_try", [LOST_REPLY, DONE_ALL_THE_SAME])
+@pytest.mark.parametrize("code", ["InsufficientInstanceCapacity", "VcpuLimitExceeded"])
+def test_a_refusal_after_a_lost_answer_is_no_proof(bed: Bed, open_try: str, code: str) -> None:
+    """The first try was done: the next offer would be a second instance."""
+    bed.ways.lag_seconds = 20
+    one = launching(bed)
+    bed.faulty.plan = at("RunInstances", open_try, code)
+    machine, _ = one.get(in_minutes(bed, 1))
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+
+
 def test_a_controller_after_a_crash_finds_the_instance_of_the_one_before(bed: Bed) -> None:
     """Even where lists do not show it for a while."""
     bed.ways.lag_seconds = 20

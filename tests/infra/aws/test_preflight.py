@@ -8,6 +8,7 @@ import pytest
 
 from advisor.domain import Market
 from advisor.errors import CloudError
+from infra.aws.accounts import principal_of
 from infra.aws.findings import Finding, refuse_missing
 from infra.aws.preflight import allowed
 from tests.infra.aws.bed import Bed
@@ -73,6 +74,27 @@ def test_a_denied_permission_is_told_with_its_statement(
     assert f'"{action}"' in one.mend
     assert '"Effect": "Allow"' in one.mend
     assert made(bed) == []
+
+
+HELD = {"TerminateInstances", "DeleteSecurityGroup", "CreateTags"}
+
+
+def test_a_right_for_what_carries_our_tag_is_enough(bed: Bed) -> None:
+    """Our own policy is one of that kind: a dry run on what does not exist is refused by it."""
+    bed.ways.held = HELD
+    assert missing(bed) == {}
+
+
+def test_where_nobody_tells_whether_an_instance_may_be_ended_none_is_launched(bed: Bed) -> None:
+    bed.ways.held, bed.ways.denied = HELD, {"SimulatePrincipalPolicy"}
+    assert '"iam:SimulatePrincipalPolicy"' in missing(bed)["permission"].mend
+
+
+def test_a_session_of_a_role_is_looked_at_as_the_role() -> None:
+    session = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
+    assert principal_of(session) == "arn:aws:iam::123456789012:role/Deployer"
+    user = "arn:aws:iam::123456789012:user/ada"
+    assert principal_of(user) == user
 
 
 @pytest.mark.parametrize(

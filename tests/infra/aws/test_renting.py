@@ -23,7 +23,7 @@ def rented(bed: Bed, minutes: float, plan: Any = None, **sweep: Any) -> Rented:
     bed.faulty.plan = plan or (lambda _: "")
     return rent(
         bed.aws(), a_slot(found, **sweep), Ladder(found.rungs), Minutes(bed.clock, minutes),
-        queue_until=bed.clock.now() + timedelta(minutes=1),
+        queue=timedelta(minutes=1),
     )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def test_ctrl_c_ends_what_was_launched(bed: Bed) -> None:
     with pytest.raises(KeyboardInterrupt):
         rent(
             bed.aws(), a_slot(found), Ladder(found.rungs), Interrupted(bed.clock, 60),
-            queue_until=bed.clock.now(),
+            queue=timedelta(),
         )  # fmt: skip
     assert bed.left() == []
 
@@ -171,7 +171,7 @@ def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:
 
     done = rent(
         bed.aws(), a_slot(found), Ladder(found.rungs), Noticed(bed.clock, 30),
-        queue_until=bed.clock.now() + timedelta(minutes=1),
+        queue=timedelta(minutes=1),
     )  # fmt: skip
     assert done.instances == 2
     assert max(machines) == 1
