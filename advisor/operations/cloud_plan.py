@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 # As `--disks gp3` without a size is planned on this machine, too.
 _DEFAULT_DISK_GIB = 500
-# Of the same family, so that the CPU is the same; more would only be dearer.
+# More of them would only be dearer.
 _MOST_TYPES = 4
+_MOST_TIMES_AS_DEAR = 2.0
 _ON_AWS = "aws"
 
 
@@ -122,25 +124,33 @@ def sweep_id(options: CloudOptions) -> str:
 
 
 def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType, ...]:
-    """The type that is asked for, then others of its family with its GPU that are as large as the
-    sweep needs, cheapest first: they measure the same."""
+    """The type that is asked for, then others of its family with its GPUs that are as large as
+    the sweep needs, cheapest first: they measure the same."""
     asked = catalog.instance(catalog.name_of(options.instance, _ON_AWS), _ON_AWS)
     _refuse_too_small_type(asked, options)
+    own = _known_usd(catalog, asked, options) or math.inf
     others = [
-        (price.usd_per_hour, one)
+        (usd, one.name, one)
         for one in catalog.instances(_ON_AWS)
         if _serves_as(one, asked, options)
-        and (price := catalog.price(one.name, options.region, Market.ON_DEMAND, _ON_AWS))
+        and (usd := _known_usd(catalog, one, options)) is not None
+        and usd <= _MOST_TIMES_AS_DEAR * own
     ]
-    others.sort(key=lambda pair: (pair[0], pair[1].name))
-    return (asked, *(one for _, one in others[: _MOST_TYPES - 1]))
+    return (asked, *(one for *_, one in sorted(others)[: _MOST_TYPES - 1]))
+
+
+def _known_usd(catalog: Catalog, one: InstanceType, options: CloudOptions) -> float | None:
+    price = catalog.price(one.name, options.region, Market.ON_DEMAND, _ON_AWS)
+    return price.usd_per_hour if price else None
 
 
 def _serves_as(one: InstanceType, asked: InstanceType, options: CloudOptions) -> bool:
-    same = (one.gpu_name, one.gpu_fraction, one.cpu.model, _family(one.name)) == (
-        asked.gpu_name, asked.gpu_fraction, asked.cpu.model, _family(asked.name)
-    )  # fmt: skip
-    return same and one != asked and one.current and _is_large_enough(one, options)
+    return (
+        _make(one) == _make(asked)
+        and one != asked
+        and one.current
+        and _is_large_enough(one, options)
+    )
 
 
 def _is_large_enough(one: InstanceType, options: CloudOptions) -> bool:
@@ -157,8 +167,10 @@ def _refuse_too_small_type(asked: InstanceType, options: CloudOptions) -> None:
         )
 
 
-def _family(name: str) -> str:
-    return name.partition(".")[0]
+def _make(one: InstanceType) -> tuple[object, ...]:
+    """What measurements depend on beside the size."""
+    family = one.name.partition(".")[0]
+    return family, one.cpu.model, one.gpu_name, one.gpu_count, one.gpu_fraction
 
 
 def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
