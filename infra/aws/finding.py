@@ -94,7 +94,8 @@ def enabled_regions(aws: Aws, home: str) -> list[str]:
 
 
 def _managed(kind: Kind, row: Mapping[str, Any], region: str) -> Managed | None:
-    worn = tags.tags_from(row.get("Tags"))
+    # Network interfaces alone have another name for theirs.
+    worn = tags.tags_from(row.get("Tags") or row.get("TagSet"))
     if worn.get(tags.MANAGED) != "true":
         return None
     state = row.get(kind.state_field, "")

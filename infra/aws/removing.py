@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
@@ -83,7 +84,7 @@ def _refusal(aws: Aws, things: Sequence[Managed]) -> AdvisorError | None:
     """Send the request; why these were not removed by it. One that is gone is removed."""
     kind, region = things[0].kind, things[0].region
     operation, parameter = (_BY_LISTS | _ONE_BY_ONE)[kind]
-    asked = [one.id for one in things] if kind in _BY_LISTS else things[0].id
+    asked: Any = [one.id for one in things] if kind in _BY_LISTS else things[0].id
     try:
         aws.ask(region, operation, **{parameter: asked})
     except AdvisorError as error:

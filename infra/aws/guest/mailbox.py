@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
@@ -47,7 +48,7 @@ class Mailbox:
 
     def get(self, key: str) -> bytes | None:
         """The content; None where there is no such object."""
-        asked = {"Bucket": self._bucket, "Key": self._prefix + key}
+        asked: dict[str, Any] = {"Bucket": self._bucket, "Key": self._prefix + key}
         try:
             answer = self._aws.ask(self._region, "get_object", service="s3", **asked)
         except Refused as refused:
@@ -60,17 +61,16 @@ class Mailbox:
 
     def keys(self, beneath: str = "") -> Iterator[str]:
         """The names beneath a folder, in order."""
-        asked = {"Bucket": self._bucket, "Prefix": self._prefix + beneath}
-        more: dict[str, str] = {}
+        asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self._prefix + beneath}
         while True:
-            answer = self._aws.ask(self._region, "list_objects_v2", service="s3", **asked, **more)
+            answer = self._aws.ask(self._region, "list_objects_v2", service="s3", **asked)
             for one in answer.get("Contents", ()):
                 yield one["Key"].removeprefix(self._prefix)
             if not answer.get("NextContinuationToken"):
                 return
-            more = {"ContinuationToken": answer["NextContinuationToken"]}
+            asked["ContinuationToken"] = answer["NextContinuationToken"]
 
-    def _put(self, key: str, content: bytes, **conditions: str) -> None:
+    def _put(self, key: str, content: bytes, **conditions: Any) -> None:
         self._aws.ask(
             self._region, "put_object", service="s3", Bucket=self._bucket,
             Key=self._prefix + key, Body=content, **conditions,

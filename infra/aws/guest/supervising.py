@@ -20,7 +20,7 @@ from advisor.errors import LiveError
 from infra.aws.clock import Clock
 from infra.aws.guest.metadata import Metadata
 
-POLL_SECONDS = 5.0  # as EC2's guide to interruption notices advises
+POLL_SECONDS = 5.0  # EC2's guide to interruption notices advises this at least
 GRACE_SECONDS = 30.0
 # Before the timer that ends the instance: enough to leave, and to send what is left.
 BEFORE_EXPIRY = timedelta(seconds=90)

@@ -33,6 +33,8 @@ QUESTION = ["--task", "inference", "--model", "googlenet"]
         ["--help"],
         ["sweep", "--help"],
         ["fit", "--help"],
+        ["cloud", "--help"],
+        ["cloud", "policy", "reaper"],
         ["measurements", "--help"],
     ],
 )
