@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from advisor.cli.host_price import host_price_options, host_usd_per_hour
-from advisor.cli.parameters import Name
+from advisor.cli.parameters import Instant, Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
 from advisor.cli.sweep_adaptive import adaptive_options, refuse_without_adaptive, split_answers
 from advisor.cli.sweep_adaptive_runs import plan_adaptively, print_adaptive, run_adaptively
@@ -118,9 +119,19 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
     help="inline is for debugging: without limits, never fitted.",
 )  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Measure failed and contaminated trials again.")
+@click.option(
+    "--fresh-since", type=Instant("--fresh-since"),
+    help="Measure again what was measured before this time, as 2026-11-21T03:00Z.",
+)  # fmt: skip
 @watch_options
 @_output_option
-def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
+def run(
+    output: str,
+    executor: str,
+    retry_failed: bool,
+    fresh_since: datetime | None,
+    **answers: Any,
+) -> None:
     """Measure what is not measured yet; the same command again goes on where it stopped."""
     from advisor.cli.leaving import leaving_cleanly
     from advisor.cli.sweep_progress import Kept, dataset_progress, trial_progress
@@ -146,12 +157,12 @@ def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
             if adaptive["adaptive"]:
                 ended = run_adaptively(
                     trials, adaptive, store, executor=executor, ray_address=address,
-                    on_progress=following,
+                    on_progress=following, since=fresh_since,
                 )  # fmt: skip
             else:
                 outcome = execute_sweep(
                     trials, store, executor=executor, ray_address=address,
-                    retry_failed=retry_failed, on_progress=following,
+                    retry_failed=retry_failed, on_progress=following, since=fresh_since,
                 )  # fmt: skip
         if adaptive["adaptive"]:
             print_adaptive(ended, store, output)

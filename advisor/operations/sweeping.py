@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,8 +114,9 @@ def execute_sweep(
     ray_address: str | None,
     retry_failed: bool,
     on_progress: Callable[[Progress], None],
+    since: datetime | None = None,
 ) -> Outcome:
-    """Measure what is not measured yet.
+    """Measure what is not measured yet, or was before `since`.
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
@@ -122,11 +124,11 @@ def execute_sweep(
     from sweeps.runner import RETRIED, Outcome, run_sweep, standing
 
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
-    if not rounds(trials, standing(trials, store, again).done):
+    if not rounds(trials, standing(trials, store, again, since=since).done):
         return Outcome()
     with measuring_here(trials, executor, ray_address) as chosen:
         return run_sweep(
-            trials, chosen, store, on_progress=on_progress, again=again,
+            trials, chosen, store, on_progress=on_progress, again=again, since=since,
             machine={} if ray_address else probed_machine(),
         )  # fmt: skip
 
