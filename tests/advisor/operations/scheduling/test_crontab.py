@@ -28,10 +28,8 @@ def numbers(field, lowest, highest, names=()):
         span, _, step = part.partition("/")
         first, _, last = span.partition("-")
         begin = lowest if first == "*" else number(first, names)
-        if last:
-            end = number(last, names)
-        else:
-            end = highest if first == "*" or step else begin
+        open_ended = first == "*" or step
+        end = number(last, names) if last else highest if open_ended else begin
         found |= set(range(begin, end + 1, int(step or 1)))
     return found
 
