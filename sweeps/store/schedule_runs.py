@@ -137,6 +137,17 @@ class Runs:
 
         return self._database.write(work)
 
+    def give_up(self, fence: int, number: int, note: str, *, now: float) -> bool:
+        """A run that nobody could begin has failed; False when it began after all."""
+        due = (ROWS.c.number == number) & (ROWS.c.state == RunState.DUE.value)
+        values = {"state": RunState.FAILED.value, "note": note, "ended_at": now}
+
+        def work(connection: sql.Connection) -> bool:
+            given_up = ROWS.update().where(due).values(values)
+            return leads(connection, fence) and connection.execute(given_up).rowcount == 1
+
+        return self._database.write(work)
+
     def open(self) -> list[Run]:
         """What is due or running, the longest due first."""
         states = [state.value for state in OPEN_STATES]
