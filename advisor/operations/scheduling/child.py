@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def ended(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _end_with_parent() -> object:
+def _end_with_parent() -> Callable[[], None] | None:
     """What asks the kernel for SIGTERM when the parent dies, be it by kill -9: the next process
     that goes on with the run must not find a sweep that measures beside it."""
     try:
@@ -59,7 +60,11 @@ def _end_with_parent() -> object:
     except (OSError, AttributeError):  # no Linux
         return None
 
+    parent = os.getpid()
+
     def ask() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died before we could ask
+            os._exit(128 + signal.SIGTERM)
 
     return ask

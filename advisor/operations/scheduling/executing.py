@@ -111,10 +111,11 @@ def _worked(book: ScheduleBook, work: Work, command: Sequence[str], follow: Foll
             beating(book, work.run.number, work.owner, lambda: work.cost_usd) as beats,
         ):
             stopped = _waited(process, work, left, beats)
-            report = _followed(work, follow, result_of(work.log), stopped)
+            result = result_of(work.log)
+            report = follow(work.run) if _has_measured(work, result, stopped) else {}
     except (AdvisorError, OSError) as error:
         return Ending(state=RunState.FAILED, note=str(error), cost_usd=work.cost_usd)
-    return _ending(work, process.returncode, stopped, report)
+    return _ending(work, process.returncode, stopped, result, report)
 
 
 def _usd_left(book: ScheduleBook, work: Work) -> float | None:
@@ -141,16 +142,14 @@ def _waited(process: subprocess.Popen[bytes], work: Work, usd: float | None, bea
     return ""
 
 
-def _followed(work: Work, follow: Follow, result: Result, stopped: str) -> dict[str, Any]:
-    """What the command's document tells, with what follows a sweep that measured something."""
-    report: dict[str, Any] = {"result": result}
-    if is_sweep(work.schedule.command) and (result.trials or stopped or work.run.attempts):
-        report["after"] = dict(follow(work.run))
-    return report
+def _has_measured(work: Work, result: Result, stopped: str) -> bool:
+    """Whether there may be something new to fit on; who was cut off before has told nobody."""
+    return is_sweep(work.schedule.command) and bool(result.trials or stopped or work.run.attempts)
 
 
-def _ending(work: Work, code: int, stopped: str, report: dict[str, Any]) -> Ending:
-    result: Result = report.pop("result")
+def _ending(
+    work: Work, code: int, stopped: str, result: Result, report: Mapping[str, Any]
+) -> Ending:
     cost = work.cost_usd
     if result.cost_usd is not None:
         cost = (work.run.cost_usd or 0.0) + result.cost_usd
@@ -161,7 +160,7 @@ def _ending(work: Work, code: int, stopped: str, report: dict[str, Any]) -> Endi
         exit_code=code,
         cost_usd=cost,
         trials=result.trials,
-        report=report.get("after", {}),
+        report=report,
     )
 
 
