@@ -20,6 +20,7 @@ from advisor.operations.scheduling.beating import Beating, beating
 from advisor.operations.scheduling.child import command_process, ended
 from advisor.operations.scheduling.commands import is_sweep, started_as
 from advisor.operations.scheduling.deciding import month_of, usd_left
+from advisor.operations.scheduling.refitting import LAST
 from advisor.operations.scheduling.results import Result, result_of
 from advisor.places import state_folder
 from sweeps.store.owners import Owner, this_process
@@ -112,7 +113,7 @@ def _worked(book: ScheduleBook, work: Work, command: Sequence[str], follow: Foll
         ):
             stopped = _waited(process, work, left, beats)
             result = result_of(work.log)
-            report = follow(work.run) if _has_measured(work, result, stopped) else {}
+            report = _followed(work, follow) if _has_measured(work, result, stopped) else {}
     except (AdvisorError, OSError) as error:
         return Ending(state=RunState.FAILED, note=str(error), cost_usd=work.cost_usd)
     return _ending(work, process.returncode, stopped, result, report)
@@ -145,6 +146,14 @@ def _waited(process: subprocess.Popen[bytes], work: Work, usd: float | None, bea
 def _has_measured(work: Work, result: Result, stopped: str) -> bool:
     """Whether there may be something new to fit on; who was cut off before has told nobody."""
     return is_sweep(work.schedule.command) and bool(result.trials or stopped or work.run.attempts)
+
+
+def _followed(work: Work, follow: Follow) -> Mapping[str, Any]:
+    """What comes after a sweep; where that fails the sweep has not failed."""
+    try:
+        return follow(work.run)
+    except AdvisorError as error:
+        return {"fit": {"kept": LAST, "why": str(error)}}
 
 
 def _ending(
