@@ -22,7 +22,7 @@ from advisor.errors import DataError
 from advisor.operations.scheduling.commands import works_elsewhere
 from advisor.operations.scheduling.crontab import Crontab
 from advisor.operations.scheduling.deciding import Known, decided, month_of
-from sweeps.store.owners import this_process
+from sweeps.store.owners import Owner, this_process
 from sweeps.store.schedule_book import ScheduleBook
 from sweeps.store.schedule_words import Run, RunState, Schedule
 
@@ -67,12 +67,13 @@ class Daemon:
         start: Start = start_process,
         clock: Callable[[], float] = time.time,
         say: Say = lambda _line: None,
+        owner: Owner | None = None,
     ) -> None:
         self._book = book
         self._start = start
         self._clock = clock
         self._say = say
-        self._owner = this_process()
+        self._owner = owner or this_process()
         self._children: dict[int, Started] = {}
         self._starts: dict[int, int] = {}
         self.fence: int | None = None
