@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -50,7 +51,7 @@ def daemon(url, tmp_path):
     """Starts a daemon; all are gone in the end."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(TRACE)
-    path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", os.getcwd())])
+    path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", str(Path.cwd()))])
     environment = {
         **os.environ, "ADVISOR_DATABASE_URL": url, "PYTHONPATH": path,
         "TRACE": str(tmp_path / "trace"),

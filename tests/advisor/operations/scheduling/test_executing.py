@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -71,8 +72,7 @@ def test_what_the_command_says_is_kept_with_its_log(book, due):
     assert (run.state, run.exit_code, run.trials) == (RunState.DONE, 0, 3)
     assert run.report["fit"]["kept"] == "new"
     assert followed == [number]
-    with open(run.log) as log:
-        assert log.read() == "[1/3] ..\n"
+    assert Path(run.log).read_text() == "[1/3] ..\n"
 
 
 def test_a_run_is_executed_once(book, due):
@@ -142,7 +142,7 @@ def test_an_unknown_run_is_refused(book):
 
 def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
     assert started_as(SWEEP, NOW)[3:] == [
-        *SWEEP, "--fresh-since", "2026-09-21T13:33:20+00:00", "-o", "json"
+        *SWEEP, "--fresh-since", "2026-09-21T14:13:20+00:00", "-o", "json"
     ]  # fmt: skip
     assert started_as(("fit",), NOW)[3:] == ["fit", "-o", "json"]
 
@@ -192,7 +192,7 @@ def test_a_process_that_is_ended_takes_its_command_along_and_leaves_the_run(book
 
 def children_of(pid):
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [int(one) for one in file.read().split()]
+        names = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(one) for one in names]
     except OSError:
         return []
