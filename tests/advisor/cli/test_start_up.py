@@ -34,6 +34,7 @@ QUESTION = ["--task", "inference", "--model", "googlenet"]
         ["sweep", "--help"],
         ["fit", "--help"],
         ["measurements", "--help"],
+        ["schedule", "--help"],
     ],
 )
 def test_nothing_heavy_is_imported_to_answer(arguments):
