@@ -140,9 +140,7 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     Raises `MeasuringError` while a sweep runs on this machine.
     """
     from sweeps.executors import ProcessExecutor
-    from sweeps.repeating import merged
     from sweeps.runner import known_rows
-    from sweeps.spool import Spool
     from sweeps.trial_process import measure_trial
 
     known_rows([trial], store)  # a row that cannot be read is told before, not after
@@ -152,13 +150,23 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     ):
         (bare,) = chosen.execute([trial])
     fresh = replace(bare, environment={**bare.environment, **probed_machine()})
+    keep_run(fresh, store)
+    return fresh
+
+
+def keep_run(fresh: Measurement, store: MeasurementStore) -> None:
+    """One more run of a trial, wherever it was measured, joins the trial's row.
+
+    `DataError`, when the store does not take it, names the file that holds it."""
+    from sweeps.repeating import merged
+    from sweeps.spool import Spool
+
     try:
         store.join(fresh, merged)
     except DataError as error:
         spool = Spool()
         spool.keep(fresh)
         raise spool.explained(error) from error
-    return fresh
 
 
 def probed_machine() -> dict[str, Any]:
