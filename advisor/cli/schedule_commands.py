@@ -84,15 +84,10 @@ def _click_command(kind: tuple[str, ...]) -> click.Command:
 def _checked_sweep(words: tuple[str, ...], parameters: Mapping[str, Any]) -> Checked:
     """As `sweep run` checks its options, before it looks at the machine: the daemon's may be
     another one than this."""
-    from advisor.cli.sweep_adaptive import refuse_without_adaptive, split_answers
-    from advisor.cli.sweep_options import options_from
-    from advisor.cli.sweep_watching import watch_from, without_watch_options
+    from advisor.cli.sweep import checked_answers
 
     answers = {name: one for name, one in parameters.items() if name not in _NOT_OF_THE_SWEEP}
-    grid, adaptive = split_answers(without_watch_options(answers))
-    refuse_without_adaptive(adaptive)
-    options_from(grid)
-    watch_from(answers)
+    checked_answers(answers, retry_failed=parameters["retry_failed"])
     budget, hourly = parameters.get("budget"), host_usd_per_hour(parameters)
     return Checked(words, hourly, _usd_of(budget) if budget else None)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -40,12 +40,16 @@ from advisor.errors import UsageError
 from advisor.operations.sweep_data import planned_data, prepared_data
 from advisor.operations.sweeping import (
     EXECUTORS,
+    SweepOptions,
     execute_sweep,
     plan_sweep,
 )
 from advisor.report.text import table
 from advisor.units import format_counted, format_usd
 from sweeps.repeating import wanted_runs
+
+if TYPE_CHECKING:
+    from advisor.operations.sweep_watching import WatchOptions
 
 _SECONDS_A_TRIAL = 15  # start-up, page cache, drained batches, the usual time box, the stages
 _output_option = click.option(
@@ -137,11 +141,7 @@ def run(
     from advisor.cli.sweep_progress import Kept, dataset_progress, trial_progress
     from sweeps.store import open_store
 
-    grid, adaptive = split_answers(without_watch_options(answers))
-    refuse_without_adaptive(adaptive)
-    if adaptive["adaptive"] and retry_failed:
-        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
-    options, watching = options_from(grid), watch_from(answers)
+    options, watching, adaptive = checked_answers(answers, retry_failed=retry_failed)
     address, kept = options.ray_address, Kept(adaptive=bool(adaptive["adaptive"]))
     with (
         leaving_cleanly(kept.words),
@@ -172,6 +172,18 @@ def run(
     print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=outcome.measured)
     raise_failures(outcome)
     fail_if_damaged(unreadable)
+
+
+def checked_answers(
+    answers: dict[str, Any], *, retry_failed: bool
+) -> tuple[SweepOptions, WatchOptions, dict[str, Any]]:
+    """What `run` is asked for: the sweep, how it is watched, and how it plans itself; `UsageError`
+    for what cannot be asked like this, on whatever machine."""
+    grid, adaptive = split_answers(without_watch_options(answers))
+    refuse_without_adaptive(adaptive)
+    if adaptive["adaptive"] and retry_failed:
+        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
+    return options_from(grid), watch_from(answers), adaptive
 
 
 @sweep.command("list")
