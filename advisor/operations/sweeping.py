@@ -309,6 +309,15 @@ def _executor(name: str | Callable[[], Executor], ray_address: str | None) -> It
         chosen.close()
 
 
+def sweep_runs_here() -> bool:
+    """Whether a sweep has this machine now, so that another one would be refused; asked without
+    taking its lock, which would get in the way of one that begins at this moment."""
+    try:
+        return f"@{_LOCK[1:]}" in Path("/proc/net/unix").read_text().split()
+    except OSError:
+        return False
+
+
 @contextmanager
 def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
     """Two sweeps on one machine would measure each other.

@@ -19,9 +19,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.errors import DataError
-from advisor.operations.scheduling.commands import works_elsewhere
+from advisor.operations.scheduling.commands import is_sweep, works_elsewhere
 from advisor.operations.scheduling.crontab import Crontab
 from advisor.operations.scheduling.deciding import Known, decided, month_of
+from advisor.operations.sweeping import sweep_runs_here
 from sweeps.store.owners import Owner, this_process
 from sweeps.store.schedule_book import ScheduleBook
 from sweeps.store.schedule_words import Run, RunState, Schedule
@@ -58,7 +59,8 @@ def start_process(number: int) -> Started:
 
 
 class Daemon:
-    """One daemon among any number on a database. `clock` tells the seconds since 1970."""
+    """One daemon among any number on a database. `clock` tells the seconds since 1970, `occupied`
+    whether a sweep that no schedule started has this machine."""
 
     def __init__(
         self,
@@ -68,12 +70,14 @@ class Daemon:
         clock: Callable[[], float] = time.time,
         say: Say = lambda _line: None,
         owner: Owner | None = None,
+        occupied: Callable[[], bool] = sweep_runs_here,
     ) -> None:
         self._book = book
         self._start = start
         self._clock = clock
         self._say = say
         self._owner = owner or this_process()
+        self._occupied = occupied
         self._children: dict[int, Started] = {}
         self._starts: dict[int, int] = {}
         self.fence: int | None = None
@@ -170,7 +174,7 @@ class Daemon:
             if run.state is not RunState.DUE or self._has_child(run):
                 continue
             here = self._is_here(run)
-            if here and busy:
+            if here and (busy or self._waits(run)):
                 continue
             if self._started(run, fence):
                 busy = busy or here
@@ -189,6 +193,11 @@ class Daemon:
         """Whether it wants this machine for itself."""
         schedule = self._book.numbered(run.schedule)
         return schedule is not None and not works_elsewhere(schedule.command)
+
+    def _waits(self, run: Run) -> bool:
+        """A sweep waits for one that somebody runs on this machine by hand: it would be refused."""
+        schedule = self._book.numbered(run.schedule)
+        return schedule is not None and is_sweep(schedule.command) and self._occupied()
 
     def _has_child(self, run: Run) -> bool:
         return run.number in self._children

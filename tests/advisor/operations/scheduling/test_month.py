@@ -139,6 +139,21 @@ def test_runs_that_measure_here_wait_for_each_other_and_none_is_lost(world):
     assert len(world.executed) == 3
 
 
+def test_a_sweep_waits_for_one_that_somebody_runs_by_hand(world):
+    world.add("sweep", "0 3 * * *", command=("sweep", "run", "--preset", "small"))
+    world.add("fit", "0 3 * * *")
+    daemon, world.occupied = world.daemon(), True
+    for _ in range(5 * 60):
+        world.now += MINUTE
+        world.tick(daemon)
+        world.work()
+    assert len(world.executed) == 1
+    world.occupied = False
+    world.tick(daemon)
+    world.work()
+    assert len(world.executed) == 2
+
+
 def test_the_budget_of_a_month_is_kept_and_begins_anew_with_the_next(world):
     """Each run costs a dollar, and may cost one and a half."""
     world.now = datetime(2026, 3, 27, 12, tzinfo=UTC).timestamp()

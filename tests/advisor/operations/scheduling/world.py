@@ -25,6 +25,7 @@ class World:
         self.processes, self.executed, self.dead, self.said = [], [], set(), []
         self._labels = (f"label-{number}" for number in itertools.count())
         self._left_to_live = None
+        self.occupied = False
         for module in (schedule_leading, schedule_runs):
             monkeypatch.setattr(module, "has_gone", lambda _place, _pid, one: one in self.dead)
         self.book = ScheduleBook("sqlite://")
@@ -39,7 +40,7 @@ class World:
     def daemon(self):
         return Daemon(
             self.book, start=self.start, clock=lambda: self.now, say=self.said.append,
-            owner=self.owner(),
+            owner=self.owner(), occupied=lambda: self.occupied,
         )  # fmt: skip
 
     def add(self, name, cron, timezone="UTC", **changes):
