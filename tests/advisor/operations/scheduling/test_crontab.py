@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
@@ -98,6 +98,7 @@ LINES = st.tuples(
 ).map(" ".join)
 
 
+@settings(deadline=None)  # thousands of minutes are looked at, on a busy machine too
 @given(LINES, st.sampled_from(ZONES), st.sampled_from(STARTS), st.integers(0, 24 * 60))
 def test_the_due_times_are_those_that_a_look_at_every_minute_finds(text, zone, start, later):
     first = start + MINUTE * later
