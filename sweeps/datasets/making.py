@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import statistics
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from sweeps.datasets.folder import image_files, read_profile
 from sweeps.datasets.photographs import write_samples
 from sweeps.datasets.places import PROFILE_FILE, datasets_place, made_whole
 from sweeps.datasets.side_processes import be_a_side_process
+from sweeps.leftovers.owning import deferred_signals
 
 SEED = 0
 _PROCESSES = 2
@@ -50,7 +52,10 @@ def _make(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
     ]
     made = 0
     # Not forked: the parent may run threads by now (a progress bar).
-    with multiprocessing.get_context("spawn").Pool(_PROCESSES, be_a_side_process) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ExitStack() as started:
+        with deferred_signals():  # a process just being born would tell that its parent went
+            pool = started.enter_context(context.Pool(_PROCESSES, be_a_side_process))
         for count in pool.imap_unordered(_write_chunk, chunks):
             made += count
             progress(made, samples)

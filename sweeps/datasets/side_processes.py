@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from advisor.errors import DataError
+from sweeps.leftovers.owning import deferred_signals
 from sweeps.worker_side import end_with_parent
 
 Work = TypeVar("Work")
@@ -29,7 +30,8 @@ def in_order(
     pool = ProcessPoolExecutor(processes, context, initializer=be_a_side_process)
     try:
         for piece in work:
-            waiting.append(pool.submit(do, piece))
+            with deferred_signals():  # it may start a process
+                waiting.append(pool.submit(do, piece))
             if len(waiting) >= 2 * processes:
                 yield waiting.popleft().result()
         while waiting:

@@ -39,8 +39,9 @@ def owning() -> Iterator[None]:
 def deferred_signals() -> Iterator[None]:
     """Ctrl-C, SIGTERM and SIGHUP wait for the end of the block (a second one does not).
 
-    For starting Ray: it takes signals for itself meanwhile, and an exception that is
-    raised in the middle of it gets lost now and then, which leaves a driver without its Ray.
+    For starting processes: one that loses its parent while it is born prints a traceback. And for
+    starting Ray: it takes signals for itself meanwhile, and an exception that is raised in the
+    middle of it gets lost now and then, which leaves a driver without its Ray.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -67,7 +67,8 @@ def test_trials_run_side_by_side_on_nodes_that_have_their_gpu(on):
     assert nodes["cuda:T4"] != nodes["cuda:L4"]
     assert sum(row.environment["gpu_seen"] == "0" for row in rows.values()) == 6
     spans = sorted((row.environment["began"], row.environment["ended"]) for row in rows.values())
-    assert any(later < ended for (_, ended), (later, _) in itertools.pairwise(spans))
+    overlaps = sum(later < ended for (_, ended), (later, _) in itertools.pairwise(spans))
+    assert overlaps >= 3
 
 
 def test_what_no_node_takes_is_refused_before_anything_runs(on):
