@@ -193,24 +193,24 @@ def read_table(path: Path) -> dict[Cell, float]:
 
 def score(grid: Grid, rates: Rates) -> dict[str, Any]:
     """Trials until the surface's mean error is 5 %, planned and at random."""
-    drawn = [row for row in grid.sample() if row in rates]
     *batches, last = grid.planned(rates)
     batches += [last] if all(row in rates for row in last) else []
     sample = _complete(grid.sample(), rates)
     if len(sample) < 2 * _FEWEST_LEFT or not batches:
-        raise SystemExit(f"{len(drawn)} measured cells are too few to score; measure more")
+        raise SystemExit(f"{len(rates)} measured cells are too few to score; measure more")
     planned = [(len(tried), grid.error(tried, rates, sample)) for tried in batches]
     random = [list(_random(grid, rates, sample, seed)) for seed in range(_SEEDS)]
+    enough, enough_at_random = _until_aim(planned), [_until_aim(one) for one in random]
     return {
         "schema": SCHEMA,
         "cells": len(grid.trials),
         "measured": len(rates),
         "sample": len(sample),
         "without_a_rate": sum(not rate for rate in rates.values()),
-        "planned_trials": _until_aim(planned),
-        "planned_share_of_cells": _share(_until_aim(planned), len(grid.trials)),
-        "random_trials": [_until_aim(one) for one in random],
-        "random_median_trials": median(_until_aim(one) or _MOST for one in random),
+        "planned_trials": enough,
+        "planned_share_of_cells": _share(enough, len(grid.trials)),
+        "random_trials": enough_at_random,
+        "random_median_trials": median(one or _MOST for one in enough_at_random),
         "planned_errors": {count: round(error, 4) for count, error in planned},
         "random_median_errors": _medians(random),
         "error_of_alike_cells": round(_error_of_alike(grid, rates), 4),
