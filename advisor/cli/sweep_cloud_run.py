@@ -33,7 +33,10 @@ def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]
         document = plan_document(plan)
         _show(document, plan_lines(document), output)
         return 0 if document["can_launch"] else 1
-    with leaving_cleanly(lambda: f"sweep {plan.sweep.id} was ended on AWS; what came back is kept"):
+    with leaving_cleanly(
+        lambda: f"sweep {plan.sweep.id} was ended on AWS; what came back is kept",
+        abandoned="its instance ends itself when its time is over; `advisor cloud status` tells",
+    ):
         run = run_cloud(plan, aws, lambda line: click.echo(line, err=True))
     document = run_document(run)
     _show(document, run_lines(document), output)

@@ -201,7 +201,8 @@ def bounded_price(aws: Aws) -> PriceOf:
     from infra.live.on_demand import on_demand
     from infra.live.words import Quote
 
-    catalog, told = load_catalog(), {}
+    catalog = load_catalog()
+    told: dict[tuple[str, str], float | None] = {}
     deadline = Deadline(30.0, 12.0)
     silent: list[bool] = []
 

@@ -68,11 +68,11 @@ def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) 
     if lasts(budget_usd, hourly, math.inf, spent) >= LEAST:
         return
     minutes = LEAST / timedelta(minutes=1)
-    needed = spent + hourly * (LEAST / timedelta(hours=1))
+    cents = math.floor(100 * (spent + hourly * (LEAST / timedelta(hours=1)))) + 1
     used = f", of which {format_usd(spent)} are spent already," if spent else ""
     raise UsageError(
         f"a budget of {format_usd(budget_usd)}{used} does not pay {minutes:.0f} minutes of {what} "
-        f"at {format_usd(hourly)}/h; give --budget {needed + 0.005:.2f}USD or more"
+        f"at {format_usd(hourly)}/h; give --budget {cents / 100:.2f}USD or more"
     )
 
 

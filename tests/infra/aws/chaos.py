@@ -52,6 +52,7 @@ class Launch:
     most_at_once: int = 0
     faults: list[str] = field(default_factory=list)
     crash_at: int = 0
+    is_hot: bool = False
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -107,8 +108,11 @@ class Launch:
         lived = (self.bed.clock.now() - self.began).total_seconds() / 60
         if self.expired_after is not None and lived > self.expired_after:
             return self._noted("ExpiredToken")
-        if self.chance.random() >= self.fault_rate:
+        # Trouble seldom comes alone: what follows a fault is as likely as not one, too.
+        rate, self.is_hot = max(self.fault_rate, 0.5 * self.is_hot), False
+        if self.chance.random() >= rate:
             return ""
+        self.is_hot = True
         codes = REQUEST_CODES if request.operation == "RunInstances" else _OF_ANY_REQUEST
         return self._noted(self.chance.choice([*_ON_THE_WIRE, self.chance.choice(codes)]))
 

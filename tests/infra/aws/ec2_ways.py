@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tests.infra.aws.clocks import FakeClock
-from tests.infra.aws.wire import SPACE, Answer, Request, ec2_answer, json_answer, refusal
-
-ET.register_namespace("", SPACE)
-_IN = f"{{{SPACE}}}"
+from tests.infra.aws.wire import Answer, Request, ec2_answer, json_answer, refusal
 
 
 @dataclass
@@ -117,7 +114,8 @@ class Ec2Ways:
         if not any(until > self.clock.now() for until in self._hidden_until.values()):
             return answer
         root = ET.fromstring(answer.body)
-        reservations = root.find(f"{_IN}reservationSet")
+        ET.register_namespace("", root.tag.partition("}")[0].removeprefix("{"))
+        reservations = root.find("{*}reservationSet")
         for item in list(reservations) if reservations is not None else ():
             if any(self._hides(one) for one in _ids_in(item)):
                 reservations.remove(item)
@@ -170,5 +168,7 @@ def _ids(body: bytes) -> Iterator[str]:
 
 
 def _ids_in(element: ET.Element) -> Iterator[str]:
-    for one in element.iter(f"{_IN}instanceId"):
-        yield one.text or ""
+    """Whatever their namespace: that of moto is not EC2's own."""
+    for one in element.iter():
+        if one.tag.rpartition("}")[2] == "instanceId":
+            yield one.text or ""

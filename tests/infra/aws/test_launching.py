@@ -145,7 +145,7 @@ def test_a_controller_after_a_crash_finds_the_instance_of_the_one_before(bed: Be
 
 def test_a_token_that_was_used_with_other_tags_gives_its_instance(bed: Bed) -> None:
     """The second controller asks with another expiry, before lists show the instance."""
-    bed.ways.lag_seconds = 55
+    bed.ways.lag_seconds = 70
     first = launching(bed)
     bed.faulty.plan = at("RunInstances", CRASH_AFTER)
     with pytest.raises(Crashed):
