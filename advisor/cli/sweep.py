@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.host_price import host_price_options, host_usd_per_hour
-from advisor.cli.parameters import Name
+from advisor.cli.parameters import Instant, Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
 from advisor.cli.sweep_adaptive import adaptive_options, refuse_without_adaptive, split_answers
 from advisor.cli.sweep_adaptive_runs import plan_adaptively, print_adaptive, run_adaptively
@@ -40,12 +41,16 @@ from advisor.errors import UsageError
 from advisor.operations.sweep_data import planned_data, prepared_data
 from advisor.operations.sweeping import (
     EXECUTORS,
+    SweepOptions,
     execute_sweep,
     plan_sweep,
 )
 from advisor.report.text import table
 from advisor.units import format_counted, format_usd
 from sweeps.repeating import wanted_runs
+
+if TYPE_CHECKING:
+    from advisor.operations.sweep_watching import WatchOptions
 
 _SECONDS_A_TRIAL = 15  # start-up, page cache, drained batches, the usual time box, the stages
 _output_option = click.option(
@@ -119,32 +124,40 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
     help="inline is for debugging: without limits, never fitted.",
 )  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Measure failed and contaminated trials again.")
+@click.option(
+    "--fresh-since", type=Instant("--fresh-since"),
+    help="Measure again what was measured before this time, as 2026-11-21T03:00Z.",
+)  # fmt: skip
 @cloud_options
 @watch_options
 @_output_option
-def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> int:
+def run(
+    output: str, executor: str, retry_failed: bool, fresh_since: datetime | None, **answers: Any
+) -> int:
     """Measure what is not measured yet; the same command again goes on where it stopped."""
     answers, cloud = split_cloud(answers)
     if cloud["on"] == "aws":
         from advisor.cli.sweep_cloud_run import run_on_aws
 
         there = {**answers, "executor": executor, "retry_failed": retry_failed}
-        return run_on_aws(output, there, cloud)
+        return run_on_aws(output, there, cloud, fresh_since)
     refuse_without_aws(cloud)
-    _run_here(output, executor, retry_failed, answers)
+    _run_here(output, executor, retry_failed, fresh_since, answers)
     return 0
 
 
-def _run_here(output: str, executor: str, retry_failed: bool, answers: dict[str, Any]) -> None:
+def _run_here(
+    output: str,
+    executor: str,
+    retry_failed: bool,
+    fresh_since: datetime | None,
+    answers: dict[str, Any],
+) -> None:
     from advisor.cli.leaving import leaving_cleanly
     from advisor.cli.sweep_progress import Kept, dataset_progress, trial_progress
     from sweeps.store import open_store
 
-    grid, adaptive = split_answers(without_watch_options(answers))
-    refuse_without_adaptive(adaptive)
-    if adaptive["adaptive"] and retry_failed:
-        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
-    options, watching = options_from(grid), watch_from(answers)
+    options, watching, adaptive = checked_answers(answers, retry_failed=retry_failed)
     address, kept = options.ray_address, Kept(adaptive=bool(adaptive["adaptive"]))
     with (
         leaving_cleanly(kept.words),
@@ -160,12 +173,12 @@ def _run_here(output: str, executor: str, retry_failed: bool, answers: dict[str,
             if adaptive["adaptive"]:
                 ended = run_adaptively(
                     trials, adaptive, store, executor=executor, ray_address=address,
-                    on_progress=following,
+                    on_progress=following, since=fresh_since,
                 )  # fmt: skip
             else:
                 outcome = execute_sweep(
                     trials, store, executor=executor, ray_address=address,
-                    retry_failed=retry_failed, on_progress=following,
+                    retry_failed=retry_failed, on_progress=following, since=fresh_since,
                 )  # fmt: skip
         if adaptive["adaptive"]:
             print_adaptive(ended, store, output)
@@ -175,6 +188,18 @@ def _run_here(output: str, executor: str, retry_failed: bool, answers: dict[str,
     print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=outcome.measured)
     raise_failures(outcome)
     fail_if_damaged(unreadable)
+
+
+def checked_answers(
+    answers: dict[str, Any], *, retry_failed: bool
+) -> tuple[SweepOptions, WatchOptions, dict[str, Any]]:
+    """What `run` is asked for: the sweep, how it is watched, and how it plans itself; `UsageError`
+    for what cannot be asked like this, on whatever machine."""
+    grid, adaptive = split_answers(without_watch_options(answers))
+    refuse_without_adaptive(adaptive)
+    if adaptive["adaptive"] and retry_failed:
+        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
+    return options_from(grid), watch_from(answers), adaptive
 
 
 @sweep.command("list")

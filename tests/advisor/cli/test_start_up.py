@@ -36,6 +36,7 @@ QUESTION = ["--task", "inference", "--model", "googlenet"]
         ["cloud", "--help"],
         ["cloud", "policy", "reaper"],
         ["measurements", "--help"],
+        ["schedule", "--help"],
     ],
 )
 def test_nothing_heavy_is_imported_to_answer(arguments):
