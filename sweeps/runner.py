@@ -6,12 +6,14 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.units import format_counted
+from sweeps.age import began_before
 from sweeps.events import heard
 from sweeps.executors import Executor
 from sweeps.leasing import leasing
@@ -75,12 +77,14 @@ def run_sweep(
     *,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
     again: frozenset[Status] = frozenset(),
+    since: datetime | None = None,
     machine: Mapping[str, Any] = MappingProxyType({}),
     runs_of: Callable[[Trial], int] = wanted_runs,
     poll_seconds: float = POLL_SECONDS,
 ) -> Outcome:
-    """Measure the trials that have no row yet, those whose row has a status in `again`, and those
-    with fewer runs than planned (`runs_of`); repeats in random order, each into its trial's row.
+    """Measure the trials that have no row yet, those whose row has a status in `again` or began
+    before `since`, and those with fewer runs than planned (`runs_of`); repeats in random order,
+    each into its trial's row.
 
     Each measurement is durable before the next trial's result is taken, so that a kill loses
     only what was in flight. What is known of the `machine` joins every row's environment.
@@ -88,7 +92,7 @@ def run_sweep(
     they give up are measured here. The executor is closed by its owner. `DataError`, when the
     store takes no more, names the file that holds what was measured.
     """
-    before = standing(trials, store, again, runs_of)
+    before = standing(trials, store, again, runs_of, since)
     todo = list(in_order(rounds(trials, before.done, runs_of)))
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     outcome = Outcome()
@@ -118,16 +122,24 @@ def run_sweep(
 
 
 def known_rows(
-    trials: Sequence[Trial], store: MeasurementStore, again: frozenset[Status] = frozenset()
+    trials: Sequence[Trial],
+    store: MeasurementStore,
+    again: frozenset[Status] = frozenset(),
+    since: datetime | None = None,
 ) -> dict[str, Measurement]:
-    """The rows of the trials by id, but for those that are to be measured again.
+    """The rows of the trials by id, but for those that are to be measured again: of a status in
+    `again`, or begun before `since`.
 
     A row that cannot be read counts as failed: `DataError` names it where those are not asked for.
     """
     stored = store.read(trial.trial_id for trial in trials)
     if Status.FAILED not in again:
         _refuse(stored.damaged)
-    return {row.trial.trial_id: row for row in stored.measurements if row.status not in again}
+    return {
+        row.trial.trial_id: row
+        for row in stored.measurements
+        if row.status not in again and not began_before(row.started_at, since)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +156,18 @@ def standing(
     store: MeasurementStore,
     again: frozenset[Status] = frozenset(),
     runs_of: Callable[[Trial], int] = wanted_runs,
+    since: datetime | None = None,
 ) -> Standing:
     """How far the trials are. Step times are read only of trials with repeats, and to find the
     damaged rows that count as failed where those are measured again; a part at a time, since those
     of ten thousand trials would fill the memory."""
     named = {trial.trial_id: trial for trial in trials}  # an id is a hash, made at every asking
     summaries = store.summaries(named)
-    retried = {name: one.started_at for name, one in summaries.items() if one.status in again}
+    retried = {
+        name: one.started_at
+        for name, one in summaries.items()
+        if one.status in again or began_before(one.started_at, since)
+    }
     done = {name: runs_of(named[name]) for name in summaries if name not in retried}
     repeated = {name for name, runs in done.items() if runs > 1}
     for part in in_parts(list(done if Status.FAILED in again else repeated)):

@@ -137,9 +137,14 @@ class Turns:
         return self._retried.get(row.trial.trial_id) == row.started_at
 
     def _combined(self, row: Measurement | None, fresh: Measurement) -> Measurement | None:
-        """The trial's row after the run; None when it has all its runs already."""
-        if row is None or self._is_retried(row):
+        """The trial's row after the run; None when it has all its runs already.
+
+        A run that did not end well never takes the place of a good one: it is kept beside it."""
+        if row is None:
             return fresh
+        if self._is_retried(row):
+            worse = row.status is Status.OK and fresh.status is not Status.OK
+            return merged(row, fresh) if worse else fresh
         if row.status is Status.OK and not self._needs_run(row, fresh.trial):
             return None
         return merged(row, fresh)

@@ -20,7 +20,11 @@ def host_price_options(command: Command) -> Command:
     price = click.option(
         "--usd-per-hour", metavar="PRICE", help="What this host costs: tells cost, for budgets."
     )
-    instance = click.option("--instance", metavar="TYPE", help="This host's type, for its price.")
+    instance = click.option(
+        "--instance",
+        metavar="TYPE",
+        help="This host's type, for its price; the one to launch, with --on aws.",
+    )
     return price(instance(command))
 
 

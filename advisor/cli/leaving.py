@@ -21,13 +21,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def leaving_cleanly(kept: Callable[[], str]) -> Iterator[None]:
+def leaving_cleanly(
+    kept: Callable[[], str], *, abandoned: str = "finished trials are stored"
+) -> Iterator[None]:
     """Remove what killed sweeps left, then let the work run; however that ends, nothing of it is
-    left on this machine. `Stopped` tells what is `kept` when it was Ctrl-C or SIGTERM."""
+    left on this machine. `Stopped` tells what is `kept` when it was Ctrl-C or SIGTERM; a second
+    one is told what is `abandoned`."""
     from sweeps.leftovers.owning import owning
     from sweeps.leftovers.removing import clean_up
 
-    with _answered_signals() as handler:
+    with _answered_signals(abandoned) as handler:
         if count := clean_up():
             click.echo(f"removed what a killed sweep left here: {count} things", err=True)
         try:
@@ -40,9 +43,9 @@ def leaving_cleanly(kept: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def _answered_signals() -> Iterator[_Handler]:
+def _answered_signals(abandoned: str) -> Iterator[_Handler]:
     """The handlers, where this thread may set them; a signal that is ignored (nohup) stays so."""
-    handler = _Handler()
+    handler = _Handler(abandoned)
     if threading.current_thread() is not threading.main_thread():
         yield handler
         return
@@ -63,22 +66,23 @@ class _Handler:
 
     `number` is the first one's: on its way up, Ray makes a plain KeyboardInterrupt of any."""
 
-    def __init__(self) -> None:
+    def __init__(self, abandoned: str) -> None:
         self.number = 0
+        self._abandoned = abandoned
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         if self.number:
-            _leave_at_once(number)
+            _leave_at_once(number, self._abandoned)
         self.number = number
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
-def _leave_at_once(number: int) -> None:
+def _leave_at_once(number: int, abandoned: str) -> None:
     from sweeps.leftovers.removing import give_back_own
 
     for one in _SIGNALS:
         signal.signal(one, signal.SIG_IGN)
     show = _SHOW_CURSOR if sys.stderr.isatty() else ""
-    os.write(2, f"{show}advisor: abandoned; finished trials are stored\n".encode())
+    os.write(2, f"{show}advisor: abandoned; {abandoned}\n".encode())
     give_back_own()
     os._exit(128 + number)

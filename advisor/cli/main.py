@@ -27,6 +27,8 @@ COMMANDS = {
     "measure": "two minutes of a network or script here, as a file",
     "doctor": "what is wrong with this machine, and what to do",
     "sweep": "measure workloads on this machine: plan, run, status, list, log, simulate",
+    "cloud": "what sweeps have on AWS: status, reap, policy, template",
+    "schedule": "sweeps, fits and refreshes at set times: add, list, show, remove, run",
     "fit": "fit the performance model on what was measured",
     "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show, import, refresh",

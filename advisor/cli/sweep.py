@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.host_price import host_price_options, host_usd_per_hour
-from advisor.cli.parameters import Name
+from advisor.cli.parameters import Instant, Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
 from advisor.cli.sweep_adaptive import adaptive_options, refuse_without_adaptive, split_answers
 from advisor.cli.sweep_adaptive_runs import plan_adaptively, print_adaptive, run_adaptively
+from advisor.cli.sweep_cloud import cloud_options, refuse_without_aws, split_cloud
 from advisor.cli.sweep_log import log
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
 from advisor.cli.sweep_rows import shown_rows
@@ -125,31 +127,55 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
     help="inline is for debugging: without limits, never fitted.",
 )  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Measure failed and contaminated trials again.")
+@click.option(
+    "--fresh-since", type=Instant("--fresh-since"),
+    help="Measure again what was measured before this time, as 2026-11-21T03:00Z.",
+)  # fmt: skip
+@cloud_options
 @watch_options
 @_output_option
-def run(output: str, executor: str, retry_failed: bool, **answers: Any) -> None:
+def run(
+    output: str, executor: str, retry_failed: bool, fresh_since: datetime | None, **answers: Any
+) -> int:
     """Measure what is not measured yet; the same command again goes on where it stopped."""
+    answers, cloud = split_cloud(answers)
+    if cloud["on"] == "aws":
+        from advisor.cli.sweep_cloud_run import run_on_aws
+
+        there = {
+            **answers, "executor": executor, "retry_failed": retry_failed,
+            "fresh_since": fresh_since,
+        }  # fmt: skip
+        return run_on_aws(output, there, cloud)
+    refuse_without_aws(cloud)
+    _run_here(output, executor, retry_failed, fresh_since, answers)
+    return 0
+
+
+def _run_here(
+    output: str,
+    executor: str,
+    retry_failed: bool,
+    fresh_since: datetime | None,
+    answers: dict[str, Any],
+) -> None:
     from advisor.cli.leaving import leaving_cleanly
     from advisor.cli.sweep_progress import Kept
     from sweeps.store import open_store
 
-    grid, adaptive = split_answers(without_watch_options(answers))
-    refuse_without_adaptive(adaptive)
-    if adaptive["adaptive"] and retry_failed:
-        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
-    options, watching = options_from(grid), watch_from(answers)
+    options, watching, adaptive = checked_answers(answers, retry_failed=retry_failed)
     address, kept = options.ray_address, Kept(adaptive=bool(adaptive["adaptive"]))
     with leaving_cleanly(kept.words), closing(open_store()) as store:
         with _followed(options, watching, kept, executor, store.name) as (trials, following):
             if adaptive["adaptive"]:
                 ended = run_adaptively(
                     trials, adaptive, store, executor=executor, ray_address=address,
-                    on_progress=following,
+                    on_progress=following, since=fresh_since,
                 )  # fmt: skip
             else:
                 outcome = execute_sweep(
                     trials, store, executor=executor, ray_address=address,
-                    retry_failed=retry_failed, on_progress=following,
+                    retry_failed=retry_failed, on_progress=following, since=fresh_since,
                 )  # fmt: skip
         if adaptive["adaptive"]:
             print_adaptive(ended, store, output)
@@ -176,6 +202,18 @@ def _followed(
         watch.planned(trials, executor=executor, database=database)
         with trial_progress(watch.tally) as told:
             yield trials, watch.following(kept.noting(told))
+
+
+def checked_answers(
+    answers: dict[str, Any], *, retry_failed: bool
+) -> tuple[SweepOptions, WatchOptions, dict[str, Any]]:
+    """What `run` is asked for: the sweep, how it is watched, and how it plans itself; `UsageError`
+    for what cannot be asked like this, on whatever machine."""
+    grid, adaptive = split_answers(without_watch_options(answers))
+    refuse_without_adaptive(adaptive)
+    if adaptive["adaptive"] and retry_failed:
+        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
+    return options_from(grid), watch_from(answers), adaptive
 
 
 @sweep.command("list")

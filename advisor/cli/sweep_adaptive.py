@@ -25,7 +25,10 @@ _OPTIONS = (
         "--adaptive", is_flag=True,
         help="Choose the trials that tell most, and stop when they tell enough.",
     ),
-    click.option("--budget", metavar="AMOUNT", help="Of --adaptive: 30trials, 2h, 90min, 5USD."),
+    click.option(
+        "--budget", metavar="AMOUNT",
+        help="Of --adaptive: 30trials, 2h, 90min, 5USD; of --on aws: 5USD.",
+    ),
     click.option(
         "--target-throughput", metavar="RATE",
         help="Of --adaptive: learn which spec is the cheapest to reach so many samples/s.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from contextlib import closing
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -69,6 +70,7 @@ def run_adaptively(
     executor: str,
     ray_address: str | None,
     on_progress: Callable[[Progress], None],
+    since: datetime | None = None,
 ) -> AdaptiveRun:
     """Measure what tells most; after each batch tell on stderr how well the answer is known."""
     from advisor.operations.adaptive import run_adaptive
@@ -82,7 +84,7 @@ def run_adaptively(
 
     standing = run_adaptive(
         sweep, store, executor=executor, ray_address=ray_address, on_progress=on_progress,
-        on_batch=tell,
+        on_batch=tell, since=since,
     )  # fmt: skip
     return AdaptiveRun(sweep, standing, before)
 

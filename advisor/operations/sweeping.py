@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,8 +114,9 @@ def execute_sweep(
     ray_address: str | None,
     retry_failed: bool,
     on_progress: Callable[[Progress], None],
+    since: datetime | None = None,
 ) -> Outcome:
-    """Measure what is not measured yet.
+    """Measure what is not measured yet, or was before `since`.
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
@@ -122,11 +124,11 @@ def execute_sweep(
     from sweeps.runner import RETRIED, Outcome, run_sweep, standing
 
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
-    if not rounds(trials, standing(trials, store, again).done):
+    if not rounds(trials, standing(trials, store, again, since=since).done):
         return Outcome()
     with measuring_here(trials, executor, ray_address) as chosen:
         return run_sweep(
-            trials, chosen, store, on_progress=on_progress, again=again,
+            trials, chosen, store, on_progress=on_progress, again=again, since=since,
             machine={} if ray_address else probed_machine(),
         )  # fmt: skip
 
@@ -138,9 +140,7 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     Raises `MeasuringError` while a sweep runs on this machine.
     """
     from sweeps.executors import ProcessExecutor
-    from sweeps.repeating import merged
     from sweeps.runner import known_rows
-    from sweeps.spool import Spool
     from sweeps.trial_process import measure_trial
 
     known_rows([trial], store)  # a row that cannot be read is told before, not after
@@ -150,13 +150,23 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     ):
         (bare,) = chosen.execute([trial])
     fresh = replace(bare, environment={**bare.environment, **probed_machine()})
+    keep_run(fresh, store)
+    return fresh
+
+
+def keep_run(fresh: Measurement, store: MeasurementStore) -> None:
+    """One more run of a trial, wherever it was measured, joins the trial's row.
+
+    `DataError`, when the store does not take it, names the file that holds it."""
+    from sweeps.repeating import merged
+    from sweeps.spool import Spool
+
     try:
         store.join(fresh, merged)
     except DataError as error:
         spool = Spool()
         spool.keep(fresh)
         raise spool.explained(error) from error
-    return fresh
 
 
 def probed_machine() -> dict[str, Any]:
@@ -297,6 +307,15 @@ def _executor(name: str | Callable[[], Executor], ray_address: str | None) -> It
         yield chosen
     finally:
         chosen.close()
+
+
+def sweep_runs_here() -> bool:
+    """Whether a sweep has this machine now, so that another one would be refused; asked without
+    taking its lock, which would get in the way of one that begins at this moment."""
+    try:
+        return f"@{_LOCK[1:]}" in Path("/proc/net/unix").read_text().split()
+    except OSError:
+        return False
 
 
 @contextmanager

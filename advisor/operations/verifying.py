@@ -13,6 +13,7 @@ from advisor.domain import (
     CacheState,
     DiskRate,
     InstancePrediction,
+    Measurement,
     Prediction,
     Request,
     Task,
@@ -135,7 +136,19 @@ def verify(
 
     Raises `MeasuringError` where it failed altogether, or another sweep runs here.
     """
-    fresh = measure_once(trying.trial, store)
+    return concluded(request, trying, measure_once(trying.trial, store), catalog, model, today)
+
+
+def concluded(
+    request: Request,
+    trying: Trying,
+    fresh: Measurement,
+    catalog: Catalog,
+    model: PerformanceModel,
+    today: date,
+) -> Verification:
+    """Prediction against truth, and what follows, of a run that is stored (`keep_run`), wherever
+    it was measured."""
     answer = recommend(request, catalog, model, today=today)
     return judged(request, trying.place, fresh, trying.named, trying.predicted, answer)
 

@@ -22,8 +22,11 @@ _CREDENTIALS = (
 )
 
 
-def client(service: str, region: str) -> Any:
-    """A boto3 client of one service; AWS_ENDPOINT_URL is honoured, as boto3 does."""
+def client(service: str, region: str, *, attempts: int | None = None) -> Any:
+    """A boto3 client of one service; AWS_ENDPOINT_URL is honoured, as boto3 does.
+
+    `attempts` in all; None is what somebody who waits for prices has patience for.
+    """
     import boto3
     import botocore.session
     from botocore.config import Config
@@ -31,7 +34,7 @@ def client(service: str, region: str) -> Any:
     config = Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
-        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+        retries={"total_max_attempts": attempts or ATTEMPTS, "mode": "standard"},
     )
     with told_as_live_error(service):
         own = botocore.session.get_session()

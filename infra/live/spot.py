@@ -30,7 +30,7 @@ def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | Ref
                 EndTime=now,
             )
             rows += [row for page in pages for row in required(page, "SpotPriceHistory", _WHAT)]
-    newest = _newest_by_zone(rows)
+    newest = newest_by_zone(rows)
     for name in names:
         yield _quote(name, region, newest.get(name, {}), today)
 
@@ -58,7 +58,7 @@ def _quote(
     )
 
 
-def _newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set[float | None]]]:
+def newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set[float | None]]]:
     """What was told last of each type and zone; the service may tell older prices too."""
     newest: dict[str, dict[str, tuple[str, set[float | None]]]] = {}
     for row in rows:

@@ -114,7 +114,9 @@ class MeasurementStore(Protocol):
         that can be read) and end the owner's lease on it, both or neither. Returns the new row.
 
         None, and the row stays as it is, when `combine` says so, or when the owner has lost its
-        lease and somebody else stored the trial first."""
+        lease and somebody else stored the trial first.
+
+        A good measurement that another one takes the place of is kept among the `earlier`."""
 
     def statuses(self) -> dict[str, str]:
         """The status of every trial that has a row, by trial_id."""
@@ -127,6 +129,10 @@ class MeasurementStore(Protocol):
 
     def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
         """Every row, or those of these trials; damaged ones apart."""
+
+    def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
+        """What newer measurements of these trials (by default all) took the place of, in that
+        order; what cannot be read is left out."""
 
     def all(self) -> list[Measurement]:
         """Every measurement; `DataError` names the first row that cannot be read."""

@@ -10,7 +10,7 @@ import sqlalchemy as sql
 from sweeps.store.contract import Held
 from sweeps.store.database import Database
 from sweeps.store.dialects import DatabaseSeconds, insert_unless_known
-from sweeps.store.owners import Owner, has_gone
+from sweeps.store.owners import Owner, columns_of, has_gone
 from sweeps.store.tables import LEASES
 
 LEASE_SECONDS = 120.0
@@ -58,12 +58,8 @@ class Leases:
 
     def _row(self, trial_id: str, owner: Owner, label: str) -> dict[str, Any]:
         return {
+            **columns_of(owner),
             "trial_id": trial_id,
-            "owner": owner.name,
-            "host": owner.host,
-            "place": owner.place,
-            "pid": owner.pid,
-            "started": owner.started,
             "expires_at": DatabaseSeconds() + self._seconds,
             "taken_at": DatabaseSeconds(),
             "label": label,

@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 from dataclasses import dataclass
+from typing import Any
 
 from sweeps.marks import place, runs, started
 
@@ -32,6 +33,17 @@ def this_process() -> Owner:
         pid=pid,
         started=started(pid),
     )
+
+
+def columns_of(owner: Owner) -> dict[str, Any]:
+    """The owner as the columns of a row that it owns."""
+    return {
+        "owner": owner.name,
+        "host": owner.host,
+        "place": owner.place,
+        "pid": owner.pid,
+        "started": owner.started,
+    }
 
 
 def has_gone(where: str, pid: int, start_time: str) -> bool:

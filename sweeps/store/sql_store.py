@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from advisor.domain import Measurement
+from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.places import user_folder
 from sweeps.serialization import NewerFormatError
@@ -24,6 +24,7 @@ from sweeps.store.leases import LEASE_SECONDS, Leases, end
 from sweeps.store.owners import Owner
 from sweeps.store.rows import in_parts, knows_more, parsed, row_of, sorted_out
 from sweeps.store.schema import Found, look, make_ready
+from sweeps.store.tables import EARLIER
 from sweeps.store.tables import MEASUREMENTS as ROWS
 
 
@@ -119,6 +120,7 @@ class SqlStore:
                 row = row_of(whole)
                 written.append(row["payload"])
                 if known is not None:
+                    _keep_earlier(connection, known, row)
                     _put(connection, row)
                 elif not insert_unless_known(connection, ROWS, row):
                     return None  # an import was faster by a moment
@@ -148,6 +150,19 @@ class SqlStore:
         rows.sort(key=lambda row: row.number)
         return sorted_out(((row.trial_id, row.payload) for row in rows), self._database.name)
 
+    def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
+        """See `MeasurementStore`."""
+        if look(self._database) is not Found.HEAD:
+            return []
+        query = sql.select(EARLIER.c.trial_id, EARLIER.c.payload, EARLIER.c.number)
+        if trial_ids is None:
+            rows = self._rows(query)
+        else:
+            rows = self._rows_of(query, trial_ids, EARLIER.c.trial_id)
+        rows.sort(key=lambda row: row.number)
+        kept = ((row.trial_id, row.payload) for row in rows)
+        return list(sorted_out(kept, self._database.name).measurements)
+
     def all(self) -> list[Measurement]:
         """See `MeasurementStore`."""
         stored = self.read()
@@ -173,10 +188,15 @@ class SqlStore:
             return []
         return list(self._database.read(lambda connection: connection.execute(query).all()))
 
-    def _rows_of(self, query: sql.Select[Any], trial_ids: Iterable[str]) -> list[Any]:
+    def _rows_of(
+        self,
+        query: sql.Select[Any],
+        trial_ids: Iterable[str],
+        column: sql.Column[str] = ROWS.c.trial_id,
+    ) -> list[Any]:
         found = []
         for part in in_parts(sorted(set(trial_ids))):
-            found += self._rows(query.where(ROWS.c.trial_id.in_(part)))
+            found += self._rows(query.where(column.in_(part)))
         return found
 
     def _there(self) -> bool:
@@ -186,13 +206,22 @@ class SqlStore:
 
 
 def _known(connection: sql.Connection, trial_id: str) -> Any:
-    """Status and payload of the trial's row, which nobody else changes meanwhile; or None."""
-    query = sql.select(ROWS.c.status, ROWS.c.payload).where(ROWS.c.trial_id == trial_id)
+    """What is known of the trial's row, which nobody else changes meanwhile; or None."""
+    columns = (ROWS.c.status, ROWS.c.started_at, ROWS.c.payload)
+    query = sql.select(*columns).where(ROWS.c.trial_id == trial_id)
     return connection.execute(query.with_for_update()).one_or_none()
 
 
 def _put(connection: sql.Connection, row: dict[str, Any]) -> None:
     connection.execute(ROWS.update().where(ROWS.c.trial_id == row["trial_id"]).values(row))
+
+
+def _keep_earlier(connection: sql.Connection, known: Any, row: dict[str, Any]) -> None:
+    """A good row goes on record when another measurement takes its place, and does not go on in
+    it: a further run leaves the beginning of the first one."""
+    if known.status == Status.OK.value and known.started_at != row["started_at"]:
+        kept = {"trial_id": row["trial_id"], "started_at": known.started_at}
+        connection.execute(EARLIER.insert().values(kept | {"payload": known.payload}))
 
 
 def _readable(known: Any) -> Measurement | None:

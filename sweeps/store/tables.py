@@ -37,3 +37,77 @@ LEASES = sql.Table(
     sql.Column("taken_at", sql.Double, nullable=True),
     sql.Column("label", sql.Text, nullable=True),
 )
+
+# What a sweep replaced by a newer measurement of the same trial: what a drift is told by.
+EARLIER = sql.Table(
+    "earlier_measurements",
+    METADATA,
+    sql.Column("number", sql.Integer, primary_key=True, autoincrement=True),
+    sql.Column("trial_id", sql.String(16), nullable=False, index=True),
+    sql.Column("started_at", sql.String(40), nullable=False),
+    sql.Column("payload", sql.Text, nullable=False),
+)
+
+SCHEDULES = sql.Table(
+    "schedules",
+    METADATA,
+    sql.Column("number", sql.Integer, primary_key=True, autoincrement=True),
+    sql.Column("name", sql.String(64), nullable=False, index=True),
+    sql.Column("cron", sql.Text, nullable=False),
+    sql.Column("timezone", sql.String(64), nullable=False),
+    # A JSON list of words, and the folder that its relative paths begin in.
+    sql.Column("command", sql.Text, nullable=False),
+    sql.Column("folder", sql.Text, nullable=False),
+    sql.Column("misfire", sql.String(16), nullable=False),
+    # Per month; per hour of a run; of one run at most. None where there is none, or none is known.
+    sql.Column("budget_usd", sql.Double, nullable=True),
+    sql.Column("usd_per_hour", sql.Double, nullable=True),
+    sql.Column("run_usd", sql.Double, nullable=True),
+    # Seconds since 1970, as all times of schedules; up to `considered_until` every due time has
+    # its row or was told to be left out.
+    sql.Column("created_at", sql.Double, nullable=False),
+    sql.Column("considered_until", sql.Double, nullable=False),
+    sql.Column("removed_at", sql.Double, nullable=True),
+)
+
+SCHEDULE_RUNS = sql.Table(
+    "schedule_runs",
+    METADATA,
+    sql.Column("number", sql.Integer, primary_key=True, autoincrement=True),
+    sql.Column("schedule", sql.Integer, nullable=False),
+    sql.Column("due_at", sql.Double, nullable=False),
+    sql.Column("state", sql.String(16), nullable=False, index=True),
+    sql.Column("note", sql.Text, nullable=False),
+    sql.Column("attempts", sql.Integer, nullable=False),
+    # The process that has the run in hand; the database's clock says until when it surely lives.
+    sql.Column("owner", sql.String(150), nullable=True),
+    sql.Column("host", sql.String(255), nullable=True),
+    sql.Column("place", sql.String(100), nullable=True),
+    sql.Column("pid", sql.Integer, nullable=True),
+    sql.Column("started", sql.String(32), nullable=True),
+    sql.Column("expires_at", sql.Double, nullable=True),
+    sql.Column("begun_at", sql.Double, nullable=True),
+    sql.Column("ended_at", sql.Double, nullable=True),
+    sql.Column("exit_code", sql.Integer, nullable=True),
+    sql.Column("cost_usd", sql.Double, nullable=True),
+    sql.Column("trials", sql.Integer, nullable=True),
+    sql.Column("log", sql.Text, nullable=True),
+    # A JSON object: the fit after the run, and what has drifted.
+    sql.Column("report", sql.Text, nullable=True),
+    # The whole of "each due job runs once".
+    sql.UniqueConstraint("schedule", "due_at", name="one_run_a_due_time"),
+)
+
+# One row: which daemon leads. `fence` grows with every new leader, so that an old one is known.
+SCHEDULE_LEADER = sql.Table(
+    "schedule_leader",
+    METADATA,
+    sql.Column("name", sql.String(16), primary_key=True),
+    sql.Column("fence", sql.Integer, nullable=False),
+    sql.Column("owner", sql.String(150), nullable=False),
+    sql.Column("host", sql.String(255), nullable=False),
+    sql.Column("place", sql.String(100), nullable=False),
+    sql.Column("pid", sql.Integer, nullable=False),
+    sql.Column("started", sql.String(32), nullable=False),
+    sql.Column("expires_at", sql.Double, nullable=False),
+)

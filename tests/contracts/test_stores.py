@@ -126,6 +126,14 @@ class StoreContract:
         assert seen == [row(started_at="first"), None]
         assert store.all() == [row(started_at="second"), row(9.0)]
 
+    def test_a_good_row_that_another_measurement_replaces_stays_on_record(self, store):
+        first, failed = row(started_at="first"), row(9.0, status=Status.FAILED, reason="x")
+        store.append_all([first, failed])
+        for fresh in (row(started_at="second"), row(9.0, started_at="second")):
+            store.join(fresh, latest)
+        assert store.earlier() == [first]
+        assert store.earlier([failed.trial.trial_id]) == []
+
     def test_a_run_that_is_not_wanted_changes_nothing(self, store):
         store.append(row())
         assert store.join(row(started_at="second"), lambda _row, _fresh: None) is None

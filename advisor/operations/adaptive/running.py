@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import Measurement
@@ -26,8 +27,10 @@ def run_adaptive(
     on_progress: Callable[[Progress], None],
     on_batch: Callable[[Standing], None],
     clock: Callable[[], float] = time.monotonic,
+    since: datetime | None = None,
 ) -> Standing:
-    """Measure until the sweep stops; returns where it stands then.
+    """Measure until the sweep stops; returns where it stands then. What was measured before
+    `since` does not count.
 
     The store is the state: run again it goes on, and nothing that is stored is measured twice. A
     trial that takes longer than expected ends the sweep when time is up, never in its middle.
@@ -35,7 +38,7 @@ def run_adaptive(
     """
     from sweeps.runner import known_rows
 
-    known = known_rows(sweep.trials, store)
+    known = known_rows(sweep.trials, store, since=since)
     standing = sweep.standing(known)
     if not standing.next:
         return standing
@@ -46,8 +49,8 @@ def run_adaptive(
             on_batch(standing)
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
                 return replace(standing, next=(), stopped=_used_up(sweep))
-            _measure(standing.next, known, store, chosen, machine, on_progress)
-            known = known_rows(sweep.trials, store)
+            _measure(standing.next, known, store, chosen, machine, on_progress, since)
+            known = known_rows(sweep.trials, store, since=since)
             before, standing = standing, sweep.standing(known)
             if standing.next == before.next:
                 return replace(standing, next=(), stopped="its trials left nothing in the store")
@@ -65,6 +68,7 @@ def _measure(
     executor: Executor,
     machine: Mapping[str, Any],
     on_progress: Callable[[Progress], None],
+    since: datetime | None,
 ) -> None:
     """One more good run of each trial, under leases; runs that were spoiled do not count."""
     from sweeps.runner import run_sweep
@@ -72,7 +76,7 @@ def _measure(
     runs = {item.trial.trial_id: 1 + _good_runs(known.get(item.trial.trial_id)) for item in items}
     run_sweep(
         [item.trial for item in items], executor, store, on_progress=on_progress, machine=machine,
-        runs_of=lambda trial: runs[trial.trial_id],
+        runs_of=lambda trial: runs[trial.trial_id], since=since,
     )  # fmt: skip
 
 

@@ -33,7 +33,10 @@ QUESTION = ["--task", "inference", "--model", "googlenet"]
         ["--help"],
         ["sweep", "--help"],
         ["fit", "--help"],
+        ["cloud", "--help"],
+        ["cloud", "policy", "reaper"],
         ["measurements", "--help"],
+        ["schedule", "--help"],
     ],
 )
 def test_nothing_heavy_is_imported_to_answer(arguments):

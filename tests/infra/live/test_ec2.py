@@ -12,7 +12,7 @@ from advisor.domain import Market
 from infra.live.facts import Facts, facts
 from infra.live.offered import offered
 from infra.live.quotas import vcpu_quota
-from infra.live.spot import _newest_by_zone, spot
+from infra.live.spot import newest_by_zone, spot
 from infra.live.words import Quote, Refused
 from tests.infra.live.recorded import Recorded
 
@@ -47,8 +47,8 @@ def test_of_a_zones_prices_the_last_one_counts() -> None:
         {"InstanceType": "g", "AvailabilityZone": "b", "SpotPrice": "9", "Timestamp": "3"},
     ]
     newest = {"g": {"a": {0.5}, "b": {None, 9.0}}}
-    assert _newest_by_zone(rows) == newest
-    assert _newest_by_zone(rows[::-1]) == newest
+    assert newest_by_zone(rows) == newest
+    assert newest_by_zone(rows[::-1]) == newest
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -191,6 +192,29 @@ def test_the_runner_measures_what_is_asked_and_nothing_twice(truth, monkeypatch,
     again = run("10trials")
     assert len(fake.given) == 10
     assert "budget" in again.stopped
+
+
+def test_what_is_older_than_asked_for_is_measured_anew(truth, monkeypatch, tmp_path):
+    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
+    fake = _Fake({})
+    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: fake)
+    store = open_store(f"sqlite:///{tmp_path / 'm.sqlite'}")
+
+    def measured(day, since=None):
+        """How many trials a sweep on that day measures."""
+        begun = f"2026-11-{day}T00:00:00+00:00"
+        fake.truth = {name: replace(row, started_at=begun) for name, row in truth.items()}
+        fake.given.clear()
+        standing = run_adaptive(
+            adaptive_sweep(grid(), parse_budget("7trials")), store, executor="process",
+            ray_address=None, on_progress=lambda _: None, on_batch=lambda _: None, since=since,
+        )  # fmt: skip
+        assert len(standing.done) == 7
+        return len(fake.given)
+
+    tenth = datetime(2026, 11, 10, tzinfo=UTC)
+    assert [measured("01"), measured("20"), measured("20", tenth)] == [7, 0, 7]
+    assert measured("20", tenth) == 0
 
 
 def test_a_time_budget_ends_between_batches(truth, monkeypatch, tmp_path):

@@ -1,0 +1,206 @@
+"""`advisor schedule`: commands that run by themselves, at times of a crontab line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from advisor.cli.parameters import Name, Text
+from advisor.cli.schedule_commands import checked_command, monthly_budget
+from advisor.cli.schedule_view import (
+    added_text,
+    list_document,
+    list_text,
+    one_document,
+    one_text,
+    standings,
+)
+from advisor.errors import Stopped, UsageError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_output_option = click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+
+
+@click.group()
+def schedule() -> None:
+    """Run sweeps, fits and price refreshes at times of a crontab line.
+
+    \b
+    advisor schedule add --cron "0 3 * * 1" --timezone Europe/Berlin -- sweep run --preset small
+    advisor schedule run     # the daemon; as many as you like, one of them leads
+    """
+
+
+@schedule.command()
+@click.option("--cron", type=Text("--cron"), required=True, metavar="LINE",
+              help="Five fields, as '0 3 * * 1': Mondays at 3:00.")  # fmt: skip
+@click.option("--timezone", type=Text("--timezone"), default="UTC", show_default=True,
+              metavar="ZONE", help="Whose clock, as Europe/Berlin.")  # fmt: skip
+@click.option("--name", type=Text("--name"), help="What it is called.  [default: the command's]")
+@click.option("--misfire", type=Name("misfire", ("run-once", "skip")), default="run-once",
+              show_default=True, help="What becomes of times at which no daemon ran.")  # fmt: skip
+@click.option("--budget-per-month", metavar="MONEY",
+              help="As 20USD; a run that may exceed it is left out.")  # fmt: skip
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def add(
+    cron: str,
+    timezone: str,
+    name: str | None,
+    misfire: str,
+    budget_per_month: str | None,
+    command: tuple[str, ...],
+) -> None:
+    """Keep a schedule: its command stands behind --, without `advisor`.
+
+    It may be `sweep run`, `fit` or `catalog refresh`, and is checked now.
+    """
+    from advisor.operations.scheduling.commands import kind_of
+    from advisor.operations.scheduling.crontab import Crontab
+    from sweeps.store.schedule_book import open_schedules
+    from sweeps.store.schedule_words import Misfire, NewSchedule
+
+    now, line, checked = time.time(), Crontab(cron, timezone), checked_command(command)
+    due = line.require_due(datetime.fromtimestamp(now, UTC))
+    new = NewSchedule(
+        name=_checked_name(name or "-".join(kind_of(checked.words) or ())),
+        cron=line.text,
+        timezone=timezone,
+        command=checked.words,
+        folder=str(Path.cwd()),
+        misfire=Misfire(misfire),
+        budget_usd=monthly_budget(budget_per_month, checked),
+        usd_per_hour=checked.usd_per_hour,
+        run_usd=checked.run_usd,
+    )
+    with closing(open_schedules()) as book:
+        kept, leader = book.add(new, now=now), book.leadership.current()
+    click.echo(added_text(kept, due, leader))
+
+
+@schedule.command("list")
+@_output_option
+def list_(output: str) -> None:
+    """All schedules: when each runs next, how its last run ended, what it cost this month."""
+    from sweeps.store.schedule_book import open_schedules
+
+    now = time.time()
+    with closing(open_schedules(reading=True)) as book:
+        found = standings(book, book.all(), now)
+        leader = book.leadership.current() if book.is_ready else None
+        document = list_document(book.name, found, leader, now)
+    if output == "json":
+        click.echo(json.dumps(document, indent=1))
+    else:
+        click.echo(list_text(found, leader))
+
+
+@schedule.command()
+@click.argument("name")
+@click.option("--runs", "most", type=click.IntRange(1, 1000), default=10, show_default=True,
+              help="So many of the latest.")  # fmt: skip
+@_output_option
+def show(name: str, most: int, output: str) -> None:
+    """One schedule: its runs, what each cost, the fit after it and what has drifted."""
+    from sweeps.store.schedule_book import open_schedules
+
+    now = time.time()
+    with closing(open_schedules(reading=True)) as book:
+        kept = book.named(name)
+        (found,) = standings(book, [kept], now)
+        runs = book.runs.of(kept.number, most)
+    if output == "json":
+        click.echo(json.dumps(one_document(found, runs, now), indent=1))
+    else:
+        click.echo(one_text(found, runs))
+
+
+@schedule.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """End a schedule; a run that goes on comes to its end, and its record stays."""
+    from sweeps.store.schedule_book import open_schedules
+
+    with closing(open_schedules()) as book:
+        gone = book.remove(name, now=time.time())
+        goes_on = book.running(gone.number)
+    click.echo(f"Removed '{name}'{'; the run that goes on comes to its end' if goes_on else ''}.")
+
+
+@schedule.command()
+def run() -> None:
+    """The daemon: runs what is due, until Ctrl-C or SIGTERM.
+
+    Any number of them may run on a database: one leads, another takes over when that is gone.
+    """
+    from advisor.operations.scheduling.leading import Daemon
+    from sweeps.store.schedule_book import open_schedules
+
+    with closing(open_schedules()) as book:
+        daemon, stopping = Daemon(book, say=_say), _Stopping()
+        for number in _SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, stopping)
+        _say(f"watching the schedules in '{book.name}'; Ctrl-C ends this")
+        try:
+            daemon.serve(stopping.event)
+        finally:
+            ended = daemon.leave()
+    ended_words = "1 run is" if len(ended) == 1 else f"{len(ended)} runs are"
+    kept = f"; {ended_words} gone on with by the next daemon" if ended else ""
+    raise Stopped(f"the daemon has ended{kept}", exit_code=128 + stopping.number)
+
+
+@schedule.command(hidden=True)
+@click.argument("number", type=int)
+def execute(number: int) -> None:
+    """Run what is due under that number: what the daemon starts."""
+    from advisor.operations.scheduling.executing import execute as executed
+    from advisor.operations.scheduling.refitting import after_sweep
+    from sweeps.store.schedule_book import open_schedules
+
+    with closing(open_schedules()) as book:
+        executed(book, number, follow=lambda one: after_sweep(one.due_at))
+
+
+class _Stopping:
+    """The first signal ends the daemon after what it does now; the next one at once. Its runs have
+    sessions of their own, and the database knows them: at once, they go on."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.number = int(signal.SIGINT)
+
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        if self.event.is_set():
+            os._exit(128 + number)
+        self.number = number
+        self.event.set()
+
+
+def _say(line: str) -> None:
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    print(f"{when} {line}", file=sys.stderr, flush=True)
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"--name '{name}' must be up to 64 letters, digits, '.', '_' and '-', not beginning "
+            "with one of the last three"
+        )
+    return name

@@ -1,0 +1,235 @@
+"""What `sweep run --on aws` would launch: types that serve the sweep, disks, the most it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.catalog import Catalog, load_catalog
+from advisor.domain import LIST, OBSERVED, InstanceType, Market
+from advisor.errors import LiveError, UsageError
+from infra.aws.budget import refuse_too_small, usd_per_hour
+from infra.aws.launch import Sweep, Volume, checked_sweep_id, sweep_id_of
+
+if TYPE_CHECKING:
+    from infra.aws.asking import Aws
+    from infra.aws.findings import Finding
+    from infra.aws.preflight import Preflight
+    from infra.aws.regions import PriceOf
+
+# As `--disks gp3` without a size is planned on this machine, too.
+_DEFAULT_DISK_GIB = 500
+# More of them would only be dearer.
+_MOST_TYPES = 4
+_MOST_TIMES_AS_DEAR = 2.0
+_ON_AWS = "aws"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudOptions:
+    """What a user asks. `arguments` are those of `sweep run` on the instance; `needs_vcpus` and
+    `needs_mib` the largest trial's. Empty texts are left to the advisor."""
+
+    instance: str
+    budget_usd: float
+    arguments: tuple[str, ...]
+    disks: tuple[str, ...]
+    needs_vcpus: float
+    needs_mib: float
+    owner: str
+    region: str = "us-east-1"
+    more_regions: tuple[str, ...] = ()
+    markets: tuple[Market, ...] = (Market.SPOT, Market.ON_DEMAND)
+    hours: float = 6.0
+    queue_minutes: float = 15.0
+    sweep_id: str = ""
+    bucket: str = ""
+    database_parameter: str = ""
+    subnet: str = ""
+    image: str = ""
+    profile: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudPlan:
+    """A launch that was looked at; `bucket_region` is empty where there is no bucket."""
+
+    options: CloudOptions
+    sweep: Sweep
+    preflight: Preflight
+    findings: tuple[Finding, ...]
+    bucket_region: str
+
+    @property
+    def most_usd_per_hour(self) -> float | None:
+        """What an hour of the dearest offer costs with its volumes; None without an offer."""
+        hourly = [usd_per_hour(one, self.sweep) for one in self.preflight.rungs]
+        return max(hourly, default=None)
+
+    @property
+    def most_usd(self) -> float:
+        """The bill is never higher: the budget and a billing minute, or what the longest life
+        costs."""
+        hourly = self.most_usd_per_hour
+        if hourly is None:
+            return 0.0
+        return min(self.sweep.budget_usd + hourly / 60, hourly * self.sweep.hours)
+
+
+def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None) -> CloudPlan:
+    """Look at everything that the launch needs; nothing is made.
+
+    `UsageError` for what cannot be asked, and for a budget that pays no offer long enough.
+    """
+    from infra.aws.preflight import allowed, bucket, look
+    from infra.aws.regions import Wish
+
+    catalog = load_catalog()
+    types = serving_types(catalog, options)
+    sweep = Sweep(
+        id=sweep_id(options),
+        owner=options.owner,
+        budget_usd=options.budget_usd,
+        hours=options.hours,
+        volumes=volumes(catalog, options.disks),
+        profile=options.profile,
+    )
+    wish = Wish(
+        types=types, markets=options.markets, price_of=price_of or bounded_price(aws),
+        subnet=options.subnet, image=options.image,
+    )  # fmt: skip
+    regions = tuple(dict.fromkeys((options.region, *options.more_regions)))
+    for region in regions:
+        catalog.require_region(region, _ON_AWS)
+    found = look(aws, regions, wish, sweep)
+    findings = list(found.findings)
+    home = ""
+    if found.caller:
+        findings += allowed(aws, found, sweep, options.instance)
+        home, about = bucket(aws, options.region, options.bucket)
+        findings.append(about)
+    _refuse_small_budget(found, sweep)
+    return CloudPlan(
+        options=options, sweep=sweep, preflight=found, findings=tuple(findings), bucket_region=home
+    )
+
+
+def sweep_id(options: CloudOptions) -> str:
+    """The name that is given, or one of what is asked: the same command finds its own again."""
+    if options.sweep_id:
+        return checked_sweep_id(options.sweep_id)
+    return sweep_id_of(options.owner, options.instance, *options.arguments)
+
+
+def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType, ...]:
+    """The type that is asked for, then others of its family with its GPUs that are as large as
+    the sweep needs, cheapest first: they measure the same."""
+    asked = catalog.instance(catalog.name_of(options.instance, _ON_AWS), _ON_AWS)
+    _refuse_too_small_type(asked, options)
+    own = _known_usd(catalog, asked, options) or math.inf
+    others = [
+        (usd, one.name, one)
+        for one in catalog.instances(_ON_AWS)
+        if _serves_as(one, asked, options)
+        and (usd := _known_usd(catalog, one, options)) is not None
+        and usd <= _MOST_TIMES_AS_DEAR * own
+    ]
+    return (asked, *(one for *_, one in sorted(others)[: _MOST_TYPES - 1]))
+
+
+def _known_usd(catalog: Catalog, one: InstanceType, options: CloudOptions) -> float | None:
+    price = catalog.price(one.name, options.region, Market.ON_DEMAND, _ON_AWS)
+    return price.usd_per_hour if price else None
+
+
+def _serves_as(one: InstanceType, asked: InstanceType, options: CloudOptions) -> bool:
+    return (
+        _make(one) == _make(asked)
+        and one != asked
+        and one.current
+        and _is_large_enough(one, options)
+    )
+
+
+def _is_large_enough(one: InstanceType, options: CloudOptions) -> bool:
+    """Limits are smaller than the host: Ray and the system need a little of both."""
+    return one.vcpus >= options.needs_vcpus and one.memory_mib > options.needs_mib
+
+
+def _refuse_too_small_type(asked: InstanceType, options: CloudOptions) -> None:
+    if not _is_large_enough(asked, options):
+        raise UsageError(
+            f"{asked.name} has {asked.vcpus} vCPUs and {asked.memory_mib / 1024:g} GiB, and the "
+            f"largest trial asks for {options.needs_vcpus:g} and {options.needs_mib / 1024:g} GiB; "
+            "take a larger --instance, or smaller --vcpus and --memory"
+        )
+
+
+def _make(one: InstanceType) -> tuple[object, ...]:
+    """What measurements depend on beside the size."""
+    family = one.name.partition(".")[0]
+    return family, one.cpu.model, one.gpu_name, one.gpu_count, one.gpu_fraction
+
+
+def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
+    """A volume for each disk type that is one of AWS's; rates of a user's own need none."""
+    found: dict[str, Volume] = {}
+    for text in texts:
+        if "=" in text or text.strip().lower() in ("unlimited", "local"):
+            continue
+        disk_type, size = catalog.disks.parse(text)
+        if disk_type in found:
+            raise UsageError(f"{disk_type} is asked for twice; one volume of a type is mounted")
+        found[disk_type] = _volume(catalog, disk_type, size or _DEFAULT_DISK_GIB)
+    return tuple(found.values())
+
+
+def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
+    """io1 and io2 are sold with a number of IOPS: as many as their rate is planned with."""
+    iops = None
+    if disk_type in ("io1", "io2"):
+        iops = round(catalog.disks.volume_rate(disk_type, size_gib).read_iops or 0) or None
+    return Volume(type=disk_type, size_gib=round(size_gib), iops=iops)
+
+
+def bounded_price(aws: Aws) -> PriceOf:
+    """What an hour costs on demand: as AWS tells it today, else the list price that is known; an
+    estimate bounds nothing."""
+    from infra.live.bounded import Deadline
+    from infra.live.on_demand import on_demand
+    from infra.live.words import Quote
+
+    catalog = load_catalog()
+    told: dict[tuple[str, str], float | None] = {}
+    deadline = Deadline(30.0, 12.0)
+    silent: list[bool] = []
+
+    def price_of(name: str, region: str) -> float | None:
+        if (name, region) not in told:
+            told[name, region] = _listed(name, region)
+        return told[name, region]
+
+    def _listed(name: str, region: str) -> float | None:
+        if not silent:
+            try:
+                answers = deadline.within(
+                    "prices", lambda: list(on_demand([name], region, aws.clock.now().date()))
+                )
+            except LiveError:
+                silent.append(True)
+            else:
+                if answers and isinstance(answers[0], Quote):
+                    return answers[0].usd_per_hour
+        price = catalog.price(name, region, Market.ON_DEMAND, _ON_AWS)
+        return price.usd_per_hour if price and price.kind in (LIST, OBSERVED) else None
+
+    return price_of
+
+
+def _refuse_small_budget(found: Preflight, sweep: Sweep) -> None:
+    if not found.rungs:
+        return
+    cheapest = min(found.rungs, key=lambda one: usd_per_hour(one, sweep))
+    refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest))

@@ -1,0 +1,167 @@
+"""Whether the account can launch and, above all, end instances: credentials and permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from advisor.errors import AdvisorError, LiveError
+from infra.aws import tags
+from infra.aws.asking import Aws
+from infra.aws.errors import Kind, Refused
+from infra.aws.findings import Finding, good, missing, not_asked
+from infra.aws.permissions import action_of, mend_of, statements
+from infra.aws.requests import Order, run_instances
+
+# No instance has this id: EC2 looks at the permission first.
+_NOBODY = "i-00000000000000000"
+_NO_GROUP = "sg-00000000000000000"
+
+
+def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
+    """The name (ARN) of who asks; empty where nobody is known."""
+    try:
+        answer = aws.ask(region, "get_caller_identity", service="sts")
+    except LiveError as error:
+        return "", missing("credentials", "there are none", str(error))
+    except AdvisorError as error:
+        return "", not_asked("credentials", error)
+    name = str(answer.get("Arn", ""))
+    return name, good("credentials", name or "accepted")
+
+
+def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
+    """Whether the account may use a region: newer ones have to be opted into."""
+    try:
+        answer = aws.ask(home, "describe_regions", RegionNames=[region], AllRegions=True)
+    except Refused as refused:
+        if refused.code == "InvalidParameterValue":
+            return missing("region", f"there is no region {region}", "`aws ec2 describe-regions`")
+        return not_asked("region", refused)
+    except AdvisorError as error:
+        return not_asked("region", error)
+    told = [one.get("OptInStatus", "opt-in-not-required") for one in answer.get("Regions", ())]
+    if not told or told[0] == "not-opted-in":
+        return missing(
+            "region", f"the account has not opted into {region}",
+            f"`aws account enable-region --region-name {region}`",
+        )  # fmt: skip
+    return good("region", f"{region} is enabled")
+
+
+def profile(aws: Aws, region: str, name: str) -> Finding:
+    """The instance profile: the role by which the guest writes what it measures."""
+    if not name:
+        return good("profile", "none: the guest gets no rights of its own")
+    try:
+        aws.ask(region, "get_instance_profile", service="iam", InstanceProfileName=name)
+    except Refused as refused:
+        if refused.code == "NoSuchEntity":
+            return missing(
+                "profile", f"there is no instance profile {name}",
+                "docs/operating.md makes it with one command; or give --instance-profile none",
+            )  # fmt: skip
+        if refused.kind is Kind.PERMISSION:  # it may exist all the same: the dry run tells
+            return good("profile", f"{name}, which may not be looked at")
+        return not_asked("profile", refused)
+    except AdvisorError as error:
+        return not_asked("profile", error)
+    return good("profile", name)
+
+
+def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
+    """Whether what a launch and its end ask for is allowed; nothing is made.
+
+    EC2 is asked with `DryRun`. What changes only things that carry our tag (as our own policy
+    has it) is refused for things that do not exist: of that, IAM is asked.
+    """
+    region, sweep = order.rung.region, order.sweep
+    described = tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd)
+    group = {
+        "GroupName": tags.name_of(sweep.id), "Description": "dry run", "VpcId": order.network,
+        "TagSpecifications": tags.specifications(described, ["security-group"]),
+    }  # fmt: skip
+    for operation, request in (
+        ("run_instances", _without_group(run_instances(order))), ("create_security_group", group),
+    ):  # fmt: skip
+        yield _dry_run(aws, region, operation, request)
+    tag = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(order.expires_at)}]
+    held: dict[str, tuple[dict[str, Any], str]] = {
+        "terminate_instances": ({"InstanceIds": [_NOBODY]}, f"instance/{_NOBODY}"),
+        "delete_security_group": ({"GroupId": _NO_GROUP}, f"security-group/{_NO_GROUP}"),
+        "create_tags": (
+            {"Resources": [_NO_GROUP], "Tags": tag}, f"security-group/{_NO_GROUP}",
+        ),
+    }  # fmt: skip
+    for operation, (request, thing) in held.items():
+        told = _dry_run(aws, region, operation, request)
+        if not told.ok and told.check == "permission":
+            told = _simulated(aws, region, caller, operation, thing, told)
+        yield told
+
+
+def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> Finding:
+    action = _action(operation)
+    try:
+        aws.ask(region, operation, DryRun=True, **request)
+    except Refused as refused:
+        if refused.kind is Kind.OK or _names_nothing(refused):
+            return good("permission", f"{action} is allowed")
+        if refused.kind is Kind.PERMISSION:
+            return missing("permission", f"{action} is denied", mend_of(refused))
+        return missing("dry run", str(refused), mend_of(refused))
+    except AdvisorError as error:
+        return not_asked("dry run", error)
+    return missing("dry run", f"{action} takes no notice of DryRun", "ask AWS, not this endpoint")
+
+
+def _simulated(
+    aws: Aws, region: str, caller: str, operation: str, thing: str, denied: Finding
+) -> Finding:
+    """What IAM says of something with our tag; as it was denied, where IAM does not say."""
+    action, principal = _action(operation), principal_of(caller)
+    partition, account = caller.split(":")[1], caller.split(":")[4]
+    tagged = {
+        "ContextKeyName": f"aws:ResourceTag/{tags.MANAGED}",
+        "ContextKeyValues": [tags.MANAGED_VALUE],
+        "ContextKeyType": "string",
+    }
+    try:
+        answer = aws.ask(
+            region, "simulate_principal_policy", service="iam", PolicySourceArn=principal,
+            ActionNames=[action], ContextEntries=[tagged],
+            ResourceArns=[f"arn:{partition}:ec2:{region}:{account}:{thing}"],
+        )  # fmt: skip
+    except AdvisorError:
+        asking = statements(action, "iam:SimulatePrincipalPolicy")
+        told = f"{action} is denied, or allowed for our tag only, which may not be asked"
+        return missing("permission", told, f"allow it: {asking}")
+    decisions = [one["EvalDecision"] for one in answer.get("EvaluationResults", ())]
+    if decisions and set(decisions) == {"allowed"}:
+        return good("permission", f"{action} is allowed for what carries our tag")
+    return denied
+
+
+def principal_of(caller: str) -> str:
+    """The user or role behind a caller: a session's name is no principal of IAM's."""
+    head, _, tail = caller.partition(":assumed-role/")
+    if not tail:
+        return caller
+    return f"{head.replace(':sts:', ':iam:')}:role/{tail.partition('/')[0]}"
+
+
+def _action(operation: str) -> str:
+    return action_of("".join(word.capitalize() for word in operation.split("_")))
+
+
+def _names_nothing(refused: Refused) -> bool:
+    """Allowed as far as can be told: only what was named does not exist (or exists already)."""
+    return ".NotFound" in refused.code or refused.code.startswith("Invalid")
+
+
+def _without_group(request: dict[str, Any]) -> dict[str, Any]:
+    """The group does not exist yet, and the token is for what is really launched."""
+    (interface,) = request["NetworkInterfaces"]
+    bare = {name: value for name, value in interface.items() if name != "Groups"}
+    other = {name: value for name, value in request.items() if name != "ClientToken"}
+    return {**other, "NetworkInterfaces": [bare]}

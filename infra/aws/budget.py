@@ -1,0 +1,85 @@
+"""A hard budget: what may still be spent, at a price per hour that is never passed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from advisor.catalog import load_catalog
+from advisor.errors import UsageError
+from advisor.units import format_usd
+from infra.aws.launch import Rung, Sweep
+
+BILLING_MINUTE = timedelta(minutes=1)
+# Nothing is launched that cannot live so long: boot and set-up take minutes, a trial a quarter of
+# one (SpareCores' launch timings: 2 to 3 minutes until user data has run).
+LEAST = timedelta(minutes=10)
+# A public IPv4 address in use (AWS, from 2024-02-01); without one the guest reaches nothing.
+ADDRESS_USD_PER_HOUR = 0.005
+_YEAR_HOURS = 8760.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """A budget that runs from `since` on, when `spent_usd` of it were gone."""
+
+    budget_usd: float
+    usd_per_hour: float
+    since: datetime
+    spent_usd: float = 0.0
+
+    def spent(self, now: datetime) -> float:
+        """Dollars until now; the first minute is billed whole."""
+        billed = max(BILLING_MINUTE, now - self.since)
+        return self.spent_usd + self.usd_per_hour * (billed / timedelta(hours=1))
+
+    def pays_next_minute(self, now: datetime) -> bool:
+        """Whether it may go on until it is asked again a minute from now."""
+        return self.spent(now + BILLING_MINUTE) <= self.budget_usd
+
+    @property
+    def ends_at(self) -> datetime:
+        """When the budget is used up; never more than a billing minute is spent beyond it."""
+        return self.since + self.lasts
+
+    @property
+    def lasts(self) -> timedelta:
+        """How long the rest of the budget pays."""
+        return lasts(self.budget_usd, self.usd_per_hour, math.inf, self.spent_usd)
+
+
+def lasts(budget_usd: float, hourly: float, hours: float, spent_usd: float = 0.0) -> timedelta:
+    """How long the rest of a budget pays, at most `hours`."""
+    paid = max(0.0, budget_usd - spent_usd) / hourly
+    return timedelta(hours=min(hours, paid, _YEAR_HOURS))
+
+
+def usd_per_hour(rung: Rung, sweep: Sweep) -> float:
+    """What an hour costs at most: instance, every volume, a public address."""
+    disks = sum(_volume_usd(one.type, one.size_gib, one.iops, one.mib_per_second, rung.region)
+                for one in sweep.volumes)  # fmt: skip
+    root = _volume_usd("gp3", sweep.root_gib, None, None, rung.region)
+    return rung.usd_per_hour + disks + root + ADDRESS_USD_PER_HOUR
+
+
+def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) -> None:
+    """`UsageError` where the budget does not pay the least that is of use."""
+    if lasts(budget_usd, hourly, math.inf, spent) >= LEAST:
+        return
+    minutes = LEAST / timedelta(minutes=1)
+    cents = math.floor(100 * (spent + hourly * (LEAST / timedelta(hours=1)))) + 1
+    used = f", of which {format_usd(spent)} are spent already," if spent else ""
+    raise UsageError(
+        f"a budget of {format_usd(budget_usd)}{used} does not pay {minutes:.0f} minutes of {what} "
+        f"at {format_usd(hourly)}/h; give --budget {cents / 100:.2f}USD or more"
+    )
+
+
+def _volume_usd(
+    disk_type: str, gib: float, iops: float | None, mib_per_second: float | None, region: str
+) -> float:
+    price = load_catalog().disks.volume_price(
+        disk_type, gib, region, iops=iops, mib_per_second=mib_per_second
+    )
+    return price.usd_per_hour

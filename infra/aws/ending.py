@@ -1,0 +1,90 @@
+"""The controller's own end: everything with the sweep's tag goes, whatever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from advisor.errors import AdvisorError, CloudError
+from advisor.units import format_usd
+from infra.aws import tags
+from infra.aws.asking import Aws
+from infra.aws.budget import Meter
+from infra.aws.finding import KINDS, Managed, managed_of
+from infra.aws.launch import Machine
+from infra.aws.machines import NotTold, instance
+from infra.aws.removing import PATIENCE, POLL_SECONDS, remove_all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What is gone, and what surely or possibly is still there, in words."""
+
+    removed: tuple[Managed, ...]
+    left: tuple[str, ...]
+
+
+def end_sweep(
+    aws: Aws, regions: Iterable[str], sweep_id: str, first: Machine | None = None
+) -> Ended:
+    """End all instances of the sweep, and remove what they leave; `first` is known to run, and
+    is ended before anything is looked for. Raises nothing of AWS's: what could not be asked or
+    removed is told."""
+    removed: list[Managed] = []
+    left: list[str] = []
+    if first is not None:
+        with suppress(AdvisorError):  # it is found by its tag again, and told where it stays
+            aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
+    for region in regions:
+        try:
+            found = _of_sweep(aws, region, sweep_id)
+            remaining = remove_all(aws, found)
+        except AdvisorError as error:
+            left.append(f"what there is in {region} is not known: {error}")
+            continue
+        there = {one.found.id for one in remaining}
+        removed += [one for one in found if one.id not in there]
+        left += [f"{one.found.kind} {one.found.id} in {region}: {one.reason}" for one in remaining]
+    return Ended(removed=tuple(removed), left=tuple(left))
+
+
+def end_instance(aws: Aws, machine: Machine) -> None:
+    """End one instance and wait until it is billed no more; `CloudError` where it is not."""
+    aws.ask(machine.region, "terminate_instances", InstanceIds=[machine.id])
+    deadline = aws.clock.now() + PATIENCE
+    while True:
+        try:
+            if not instance(aws, machine.region, machine.id).lives:
+                return
+        except NotTold:
+            return
+        if aws.clock.now() >= deadline:
+            raise CloudError(f"{machine.id} in {machine.region} does not end, as it was told to")
+        aws.clock.sleep(POLL_SECONDS)
+
+
+def _of_sweep(aws: Aws, region: str, sweep_id: str) -> list[Managed]:
+    return [
+        one
+        for kind in KINDS
+        for one in managed_of(aws, kind, region, owner=None)
+        if one.sweep_id == sweep_id
+    ]
+
+
+def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> CloudError:
+    """What a user has to know and to do where something may still run."""
+    told = "; ".join(ended.left)
+    by_itself = "its own timer ends it, and so does the next pass of the reaper"
+    if machine and machine.expires_at and meter:
+        most = format_usd(max(meter.budget_usd, meter.spent(machine.expires_at)))
+        by_itself = (
+            f"{machine.id} powers itself off at {tags.time_text(machine.expires_at)}, and costs "
+            f"{most} at most until then"
+        )
+    return CloudError(
+        f"not everything is surely ended ({told}); {by_itself}; to end it now: `aws ec2 "
+        f"terminate-instances --instance-ids {machine.id if machine else 'ID'} --region "
+        f"{machine.region if machine else 'REGION'}`; `advisor cloud status` tells what is left"
+    )

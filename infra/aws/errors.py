@@ -1,0 +1,147 @@
+"""What each error of EC2 means for a launch: a kind, and one reaction.
+
+The codes are in `launch_errors.csv` (origin in SOURCES.md); credentials and a few near relatives
+of them stand below. What nobody knows stops the launch: trying on could cost money.
+"""
+
+from __future__ import annotations
+
+import csv
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+
+from advisor.errors import CloudError
+
+
+class Kind(StrEnum):
+    """What is wrong."""
+
+    CAPACITY = "capacity"
+    RESERVATION = "reservation"
+    PRICE = "price"
+    QUOTA = "quota"
+    OFFERING = "offering"
+    NETWORK = "network"
+    TOKEN = "token"
+    OK = "ok"
+    PERMISSION = "permission"
+    ACCOUNT = "account"
+    CREDENTIALS = "credentials"
+    THROTTLE = "throttle"
+    SERVER = "server"
+    SPOT_TAKEN_BACK = "spot_taken_back"
+    OWN_END = "own_end"
+    VOLUME_QUOTA = "volume_quota"
+    UNKNOWN = "unknown"
+
+
+class Reaction(StrEnum):
+    """What is done about it.
+
+    `next_offer`: this type, zone and market is left alone for three minutes. `next_zone`: this
+    zone is left alone for this type, in all markets. `next_market`: this type is not asked for in
+    this market of the region any more. `next_quota`: neither is anything that counts against the
+    same quota. `ask_again`: the same request, later. `find`: the token's instance exists.
+    `launch_again`: with a new token. `stop`: nothing more is tried.
+    """
+
+    NEXT_OFFER = "next_offer"
+    NEXT_ZONE = "next_zone"
+    NEXT_MARKET = "next_market"
+    NEXT_QUOTA = "next_quota"
+    ASK_AGAIN = "ask_again"
+    FIND = "find"
+    GO_ON = "go_on"
+    LAUNCH_AGAIN = "launch_again"
+    DONE = "done"
+    STOP = "stop"
+
+
+# Not about launching, and met on the way to it (EC2 API, "Error codes"; STS; SSM; Service Quotas).
+_ALSO: dict[str, tuple[Kind, Reaction]] = {
+    **dict.fromkeys(
+        (
+            "ExpiredToken", "ExpiredTokenException", "RequestExpired", "AuthFailure",
+            "UnrecognizedClientException", "InvalidClientTokenId", "SignatureDoesNotMatch",
+        ),
+        (Kind.CREDENTIALS, Reaction.STOP),
+    ),
+    **dict.fromkeys(
+        ("AccessDenied", "AccessDeniedException"), (Kind.PERMISSION, Reaction.STOP)
+    ),
+    **dict.fromkeys(
+        (
+            "Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException",
+            "RequestThrottled", "SlowDown", "EC2ThrottledException",
+        ),
+        (Kind.THROTTLE, Reaction.ASK_AGAIN),
+    ),
+    **dict.fromkeys(
+        ("InternalFailure", "InternalServerError", "500", "502", "503", "504"),
+        (Kind.SERVER, Reaction.ASK_AGAIN),
+    ),
+    "OptInRequired": (Kind.ACCOUNT, Reaction.STOP),
+    "Blocked": (Kind.ACCOUNT, Reaction.STOP),
+}  # fmt: skip
+
+
+class Refused(CloudError):
+    """AWS said no; `code` is its word for why. `was_open`: an earlier try of the same question got
+    no answer, or a server's error, and may have been done."""
+
+    was_open = False
+
+    def __init__(self, operation: str, code: str, message: str) -> None:
+        super().__init__(f"AWS refused {operation}: {code}: {message}")
+        self.operation = operation
+        self.code = code
+        self.told = message
+
+    @property
+    def kind(self) -> Kind:
+        """What is wrong."""
+        return kind_of(self.code)
+
+    @property
+    def reaction(self) -> Reaction:
+        """What is done about it."""
+        return reaction_to(self.code)
+
+
+class Unanswered(CloudError):
+    """No answer came, however often it was asked: it may have been done or not."""
+
+    def __init__(self, operation: str, why: str) -> None:
+        super().__init__(f"AWS did not answer {operation} ({why}); it may have been done or not")
+        self.operation = operation
+
+
+def kind_of(code: str) -> Kind:
+    """The kind of an error or state reason code."""
+    return _meaning(code)[0]
+
+
+def reaction_to(code: str) -> Reaction:
+    """What is done about an error or state reason code."""
+    return _meaning(code)[1]
+
+
+@cache
+def known_codes() -> dict[str, tuple[Kind, Reaction]]:
+    """The codes of the table."""
+    text = (files("infra.aws") / "launch_errors.csv").read_text(encoding="utf-8")
+    return {
+        row["error_code"]: (Kind(row["kind"]), Reaction(row["reaction"]))
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def _meaning(code: str) -> tuple[Kind, Reaction]:
+    """EC2 writes state reasons with `Server.` or `Client.` before codes that it also tells bare."""
+    known = known_codes()
+    bare = code.partition(".")[2] if code.startswith(("Server.", "Client.")) else code
+    for one in (code, bare):
+        if found := known.get(one) or _ALSO.get(one):
+            return found
+    return Kind.UNKNOWN, Reaction.STOP

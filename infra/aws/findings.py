@@ -1,0 +1,50 @@
+"""What was looked at before a launch, and what mends what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from advisor.errors import AdvisorError, CloudError
+from infra.aws.errors import Refused
+from infra.aws.permissions import mend_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a launch needs. `mend` is the command or the policy that mends it; `stops`
+    says whether nothing can be launched before."""
+
+    check: str
+    ok: bool
+    told: str
+    mend: str = ""
+    stops: bool = True
+
+
+def good(check: str, told: str) -> Finding:
+    """Nothing is missing."""
+    return Finding(check=check, ok=True, told=told)
+
+
+def missing(check: str, told: str, mend: str) -> Finding:
+    """Something is, and this mends it."""
+    return Finding(check=check, ok=False, told=told, mend=mend)
+
+
+def not_asked(check: str, error: AdvisorError) -> Finding:
+    """It could not be asked for."""
+    mend = mend_of(error) if isinstance(error, Refused) else "ask again later"
+    return Finding(check=check, ok=False, told=str(error), mend=mend)
+
+
+def refuse_missing(findings: Iterable[Finding]) -> None:
+    """`CloudError` with each thing that stops a launch, and what mends it."""
+    stopping = [one for one in findings if one.stops and not one.ok]
+    if stopping:
+        raise CloudError(f"nothing was launched: {in_words(stopping)}")
+
+
+def in_words(findings: Sequence[Finding]) -> str:
+    """One after the other, each with its mend."""
+    return "; ".join(f"({one.check}) {one.told}: {one.mend}" for one in findings)

@@ -1,0 +1,61 @@
+"""A security group of a sweep's own, with no rule for what comes in.
+
+Its name is unique in a network, so that making it also tells who came first: EC2 refuses the
+second one, however the answers of its lists lag.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from infra.aws import tags
+from infra.aws.asking import Aws
+from infra.aws.errors import Refused, Unanswered
+from infra.aws.launch import Sweep
+
+_EXISTS = "InvalidGroup.Duplicate"
+# Seconds in which a group that exists surely shows in lists.
+_VISIBLE_WITHIN, _POLL = 30.0, 3.0
+
+
+def own_group(
+    aws: Aws, region: str, network: str, sweep: Sweep, expires_at: datetime
+) -> tuple[str, bool]:
+    """The id of the sweep's group in a network, and whether this call made it."""
+    described = tags.base_tags(sweep.id, sweep.owner, expires_at, sweep.budget_usd)
+    try:
+        answer = aws.ask(
+            region, "create_security_group",
+            GroupName=tags.name_of(sweep.id),
+            Description=f"advisor sweep {sweep.id}: nothing comes in",
+            VpcId=network,
+            TagSpecifications=tags.specifications(described, ["security-group"]),
+        )  # fmt: skip
+    except Refused as refused:
+        if refused.code != _EXISTS:
+            raise
+        group = _existing(aws, region, network, sweep)
+        renew(aws, region, group, expires_at)
+        return group, False
+    return str(answer["GroupId"]), True
+
+
+def renew(aws: Aws, region: str, group: str, expires_at: datetime) -> None:
+    """Let the group live as long as what is in it."""
+    listed = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(expires_at)}]
+    aws.ask(region, "create_tags", Resources=[group], Tags=listed)
+
+
+def _existing(aws: Aws, region: str, network: str, sweep: Sweep) -> str:
+    filters = [
+        {"Name": "group-name", "Values": [tags.name_of(sweep.id)]},
+        {"Name": "vpc-id", "Values": [network]},
+    ]
+    waited = 0.0
+    while waited <= _VISIBLE_WITHIN:
+        found = aws.ask(region, "describe_security_groups", Filters=filters)
+        for one in found.get("SecurityGroups", ()):
+            return str(one["GroupId"])
+        aws.clock.sleep(_POLL)
+        waited += _POLL
+    raise Unanswered("describe_security_groups", f"{tags.name_of(sweep.id)} exists, nobody sees it")

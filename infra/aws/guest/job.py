@@ -1,0 +1,105 @@
+"""What an instance is to do, as a JSON document in the bucket; it holds no secret."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from advisor.errors import DataError
+
+SCHEMA = "advisor.guest-job/1"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_DEVICE = re.compile(r"/dev/(sd|xvd)[a-z]{1,2}")
+_DISK_TYPE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_PREFIX = re.compile(r"[A-Za-z0-9._/-]+[A-Za-z0-9._-]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A sweep on one instance.
+
+    `arguments` are those of `advisor sweep run`, but for where disks are mounted. `disks` has
+    the disk type by the device's name in the launch (`/dev/sdf`: `gp3`). All that the instance
+    writes goes beneath `prefix` of `bucket` (in `region`), which all instances of one slot share.
+    `database_parameter` names the SSM parameter (SecureString) that holds the URL of a shared
+    database; empty: measurements go to the bucket.
+    """
+
+    sweep_id: str
+    region: str
+    bucket: str
+    prefix: str
+    arguments: tuple[str, ...]
+    disks: Mapping[str, str] = field(default_factory=dict)
+    database_parameter: str = ""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.sweep_id):
+            raise DataError(
+                f"'{self.sweep_id[:80]}' is no sweep id: letters, digits, '.', '_', '-'"
+            )
+        if not _PREFIX.fullmatch(self.prefix) or ".." in self.prefix:
+            raise DataError(f"'{self.prefix[:80]}' is no prefix of a bucket")
+        for device, disk_type in self.disks.items():
+            if not (_DEVICE.fullmatch(device) and _DISK_TYPE.fullmatch(disk_type)):
+                raise DataError(f"'{device}': '{disk_type}' is no device name with a disk type")
+
+    @property
+    def key(self) -> str:
+        """Where this document lies in the bucket."""
+        return f"{self.prefix}/job.json"
+
+    @property
+    def url(self) -> str:
+        """The same as one word for a command line."""
+        return f"s3://{self.bucket}/{self.key}"
+
+
+def job_to_json(job: Job) -> str:
+    """The document; the same job gives the same bytes."""
+    document = {
+        "schema": SCHEMA,
+        "sweep_id": job.sweep_id,
+        "region": job.region,
+        "bucket": job.bucket,
+        "prefix": job.prefix,
+        "arguments": list(job.arguments),
+        "disks": dict(job.disks),
+        "database_parameter": job.database_parameter,
+    }
+    return json.dumps(document, indent=1, sort_keys=True)
+
+
+def job_from_json(text: str) -> Job:
+    """The job of a document; `DataError` for anything else."""
+    try:
+        return _job(json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"this is no job of an instance: {type(error).__name__}: {error}"
+        ) from error
+
+
+def place_of(url: str) -> tuple[str, str]:
+    """Bucket and key of `s3://bucket/key`."""
+    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(\S+)", url)
+    if not found:
+        raise DataError(f"'{url}' names no object; write it like s3://bucket/key")
+    return found[1], found[2]
+
+
+def _job(document: Mapping[str, Any]) -> Job:
+    if document["schema"] != SCHEMA:
+        raise ValueError(f"schema {document['schema']}, not {SCHEMA}")
+    return Job(
+        sweep_id=str(document["sweep_id"]),
+        region=str(document["region"]),
+        bucket=str(document["bucket"]),
+        prefix=str(document["prefix"]),
+        arguments=tuple(map(str, document["arguments"])),
+        disks={str(key): str(value) for key, value in document["disks"].items()},
+        database_parameter=str(document["database_parameter"]),
+    )

@@ -1,0 +1,96 @@
+"""The instance metadata service, version 2: who this instance is, and whether it is taken back.
+
+Standard library only, and never through a proxy: the address is this machine's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from datetime import datetime
+
+from advisor.errors import LiveError
+
+ADDRESS = "http://169.254.169.254"
+ADDRESS_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"  # the one that botocore honours
+TOKEN_SECONDS = 21_600
+TIMEOUT_SECONDS = 2.0
+_TRIES = 3
+_UNAUTHORIZED, _NOT_FOUND = 401, 404
+
+
+@dataclass(frozen=True, slots=True)
+class SpotNotice:
+    """The spot market takes the instance back: what happens to it, and when (None: not told)."""
+
+    action: str
+    at: datetime | None
+
+
+class Metadata:
+    """The service at an address; a token is taken when it is needed, and again when it is over."""
+
+    def __init__(self, address: str | None = None) -> None:
+        told = address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS
+        self._address = told.rstrip("/")
+        self._token = ""
+        self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+
+    def get(self, path: str) -> str | None:
+        """The text at `/latest/<path>`; None where there is none.
+
+        `LiveError` when the service does not answer as version 2 does.
+        """
+        reason = ""
+        for _ in range(_TRIES):
+            try:
+                return self._asked(f"/latest/{path}")
+            except urllib.error.HTTPError as error:
+                error.close()
+                if error.code == _NOT_FOUND:
+                    return None
+                if error.code == _UNAUTHORIZED:
+                    self._token = ""
+                reason = f"status {error.code}"
+            except (OSError, ValueError) as error:
+                reason = str(error)
+        raise LiveError(f"no instance metadata at {self._address} ({reason}); is this EC2?")
+
+    def instance_id(self) -> str:
+        """As `i-0123456789abcdef0`."""
+        return self.get("meta-data/instance-id") or ""
+
+    def region(self) -> str:
+        """The region of the instance, as `us-east-1`."""
+        return self.get("meta-data/placement/region") or ""
+
+    def spot_notice(self) -> SpotNotice | None:
+        """The notice of about two minutes that comes before a spot instance is taken back.
+
+        Whatever the service tells there is one, also what cannot be read.
+        """
+        text = self.get("meta-data/spot/instance-action")
+        return None if text is None else _notice(text)
+
+    def _asked(self, path: str) -> str:
+        if not self._token:
+            lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_SECONDS)}
+            self._token = self._sent("PUT", "/latest/api/token", lifetime)
+        return self._sent("GET", path, {"X-aws-ec2-metadata-token": self._token})
+
+    def _sent(self, method: str, path: str, headers: dict[str, str]) -> str:
+        request = urllib.request.Request(self._address + path, method=method, headers=headers)
+        with self._open(request, timeout=TIMEOUT_SECONDS) as answer:
+            body: bytes = answer.read()
+        return body.decode()
+
+
+def _notice(text: str) -> SpotNotice:
+    try:
+        told = json.loads(text)
+        return SpotNotice(str(told["action"]), datetime.fromisoformat(told["time"]))
+    except (ValueError, KeyError, TypeError):
+        return SpotNotice("terminate", None)

@@ -1,0 +1,105 @@
+"""The advisor itself, as an archive that an instance installs: what is here is what runs there."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import re
+import tarfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from advisor.errors import DataError
+
+PACKAGES = ("advisor", "infra", "models", "sweeps")
+DISTRIBUTION = "instance-sizing-advisor"
+EXTRAS = ("sweep", "zoo", "formats", "postgres")
+_EXTRA = re.compile(r"extra\s*==\s*[\"']([\w-]+)[\"']")
+_NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?")
+_NOT_SENT = frozenset({"__pycache__", "sources"})  # `infra/sources`: tables a bundle is built of
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """An archive and its digest; `key` is where it lies in a bucket, the same for the same
+    bytes, so that it is sent once."""
+
+    content: bytes
+    sha256: str
+
+    @property
+    def key(self) -> str:
+        """The object's name."""
+        return f"software/{self.sha256}.tar.gz"
+
+
+def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) -> Software:
+    """The packages beneath `root` (by default those that run now) and their requirements.
+
+    The same files give the same bytes, whenever and wherever they are packed.
+    """
+    root = root or Path(__file__).resolve().parents[3]
+    buffer = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="") as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        for path in _files(root):
+            _add(archive, str(path.relative_to(root)), path.read_bytes())
+        tried = _tried_together(root)
+        asked = requirements(frozenset(extras), pinned=not tried)
+        _add(archive, "constraints.txt", tried)
+        _add(archive, "requirements.txt", asked.encode())
+    content = buffer.getvalue()
+    return Software(content, hashlib.sha256(content).hexdigest())
+
+
+def requirements(extras: frozenset[str], *, pinned: bool) -> str:
+    """What pip is to install: what the distribution asks for; `pinned` at the versions that run
+    here.
+
+    A version with a local part (`2.13.0+cpu`) is a build for this machine: its public part is
+    asked for, and the instance takes the build for its GPU.
+    """
+    asked = [one for one in metadata.requires(DISTRIBUTION) or () if _asked(one, extras)]
+    lines = {_pinned(one) if pinned else one.partition(";")[0].strip() for one in asked}
+    return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def _tried_together(root: Path) -> bytes:
+    """The repository's file of exact versions; an installed package comes without it."""
+    path = root / "constraints.txt"
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _asked(text: str, extras: frozenset[str]) -> bool:
+    """Whether it belongs to the core, or to one of the extras."""
+    extra = _EXTRA.search(text.partition(";")[2])
+    return extra is None or extra[1] in extras
+
+
+def _pinned(text: str) -> str:
+    found = _NAME.match(text)
+    if found is None:
+        raise DataError(f"'{text}' in the metadata of {DISTRIBUTION} names no package")
+    try:
+        version = metadata.version(found[1]).partition("+")[0]
+    except metadata.PackageNotFoundError:
+        return text.partition(";")[0].strip()
+    return f"{found[0]}=={version}"
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.is_file() and not _NOT_SENT & set(path.relative_to(root).parts):
+                yield path
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), 0o644
+    archive.addfile(entry, io.BytesIO(content))

@@ -1,0 +1,53 @@
+"""The script that an instance runs when it starts: parameters, then `user_data.sh` as it is."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import datetime
+from importlib.resources import files
+
+from advisor.errors import DataError
+from infra.aws.guest.job import Job
+from infra.aws.guest.software import Software
+
+ROOT = "/opt/advisor"
+PER_BOOT = "/var/lib/cloud/scripts/per-boot"  # cloud-init runs these at every start
+MOST_BYTES = 16 * 1024  # EC2's limit, before it is encoded
+
+
+def user_data(
+    job: Job,
+    software: Software,
+    *,
+    expires_at: datetime,
+    now: datetime,
+    root: str = ROOT,
+    per_boot: str = PER_BOOT,
+) -> str:
+    """The script for `UserData` (boto3 encodes it itself).
+
+    `now` bounds the life of an instance whose clock is wrong; the same `now` gives the same
+    script, as the client token of a launch needs. `DataError` when the time is over already, or
+    the script too long.
+    """
+    lifetime = int((expires_at - now).total_seconds())
+    if lifetime < 60:
+        raise DataError(f"sweep {job.sweep_id} expires within a minute; nothing can be measured")
+    parameters = {
+        "sweep_id": job.sweep_id,
+        "region": job.region,
+        "expires_at_seconds": str(int(expires_at.timestamp())),
+        "lifetime_seconds": str(lifetime),
+        "bucket": job.bucket,
+        "software_key": software.key,
+        "software_sha256": software.sha256,
+        "job_url": job.url,
+        "root": root,
+        "per_boot": per_boot,
+    }
+    lines = [f"{name}={shlex.quote(value)}" for name, value in parameters.items()]
+    body = (files("infra.aws.guest") / "user_data.sh").read_text(encoding="utf-8")
+    script = "\n".join(["#!/bin/bash", *lines, body])
+    if len(script.encode()) > MOST_BYTES:
+        raise DataError(f"the start script has more than {MOST_BYTES} bytes; shorten the names")
+    return script

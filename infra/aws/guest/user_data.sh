@@ -1,0 +1,51 @@
+# An instance of the advisor: it measures, sends what it measured, and ends. Lines above this one
+# are its parameters; none is a secret. InstanceInitiatedShutdownBehavior=terminate makes the
+# shutdown its end.
+set -u
+
+end() {
+  shutdown -h now || systemctl --force --force poweroff || poweroff -f
+}
+trap end EXIT
+
+# First of all its end at the expiry, whatever becomes of the rest: two timers that do not know of
+# each other. A clock that is behind buys no time.
+left=$((expires_at_seconds - $(date +%s)))
+[ "$left" -le "$lifetime_seconds" ] || left=$lifetime_seconds
+[ "$left" -ge 60 ] || exit 1
+timers=0
+systemd-run --unit advisor-end --on-active "${left}s" --timer-property AccuracySec=1s \
+  shutdown -h now && timers=1
+shutdown -h "+$((left / 60))" && timers=1
+[ "$timers" = 1 ] || exit 1
+
+# Timers do not outlive a restart, and neither does the sweep: a second start is the end too.
+mkdir -p "$per_boot" && printf '#!/bin/sh\nshutdown -h now\n' > "$per_boot/advisor-end" &&
+  chmod 755 "$per_boot/advisor-end" || exit 1
+
+set -eo pipefail
+mkdir -p "$root"
+cd "$root"
+export AWS_DEFAULT_REGION="$region" HOME="$root" PYTHONUNBUFFERED=1
+
+python=""
+for name in python3.13 python3.12 python3.11; do
+  if "$name" -m venv venv; then python=$name && break; fi
+done
+if [ -z "$python" ]; then
+  apt-get update -q && apt-get install -yq python3.11-venv
+  python3.11 -m venv venv
+fi
+
+venv/bin/pip install --quiet boto3
+venv/bin/python -c 'import boto3, sys
+boto3.client("s3").download_file(*sys.argv[1:])' "$bucket" "$software_key" software.tar.gz
+echo "$software_sha256  software.tar.gz" | sha256sum --check --quiet
+mkdir -p software
+tar -xzf software.tar.gz -C software
+venv/bin/pip install --quiet --requirement software/requirements.txt \
+  --constraint software/constraints.txt
+
+# Its exit code is not ours: whatever it is, what follows is the end.
+PYTHONPATH="$root/software" venv/bin/python -m advisor cloud guest "$job_url" \
+  --region "$region" --until "$expires_at_seconds"

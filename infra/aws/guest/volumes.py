@@ -1,0 +1,119 @@
+"""The volumes that came with the instance: found, formatted when they are blank, mounted.
+
+On Nitro instances an EBS volume is an NVMe device whose serial number is the volume's id; in
+what order devices are numbered nobody promises. On Xen ones (p3, g3) the device has the name of
+the launch, with `xvd` for `sd`. (EC2 User Guide, "Map Amazon EBS volumes to NVMe device names".)
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from advisor.errors import MeasuringError
+from infra.aws.asking import Aws
+
+MOUNTS = Path("/mnt/advisor")
+ATTACH_SECONDS = 120.0
+_POLL_SECONDS = 1.0
+_BLANK = 2  # blkid's exit status where it finds nothing at all
+Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
+
+
+def run_command(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a program of the system; its output is in the answer."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+def volume_ids(aws: Aws, region: str, instance_id: str) -> dict[str, str]:
+    """The id of each volume of the instance by its device name (`/dev/sdf`)."""
+    filters = [{"Name": "attachment.instance-id", "Values": [instance_id]}]
+    return {
+        attached["Device"]: volume["VolumeId"]
+        for volume in aws.pages(region, "describe_volumes", "Volumes", Filters=filters)
+        for attached in volume["Attachments"]
+        if attached["InstanceId"] == instance_id
+    }
+
+
+def mount_volumes(
+    disks: Mapping[str, str],
+    ids: Mapping[str, str],
+    *,
+    sleep: Callable[[float], None],
+    run: Run = run_command,
+    mounts: Path = MOUNTS,
+    system: Path = Path("/"),
+) -> dict[str, Path]:
+    """Mount a volume for each disk type; returns where, by type.
+
+    `disks` has the type and `ids` the volume by device name. `MeasuringError` names the volume
+    that does not show up, holds something already, or cannot be mounted.
+    """
+    mounted: dict[str, Path] = {}
+    for name, disk_type in disks.items():
+        if name not in ids:
+            raise MeasuringError(
+                f"no volume is attached as {name}, where {disk_type} was asked; launch again"
+            )
+        device = _appearing(system, ids[name], name, sleep)
+        place = mounts / disk_type
+        _mount(device, place, run)
+        mounted[disk_type] = place
+    return mounted
+
+
+def device_of(system: Path, volume_id: str, name: str) -> Path | None:
+    """The block device of a volume that was attached as `name`; None while there is none."""
+    serial = volume_id.replace("-", "")
+    for block in _blocks(system):
+        if _text(block / "device/serial") == serial:
+            return system / "dev" / block.name
+    xen = system / "dev" / Path(name).name.replace("sd", "xvd", 1)
+    return xen if xen.exists() else None
+
+
+def _blocks(system: Path) -> Iterator[Path]:
+    """Whole disks: partitions have a file of that name."""
+    for block in sorted((system / "sys/class/block").glob("nvme*")):
+        if not (block / "partition").exists():
+            yield block
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _appearing(system: Path, volume_id: str, name: str, sleep: Callable[[float], None]) -> Path:
+    """A volume may be attached a little after the instance has started."""
+    for _ in range(int(ATTACH_SECONDS / _POLL_SECONDS)):
+        if device := device_of(system, volume_id, name):
+            return device
+        sleep(_POLL_SECONDS)
+    raise MeasuringError(f"volume {volume_id} ({name}) does not show up on this instance")
+
+
+def _mount(device: Path, place: Path, run: Run) -> None:
+    """Made and mounted once; a second time finds it there."""
+    if run(["mountpoint", "--quiet", str(place)]).returncode == 0:
+        return
+    found = run(["blkid", "--probe", "--output", "export", str(device)])
+    if found.returncode == _BLANK:
+        _must(run, ["mkfs.ext4", "-q", "-m", "0", str(device)])
+    elif "TYPE=ext4" not in found.stdout.split():
+        said = " ".join((found.stdout or found.stderr).split())
+        raise MeasuringError(f"{device} holds something that is not ours ({said}); left as it is")
+    place.mkdir(parents=True, exist_ok=True)
+    # Without noinit_itable ext4 goes on writing its tables for minutes, beside the measurements.
+    _must(run, ["mount", "-o", "noatime,noinit_itable", str(device), str(place)])
+
+
+def _must(run: Run, command: Sequence[str]) -> None:
+    done = run(command)
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        raise MeasuringError(f"{' '.join(command)}: {said}")

@@ -1,0 +1,213 @@
+"""From nothing to one instance of a slot, through whatever EC2 answers (docs/cloud.md)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from advisor.errors import AdvisorError, CloudError
+from advisor.units import format_usd
+from infra.aws import machines
+from infra.aws.asking import Aws
+from infra.aws.budget import LEAST, Meter, usd_per_hour
+from infra.aws.errors import Reaction, Refused
+from infra.aws.groups import own_group, renew
+from infra.aws.ladder import Ladder
+from infra.aws.launch import Machine, Rung, oldest_first
+from infra.aws.making import POLL, VISIBLE_WITHIN, Making
+from infra.aws.permissions import explained
+from infra.aws.requests import Order
+from infra.aws.slots import Region, Slot
+
+# So many instances have never begun and ended under one token's name: something else is wrong.
+_MOST_GENERATIONS = 50
+_OVER_BUDGET = "OverBudget"
+_GROUP_GONE = "InvalidGroup.NotFound"
+_TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_MARKET, Reaction.NEXT_QUOTA)
+
+
+class NoCapacityError(CloudError):
+    """Every offer was refused, and waiting is over."""
+
+
+class BudgetOverError(CloudError):
+    """What is left of the budget pays none of the offers for long enough."""
+
+
+class Launching:
+    """The launches of one slot: `get` gives its instance, however often one is lost."""
+
+    def __init__(self, aws: Aws, slot: Slot, ladder: Ladder) -> None:
+        self._aws = aws
+        self._slot = slot
+        self._ladder = ladder
+        self._making = Making(aws, slot)
+        self._groups: dict[str, str] = {}
+        self._generation = 0
+        self._spent_usd = 0.0
+        self._is_first = True
+
+    def get(self, queue_until: datetime) -> tuple[Machine, Meter]:
+        """The slot's instance: one that lives already, else a new one.
+
+        Raises `NoCapacityError` when no offer was to be had until `queue_until`, `CloudError`
+        where trying on is of no use, `Unanswered` where nobody knows whether one was made.
+        """
+        found = self._adopted()
+        if found is None:
+            found = self._from_ladder(queue_until)
+        kept = self._only_one(found)
+        self._renew_group(kept)
+        return kept, self.meter_of(kept)
+
+    def meter_of(self, machine: Machine) -> Meter:
+        """The budget as that instance uses it up."""
+        return Meter(
+            budget_usd=self._slot.sweep.budget_usd,
+            usd_per_hour=machine.usd_per_hour,
+            since=machine.launched_at,
+            spent_usd=machine.spent_before_usd,
+        )
+
+    def lost(self, machine: Machine, code: str, reaction: Reaction) -> None:
+        """Remember why an instance ended by itself, so that its offer is not the next one."""
+        rung = Rung(
+            instance_type=machine.instance_type, region=machine.region, zone=machine.zone,
+            subnet="", market=machine.market, usd_per_hour=machine.usd_per_hour,
+        )  # fmt: skip
+        barred = reaction if reaction in _TRIED_ON else Reaction.NEXT_OFFER
+        self._ladder.refused(rung, code, barred, self._aws.clock.now())
+
+    def settle(self) -> None:
+        """See `Making.settle`."""
+        self._making.settle()
+
+    def _adopted(self) -> Machine | None:
+        """An instance of the slot that lives already. Where somebody was here before, lists are
+        given time to show it."""
+        made_now = self._group(self._slot.regions[0])
+        may_be_hidden, self._is_first = self._is_first and not made_now, False
+        found = self._making.listed()
+        waited = 0.0
+        while may_be_hidden and not any(one.lives for one in found) and waited < VISIBLE_WITHIN:
+            self._aws.clock.sleep(POLL)
+            waited += POLL
+            found = self._making.listed()
+        after = max((one.generation + 1 for one in found), default=0)
+        self._generation = max(self._generation, after)
+        spent = machines.spent_usd(found, self._aws.clock.now())
+        self._spent_usd = max(self._spent_usd, spent)
+        return next((one for one in found if one.lives), None)
+
+    def _group(self, region: Region) -> bool:
+        """See to the region's group; whether it was made now.
+
+        It expires before any instance could: so one pass of the reaper takes both, wherever we
+        are interrupted.
+        """
+        if region.name in self._groups:
+            return False
+        expires_at = self._aws.clock.now() + LEAST
+        group, made = own_group(
+            self._aws, region.name, region.network, self._slot.sweep, expires_at
+        )
+        self._groups[region.name] = group
+        return made
+
+    def _renew_group(self, kept: Machine) -> None:
+        """Let it live as long as the instance; if that fails, the reaper cannot remove it
+        before the instance either."""
+        region = self._slot.region(kept.region)
+        with suppress(AdvisorError):
+            self._group(region)
+            if kept.expires_at is not None:
+                renew(self._aws, kept.region, self._groups[kept.region], kept.expires_at)
+
+    def _from_ladder(self, queue_until: datetime) -> Machine:
+        while True:
+            for rung in self._ladder.open(self._aws.clock.now()):
+                if not self._is_paid(rung):
+                    continue
+                made = self._tried(rung)
+                if made is not None:
+                    return made
+            self._queue(queue_until)
+
+    def _is_paid(self, rung: Rung) -> bool:
+        hourly = usd_per_hour(rung, self._slot.sweep)
+        left = self._slot.sweep.budget_usd - self._spent_usd
+        if hourly * (LEAST / timedelta(hours=1)) <= left:
+            return True
+        now = self._aws.clock.now()
+        self._ladder.refused(rung, _OVER_BUDGET, Reaction.NEXT_MARKET, now)
+        return False
+
+    def _queue(self, queue_until: datetime) -> None:
+        """Wait until an offer may be asked for again."""
+        free_at, now = self._ladder.next_free_at(), self._aws.clock.now()
+        if free_at is None and self._ladder.all_refused_for(_OVER_BUDGET):
+            raise BudgetOverError(
+                f"what is left of the budget does not pay {LEAST // timedelta(minutes=1)} minutes "
+                f"of any offer ({format_usd(self._spent_usd)} of "
+                f"{format_usd(self._slot.sweep.budget_usd)} are spent); give a larger --budget"
+            )
+        if free_at is None or free_at > queue_until:
+            raise NoCapacityError(
+                f"no offer was to be had ({self._ladder.in_words()}); nothing was launched: add "
+                "regions or types, give --queue more time, or ask again later"
+            )
+        self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
+
+    def _tried(self, rung: Rung) -> Machine | None:
+        """The instance of one offer; None where the ladder goes on."""
+        region = self._slot.region(rung.region)
+        self._group(region)
+        for _ in range(_MOST_GENERATIONS):
+            order = self._order(rung, region)
+            try:
+                made = self._making.made(order)
+            except Refused as refused:
+                if refused.code == _GROUP_GONE:  # the reaper took it while we waited
+                    del self._groups[region.name]
+                    self._group(region)
+                    continue
+                if refused.reaction not in _TRIED_ON:
+                    raise explained(refused) from refused
+                now = self._aws.clock.now()
+                self._ladder.refused(rung, refused.code, refused.reaction, now)
+                return None
+            if made is not None:
+                return made
+            self._generation += 1
+        raise CloudError(f"{rung}: every token of this sweep was used; give another --sweep-id")
+
+    def _order(self, rung: Rung, region: Region) -> Order:
+        sweep, hourly = self._slot.sweep, usd_per_hour(rung, self._slot.sweep)
+        now = self._aws.clock.now().replace(microsecond=0)
+        meter = Meter(
+            budget_usd=sweep.budget_usd, usd_per_hour=hourly, since=now, spent_usd=self._spent_usd
+        )
+        expires_at = min(meter.ends_at, now + timedelta(hours=sweep.hours))
+        return Order(
+            sweep=sweep,
+            slot=self._slot.name,
+            generation=self._generation,
+            rung=rung,
+            image=region.image,
+            group=self._groups[region.name],
+            network=region.network,
+            user_data=self._slot.user_data(expires_at, rung),
+            expires_at=expires_at,
+            usd_per_hour=hourly,
+            spent_before_usd=self._spent_usd,
+        )
+
+    def _only_one(self, machine: Machine) -> Machine:
+        """Of several instances of the slot (two controllers), all keep the oldest one."""
+        living = [one for one in self._making.listed() if one.lives]
+        if all(one.id != machine.id for one in living):
+            living.append(machine)
+        kept, *others = oldest_first(living)
+        for one in others:
+            self._aws.ask(one.region, "terminate_instances", InstanceIds=[one.id])
+        return machine if kept.id == machine.id else kept

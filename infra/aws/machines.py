@@ -1,0 +1,110 @@
+"""What of a sweep is in the cloud, read from its tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from advisor.domain import Market
+from advisor.errors import CloudError
+from infra.aws import tags
+from infra.aws.asking import Aws
+from infra.aws.errors import Refused
+from infra.aws.launch import Machine, oldest_first
+
+# 'User initiated (2026-11-21 16:00:00 GMT)'
+_ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
+
+
+def instances_of(
+    aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None = None
+) -> list[Machine]:
+    """The sweep's instances in any state, ended ones too for as long as EC2 tells them (about an
+    hour), oldest first."""
+    filters = tags.managed_filters(sweep_id=sweep_id)
+    found = [
+        machine_from(row, region)
+        for region in regions
+        for reservation in aws.pages(region, "describe_instances", "Reservations", Filters=filters)
+        for row in reservation["Instances"]
+    ]
+    return oldest_first([one for one in found if slot is None or one.slot == slot])
+
+
+class NotTold(CloudError):
+    """EC2 does not know the instance: not yet, or not any more."""
+
+
+def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None = None) -> Machine:
+    """One instance as it is now; `NotTold` where EC2 does not know it."""
+    try:
+        answer = aws.ask(region, "describe_instances", patience=patience, InstanceIds=[instance_id])
+    except Refused as refused:
+        if refused.code == "InvalidInstanceID.NotFound":
+            raise NotTold(f"EC2 does not know {instance_id}") from refused
+        raise
+    for reservation in answer.get("Reservations", ()):
+        for row in reservation["Instances"]:
+            return machine_from(row, region)
+    raise NotTold(f"EC2 does not know {instance_id}")
+
+
+def as_ended(machine: Machine) -> Machine:
+    """An instance that is remembered no more."""
+    return replace(machine, state="terminated", reason="Forgotten")
+
+
+def machine_from(row: Mapping[str, Any], region: str) -> Machine:
+    """An item of `Instances`; a tag that cannot be read counts as missing."""
+    own = tags.tags_from(row.get("Tags"))
+    state = row["State"]["Name"]
+    told = row.get("StateTransitionReason", "")
+    ended = _ENDED_AT.search(told)
+    return Machine(
+        id=row["InstanceId"],
+        region=region,
+        zone=row.get("Placement", {}).get("AvailabilityZone", ""),
+        instance_type=row["InstanceType"],
+        market=Market.SPOT if row.get("InstanceLifecycle") == "spot" else Market.ON_DEMAND,
+        state=state,
+        launched_at=row["LaunchTime"].astimezone(UTC),
+        token=row.get("ClientToken", ""),
+        slot=own.get(tags.SLOT, ""),
+        generation=int(_number(own.get(tags.GENERATION))),
+        usd_per_hour=_number(own.get(tags.USD_PER_HOUR)),
+        spent_before_usd=_number(own.get(tags.SPENT_BEFORE_USD)),
+        expires_at=tags.time_from(own.get(tags.EXPIRES_AT, "")),
+        ended_at=_utc(ended.group(1)) if ended else None,
+        reason=row.get("StateReason", {}).get("Code", "") if state != "running" else "",
+        private_ip=row.get("PrivateIpAddress", ""),
+    )
+
+
+def spent_usd(found: Sequence[Machine], now: datetime) -> float:
+    """What a slot's instances have cost at most, each from its launch to its end.
+
+    Each one tells what those before it cost: the ones that EC2 does not tell any more count too.
+    """
+    before = max((one.spent_before_usd + _cost(one, now) for one in found), default=0.0)
+    return max(before, sum(_cost(one, now) for one in found))
+
+
+def _cost(one: Machine, now: datetime) -> float:
+    """EC2 bills seconds, at least 60 (EC2 User Guide, "Billing and purchasing options")."""
+    until = now if one.lives else one.ended_at or min(now, one.expires_at or now)
+    seconds = max(60.0, (until - one.launched_at).total_seconds())
+    return one.usd_per_hour * seconds / 3600
+
+
+def _utc(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0

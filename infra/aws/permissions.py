@@ -1,0 +1,89 @@
+"""What a refused permission is mended by: the statement of a policy, in one line."""
+
+from __future__ import annotations
+
+import json
+
+from advisor.errors import CloudError
+from infra.aws.errors import Kind, Refused, kind_of
+from infra.aws.policies import allowed_actions_of, policy
+
+# The IAM prefix of what is not EC2's.
+_PREFIXES = {
+    "GetServiceQuota": "servicequotas",
+    "GetParameter": "ssm",
+    "GetInstanceProfile": "iam",
+    "GetCallerIdentity": "sts",
+    "GetBucketLocation": "s3",
+    "GetObject": "s3",
+    "PutObject": "s3",
+    "ListObjectsV2": "s3",
+}
+WHOLE_POLICY = "`advisor cloud policy controller` prints the whole policy"
+
+
+def action_of(operation: str) -> str:
+    """'RunInstances' -> 'ec2:RunInstances'."""
+    action = "ListBucket" if operation == "ListObjectsV2" else operation
+    return f"{_PREFIXES.get(operation, 'ec2')}:{action}"
+
+
+def statements(*actions: str) -> str:
+    """What the controller's own policy says of the actions, as statements of an IAM policy."""
+    document = policy("controller", bucket="*")
+    found = [
+        {**one, "Action": [action for action in actions if action in allowed_actions_of(one)]}
+        for one in document["Statement"]
+        if allowed_actions_of(one) & set(actions)
+    ]
+    known = {action for one in found for action in one["Action"]}
+    others = [one for one in actions if one not in known]
+    if others:
+        found.append({"Effect": "Allow", "Action": others, "Resource": "*"})
+    return json.dumps(found)
+
+
+def explained(refused: Refused) -> CloudError:
+    """A refusal that ends a launch, with what mends it."""
+    return CloudError(f"{_what(refused)}; {mend_of(refused)}")
+
+
+def mend_of(refused: Refused) -> str:
+    """The command, or the statement of a policy, that mends what was refused."""
+    if refused.kind is Kind.PERMISSION:
+        actions = [action_of(refused.operation)]
+        # What makes things with tags needs the right to tag, and is refused under its own name.
+        actions += ["ec2:CreateTags"] if refused.operation in _TAGGING else []
+        # Passing a role to the instance is refused under the name of RunInstances, too.
+        actions += ["iam:PassRole"] if refused.operation == "RunInstances" else []
+        return f"allow it: {statements(*actions)} ({WHOLE_POLICY})"
+    if refused.kind is Kind.CREDENTIALS:
+        return (
+            "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` tells"
+        )
+    return _MENDS.get(refused.kind, "ask again later; docs/cloud.md tells what each code means")
+
+
+def _what(refused: Refused) -> str:
+    if refused.kind is Kind.PERMISSION:
+        return f"the AWS credentials may not {action_of(refused.operation)}"
+    if refused.kind is Kind.CREDENTIALS:
+        return f"AWS does not take the credentials any more ({refused.code})"
+    return f"AWS refused {refused.operation}: {refused.code}: {refused.told}".rstrip(": ")
+
+
+_TAGGING = ("RunInstances", "CreateSecurityGroup")
+_MENDS = {
+    Kind.ACCOUNT: "AWS looks at the account, and mails when that is over (up to four hours)",
+    Kind.THROTTLE: "others of the account ask AWS too often; ask again in some minutes",
+    Kind.SERVER: "AWS is in trouble there; take another --region, or ask again later",
+    Kind.VOLUME_QUOTA: "the account's volumes are at their limit: delete some, or run `aws "
+    "service-quotas request-service-quota-increase --service-code ebs --quota-code L-7A658B76 "
+    "--desired-value 100`",
+}
+
+
+def explained_state(instance_id: str, code: str) -> CloudError:
+    """An instance that ended by itself, and what mends that."""
+    mend = _MENDS.get(kind_of(code), "somebody or something ended it; `advisor cloud status` tells")
+    return CloudError(f"{instance_id} has ended before its work was done ({code}); {mend}")

@@ -1,0 +1,61 @@
+"""What each part may do on AWS, as IAM policies: the controller, a guest's role, the reaper.
+
+The files have CloudFormation's names for what differs between accounts (`${AWS::AccountId}`,
+`${Bucket}`, ..): a template takes them as they are, and `policy` fills them in.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from advisor.errors import UsageError, unknown_name
+
+NAMES = ("controller", "guest", "reaper")
+GUEST_ROLE = "advisor-guest"
+
+
+def policy_text(name: str) -> str:
+    """The policy with its places left open, as a template of CloudFormation takes it."""
+    if name not in NAMES:
+        raise unknown_name("policy", name, NAMES)
+    return (files("infra.aws.policies") / f"{name}.json").read_text(encoding="utf-8")
+
+
+def policy(
+    name: str,
+    *,
+    account: str = "*",
+    bucket: str = "",
+    guest_role: str = GUEST_ROLE,
+    partition: str = "aws",
+) -> dict[str, Any]:
+    """The policy of that name for an account (twelve digits; `*` is any) and a bucket.
+
+    `UsageError` where it needs a bucket, and none is named.
+    """
+    text = policy_text(name)
+    if "${Bucket}" in text and not bucket:
+        raise UsageError(f"the policy '{name}' names a bucket; add --bucket NAME")
+    places = {
+        "AWS::Partition": partition,
+        "AWS::AccountId": account,
+        "Bucket": bucket,
+        "GuestRole": guest_role,
+    }
+    for place, value in places.items():
+        text = text.replace(f"${{{place}}}", value)
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def allowed_actions(document: dict[str, Any]) -> set[str]:
+    """Every action that a policy allows anywhere, as `ec2:RunInstances`."""
+    return set().union(*map(allowed_actions_of, document["Statement"]))
+
+
+def allowed_actions_of(statement: dict[str, Any]) -> set[str]:
+    """The actions of one statement."""
+    actions = statement["Action"]
+    return {actions} if isinstance(actions, str) else set(actions)

@@ -1,0 +1,119 @@
+"""Everything that is looked at before a launch, all of it, and the ladder that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from advisor.domain import Market
+from advisor.errors import AdvisorError
+from infra.aws import accounts, regions
+from infra.aws.asking import Aws
+from infra.aws.errors import Refused
+from infra.aws.findings import Finding, good, missing, not_asked
+from infra.aws.ladder import in_order
+from infra.aws.launch import Rung, Sweep
+from infra.aws.regions import Wish
+from infra.aws.requests import Order
+from infra.aws.slots import Region
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight:
+    """What was found, region by region, and the offers in the order in which they are tried.
+    `caller` is who asks (empty: nobody is known, and nothing else was looked at)."""
+
+    caller: str
+    findings: tuple[Finding, ...]
+    regions: tuple[Region, ...]
+    rungs: tuple[Rung, ...]
+
+    @property
+    def dearest(self) -> Rung | None:
+        """The offer that costs most: what bounds the bill."""
+        return max(self.rungs, key=lambda one: one.usd_per_hour, default=None)
+
+
+def look(aws: Aws, names: Sequence[str], wish: Wish, sweep: Sweep) -> Preflight:
+    """Look at the account and at each region, the first of which is the one that was asked for.
+
+    What is missing in a further region only leaves that region out.
+    """
+    caller, who = accounts.credentials(aws, names[0])
+    if not who.ok:
+        return Preflight(caller="", findings=(who,), regions=(), rungs=())
+    findings = [who, accounts.profile(aws, names[0], sweep.profile)]
+    known: list[Region] = []
+    offers: list[Rung] = []
+    for name in names:
+        region, found, told = _region(aws, name, wish)
+        stops = name == names[0] and not found
+        findings += [replace(one, stops=stops) for one in told]
+        if region is not None and found:
+            known.append(region)
+            offers += found
+    types = [one.name for one in wish.types]
+    ordered = tuple(in_order(offers, types, names))
+    return Preflight(caller=caller, findings=tuple(findings), regions=tuple(known), rungs=ordered)
+
+
+def _region(aws: Aws, name: str, wish: Wish) -> tuple[Region | None, list[Rung], list[Finding]]:
+    enabled = accounts.region_enabled(aws, name)
+    if not enabled.ok:
+        return None, [], [enabled]
+    nets, about_nets = regions.subnets(aws, name, wish)
+    image, about_image = regions.image(aws, name, wish)
+    zones, about_zones = regions.offered_zones(aws, name, wish.types)
+    allowed, about_quotas = regions.quotas(aws, name, wish)
+    told = [enabled, about_nets, about_image, about_zones, *about_quotas]
+    if image is None or not nets or not zones:
+        return None, [], told
+    caps = regions.spot_caps(aws, name, wish) if Market.SPOT in wish.markets else {}
+    # One network: the group is made in it.
+    own = [one for one in nets if one.network == nets[0].network]
+    found = list(regions.rungs(name, wish, zones, own, allowed, caps))
+    if not found and all(one.ok for one in told):
+        told.append(_no_offer(name, wish))
+    return Region(name=name, image=image, network=nets[0].network), found, told
+
+
+def _no_offer(name: str, wish: Wish) -> Finding:
+    types = ", ".join(one.name for one in wish.types)
+    return missing(
+        "offer", f"no zone of {name} with a subnet offers {types} at a known price",
+        f"`advisor catalog refresh --region {name}`, another --region, or --subnet",
+    )  # fmt: skip
+
+
+def allowed(aws: Aws, found: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
+    """Whether the first offer may be launched and ended; EC2 is asked with `DryRun`."""
+    if not found.rungs:
+        return []
+    rung, region = found.rungs[0], found.regions[0]
+    order = Order(
+        sweep=sweep, slot=slot, generation=0, rung=rung, image=region.image, group="",
+        network=region.network, user_data="", expires_at=aws.clock.now(), usd_per_hour=0.0,
+        spent_before_usd=0.0,
+    )  # fmt: skip
+    return list(accounts.permissions(aws, order, found.caller))
+
+
+def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
+    """The region of the bucket that job and measurements go through, and whether it is there."""
+    if not name:
+        return "", missing(
+            "bucket", "none is named: the instance gets its job and sends its measurements by one",
+            "`aws s3 mb s3://NAME`, then --bucket NAME or ADVISOR_BUCKET=NAME",
+        )  # fmt: skip
+    try:
+        answer = aws.ask(region, "get_bucket_location", service="s3", Bucket=name)
+    except Refused as refused:
+        if refused.code in ("NoSuchBucket", "404"):
+            mend = f"`aws s3 mb s3://{name} --region {region}`"
+            return "", missing("bucket", f"there is no bucket {name}", mend)
+        return "", not_asked("bucket", refused)
+    except AdvisorError as error:
+        return "", not_asked("bucket", error)
+    # Buckets of the first region tell no location.
+    home = answer.get("LocationConstraint") or "us-east-1"
+    return home, good("bucket", f"{name} in {home}")

@@ -1,0 +1,139 @@
+"""The reaper: removes what sweeps left on AWS after its time, in every region.
+
+The third of three independent ends (a timer in the guest, the controller's `finally`, this). It
+knows nothing but tags and the clock. Only what says `advisor:managed` = `true` and has an
+`advisor:expires-at` in the past is touched; nothing is detached or emptied by force.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from advisor.errors import AdvisorError
+from infra.aws.asking import Aws
+from infra.aws.errors import Refused
+from infra.aws.finding import KINDS, Managed, enabled_regions, managed_of
+from infra.aws.removing import Remaining, remove_all
+
+REGIONS_AT_ONCE = 8
+HOME_REGION = "us-east-1"  # tells which regions there are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotTold:
+    """Things of a kind ("all": of any) of which a region did not tell, and why."""
+
+    region: str
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaped:
+    """What a pass did. `expired` was to be removed; `remaining` are those of it that are still
+    there (none in a dry run, which tries nothing), `kept` those whose time is not over or not
+    told."""
+
+    now: datetime
+    dry_run: bool
+    regions: tuple[str, ...]
+    expired: tuple[Managed, ...]
+    kept: tuple[Managed, ...]
+    remaining: tuple[Remaining, ...]
+    not_told: tuple[NotTold, ...]
+
+    @property
+    def removed(self) -> tuple[Managed, ...]:
+        """What is gone now."""
+        if self.dry_run:
+            return ()
+        there = {one.found for one in self.remaining}
+        return tuple(one for one in self.expired if one not in there)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether surely nothing expired is there any more."""
+        there = self.expired if self.dry_run else self.remaining
+        return not (there or self.not_told)
+
+
+def reap(
+    session_or_clients: Any,
+    *,
+    now: datetime,
+    owner: str | None = None,
+    dry_run: bool = False,
+    regions: Sequence[str] = (),
+    at_once: int = REGIONS_AT_ONCE,
+) -> Reaped:
+    """Remove what has expired, in all regions of the account or in these.
+
+    Takes an `Aws`, a boto3 session, or a function from (service, region) to a client. What fails
+    is told and hinders nothing else; `AdvisorError` where not even the regions are told.
+    """
+    if now.tzinfo is None:
+        raise ValueError("now has to be an aware time")
+    aws = as_aws(session_or_clients)
+    asked = tuple(dict.fromkeys(regions)) or tuple(enabled_regions(aws, HOME_REGION))
+    with ThreadPoolExecutor(at_once) as pool:
+        answers = list(
+            pool.map(lambda region: _reap_region(aws, region, now, owner, dry_run), asked)
+        )
+    return Reaped(
+        now=now,
+        dry_run=dry_run,
+        regions=asked,
+        expired=tuple(chain.from_iterable(one.expired for one in answers)),
+        kept=tuple(chain.from_iterable(one.kept for one in answers)),
+        remaining=tuple(chain.from_iterable(one.remaining for one in answers)),
+        not_told=tuple(chain.from_iterable(one.not_told for one in answers)),
+    )
+
+
+def as_aws(session_or_clients: Any) -> Aws:
+    """An `Aws` of what somebody has: one, a boto3 session, or a function that makes clients."""
+    if isinstance(session_or_clients, Aws):
+        return session_or_clients
+    if not hasattr(session_or_clients, "client"):
+        return Aws(session_or_clients)
+    one_at_a_time = threading.Lock()  # clients are for several threads, sessions are not
+
+    def client(service: str, region: str) -> Any:
+        with one_at_a_time:
+            return session_or_clients.client(service, region_name=region)
+
+    return Aws(client)
+
+
+def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_run: bool) -> Reaped:
+    found, not_told = _found_in(aws, region, owner)
+    expired = [one for one in found if one.is_expired(now)]
+    return Reaped(
+        now=now,
+        dry_run=dry_run,
+        regions=(region,),
+        expired=tuple(expired),
+        kept=tuple(one for one in found if not one.is_expired(now)),
+        remaining=() if dry_run else tuple(remove_all(aws, expired)),
+        not_told=tuple(not_told),
+    )
+
+
+def _found_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[NotTold]]:
+    """What is there; a kind that may not be listed hinders no other one."""
+    found: list[Managed] = []
+    not_told: list[NotTold] = []
+    for kind in KINDS:
+        try:
+            found += managed_of(aws, kind, region, owner=owner)
+        except AdvisorError as error:
+            if not isinstance(error, Refused):  # nobody answers: nor would they for other kinds
+                return found, [*not_told, NotTold(region=region, kind="all", reason=str(error))]
+            not_told.append(NotTold(region=region, kind=kind.name, reason=str(error)))
+    return found, not_told

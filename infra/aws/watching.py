@@ -1,0 +1,97 @@
+"""One instance while it measures: every minute, is it paid, does it live, is it done?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from advisor.errors import AdvisorError
+from infra.aws import machines
+from infra.aws.asking import Aws
+from infra.aws.budget import BILLING_MINUTE, Meter
+from infra.aws.errors import Kind, kind_of
+from infra.aws.launch import Machine
+
+# Of a minute, so much may go into asking: the budget is looked at every minute all the same.
+_PATIENCE = 20.0
+# Lists do not know an instance for seconds after its launch.
+_FORGIVEN = timedelta(minutes=2)
+
+
+class Why(StrEnum):
+    """Why nothing more is waited for."""
+
+    DONE = "done"
+    FAILED = "failed"
+    BUDGET = "budget"
+    EXPIRED = "expired"
+    SHUT_DOWN = "shut_down"  # by the guest itself, which told nothing
+    TAKEN_BACK = "taken_back"
+    ENDED = "ended"
+
+
+class Work(Protocol):
+    """What is measured there; results come back by themselves (a database, S3)."""
+
+    def told(self, machine: Machine) -> Why | None:
+        """What the guest itself has told of its end (`done`, `failed`, `expired`, `taken_back`);
+        None while it works, or tells nothing. Collects what has come back."""
+
+    def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
+        """Tell where it stands; `trouble` is why AWS could not be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How an instance's time ended; `code` is EC2's state reason where it ended by itself."""
+
+    why: Why
+    machine: Machine
+    at: datetime
+    code: str = ""
+
+
+def watch(aws: Aws, machine: Machine, meter: Meter, work: Work) -> Outcome:
+    """Wait until the work is done, the budget or the time is over, or the instance has ended.
+
+    The budget is looked at by the clock alone: it holds while AWS answers nothing at all.
+    """
+    while True:
+        began = aws.clock.now()
+        if why := _over(machine, meter, began) or work.told(machine):
+            return Outcome(why=why, machine=machine, at=began)
+        machine, trouble = _looked(aws, machine)
+        if not machine.lives:
+            why = work.told(machine) or _ending(machine)
+            return Outcome(why=why, machine=machine, at=began, code=machine.reason)
+        work.on_minute(machine, meter.spent(began), trouble)
+        used = (aws.clock.now() - began).total_seconds()
+        aws.clock.sleep(max(1.0, BILLING_MINUTE.total_seconds() - used))
+
+
+def _over(machine: Machine, meter: Meter, now: datetime) -> Why | None:
+    if not meter.pays_next_minute(now):
+        return Why.BUDGET
+    if machine.expires_at and now + BILLING_MINUTE > machine.expires_at:
+        return Why.EXPIRED
+    return None
+
+
+def _looked(aws: Aws, machine: Machine) -> tuple[Machine, str]:
+    """The instance as it is told now; as it was, with the reason, where it is not told."""
+    try:
+        return machines.instance(aws, machine.region, machine.id, patience=_PATIENCE), ""
+    except machines.NotTold as error:
+        gone = aws.clock.now() - machine.launched_at > _FORGIVEN
+        return machines.as_ended(machine) if gone else machine, str(error)
+    except AdvisorError as error:
+        return machine, str(error)
+
+
+def _ending(machine: Machine) -> Why:
+    kind = kind_of(machine.reason)
+    if kind is Kind.SPOT_TAKEN_BACK:
+        return Why.TAKEN_BACK
+    return Why.SHUT_DOWN if kind is Kind.OWN_END else Why.ENDED

@@ -1,0 +1,44 @@
+"""The stacks: what an account needs once, and sweeps by a schedule; with their policies put in."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from advisor.errors import unknown_name
+from infra.aws.policies import policy_text
+
+NAMES = ("account", "schedules")
+
+
+def template(name: str) -> dict[str, Any]:
+    """The template as CloudFormation takes it (JSON); policies stand in `infra/aws/policies`
+    alone, and their places become references of the stack."""
+    import yaml
+
+    if name not in NAMES:
+        raise unknown_name("template", name, NAMES)
+    text = (files("infra.cloudformation") / f"{name}.yaml").read_text(encoding="utf-8")
+    document: dict[str, Any] = _with_policies(yaml.safe_load(text))
+    return document
+
+
+def _with_policies(value: Any) -> Any:
+    """`{Policy: name}` becomes that policy, wherever it stands."""
+    if isinstance(value, list):
+        return [_with_policies(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"Policy"}:
+        return _with_references(json.loads(policy_text(value["Policy"])))
+    return {key: _with_policies(one) for key, one in value.items()}
+
+
+def _with_references(value: Any) -> Any:
+    """Texts with places of CloudFormation become `Fn::Sub`."""
+    if isinstance(value, list):
+        return [_with_references(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _with_references(one) for key, one in value.items()}
+    return {"Fn::Sub": value} if isinstance(value, str) and "${" in value else value

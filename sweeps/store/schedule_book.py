@@ -1,0 +1,183 @@
+"""Schedules in SQLite or PostgreSQL, beside the measurements, through the same code.
+
+What it promises is told by its parts: `schedule_leading` (one leader) and `schedule_runs` (each due
+time once); the tests in `tests/contracts/test_schedules.py` hold both databases to it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import sqlalchemy as sql
+
+from advisor.errors import UsageError, unknown_name
+from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
+from sweeps.store.schedule_leading import LEADER_SECONDS, Leadership
+from sweeps.store.schedule_runs import RUN_SECONDS, Runs, skip_due
+from sweeps.store.schedule_words import Misfire, NewSchedule, RunState, Schedule
+from sweeps.store.schema import Found, look, make_ready
+from sweeps.store.sql_store import default_database_url
+from sweeps.store.tables import SCHEDULE_RUNS
+from sweeps.store.tables import SCHEDULES as ROWS
+
+
+def open_schedules(url: str | None = None, *, reading: bool = False) -> ScheduleBook:
+    """The schedules at `url` (default: where measurements are kept). `reading` changes nothing,
+    and finds none where there are no tables, or older ones."""
+    return ScheduleBook(url or default_database_url(), reading=reading)
+
+
+class ScheduleBook:
+    """The schedules of a database, their runs, and who leads."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        reading: bool = False,
+        patience_seconds: float | None = None,
+        leader_seconds: float = LEADER_SECONDS,
+        run_seconds: float = RUN_SECONDS,
+    ) -> None:
+        usual = READING_PATIENCE_SECONDS if reading else WRITING_PATIENCE_SECONDS
+        self._database = Database(url, usual if patience_seconds is None else patience_seconds)
+        self.leadership = Leadership(self._database, leader_seconds)
+        self.runs = Runs(self._database, run_seconds)
+        try:
+            if not reading:
+                make_ready(self._database)
+            self.is_ready = look(self._database) is Found.HEAD
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """What a message calls the database; never with its password."""
+        return self._database.name
+
+    def add(self, new: NewSchedule, *, now: float) -> Schedule:
+        """Keep a schedule; what was due before `now` is no concern of its. The same one again is
+        there already; `UsageError` where its name has another one."""
+
+        def work(connection: sql.Connection) -> Schedule:
+            _alone(connection)
+            known = connection.execute(_named(new.name)).one_or_none()
+            if known is None:
+                connection.execute(ROWS.insert().values(_row_of(new, now)))
+                return _schedule_of(connection.execute(_named(new.name)).one())
+            found = _schedule_of(known)
+            if _asked(found) != new:
+                raise UsageError(
+                    f"there is a schedule '{new.name}' already; `advisor schedule remove "
+                    f"{new.name}` first, or give this one another --name"
+                )
+            return found
+
+        return self._database.write(work)
+
+    def all(self) -> list[Schedule]:
+        """Every schedule, in the order in which they were added."""
+        query = sql.select(ROWS).where(ROWS.c.removed_at.is_(None)).order_by(ROWS.c.number)
+        return [_schedule_of(row) for row in self._rows(query)]
+
+    def named(self, name: str) -> Schedule:
+        """The schedule of that name; `UsageError` offers the nearest where there is none."""
+        for row in self._rows(_named(name)):
+            return _schedule_of(row)
+        known = [one.name for one in self.all()]
+        if not known:
+            raise UsageError(f"no schedule '{name}': none was added; see `advisor schedule add -h`")
+        raise unknown_name("schedule", name, known)
+
+    def numbered(self, number: int) -> Schedule | None:
+        """The schedule of that number, one that was removed too."""
+        rows = self._rows(sql.select(ROWS).where(ROWS.c.number == number))
+        return _schedule_of(rows[0]) if rows else None
+
+    def remove(self, name: str, *, now: float) -> Schedule:
+        """End a schedule: nothing of it is begun any more. Its runs stay on record, and one that
+        runs comes to its end. `UsageError` where there is none of that name."""
+        found = self.named(name)
+
+        def work(connection: sql.Connection) -> None:
+            here = (ROWS.c.number == found.number) & ROWS.c.removed_at.is_(None)
+            connection.execute(ROWS.update().where(here).values(removed_at=now))
+            skip_due(connection, found.number, "its schedule was removed")
+
+        self._database.write(work)
+        return found
+
+    def running(self, schedule: int) -> bool:
+        """Whether a run of it has a process."""
+        which = (SCHEDULE_RUNS.c.schedule == schedule) & (
+            SCHEDULE_RUNS.c.state == RunState.RUNNING.value
+        )
+        return bool(self._rows(sql.select(SCHEDULE_RUNS.c.number).where(which)))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._database.close()
+
+    def _rows(self, query: sql.Select[Any]) -> list[Any]:
+        if not self.is_ready:
+            return []
+        return list(self._database.read(lambda connection: connection.execute(query).all()))
+
+
+def _alone(connection: sql.Connection) -> None:
+    """Two that add the same name at once do so one after the other; SQLite's writers do anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sql.text("LOCK TABLE schedules IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _named(name: str) -> sql.Select[Any]:
+    return sql.select(ROWS).where((ROWS.c.name == name) & ROWS.c.removed_at.is_(None))
+
+
+def _row_of(new: NewSchedule, now: float) -> dict[str, Any]:
+    return {
+        "name": new.name,
+        "cron": new.cron,
+        "timezone": new.timezone,
+        "command": json.dumps(list(new.command)),
+        "folder": new.folder,
+        "misfire": new.misfire.value,
+        "budget_usd": new.budget_usd,
+        "usd_per_hour": new.usd_per_hour,
+        "run_usd": new.run_usd,
+        "created_at": now,
+        "considered_until": now,
+    }
+
+
+def _schedule_of(row: Any) -> Schedule:
+    return Schedule(
+        number=row.number,
+        created_at=row.created_at,
+        considered_until=row.considered_until,
+        name=row.name,
+        cron=row.cron,
+        timezone=row.timezone,
+        command=tuple(json.loads(row.command)),
+        folder=row.folder,
+        misfire=Misfire(row.misfire),
+        budget_usd=row.budget_usd,
+        usd_per_hour=row.usd_per_hour,
+        run_usd=row.run_usd,
+    )
+
+
+def _asked(found: Schedule) -> NewSchedule:
+    return NewSchedule(
+        name=found.name,
+        cron=found.cron,
+        timezone=found.timezone,
+        command=found.command,
+        folder=found.folder,
+        misfire=found.misfire,
+        budget_usd=found.budget_usd,
+        usd_per_hour=found.usd_per_hour,
+        run_usd=found.run_usd,
+    )

@@ -1,0 +1,186 @@
+"""`advisor sweep run --on aws` as a user meets it, against moto behind EC2's own ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from importlib.resources import files
+from typing import Any
+
+import boto3
+import jsonschema
+import pytest
+
+from advisor.cli.main import run
+from advisor.operations.cloud_measurements import Sender
+from advisor.operations.cloud_states import Diary, End, Phase
+from infra.aws.guest.mailbox import Mailbox
+from sweeps.store import open_store
+from tests.infra.aws.bed import Bed, prepared
+from tests.infra.aws.faults import LOST_REPLY
+from tests.infra.aws.serving import serving
+from tests.infra.aws.wire import Request
+from tests.infra.live.conftest import without_real_aws
+from tests.sweeps.builders import measurement
+
+GRID = ("sweep", "run", "--networks", "resnet50", "--tasks", "training", "--vcpus", "1,2",
+        "--memory", "4GiB", "--disks", "gp3,st1:500GiB")  # fmt: skip
+ON_AWS = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD", "--owner", "ada",
+          "--sweep-id", "nightly", "--instance-profile", "none")  # fmt: skip
+
+
+def schema(name: str) -> Any:
+    return json.loads((files("advisor.report") / f"schemas/{name}.schema.json").read_text())
+
+
+@pytest.fixture
+def account(monkeypatch, tmp_path) -> Iterator[Bed]:
+    """An account with a bucket, on loopback; its clock is the command's."""
+    without_real_aws(monkeypatch, tmp_path)
+    with prepared(monkeypatch) as bed, serving(bed) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        monkeypatch.setenv("ADVISOR_BUCKET", "results")
+        monkeypatch.setattr("infra.aws.asking.SystemClock", lambda: bed.clock)
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="results")
+        bed.faulty.asked.clear()
+        yield bed
+
+
+def guest_that_measures(bed: Bed, minutes: float, ending: End = End.DONE) -> None:
+    """Each instance sends a measurement after a while, tells its end and powers off."""
+    seen: set[str] = set()
+
+    def finish(machine: Any) -> None:
+        box = Mailbox(bed.aws(), "us-east-1", "results", "sweeps/nightly/g4dn.xlarge")
+        bed.faulty.plan = lambda _: ""
+        Sender(box).send([measurement()])
+        Diary(box, machine.id, bed.clock).note(Phase.ENDED, ending, 0, "29 trials")
+        bed.end(machine.id, "Client.InstanceInitiatedShutdown")
+
+    def on_answer(request: Request) -> None:
+        for machine in bed.instances("running"):
+            if request.operation == "RunInstances" and machine.id not in seen:
+                seen.add(machine.id)
+                moment = bed.clock.now() + timedelta(minutes=minutes)
+                bed.clock.at(moment, lambda machine=machine: finish(machine))
+
+    bed.faulty.on_answer = on_answer
+
+
+def test_a_dry_run_shows_offers_cost_and_checks_and_launches_nothing(account, capsys) -> None:
+    assert run([*ON_AWS, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "g4dn.xlarge  us-east-1" in shown
+    assert "$5.0" in shown or "$5 " in shown or "budget $5" in shown
+    assert "Nothing is missing" in shown
+    assert account.left() == []
+
+
+def test_a_dry_run_as_json_keeps_its_schema(account, capsys) -> None:
+    assert run([*ON_AWS, "--dry-run", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, schema("cloud-plan"))
+    assert document["can_launch"]
+    assert document["most_usd"] <= 5.0 + document["offers"][-1]["usd_per_hour_at_most"] / 60
+    assert [one["type"] for one in document["volumes"]] == ["gp3", "st1"]
+    assert "--accelerator" in document["command"]
+
+
+def test_what_is_missing_is_told_and_the_exit_code_says_so(account, capsys) -> None:
+    account.ways.quotas = {"L-DB2E81BA": 0.0, "L-3819A6DF": 0.0}
+    account.ways.denied = {"TerminateInstances"}
+    assert run([*ON_AWS, "--dry-run"]) == 1
+    shown = capsys.readouterr().out
+    assert "request-service-quota-increase" in shown
+    assert run(list(ON_AWS)) == 1
+    told = capsys.readouterr().err
+    assert "nothing was launched" in told
+    assert "request-service-quota-increase" in told
+    assert account.left() == []
+
+
+def test_a_denied_end_is_told_before_anything_is_launched(account, capsys) -> None:
+    account.ways.denied = {"TerminateInstances"}
+    assert run(list(ON_AWS)) == 1
+    assert '"ec2:TerminateInstances"' in capsys.readouterr().err
+    assert account.left() == []
+
+
+def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, capsys) -> None:
+    guest_that_measures(account, 20)
+    assert run([*ON_AWS, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, schema("cloud-run"))
+    assert (document["ended"], document["measured_now"], document["instances"]) == ("done", 1, 1)
+    assert 0 < document["spent_usd"] < 0.2
+    assert account.left() == []
+    with closing(open_store()) as store:
+        assert len(store.read().measurements) == 1
+
+
+def test_the_same_command_after_it_launches_nothing(account, capsys) -> None:
+    guest_that_measures(account, 20)
+    assert run(list(ON_AWS)) == 0
+    account.faulty.asked.clear()
+    assert run(list(ON_AWS)) == 0
+    assert "measured before" in capsys.readouterr().out
+    launched = [one for one in account.faulty.asked if one.operation == "RunInstances"]
+    assert all(one.values.get("DryRun") == "true" for one in launched)
+
+
+def test_a_lost_reply_over_the_wire_makes_no_second_instance(account) -> None:
+    lost: list[str] = []
+
+    def plan(request: Request) -> str:
+        dry = request.values.get("DryRun") == "true"
+        if request.operation == "RunInstances" and not dry and not lost:
+            lost.append(LOST_REPLY)
+            return LOST_REPLY
+        return ""
+
+    account.faulty.plan = plan
+    guest_that_measures(account, 20)
+    assert run(list(ON_AWS)) == 0
+    assert lost
+    assert len(account.instances()) == 1
+
+
+def test_a_sweep_that_fails_there_says_why(account, capsys) -> None:
+    guest_that_measures(account, 20, End.FAILED)
+    assert run(list(ON_AWS)) == 1
+    assert "29 trials" in capsys.readouterr().err
+    assert account.left() == []
+
+
+def test_a_budget_that_is_over_ends_it_and_keeps_what_came_back(account, capsys) -> None:
+    guest_that_measures(account, 10_000)
+    assert run([*ON_AWS, "--budget", "0.3USD"]) == 1
+    shown = capsys.readouterr().out
+    assert "no room for another minute" in shown
+    assert account.left() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((*GRID, "--on", "aws", "--budget", "5USD"), "--on aws needs --instance"),
+        ((*GRID, "--on", "aws", "--instance", "g4dn.xlarge"), "--on aws needs --budget"),
+        ((*ON_AWS, "--budget", "2h"), "budget of money"),
+        ((*ON_AWS, "--budget", "0.01USD"), "does not pay 10 minutes"),
+        ((*ON_AWS, "--instance", "g4dn.xlrage"), "did you mean g4dn.xlarge"),
+        ((*ON_AWS, "--vcpus", "64"), "take a larger --instance"),
+        ((*ON_AWS, "--region", "us-esat-1"), "did you mean us-east-1"),
+        ((*ON_AWS, "--data", "photos"), "lies on this machine"),
+        ((*ON_AWS, "--adaptive"), "give the grid"),
+        ((*ON_AWS, "--sweep-id", "a b"), "is no sweep id"),
+        ((*ON_AWS, "--owner", "x;y"), "is no tag"),
+        ((*GRID, "--dry-run"), "only with --on aws"),
+        ((*GRID, "--bucket", "b", "--region", "us-east-1"), "--region, --bucket"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_told_with_the_way_out(account, capsys, arguments, told) -> None:
+    assert run(list(arguments)) == 2
+    assert told in capsys.readouterr().err
+    assert account.left() == []

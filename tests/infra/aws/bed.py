@@ -1,0 +1,183 @@
+"""The test bed: an account of moto with a fake clock, guests that end by themselves, and faults."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from io import BytesIO
+from typing import Any
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+from botocore.exceptions import ReadTimeoutError
+from moto.ec2.models import ec2_backends
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.test import EnvironBuilder
+
+from infra.aws.asking import Aws
+from tests.infra.aws.clocks import FakeClock
+from tests.infra.aws.ec2_ways import Ec2Ways
+from tests.infra.aws.faults import Crashed, FaultyAws, Lost
+
+ACCOUNT = "123456789012"
+REGIONS = ("us-east-1", "us-east-2")
+_MOTO = DomainDispatcherApplication(create_backend_app)
+
+
+class Bed:
+    """One account. `aws()` is AWS as a controller sees it; a crashed one asks no more."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.ways = Ec2Ways(self.clock, image=_an_image())
+        self.faulty = FaultyAws(_MOTO, self.ways, self.clock)
+        self._session = boto3.session.Session("testing", "testing")
+        self._made: dict[tuple[str, str], Any] = {}
+        self._is_dead = False
+
+    def aws(self, seed: int = 0) -> Aws:
+        """A new controller's view, once the one before is gone."""
+        self._is_dead = False
+        return Aws(self._client, self.clock, random.Random(seed))
+
+    def instances(self, state: str = "") -> list[Any]:
+        """moto's own records, in all regions; of one state, where it is named."""
+        return [
+            one
+            for region in REGIONS
+            for reservation in ec2_backends[ACCOUNT][region].reservations.values()
+            for one in reservation.instances
+            if state in ("", one.state)
+        ]
+
+    def volumes(self) -> list[Any]:
+        """moto's volumes."""
+        return [one for region in REGIONS for one in ec2_backends[ACCOUNT][region].volumes.values()]
+
+    def own_groups(self) -> list[Any]:
+        """Security groups that somebody made."""
+        return [
+            group
+            for region in REGIONS
+            for groups in ec2_backends[ACCOUNT][region].groups.values()
+            for group in groups.values()
+            if group.name != "default"
+        ]
+
+    def left(self) -> list[str]:
+        """All that costs money or could: instances, volumes, own groups, keys, interfaces."""
+        found = [one.id for one in self.instances() if one.state != "terminated"]
+        found += [one.id for one in (*self.volumes(), *self.own_groups())]
+        for region in REGIONS:
+            backend = ec2_backends[ACCOUNT][region]
+            found += list(backend.keypairs) + list(backend.enis)
+        return found
+
+    def end(self, instance_id: str, reason: str) -> None:
+        """Have an instance end now, by itself."""
+        (one,) = [one for one in self.instances() if one.id == instance_id]
+        end(one, reason)
+
+    def forget(self) -> None:
+        """An account without a past."""
+        for region in REGIONS:
+            ec2_backends[ACCOUNT][region].reservations.clear()
+            ec2_backends[ACCOUNT][region].tags.clear()
+        self.ways.forget()
+        self.clock.forget()
+        self.faulty.asked.clear()
+
+    def power_off_at(self, instance: Any, moment: datetime, reason: str) -> None:
+        """Have an instance end by itself."""
+
+        def off() -> None:
+            if instance.state == "running":
+                end(instance, reason)
+
+        self.clock.at(moment, off)
+
+    def _client(self, service: str, region: str) -> Any:
+        """One for all controllers: making one takes longer than a hundred requests."""
+        key = service, region
+        if key not in self._made:
+            one = self._session.client(
+                service, region_name=region, config=Config(retries={"total_max_attempts": 1})
+            )
+            one.meta.events.register_first("before-send", self._transport)
+            self._made[key] = one
+        return self._made[key]
+
+    def _transport(self, request: Any, **_: Any) -> AWSResponse:
+        if self._is_dead:
+            raise Crashed
+        try:
+            return self._sent(request)
+        except Lost:
+            raise ReadTimeoutError(endpoint_url=request.url) from None
+        except Crashed:
+            self._is_dead = True
+            raise
+
+    def _sent(self, request: Any) -> AWSResponse:
+        builder = EnvironBuilder(
+            path=request.url, method=request.method, data=request.body or b"",
+            headers={key: _text(value) for key, value in request.headers.items()},
+        )  # fmt: skip
+        told: list[Any] = []
+
+        def start(status: str, headers: list[tuple[str, str]]) -> None:
+            told[:] = [int(status.split()[0]), dict(headers)]
+
+        body = b"".join(self.faulty(builder.get_environ(), start))
+        return AWSResponse(request.url, told[0], told[1], _Raw(body))
+
+
+def worn(thing: Any) -> dict[str, str]:
+    """The tags of one of moto's records."""
+    return {one["key"]: one["value"] for one in thing.get_tags()}
+
+
+def end(instance: Any, reason: str) -> None:
+    """As EC2 ends an instance that was not told to by its API."""
+    instance.terminate()
+    instance.state_reason.code = reason
+    instance.state_reason.message = reason
+
+
+def launched_at(instance: Any) -> datetime:
+    """When billing began."""
+    moment: datetime = instance.launch_time.replace(tzinfo=UTC)
+    return moment
+
+
+@contextmanager
+def prepared(patch: pytest.MonkeyPatch) -> Iterator[Bed]:
+    """A bed whose clock is moto's, too."""
+    bed = Bed()
+    patch.setattr("moto.ec2.models.instances.utcnow", bed.clock.naive)
+    try:
+        yield bed
+    finally:
+        bed.forget()
+        for region in REGIONS:
+            ec2_backends[ACCOUNT][region].reset()
+
+
+class _Raw(BytesIO):
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        while part := self.read(65536):
+            yield part
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _an_image() -> str:
+    (image, *_) = ec2_backends[ACCOUNT]["us-east-1"].describe_images(owners=["amazon"])
+    name: str = image.id
+    return name

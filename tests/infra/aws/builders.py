@@ -1,0 +1,71 @@
+"""Sweeps, slots and work with defaults: a test tells what matters to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from advisor.catalog import load_catalog
+from advisor.domain import Market
+from infra.aws import tags
+from infra.aws.launch import Machine, Rung, Sweep, Volume
+from infra.aws.preflight import Preflight, look
+from infra.aws.regions import Wish
+from infra.aws.slots import Slot
+from infra.aws.watching import Why
+from tests.infra.aws.bed import Bed
+from tests.infra.aws.clocks import FakeClock
+
+PRICES = {"g4dn.xlarge": 0.526, "g4dn.2xlarge": 0.752, "g4dn.4xlarge": 1.204}
+BOTH = (Market.SPOT, Market.ON_DEMAND)
+
+
+def a_sweep(**changes: Any) -> Sweep:
+    values: dict[str, Any] = {
+        "id": "s1", "owner": "ada", "budget_usd": 5.0, "hours": 6.0,
+        "volumes": (Volume(type="gp3", size_gib=100), Volume(type="st1", size_gib=500)),
+    }  # fmt: skip
+    return Sweep(**{**values, **changes})
+
+
+def a_wish(*types: str, markets: Sequence[Market] = BOTH, **changes: Any) -> Wish:
+    catalog = load_catalog()
+    named = tuple(catalog.instance(name, "aws") for name in types or ("g4dn.xlarge",))
+    return Wish(
+        types=named, markets=tuple(markets),
+        price_of=changes.pop("price_of", lambda name, _region: PRICES.get(name)), **changes,
+    )  # fmt: skip
+
+
+def looked(
+    bed: Bed, *types: str, regions: Sequence[str] = ("us-east-1",), **wish: Any
+) -> Preflight:
+    """What a launch finds in the account of the bed."""
+    return look(bed.aws(), regions, a_wish(*types, **wish), a_sweep())
+
+
+def a_slot(found: Preflight, **sweep: Any) -> Slot:
+    return Slot(
+        sweep=a_sweep(**sweep), name="g4dn.xlarge", regions=found.regions, user_data=guest_script
+    )
+
+
+def guest_script(expires_at: datetime, _rung: Rung) -> str:
+    """What the guests of the bed read: when they power off."""
+    return tags.time_text(expires_at)
+
+
+class Minutes:
+    """Work that takes so long from now on, on whichever instance."""
+
+    def __init__(self, clock: FakeClock, minutes: float) -> None:
+        self._clock = clock
+        self._until = clock.now() + timedelta(minutes=minutes)
+        self.minutes: list[tuple[str, float, str]] = []
+
+    def told(self, machine: Machine) -> Why | None:
+        return Why.DONE if self._clock.now() >= self._until else None
+
+    def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
+        self.minutes.append((machine.id, spent_usd, trouble))

@@ -1,0 +1,174 @@
+"""What EC2 does and moto does not: tokens that dedupe, capacity that runs out, lists that lag,
+dry runs, quotas, images by parameter, spot prices that are some.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from tests.infra.aws.clocks import FakeClock
+from tests.infra.aws.wire import Answer, Request, ec2_answer, json_answer, refusal
+
+
+@dataclass
+class Ec2Ways:
+    """The rules, and what EC2 remembers for them. `out` holds what has no capacity: parts of
+    (type, zone, market), "" for any. `denied` are operations without permission, `held` those
+    that are allowed for what carries our tag."""
+
+    clock: FakeClock
+    image: str = ""
+    lag_seconds: float = 0.0
+    out: set[tuple[str, str, str]] = field(default_factory=set)
+    denied: set[str] = field(default_factory=set)
+    held: set[str] = field(default_factory=set)
+    quotas: dict[str, float] = field(default_factory=dict)
+    spot_usd: float = 0.2
+    _by_token: dict[tuple[str, str], tuple[frozenset[tuple[str, str]], Answer]] = field(
+        default_factory=dict
+    )
+    _hidden_until: dict[str, datetime] = field(default_factory=dict)
+
+    def before(self, request: Request) -> Answer | None:
+        """An answer that needs no moto; None where moto is asked."""
+        if request.operation in self.denied:
+            code = "UnauthorizedOperation" if request.service == "ec2" else "AccessDenied"
+            return refusal(request, code, "You are not authorized to perform this operation.")
+        if request.values.get("DryRun") == "true":
+            if request.operation in self.held:  # what is named carries no tag
+                return refusal(request, "UnauthorizedOperation")
+            return refusal(request, "DryRunOperation", "Request would have succeeded")
+        own = {
+            "GetServiceQuota": self._quota,
+            "SimulatePrincipalPolicy": self._simulated,
+            "GetParameter": self._parameter,
+            "DescribeSpotPriceHistory": self._spot_prices,
+            "RunInstances": self._run_instances,
+            "DescribeInstances": self._describe_hidden,
+        }
+        return own[request.operation](request) if request.operation in own else None
+
+    def after(self, request: Request, answer: Answer) -> Answer:
+        """The answer of moto, as EC2 would have told and remembered it."""
+        if answer.status != 200:
+            return answer
+        if request.operation == "RunInstances":
+            return self._made(request, answer)
+        if request.operation == "DescribeInstances":
+            return self._without_hidden(answer)
+        return answer
+
+    def forget(self) -> None:
+        """Tokens and lags of what was before."""
+        self._by_token.clear()
+        self._hidden_until.clear()
+
+    def _run_instances(self, request: Request) -> Answer | None:
+        token = request.values.get("ClientToken", "")
+        known = self._by_token.get((request.region, token)) if token else None
+        if known:
+            asked, answer = known
+            if asked == _asked(request):
+                return answer
+            return refusal(request, "IdempotentParameterMismatch")
+        if self._is_out(request):
+            return refusal(request, "InsufficientInstanceCapacity")
+        return None
+
+    def _is_out(self, request: Request) -> bool:
+        spot = any(key.startswith("InstanceMarketOptions") for key in request.values)
+        subnet = request.values["NetworkInterface.1.SubnetId"]
+        offer = (request.values["InstanceType"], self.zone_of(request.region, subnet),
+                 "spot" if spot else "on-demand")  # fmt: skip
+        return any(
+            all(part in ("", own) for part, own in zip(one, offer, strict=True)) for one in self.out
+        )
+
+    def zone_of(self, region: str, subnet: str) -> str:
+        """The zone of a subnet."""
+        from moto.ec2.models import ec2_backends
+
+        zone: str = ec2_backends["123456789012"][region].get_subnet(subnet).availability_zone
+        return zone
+
+    def _made(self, request: Request, answer: Answer) -> Answer:
+        token = request.values.get("ClientToken", "")
+        if token:
+            self._by_token[request.region, token] = _asked(request), answer
+        for one in _ids(answer.body):
+            self._hidden_until[one] = self.clock.now() + timedelta(seconds=self.lag_seconds)
+        return answer
+
+    def _describe_hidden(self, request: Request) -> Answer | None:
+        asked = request.values.get("InstanceId.1", "")
+        return refusal(request, "InvalidInstanceID.NotFound") if self._hides(asked) else None
+
+    def _hides(self, instance_id: str) -> bool:
+        until = self._hidden_until.get(instance_id)
+        return until is not None and until > self.clock.now()
+
+    def _without_hidden(self, answer: Answer) -> Answer:
+        if not any(until > self.clock.now() for until in self._hidden_until.values()):
+            return answer
+        root = ET.fromstring(answer.body)
+        ET.register_namespace("", root.tag.partition("}")[0].removeprefix("{"))
+        reservations = root.find("{*}reservationSet")
+        for item in list(reservations) if reservations is not None else ():
+            if any(self._hides(one) for one in _ids_in(item)):
+                reservations.remove(item)
+        return Answer(answer.status, ET.tostring(root), {"Content-Type": "text/xml"})
+
+    def _quota(self, request: Request) -> Answer:
+        code = request.values["QuotaCode"]
+        return json_answer({"Quota": {"QuotaCode": code, "Value": self.quotas.get(code, 64.0)}})
+
+    def _simulated(self, request: Request) -> Answer:
+        action = request.values["ActionNames.member.1"]
+        denied = action.partition(":")[2] in self.denied
+        decision = "implicitDeny" if denied else "allowed"
+        text = (
+            '<SimulatePrincipalPolicyResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/">'
+            "<SimulatePrincipalPolicyResult><IsTruncated>false</IsTruncated><EvaluationResults>"
+            f"<member><EvalActionName>{action}</EvalActionName>"
+            f"<EvalDecision>{decision}</EvalDecision></member></EvaluationResults>"
+            "</SimulatePrincipalPolicyResult></SimulatePrincipalPolicyResponse>"
+        )
+        return Answer(200, text.encode(), {"Content-Type": "text/xml"})
+
+    def _parameter(self, request: Request) -> Answer:
+        if not self.image:
+            return refusal(request, "ParameterNotFound")
+        return json_answer({"Parameter": {"Name": request.values["Name"], "Value": self.image}})
+
+    def _spot_prices(self, request: Request) -> Answer:
+        """In every zone, each a cent more than the one before."""
+        names = [value for key, value in request.values.items() if key.startswith("InstanceType.")]
+        items = "".join(
+            f"<item><instanceType>{name}</instanceType>"
+            f"<spotPrice>{self.spot_usd + number / 100:.4f}</spotPrice>"
+            f"<availabilityZone>{request.region}{letter}</availabilityZone>"
+            "<productDescription>Linux/UNIX</productDescription>"
+            "<timestamp>2026-11-21T10:00:00.000Z</timestamp></item>"
+            for name in names
+            for number, letter in enumerate("abcdef")
+        )
+        inner = f"<spotPriceHistorySet>{items}</spotPriceHistorySet>"
+        return ec2_answer("DescribeSpotPriceHistory", inner)
+
+
+def _asked(request: Request) -> frozenset[tuple[str, str]]:
+    return frozenset(request.values.items())
+
+
+def _ids(body: bytes) -> Iterator[str]:
+    return _ids_in(ET.fromstring(body))
+
+
+def _ids_in(element: ET.Element) -> Iterator[str]:
+    """Whatever their namespace: that of moto is not EC2's own."""
+    for one in element.iter():
+        if one.tag.rpartition("}")[2] == "instanceId":
+            yield one.text or ""

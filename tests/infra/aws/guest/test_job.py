@@ -1,0 +1,107 @@
+"""A job's document and the archive of the software."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import DataError
+from infra.aws.guest.job import Job, job_from_json, job_to_json, place_of
+from infra.aws.guest.software import packed_software, requirements
+
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
+jobs = st.builds(
+    Job,
+    sweep_id=names,
+    region=st.sampled_from(["us-east-1", "eu-west-1"]),
+    bucket=st.just("advisor-test"),
+    prefix=names.map("sweeps/{}".format).filter(lambda text: ".." not in text),
+    arguments=st.lists(st.text(), max_size=4).map(tuple),
+    disks=st.dictionaries(
+        st.sampled_from(["/dev/sdf", "/dev/sdg", "/dev/xvdh"]), st.sampled_from(["gp3", "st1"])
+    ),
+    database_parameter=st.sampled_from(["", "/advisor/database"]),
+)
+
+
+@given(jobs)
+def test_a_job_comes_back_from_its_document(job):
+    assert job_from_json(job_to_json(job)) == job
+
+
+@given(jobs)
+def test_its_address_names_its_place(job):
+    assert place_of(job.url) == (job.bucket, job.key)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "advisor.guest-job/2"}', "\x00"])
+def test_what_is_no_job_is_told(text):
+    with pytest.raises(DataError, match="no job of an instance"):
+        job_from_json(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sweep_id": "s 1"}, {"sweep_id": "../s1"}, {"prefix": "sweeps/../../etc"},
+        {"prefix": "/"}, {"disks": {"/etc/passwd": "gp3"}}, {"disks": {"/dev/sdf": "../gp3"}},
+    ],
+)  # fmt: skip
+def test_names_that_reach_elsewhere_are_refused(changes):
+    usual = {"sweep_id": "s1", "region": "us-east-1", "bucket": "b-1", "prefix": "sweeps/s1"}
+    with pytest.raises(DataError):
+        Job(**{**usual, "arguments": (), **changes})
+
+
+@pytest.mark.parametrize("url", ["", "s3://", "s3://b/", "http://b-1/key", "s3://UPPER/key"])
+def test_what_names_no_object_is_told(url):
+    with pytest.raises(DataError, match="s3://bucket/key"):
+        place_of(url)
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name in ("advisor/__main__.py", "advisor/data/x.csv", "sweeps/runner.py",
+                 "advisor/__pycache__/x.pyc", "infra/sources/big.csv", "other/file"):  # fmt: skip
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path
+
+
+def test_the_same_files_give_the_same_archive(root):
+    first = packed_software(root)
+    (root / "sweeps/runner.py").touch()
+    assert packed_software(root) == first
+    (root / "sweeps/runner.py").write_text("changed")
+    assert packed_software(root).key != first.key
+
+
+def test_it_has_the_packages_with_their_data_and_nothing_that_is_made_again(root):
+    with tarfile.open(fileobj=io.BytesIO(packed_software(root).content)) as archive:
+        assert set(archive.getnames()) == {
+            "advisor/__main__.py", "advisor/data/x.csv", "sweeps/runner.py", "requirements.txt",
+            "constraints.txt",
+        }  # fmt: skip
+
+
+def test_the_instance_gets_the_versions_that_run_here_for_its_own_gpu():
+    lines = requirements(frozenset({"sweep"}), pinned=True).splitlines()
+    assert any(line.startswith("boto3==") for line in lines)
+    assert any(line.startswith("torch==") for line in lines)
+    assert not any("+" in line for line in lines)
+    assert not any(line.startswith(("pytest", "psycopg")) for line in lines)
+    shared = requirements(frozenset({"postgres"}), pinned=True).split()
+    assert any(line.startswith("psycopg[binary]==") for line in shared)
+
+
+def test_the_repositorys_own_versions_go_along(root):
+    (root / "constraints.txt").write_text("boto3==1.44.5\n")
+    with tarfile.open(fileobj=io.BytesIO(packed_software(root).content)) as archive:
+        assert archive.extractfile("constraints.txt").read() == b"boto3==1.44.5\n"
+        asked = archive.extractfile("requirements.txt").read().decode().split()
+    assert "boto3>=1.40" in asked

@@ -1,0 +1,72 @@
+"""Objects of a bucket: written once, found again, over moto's S3."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from infra.aws.errors import Refused
+from infra.aws.guest.mailbox import Mailbox
+from tests.infra.aws.reaping import aws
+
+BUCKET = "advisor-test"
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with mock_aws():
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket=BUCKET)
+        yield BUCKET
+
+
+def mailbox(bucket, faults=None, prefix="sweeps/s1"):
+    return Mailbox(aws({"us-east-1": faults or {}}), "us-east-1", bucket, prefix)
+
+
+def test_an_object_is_written_once(bucket):
+    box = mailbox(bucket)
+    assert box.put_once("a/1", b"first")
+    assert not box.put_once("a/1", b"second")
+    assert box.get("a/1") == b"first"
+
+
+def test_what_may_change_is_written_again(bucket):
+    box = mailbox(bucket)
+    box.put("state", b"1")
+    box.put("state", b"2")
+    assert box.get("state") == b"2"
+
+
+def test_names_are_told_beneath_a_folder_and_nothing_beside_the_prefix(bucket):
+    mailbox(bucket, prefix="sweeps/s10").put("a/9", b"")
+    box = mailbox(bucket)
+    for key in ("a/2", "a/1", "b/1"):
+        box.put(key, b"")
+    assert list(box.keys("a/")) == ["a/1", "a/2"]
+    assert list(box.keys()) == ["a/1", "a/2", "b/1"]
+
+
+def test_many_names_come_in_pages(bucket, monkeypatch):
+    box = mailbox(bucket)
+    names = [f"a/{number:04}" for number in range(1_005)]
+    s3 = boto3.client("s3", region_name="us-east-1")
+    for name in names:
+        s3.put_object(Bucket=bucket, Key=f"sweeps/s1/{name}", Body=b"")
+    assert list(box.keys("a/")) == names
+
+
+def test_nothing_there_is_none(bucket):
+    assert mailbox(bucket).get("job.json") is None
+
+
+def test_two_writers_at_one_moment_are_told_apart_by_asking_again(bucket):
+    faults = {"put_object": ["ConditionalRequestConflict", "SlowDown"]}
+    assert mailbox(bucket, faults).put_once("a/1", b"x")
+
+
+def test_a_missing_right_is_told(bucket):
+    with pytest.raises(Refused, match="AccessDenied"):
+        mailbox(bucket, {"put_object": "AccessDenied"}).put_once("a/1", b"x")

@@ -1,0 +1,146 @@
+"""The start script, run by bash in a sandbox: its end comes first, and comes whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from advisor.errors import DataError
+from infra.aws.guest.job import Job
+from infra.aws.guest.software import Software
+from infra.aws.guest.user_data import MOST_BYTES, user_data
+from tests.infra.aws.guest.sandbox import sandbox
+
+JOB = Job(
+    sweep_id="s1", region="us-east-1", bucket="advisor-test", prefix="sweeps/s1",
+    arguments=("--preset", "small"), disks={"/dev/sdf": "gp3"},
+)  # fmt: skip
+SOFTWARE = Software(b"", "0" * 64)
+PER_BOOT = "per-boot/advisor-end"
+
+
+@pytest.fixture
+def box(tmp_path):
+    return sandbox(tmp_path / "instance", AWS_EC2_METADATA_DISABLED="true")
+
+
+def script(box, lasts=timedelta(hours=1), now=None, job=JOB):
+    now = now or datetime.now(UTC)
+    return user_data(
+        job, SOFTWARE, expires_at=now + lasts, now=now, root=str(box.folder / "root"),
+        per_boot=str(box.folder / "per-boot"),
+    )  # fmt: skip
+
+
+def timers(box):
+    return [one for one in box.calls if one.startswith(("systemd-run", "shutdown -h +"))]
+
+
+def test_both_timers_come_before_anything_else_and_the_end_last(box):
+    box.run(script(box))
+    first, second, *others = box.calls
+    assert first.startswith("systemd-run --unit advisor-end --on-active 3")
+    assert first.endswith("shutdown -h now")
+    assert second in ("shutdown -h +59", "shutdown -h +60")
+    assert others[-1] == "shutdown -h now"
+    assert box.ends == 1
+
+
+def test_a_second_start_of_the_machine_is_its_end(box):
+    box.run(script(box))
+    program = box.folder / PER_BOOT
+    before = box.ends
+    subprocess.run([str(program)], env=box.environment, check=True)
+    assert box.ends == before + 1
+
+
+@pytest.mark.parametrize("broken", ["systemd-run", "python3.13"])
+def test_whatever_fails_the_machine_ends(box, broken):
+    box.answer(broken, 1)
+    box.run(script(box))
+    assert box.calls[-1] == "shutdown -h now"
+    assert timers(box)
+
+
+def test_a_failed_installation_is_the_end(box):
+    box.answer("python3.13", 0, pip=1)
+    box.run(script(box))
+    assert box.calls[-2].startswith("pip install")
+    assert box.calls[-1] == "shutdown -h now"
+
+
+def test_without_any_timer_nothing_is_begun(box):
+    box.answer("systemd-run", 1)
+    box.answer("shutdown", 1)
+    box.run(script(box))
+    assert not any("venv" in one for one in box.calls)
+    assert box.calls[-1] == "systemctl --force --force poweroff"
+
+
+def test_one_timer_is_enough(box):
+    box.answer("systemd-run", 1)
+    box.run(script(box))
+    assert any("venv" in one for one in box.calls)
+
+
+def test_a_place_that_cannot_be_written_is_the_end(box):
+    (box.folder / "per-boot").write_text("a file, no folder")
+    box.run(script(box))
+    assert not any("venv" in one for one in box.calls)
+    assert box.ends == 1
+
+
+@pytest.mark.parametrize("late", [timedelta(seconds=-1), timedelta(hours=3), timedelta(days=9)])
+def test_after_its_time_it_ends_at_once(box, late):
+    """The instance was started by a request that was sent long ago."""
+    began = datetime.now(UTC) - timedelta(hours=1) - late
+    box.run(script(box, lasts=timedelta(hours=1, seconds=30), now=began))
+    assert box.calls == ["shutdown -h now"]
+
+
+def test_a_clock_that_is_behind_buys_no_time(box):
+    """This machine's clock is a day behind the controller's."""
+    box.run(script(box, now=datetime.now(UTC) + timedelta(days=1)))
+    assert "--on-active 3600s" in box.calls[0]
+    assert box.calls[1] == "shutdown -h +60"
+
+
+def test_a_killed_script_ends_the_machine_too(box):
+    """SIGTERM: somebody ends the script from outside."""
+    waits = box.programs / "python3.13"
+    waits.write_text(f"#!/bin/sh\necho began >> {box.folder / 'calls'}\nsleep 60\n")
+    started = box.start(script(box), start_new_session=True)
+    while "began" not in box.calls:
+        time.sleep(0.02)
+    started.send_signal(signal.SIGTERM)
+    started.wait(timeout=30)
+    os.killpg(started.pid, signal.SIGKILL)  # what still sleeps
+    assert box.calls[-1] == "shutdown -h now"
+
+
+def test_it_holds_no_secret_and_its_parameters_are_quoted(box):
+    nasty = Job(
+        sweep_id="s1", region="us-east-1", bucket="b'; reboot; '", prefix="sweeps/s1",
+        arguments=(), database_parameter="/advisor/database",
+    )  # fmt: skip
+    text = script(box, job=nasty)
+    assert "/advisor/database" not in text
+    box.run(text)
+    assert box.calls[-1] == "shutdown -h now"
+    assert not any(one.startswith("reboot") for one in box.calls)
+
+
+def test_the_same_launch_gives_the_same_script_and_fits(box):
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert script(box, now=now) == script(box, now=now)
+    assert len(script(box, now=now)) < MOST_BYTES / 4
+
+
+def test_what_expires_within_a_minute_is_not_begun(box):
+    with pytest.raises(DataError, match="within a minute"):
+        script(box, lasts=timedelta(seconds=59))

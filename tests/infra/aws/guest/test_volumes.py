@@ -1,0 +1,158 @@
+"""Volumes are found by their id, formatted only when blank, and mounted once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from advisor.errors import MeasuringError
+from infra.aws.guest.volumes import device_of, mount_volumes, run_command, volume_ids
+from tests.infra.aws.reaping import an_instance, aws
+
+IDS = {"/dev/sdf": "vol-0aa", "/dev/sdg": "vol-0bb"}
+
+
+@pytest.fixture
+def system(tmp_path):
+    """A Nitro instance: its root, and two volumes in another order than they were asked for."""
+    for block, serial in (("nvme0n1", "vol0root"), ("nvme1n1", "vol0bb"), ("nvme2n1", "vol0aa")):
+        device = tmp_path / "sys/class/block" / block / "device"
+        device.mkdir(parents=True)
+        (device / "serial").write_text(f"{serial}\n")
+    partition = tmp_path / "sys/class/block/nvme0n1p1"
+    (partition / "device").mkdir(parents=True)
+    (partition / "partition").write_text("1\n")
+    (partition / "device/serial").write_text("vol0aa\n")
+    (tmp_path / "dev").mkdir()
+    return tmp_path
+
+
+class Programs:
+    """What the programs of a system answer; `there` is what devices hold."""
+
+    def __init__(self, there=None, mounted=(), refuses=""):
+        self.there, self.mounted, self.refuses = there or {}, set(mounted), refuses
+        self.asked = []
+
+    def __call__(self, command):
+        name, last = command[0], command[-1]
+        self.asked.append(name)
+        if name == self.refuses:
+            return self._done(32, stderr="wrong fs type\nor bad option")
+        if name == "mountpoint":
+            return self._done(0 if last in self.mounted else 32)
+        if name == "blkid":
+            held = self.there.get(Path(last).name)
+            return self._done(0, held) if held else self._done(2)
+        if name == "mount":
+            self.mounted.add(last)
+        return self._done(0)
+
+    @staticmethod
+    def _done(code, stdout="", stderr=""):
+        return subprocess.CompletedProcess([], code, stdout, stderr)
+
+
+def mounted(system, run, disks=None, ids=None):
+    return mount_volumes(
+        disks or {"/dev/sdf": "gp3", "/dev/sdg": "st1"}, IDS if ids is None else ids,
+        sleep=lambda _: None, run=run, mounts=system / "mnt", system=system,
+    )  # fmt: skip
+
+
+def test_a_device_is_known_by_its_serial_number_and_not_by_its_order(system):
+    assert device_of(system, "vol-0aa", "/dev/sdf") == system / "dev/nvme2n1"
+    assert device_of(system, "vol-0bb", "/dev/sdg") == system / "dev/nvme1n1"
+    assert device_of(system, "vol-0cc", "/dev/sdh") is None
+
+
+def test_on_xen_the_device_has_the_name_of_the_launch(system):
+    (system / "dev/xvdh").touch()
+    assert device_of(system, "vol-0cc", "/dev/sdh") == system / "dev/xvdh"
+
+
+def test_blank_volumes_are_formatted_and_mounted(system):
+    run = Programs()
+    places = mounted(system, run)
+    assert places == {"gp3": system / "mnt/gp3", "st1": system / "mnt/st1"}
+    assert run.asked.count("mkfs.ext4") == 2
+    assert run.mounted == {str(place) for place in places.values()}
+
+
+def test_a_second_time_finds_them_mounted(system):
+    run = Programs()
+    first = mounted(system, run)
+    run.asked.clear()
+    assert mounted(system, run) == first
+    assert set(run.asked) == {"mountpoint"}
+
+
+def test_our_own_file_system_is_mounted_as_it_is(system):
+    run = Programs({"nvme2n1": "TYPE=ext4\n"})
+    mounted(system, run, {"/dev/sdf": "gp3"})
+    assert "mkfs.ext4" not in run.asked
+
+
+@pytest.mark.parametrize("held", ["TYPE=xfs\n", "PTTYPE=gpt\n"])
+def test_what_holds_something_else_is_never_formatted(system, held):
+    run = Programs({"nvme2n1": held})
+    with pytest.raises(MeasuringError, match="nvme2n1 holds something"):
+        mounted(system, run)
+    assert "mkfs.ext4" not in run.asked
+
+
+def test_a_volume_that_was_not_attached_is_named(system):
+    with pytest.raises(MeasuringError, match="/dev/sdg, where st1"):
+        mounted(system, Programs(), ids={"/dev/sdf": "vol-0aa"})
+
+
+def test_a_volume_that_does_not_show_up_is_named(system):
+    with pytest.raises(MeasuringError, match="vol-0cc"):
+        mounted(system, Programs(), {"/dev/sdf": "gp3"}, {"/dev/sdf": "vol-0cc"})
+
+
+def test_a_program_that_fails_is_told_in_one_line(system):
+    with pytest.raises(MeasuringError, match="wrong fs type or bad option"):
+        mounted(system, Programs(refuses="mount"))
+
+
+def test_the_volumes_of_an_instance_are_asked_of_ec2(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with mock_aws():
+        blocks = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 10, "VolumeType": "gp3"}}]
+        name = an_instance("us-east-1", BlockDeviceMappings=blocks)
+        an_instance("us-east-1", BlockDeviceMappings=blocks)
+        found = volume_ids(aws(), "us-east-1", name)
+        told = boto3.client("ec2", region_name="us-east-1").describe_volumes(
+            Filters=[{"Name": "attachment.instance-id", "Values": [name]}]
+        )["Volumes"]
+        assert found["/dev/sdf"] in {one["VolumeId"] for one in told}
+
+
+@pytest.mark.root
+def test_a_real_volume_is_formatted_mounted_and_written_to(system, tmp_path):
+    """A loop device stands for the NVMe device; the programs are the system's own."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for loop devices")
+    image = tmp_path / "volume"
+    with image.open("wb") as file:
+        file.truncate(64 * 2**20)
+    made = run_command(["losetup", "--find", "--show", str(image)])
+    if made.returncode:
+        pytest.skip(f"no loop device: {made.stderr.strip()}")
+    loop = made.stdout.strip()
+    (system / "dev/nvme2n1").symlink_to(loop)
+    try:
+        place = mounted(system, run_command, {"/dev/sdf": "gp3"})["gp3"]
+        (place / "written").write_text("yes")
+        assert place.stat().st_dev != tmp_path.stat().st_dev
+        assert mounted(system, run_command, {"/dev/sdf": "gp3"}) == {"gp3": place}
+    finally:
+        run_command(["umount", str(system / "mnt/gp3")])
+        run_command(["losetup", "--detach", loop])

@@ -1,0 +1,140 @@
+"""Things of sweeps in moto's EC2, a clock that takes no time, and clients that misbehave."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import boto3
+from botocore.exceptions import ClientError
+
+from infra.aws import tags
+from infra.aws.asking import Aws
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+PAST, FUTURE = NOW - timedelta(minutes=1), NOW + timedelta(minutes=1)
+REGIONS = ("us-east-1", "eu-west-1")
+IMAGE = "ami-12c6146b"
+
+
+class StillClock:
+    """Time passes by sleeping, and only so."""
+
+    def __init__(self, now=NOW):
+        self.moment = now
+
+    def now(self):
+        return self.moment
+
+    def sleep(self, seconds):
+        self.moment += timedelta(seconds=seconds)
+
+
+class Faulty:
+    """A client whose operations are refused as `faults` says: a list of codes each, used up one a
+    call ("" lets a call through), or one code for ever."""
+
+    def __init__(self, client, faults):
+        self._client = client
+        self._faults = faults
+        self.asked = []
+
+    def __getattr__(self, operation):
+        def ask(**request):
+            self.asked.append(operation)
+            code = self._next(operation)
+            if code:
+                raise ClientError({"Error": {"Code": code, "Message": "as told"}}, operation)
+            return getattr(self._client, operation)(**request)
+
+        return ask
+
+    def _next(self, operation):
+        told = self._faults.get(operation, "")
+        if isinstance(told, str):
+            return told
+        return told.pop(0) if told else ""
+
+
+def aws(faults=None, clock=None):
+    """An `Aws` on moto; `faults` are by region, then by operation."""
+
+    def client(service, region):
+        real = boto3.client(service, region_name=region)
+        return Faulty(real, (faults or {}).get(region, {}))
+
+    return Aws(client, clock or StillClock())
+
+
+def worn(expires_at=PAST, owner="ann", sweep_id="s1", **changes):
+    """Tags as EC2 takes them; a change to None leaves one out."""
+    told = {**tags.base_tags(sweep_id, owner, expires_at, 5.0), **changes}
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def specified(kind, told):
+    return tags.specifications(told, [kind])
+
+
+def an_instance(region, told=None, **more):
+    told = worn() if told is None else told
+    answer = boto3.client("ec2", region_name=region).run_instances(
+        ImageId=IMAGE, MinCount=1, MaxCount=1, InstanceType="g4dn.xlarge",
+        TagSpecifications=specified("instance", told) if told else [], **more,
+    )  # fmt: skip
+    return answer["Instances"][0]["InstanceId"]
+
+
+def a_volume(region, told=None):
+    return boto3.client("ec2", region_name=region).create_volume(
+        AvailabilityZone=f"{region}a", Size=10,
+        TagSpecifications=specified("volume", worn() if told is None else told),
+    )["VolumeId"]  # fmt: skip
+
+
+def a_group(region, told=None, name="advisor-s1"):
+    return boto3.client("ec2", region_name=region).create_security_group(
+        GroupName=name, Description="nothing comes in",
+        TagSpecifications=specified("security-group", worn() if told is None else told),
+    )["GroupId"]  # fmt: skip
+
+
+def a_key(region, told=None, name="advisor-s1"):
+    return boto3.client("ec2", region_name=region).create_key_pair(
+        KeyName=name, TagSpecifications=specified("key-pair", worn() if told is None else told)
+    )["KeyName"]
+
+
+def a_template(region, told=None, name="advisor-s1"):
+    return boto3.client("ec2", region_name=region).create_launch_template(
+        LaunchTemplateName=name, LaunchTemplateData={"InstanceType": "g4dn.xlarge"},
+        TagSpecifications=specified("launch-template", worn() if told is None else told),
+    )["LaunchTemplate"]["LaunchTemplateId"]  # fmt: skip
+
+
+def an_interface(region, told=None):
+    ec2 = boto3.client("ec2", region_name=region)
+    subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
+    return ec2.create_network_interface(
+        SubnetId=subnet,
+        TagSpecifications=specified("network-interface", worn() if told is None else told),
+    )["NetworkInterface"]["NetworkInterfaceId"]  # fmt: skip
+
+
+def a_spot_request(region, told=None):
+    return boto3.client("ec2", region_name=region).request_spot_instances(
+        LaunchSpecification={"ImageId": IMAGE, "InstanceType": "g4dn.xlarge"},
+        TagSpecifications=specified(
+            "spot-instances-request", worn() if told is None else told
+        ),
+    )["SpotInstanceRequests"][0]["SpotInstanceRequestId"]  # fmt: skip
+
+
+MAKERS = {
+    "instance": an_instance,
+    "volume": a_volume,
+    "security-group": a_group,
+    "key-pair": a_key,
+    "launch-template": a_template,
+    "network-interface": an_interface,
+    "spot-request": a_spot_request,
+}

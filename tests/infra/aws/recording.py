@@ -1,0 +1,36 @@
+"""Which API calls the code makes, as IAM names their actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import botocore.client
+
+# Where IAM's prefix is not the service's name, or its action not the operation's.
+_PREFIXES = {"service-quotas": "servicequotas"}
+_ACTIONS = {
+    "s3:ListObjectsV2": "s3:ListBucket",
+    "s3:HeadObject": "s3:GetObject",
+}
+
+
+@contextmanager
+def recorded_actions(monkeypatch) -> Iterator[set[str]]:
+    """The actions of all calls of all clients meanwhile, answered or not."""
+    seen: set[str] = set()
+    ask = botocore.client.BaseClient._make_api_call
+
+    def noting(client, operation, request):
+        seen.add(action_of(client.meta.service_model.service_name, operation))
+        return ask(client, operation, request)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(botocore.client.BaseClient, "_make_api_call", noting)
+        yield seen
+
+
+def action_of(service: str, operation: str) -> str:
+    """('ec2', 'RunInstances') -> 'ec2:RunInstances'."""
+    name = f"{_PREFIXES.get(service, service)}:{operation}"
+    return _ACTIONS.get(name, name)

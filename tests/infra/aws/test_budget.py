@@ -1,0 +1,53 @@
+"""A budget is never passed by more than one billing minute."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import UsageError
+from infra.aws.budget import BILLING_MINUTE, LEAST, Meter, lasts, refuse_too_small
+from tests.infra.aws.clocks import START
+
+dollars = st.floats(0.01, 1000)
+prices = st.floats(0.05, 100)
+
+
+@given(dollars, prices, st.floats(0, 0.99))
+def test_who_asks_every_minute_never_spends_more_than_the_budget_and_a_minute(
+    budget: float, hourly: float, gone: float
+) -> None:
+    meter = Meter(budget_usd=budget, usd_per_hour=hourly, since=START, spent_usd=gone * budget)
+    now = START
+    for _ in range(2_000):
+        if not meter.pays_next_minute(now):
+            break
+        now += BILLING_MINUTE
+    assert meter.spent(now) <= budget + hourly / 60 + 1e-9
+
+
+@given(dollars, prices)
+def test_it_is_used_up_when_it_says(budget: float, hourly: float) -> None:
+    meter = Meter(budget_usd=budget, usd_per_hour=hourly, since=START)
+    if timedelta(minutes=1) < meter.lasts < timedelta(days=300):
+        assert meter.spent(meter.ends_at) == pytest.approx(budget, rel=1e-6)
+
+
+def test_the_first_minute_is_billed_whole() -> None:
+    meter = Meter(budget_usd=1, usd_per_hour=60, since=START)
+    assert meter.spent(START) == meter.spent(START + timedelta(seconds=60)) == 1
+    assert not Meter(budget_usd=0.99, usd_per_hour=60, since=START).pays_next_minute(START)
+
+
+def test_a_budget_that_pays_too_little_says_how_much_would_do() -> None:
+    with pytest.raises(UsageError, match=r"give --budget 0\.21USD or more"):
+        refuse_too_small(0.1, 0.0, 1.2, "g4dn.4xlarge")
+    refuse_too_small(0.21, 0.0, 1.2, "g4dn.4xlarge")
+    assert lasts(0.21, 1.2, 6) >= LEAST
+
+
+def test_no_budget_buys_more_than_the_hours_allowed() -> None:
+    assert lasts(1e12, 0.5, 6) == timedelta(hours=6)

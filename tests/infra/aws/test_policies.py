@@ -1,0 +1,170 @@
+"""Each part may do what it does, and nothing else: policies against recorded API calls."""
+
+from __future__ import annotations
+
+import ast
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+import infra.aws
+from advisor.errors import UsageError
+from advisor.operations.cloud_guest import Guest, run_job
+from advisor.operations.cloud_measurements import Sender
+from infra.aws.finding import KINDS
+from infra.aws.guest.job import Job, job_to_json
+from infra.aws.guest.mailbox import Mailbox
+from infra.aws.guest.metadata import Metadata
+from infra.aws.guest.volumes import volume_ids
+from infra.aws.policies import NAMES, allowed_actions, policy, policy_text
+from infra.aws.reap import reap
+from infra.aws.removing import _BY_LISTS, _ONE_BY_ONE
+from tests.infra.aws.guest.imds import serving
+from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws
+from tests.infra.aws.recording import action_of, recorded_actions
+from tests.sweeps.builders import measurement
+
+BUCKET = "advisor-test"
+# Asked of IAM by EC2 in our name: no call of ours has these names.
+IMPLIED = {"iam:PassRole", "iam:CreateServiceLinkedRole"}
+# Asked by infra.live, which has clients of its own.
+OF_PRICES = {"pricing:GetProducts"}
+
+
+@pytest.fixture
+def account(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        yield
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_policy_is_one_that_iam_takes(name, account):
+    document = policy(name, account="123456789012", bucket=BUCKET)
+    assert "${" not in str(document)
+    assert all(one["Effect"] == "Allow" for one in document["Statement"])
+    names = [one["Sid"] for one in document["Statement"]]
+    assert len(set(names)) == len(names)
+    assert all(one.isalnum() for one in names)
+    boto3.client("iam").create_policy(PolicyName=name, PolicyDocument=json.dumps(document))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_action_is_a_pattern_and_none_stands_twice(name):
+    document = policy(name, bucket=BUCKET)
+    listed = [
+        action
+        for one in document["Statement"]
+        for action in ([one["Action"]] if isinstance(one["Action"], str) else one["Action"])
+    ]
+    assert not any("*" in one for one in listed)
+    assert len(policy_text(name)) < 10_240 / 1.2  # IAM's limit of a role's own policies
+    once_each = [one for one in set(listed) if listed.count(one) > 1]
+    assert set(once_each) <= {"ec2:RunInstances", "ec2:CreateTags", "ec2:CreateSecurityGroup"}
+
+
+@pytest.mark.parametrize("name", ["controller", "reaper"])
+def test_what_changes_or_ends_things_is_held_to_our_tags(name):
+    changing = {one for one in allowed_actions(policy(name, bucket=BUCKET)) if one.startswith(
+        ("ec2:Delete", "ec2:Terminate", "ec2:Cancel"))}  # fmt: skip
+    for one in policy(name, bucket=BUCKET)["Statement"]:
+        if changing & set(one["Action"] if isinstance(one["Action"], list) else [one["Action"]]):
+            held = one["Condition"]["StringEquals"]
+            assert held == {"aws:ResourceTag/advisor:managed": "true"}
+
+
+def test_the_reaper_may_do_exactly_what_it_does(account, monkeypatch):
+    for make in MAKERS.values():
+        make("us-east-1")
+    with recorded_actions(monkeypatch) as seen:
+        assert reap(aws(), now=NOW).is_clean
+        reap(aws(), now=NOW, regions=REGIONS, dry_run=True)
+    assert seen == allowed_actions(policy("reaper"))
+
+
+def test_a_guest_may_do_exactly_what_it_does(account, monkeypatch, tmp_path):
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+    boto3.client("ssm").put_parameter(
+        Name="/advisor/database", Value=f"sqlite:///{tmp_path / 'x'}", Type="SecureString"
+    )
+    seen = set()
+    for parameter in ("", "/advisor/database"):
+        job = Job(
+            sweep_id="s1", region="us-east-1", bucket=BUCKET, prefix="sweeps/s1", arguments=(),
+            database_parameter=parameter,
+        )  # fmt: skip
+        box = Mailbox(aws(), "us-east-1", BUCKET, job.prefix)
+        box.put("job.json", job_to_json(job).encode())
+        with serving() as service, recorded_actions(monkeypatch) as now:
+            run_job(job.url, "us-east-1", datetime.now(UTC) + timedelta(hours=1), Guest(
+                aws=aws(), metadata=Metadata(service.address), folder=tmp_path,
+                mount=lambda _: volume_ids(aws(), "us-east-1", "i-0") and {},
+                advisor=("true",), poll_seconds=0.05,
+            ))  # fmt: skip
+            Sender(box).send([measurement()])
+        seen |= now
+    assert seen == allowed_actions(policy("guest", bucket=BUCKET))
+
+
+def test_a_guest_writes_only_where_its_policy_lets_it(account):
+    """Keys are relative to `sweeps/ID..`; the policy has two folders of each."""
+    from advisor.operations.cloud_measurements import FOLDER as MEASUREMENTS
+    from advisor.operations.cloud_states import FOLDER as GUESTS
+
+    (sending,) = [one for one in policy("guest", bucket=BUCKET)["Statement"]
+                  if one["Action"] == "s3:PutObject"]  # fmt: skip
+    assert [one.rpartition("sweeps/*/")[2] for one in sending["Resource"]] == [
+        f"{MEASUREMENTS}*", f"{GUESTS}*",
+    ]  # fmt: skip
+
+
+def test_the_controller_may_do_exactly_what_its_code_asks(account):
+    asked = _asked_in_source() | {action_of("ec2", _camel(one.operation)) for one in KINDS}
+    asked |= {action_of("ec2", _camel(one)) for one, _ in (_BY_LISTS | _ONE_BY_ONE).values()}
+    allowed = allowed_actions(policy("controller", bucket=BUCKET))
+    assert asked == allowed - IMPLIED - OF_PRICES
+
+
+def test_the_controller_may_do_all_that_ends_a_sweep():
+    """Its `finally` removes as the reaper does."""
+    reaper = allowed_actions(policy("reaper"))
+    assert reaper <= allowed_actions(policy("controller", bucket=BUCKET))
+
+
+def test_a_policy_that_names_a_bucket_wants_one():
+    with pytest.raises(UsageError, match="--bucket"):
+        policy("guest")
+
+
+def test_a_policy_that_is_none_is_told():
+    with pytest.raises(UsageError, match="reaper"):
+        policy("reeper")
+
+
+def _asked_in_source() -> set[str]:
+    """Operations that the launching part names in `ask` and `pages`; the guest's own side apart,
+    but for the mailbox, which both use."""
+    folder = Path(infra.aws.__file__).parent
+    found: set[str] = set()
+    for path in (*folder.glob("*.py"), folder / "guest/mailbox.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("ask", "pages"):
+                found |= set(_operation(node))
+    return found
+
+
+def _operation(node: ast.Call) -> list[str]:
+    if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
+        return []
+    service = [one.value.value for one in node.keywords if one.arg == "service"]
+    return [action_of(service[0] if service else "ec2", _camel(node.args[1].value))]
+
+
+def _camel(operation: str) -> str:
+    return "".join(word.capitalize() for word in operation.split("_"))

@@ -1,0 +1,171 @@
+"""What is missing is told with what mends it, before anything is launched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor.domain import Market
+from advisor.errors import CloudError
+from infra.aws.accounts import principal_of
+from infra.aws.findings import Finding, refuse_missing
+from infra.aws.preflight import allowed
+from tests.infra.aws.bed import Bed
+from tests.infra.aws.builders import a_sweep, looked
+from tests.infra.aws.test_launching import always
+
+MAKING = {"RunInstances", "CreateSecurityGroup", "CreateTags"}
+
+
+def findings(bed: Bed, **wish: Any) -> list[Finding]:
+    found = looked(bed, **wish)
+    return [*found.findings, *allowed(bed.aws(), found, a_sweep(), "g4dn.xlarge")]
+
+
+def missing(bed: Bed, **wish: Any) -> dict[str, Finding]:
+    return {one.check: one for one in findings(bed, **wish) if one.stops and not one.ok}
+
+
+def made(bed: Bed) -> list[str]:
+    return [
+        one.operation
+        for one in bed.faulty.asked
+        if one.operation in MAKING and one.values.get("DryRun") != "true"
+    ]
+
+
+def test_a_good_account_lacks_nothing_and_nothing_is_made(bed: Bed) -> None:
+    assert missing(bed) == {}
+    assert made(bed) == []
+    assert bed.instances() == []
+
+
+def test_spot_comes_before_on_demand_and_the_cheapest_zone_first(bed: Bed) -> None:
+    rungs = looked(bed).rungs
+    spot = [one for one in rungs if one.market is Market.SPOT]
+    assert rungs[: len(spot)] == tuple(spot)
+    assert [one.usd_per_hour for one in spot] == sorted(one.usd_per_hour for one in spot)
+    assert all(one.usd_per_hour <= 0.526 for one in rungs)
+
+
+def test_a_spot_request_never_names_more_than_the_price_on_demand(bed: Bed) -> None:
+    bed.ways.spot_usd = 0.5
+    assert {one.usd_per_hour for one in looked(bed).rungs} == {0.526}
+
+
+@pytest.mark.parametrize(
+    ("operation", "action"),
+    [
+        ("RunInstances", "ec2:RunInstances"),
+        ("TerminateInstances", "ec2:TerminateInstances"),
+        ("CreateSecurityGroup", "ec2:CreateSecurityGroup"),
+        ("DeleteSecurityGroup", "ec2:DeleteSecurityGroup"),
+        ("CreateTags", "ec2:CreateTags"),
+    ],
+)
+def test_a_denied_permission_is_told_with_its_statement(
+    bed: Bed, operation: str, action: str
+) -> None:
+    """Above all the one to end an instance: it must not be missed when one runs."""
+    bed.ways.denied = {operation}
+    one = missing(bed)["permission"]
+    assert f"{action} is denied" in one.told
+    assert f'"{action}"' in one.mend
+    assert '"Effect": "Allow"' in one.mend
+    assert made(bed) == []
+
+
+HELD = {"TerminateInstances", "DeleteSecurityGroup", "CreateTags"}
+
+
+def test_a_right_for_what_carries_our_tag_is_enough(bed: Bed) -> None:
+    """Our own policy is one of that kind: a dry run on what does not exist is refused by it."""
+    bed.ways.held = HELD
+    assert missing(bed) == {}
+
+
+def test_where_nobody_tells_whether_an_instance_may_be_ended_none_is_launched(bed: Bed) -> None:
+    bed.ways.held, bed.ways.denied = HELD, {"SimulatePrincipalPolicy"}
+    assert '"iam:SimulatePrincipalPolicy"' in missing(bed)["permission"].mend
+
+
+def test_a_session_of_a_role_is_looked_at_as_the_role() -> None:
+    session = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
+    assert principal_of(session) == "arn:aws:iam::123456789012:role/Deployer"
+    user = "arn:aws:iam::123456789012:user/ada"
+    assert principal_of(user) == user
+
+
+@pytest.mark.parametrize(
+    "operation",
+    ["DescribeSubnets", "DescribeImages", "DescribeInstanceTypeOfferings", "DescribeRegions"],
+)
+def test_a_denied_look_is_told_too(bed: Bed, operation: str) -> None:
+    bed.ways.denied = {operation}
+    assert any(f'"ec2:{operation}"' in one.mend for one in missing(bed).values())
+
+
+def test_a_quota_of_nothing_is_told_with_the_command_that_raises_it(bed: Bed) -> None:
+    bed.ways.quotas = {"L-DB2E81BA": 0.0, "L-3819A6DF": 0.0}
+    one = missing(bed)["quota"]
+    assert "--quota-code L-" in one.mend
+    assert "--desired-value 4 --region us-east-1" in one.mend
+
+
+def test_a_quota_of_one_market_leaves_the_other(bed: Bed) -> None:
+    bed.ways.quotas = {"L-3819A6DF": 0.0}
+    assert missing(bed) == {}
+    assert {one.market for one in looked(bed).rungs} == {Market.ON_DEMAND}
+
+
+def test_a_quota_that_may_not_be_asked_is_left_to_ec2(bed: Bed) -> None:
+    bed.ways.denied = {"GetServiceQuota"}
+    assert missing(bed) == {}
+    assert looked(bed).rungs
+
+
+def test_no_credentials_are_told_alone(bed: Bed) -> None:
+    """Nothing else can be asked without."""
+    bed.faulty.plan = always("GetCallerIdentity", "ExpiredToken")
+    (one,) = findings(bed)
+    assert not one.ok
+    assert "aws sso login" in one.mend
+
+
+def test_an_image_that_is_not_there_is_told(bed: Bed) -> None:
+    bed.ways.image = ""
+    assert "--image" in missing(bed)["image"].mend
+
+
+def test_a_subnet_that_is_not_there_is_told(bed: Bed) -> None:
+    assert "InvalidSubnetID" in missing(bed, subnet="subnet-0123456789abcdef0")["subnet"].told
+
+
+def test_a_type_that_the_region_has_not_is_told(bed: Bed) -> None:
+    found = looked(bed, "p2.xlarge")
+    (one,) = [one for one in found.findings if not one.ok]
+    assert one.check == "offering"
+    assert found.rungs == ()
+
+
+def test_a_further_region_that_lacks_something_is_only_left_out(bed: Bed) -> None:
+    found = looked(bed, "g4dn.xlarge", regions=("us-east-1", "us-nowhere-1"))
+    assert [one for one in found.findings if one.stops and not one.ok] == []
+    assert {one.region for one in found.rungs} == {"us-east-1"}
+
+
+def test_an_offer_without_a_known_price_is_not_launched(bed: Bed) -> None:
+    found = looked(bed, price_of=lambda *_: None)
+    assert found.rungs == ()
+    assert "catalog refresh" in next(one.mend for one in found.findings if one.check == "offer")
+
+
+def test_all_that_is_missing_is_told_in_one_line(bed: Bed) -> None:
+    bed.ways.image = ""
+    bed.ways.denied = {"DescribeSubnets"}
+    with pytest.raises(CloudError) as told:
+        refuse_missing(findings(bed))
+    assert "nothing was launched" in str(told.value)
+    assert "(image)" in str(told.value)
+    assert "(subnet)" in str(told.value)

@@ -1,0 +1,234 @@
+"""The reaper against moto: what has expired goes, and nothing else."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from moto import mock_aws
+from moto.moto_api._internal.models import moto_api_backend
+
+from advisor.errors import AdvisorError
+from infra.aws import tags
+from infra.aws.reap import reap
+from tests.infra.aws.reaping import (
+    FUTURE,
+    MAKERS,
+    NOW,
+    PAST,
+    REGIONS,
+    StillClock,
+    a_group,
+    a_key,
+    a_volume,
+    an_instance,
+    aws,
+    worn,
+)
+
+
+@pytest.fixture(autouse=True)
+def moto_ec2(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with mock_aws():
+        yield
+
+
+def left(reaped_with=None):
+    """(kind, id) of everything with our tags that a later pass still sees."""
+    found = reap(reaped_with or aws(), now=NOW, dry_run=True, regions=REGIONS)
+    return {(one.kind, one.id) for one in (*found.expired, *found.kept)}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_expired_thing_of_every_kind_goes(kind):
+    made = {(kind, MAKERS[kind](region)) for region in REGIONS}
+    reaped = reap(aws(), now=NOW, regions=REGIONS)
+    assert {(one.kind, one.id) for one in reaped.removed} == made
+    assert reaped.is_clean
+    assert not left()
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize(
+    "told",
+    [
+        worn(FUTURE),
+        worn(**{tags.EXPIRES_AT: None}),
+        worn(**{tags.EXPIRES_AT: "yesterday"}),
+        worn(**{tags.EXPIRES_AT: "2026-11-21T11:00:00"}),
+        worn(**{tags.MANAGED: "True"}),
+        worn(**{tags.MANAGED: None}),
+        {"Name": "somebody's"},
+    ],
+)
+def test_what_is_not_ours_or_not_over_stays(kind, told):
+    MAKERS[kind]("us-east-1", told)
+    reaped = reap(aws(), now=NOW, regions=REGIONS)
+    assert not reaped.expired
+    assert reaped.is_clean
+    assert len(reaped.kept) == (told.get(tags.MANAGED) == "true")
+
+
+def test_all_regions_of_the_account_are_asked():
+    name = an_instance("ap-southeast-2")
+    reaped = reap(aws(), now=NOW)
+    told = boto3.client("ec2", region_name="us-east-1").describe_regions()["Regions"]
+    assert set(reaped.regions) == {one["RegionName"] for one in told}
+    assert [one.id for one in reaped.removed] == [name]
+
+
+def test_a_boto3_session_or_a_function_will_do():
+    an_instance("us-east-1")
+    assert len(reap(boto3.Session(), now=NOW, regions=REGIONS).removed) == 1
+    an_instance("us-east-1")
+
+    def clients(service, region):
+        return boto3.client(service, region_name=region)
+
+    assert len(reap(clients, now=NOW, regions=REGIONS).removed) == 1
+
+
+def test_a_dry_run_tells_the_same_and_removes_nothing():
+    made = {(kind, make("us-east-1")) for kind, make in MAKERS.items()}
+    told = reap(aws(), now=NOW, dry_run=True, regions=REGIONS)
+    assert {(one.kind, one.id) for one in told.expired} == made
+    assert told.removed == ()
+    assert not told.is_clean
+    assert left() == made
+
+
+def test_one_owner_alone():
+    ann, bob = a_volume("us-east-1", worn(owner="ann")), a_volume("us-east-1", worn(owner="bob"))
+    reaped = reap(aws(), now=NOW, owner="bob", regions=REGIONS)
+    assert [one.id for one in reaped.removed] == [bob]
+    assert left() == {("volume", ann)}
+
+
+def test_an_instance_takes_its_own_volumes_along():
+    told = worn()
+    an_instance(
+        "us-east-1",
+        BlockDeviceMappings=[
+            {"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 10, "DeleteOnTermination": True}}
+        ],
+    )
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+    listed = [{"Key": key, "Value": value} for key, value in told.items()]
+    for one in ec2.describe_volumes()["Volumes"]:
+        ec2.create_tags(Resources=[one["VolumeId"]], Tags=listed)
+    assert reap(aws(), now=NOW, regions=REGIONS).is_clean
+    assert not ec2.describe_volumes()["Volumes"]
+
+
+def test_what_one_is_refused_for_hinders_no_other_one():
+    a_volume("us-east-1")
+    a_group("us-east-1")
+    a_key("us-east-1")
+    a_volume("eu-west-1")
+    refusing = aws({"us-east-1": {"delete_volume": "UnauthorizedOperation"}})
+    reaped = reap(refusing, now=NOW, regions=REGIONS)
+    assert {one.kind for one in reaped.removed} == {"volume", "security-group", "key-pair"}
+    (remaining,) = reaped.remaining
+    assert (remaining.found.kind, remaining.found.region) == ("volume", "us-east-1")
+    assert "UnauthorizedOperation" in remaining.reason
+    assert not reaped.is_clean
+
+
+def test_a_kind_that_may_not_be_listed_hinders_no_other_kind():
+    a_volume("us-east-1")
+    a_key("us-east-1")
+    faults = {"us-east-1": {"describe_volumes": "UnauthorizedOperation"}}
+    reaped = reap(aws(faults), now=NOW, regions=REGIONS)
+    assert [one.kind for one in reaped.removed] == ["key-pair"]
+    (not_told,) = reaped.not_told
+    assert (not_told.region, not_told.kind) == ("us-east-1", "volume")
+
+
+def test_throttled_requests_are_asked_again():
+    for region in REGIONS:
+        for make in MAKERS.values():
+            make(region)
+    busy = ["RequestLimitExceeded", "InternalError", "", "ServiceUnavailable"]
+    operations = (
+        "describe_instances", "describe_volumes", "terminate_instances", "delete_volume",
+        "delete_security_group", "delete_key_pair",
+    )  # fmt: skip
+    faults = {region: {name: list(busy) for name in operations} for region in REGIONS}
+    assert reap(aws(faults), now=NOW, regions=REGIONS).is_clean
+    assert not left()
+
+
+def test_an_instance_that_is_gone_does_not_keep_its_list_alive():
+    """EC2 refuses a whole list for one id that it does not know any more."""
+    names = {an_instance("us-east-1") for _ in range(3)}
+    faults = {"us-east-1": {"terminate_instances": ["InvalidInstanceID.NotFound"]}}
+    reaped = reap(aws(faults), now=NOW, regions=REGIONS)
+    assert {one.id for one in reaped.removed} == names
+    assert not left()
+
+
+def test_something_that_somebody_else_removes_meanwhile_is_removed():
+    a_volume("us-east-1")
+    faults = {"us-east-1": {"delete_volume": "InvalidVolume.NotFound"}}
+    assert reap(aws(faults), now=NOW, regions=REGIONS).is_clean
+
+
+def test_what_an_ending_instance_holds_is_waited_for():
+    an_instance("us-east-1")
+    a_group("us-east-1")
+    held = ["DependencyViolation"] * 3
+    clock = StillClock()
+    reaped = reap(
+        aws({"us-east-1": {"delete_security_group": held}}, clock), now=NOW, regions=REGIONS
+    )
+    assert reaped.is_clean
+    assert clock.now() > NOW
+
+
+def test_what_somebody_else_holds_is_told_at_once_and_left_alone():
+    a_group("us-east-1")
+    clock = StillClock()
+    faults = {"us-east-1": {"delete_security_group": "DependencyViolation"}}
+    reaped = reap(aws(faults, clock), now=NOW, regions=REGIONS)
+    assert "DependencyViolation" in reaped.remaining[0].reason
+    assert clock.now() == NOW
+
+
+def test_where_not_even_the_regions_are_told_nothing_is_claimed():
+    faults = {"us-east-1": {"describe_regions": "AuthFailure"}}
+    with pytest.raises(AdvisorError, match="AuthFailure"):
+        reap(aws(faults), now=NOW)
+
+
+def test_a_time_without_a_zone_is_refused():
+    with pytest.raises(ValueError, match="aware"):
+        reap(aws(), now=NOW.replace(tzinfo=None))
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    things=st.lists(
+        st.tuples(
+            st.sampled_from(["instance", "volume", "network-interface"]),
+            st.sampled_from(REGIONS),
+            st.sampled_from([PAST, FUTURE, None]),
+            st.sampled_from(["true", "false", None]),
+        ),
+        max_size=8,
+    )
+)
+def test_after_a_pass_there_is_exactly_what_was_not_to_go(things):
+    moto_api_backend.reset()
+    stays = set()
+    for kind, region, expires_at, managed in things:
+        told = worn(expires_at or PAST, **{tags.MANAGED: managed})
+        if expires_at is None:
+            del told[tags.EXPIRES_AT]
+        name = MAKERS[kind](region, told)
+        if managed == "true" and expires_at is not PAST:
+            stays.add((kind, name))
+    reap(aws(), now=NOW, regions=REGIONS)
+    assert left() == stays

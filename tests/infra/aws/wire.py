@@ -1,0 +1,101 @@
+"""Requests and answers of AWS as they go over the wire, read and written by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+SPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
+_SCOPE = re.compile(r"Credential=[^/]*/\d+/([^/]+)/([^/]+)/")
+# What EC2 answers 5xx to; all else that it refuses is a 400.
+_STATUS = {
+    "RequestLimitExceeded": 503, "ServerInternal": 500, "InternalError": 500,
+    "Unavailable": 503, "ServiceUnavailable": 503, "DryRunOperation": 412,
+}  # fmt: skip
+
+Environ = dict[str, Any]
+App = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: `values` are the fields of a form, or the JSON document."""
+
+    service: str
+    region: str
+    operation: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_request(environ: Environ) -> tuple[Request, bytes]:
+    """The request of a WSGI environment, and its body."""
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body = environ["wsgi.input"].read(length)
+    environ["wsgi.input"] = io.BytesIO(body)
+    found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    region, service = found.groups() if found else ("us-east-1", "s3")
+    target = environ.get("HTTP_X_AMZ_TARGET", "")
+    if target:
+        return Request(service, region, target.rpartition(".")[2], json.loads(body)), body
+    if service == "s3":
+        operation = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
+        return Request(service, region, operation, {}), body
+    values = dict(parse_qsl(body.decode(), keep_blank_values=True))
+    return Request(service, region, values.get("Action", ""), values), body
+
+
+def call(app: App, environ: Environ, body: bytes) -> Answer:
+    """What the application behind answers."""
+    told: list[Any] = []
+
+    def start(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
+        told[:] = [int(status.split()[0]), dict(headers)]
+
+    environ["wsgi.input"] = io.BytesIO(body)
+    content = b"".join(app(environ, start))
+    return Answer(told[0], content, told[1])
+
+
+def refusal(request: Request, code: str, message: str = "refused by the test") -> Answer:
+    """An error as the service of the request tells it."""
+    status = _STATUS.get(code, 400)
+    if request.service in ("ec2", "sts", "iam"):
+        return Answer(status, _error_xml(request.service, code, message), _XML)
+    document = json.dumps({"__type": code, "message": message})
+    return Answer(status, document.encode(), {"Content-Type": "application/x-amz-json-1.1"})
+
+
+def ec2_answer(operation: str, inner: str) -> Answer:
+    """A good answer of EC2."""
+    text = f'<{operation}Response xmlns="{SPACE}">{inner}</{operation}Response>'
+    return Answer(200, text.encode(), _XML)
+
+
+def json_answer(document: Any) -> Answer:
+    """A good answer of a service that speaks JSON."""
+    headers = {"Content-Type": "application/x-amz-json-1.1"}
+    return Answer(200, json.dumps(document).encode(), headers)
+
+
+def _error_xml(service: str, code: str, message: str) -> bytes:
+    error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    if service == "ec2":
+        return f"<Response><Errors>{error}</Errors><RequestID>r</RequestID></Response>".encode()
+    return f"<ErrorResponse>{error}<RequestId>r</RequestId></ErrorResponse>".encode()
+
+
+_XML = {"Content-Type": "text/xml"}
