@@ -96,8 +96,10 @@ def refuse_without_aws(cloud: Mapping[str, Any]) -> None:
 
 def cloud_options_from(
     answers: Mapping[str, Any], cloud: Mapping[str, Any], grid: SweepOptions
-) -> CloudOptions:
-    """The checked options; `UsageError` names the flag that is missing or wrong."""
+) -> tuple[CloudOptions, ...]:
+    """The checked options for each type of --instance; `UsageError` names the flag that is
+    missing or wrong."""
+    from advisor.operations.cloud_fleet import shared_out
     from advisor.operations.cloud_plan import CloudOptions
 
     for name, why in _NOT_THERE.items():
@@ -105,11 +107,10 @@ def cloud_options_from(
             raise UsageError(f"--{name.removesuffix('s').replace('_', '-')} {why}")
     if any(map(is_own, grid.networks)):
         raise UsageError("--networks: a file of your own is not sent to AWS; name known networks")
-    if not answers["instance"]:
-        raise UsageError("--on aws needs --instance, as g4dn.xlarge")
+    instances = _instances(answers["instance"])
     regions = cloud["regions"] or ("us-east-1",)
-    return CloudOptions(
-        instance=answers["instance"],
+    asked = CloudOptions(
+        instance=instances[0],
         budget_usd=_dollars(answers["budget"]),
         arguments=_sent(answers),
         disks=tuple(grid.disks),
@@ -128,6 +129,17 @@ def cloud_options_from(
         image=cloud["image"] or "",
         profile=_profile(cloud["instance_profile"]),
     )
+    # A preset says itself what computes.
+    names_gpu = not (answers["preset"] or answers["accelerator"])
+    return shared_out(asked, instances, names_gpu=names_gpu)
+
+
+def _instances(text: str | None) -> tuple[str, ...]:
+    """'g4dn.xlarge,g6.xlarge' -> each once."""
+    names = dict.fromkeys(filter(None, (part.strip() for part in (text or "").split(","))))
+    if not names:
+        raise UsageError("--on aws needs --instance, as g4dn.xlarge")
+    return tuple(names)
 
 
 def _dollars(text: str | None) -> float:
@@ -142,10 +154,8 @@ def _dollars(text: str | None) -> float:
 
 
 def _sent(answers: Mapping[str, Any]) -> tuple[str, ...]:
-    """As words of the guest's command; a GPU is what one launches for."""
+    """As words of the guest's command."""
     given = {name: answers[name] for name in _SENT if answers[name]}
-    if not given.get("preset"):
-        given.setdefault("accelerator", "cuda")
     words = ((f"--{name.replace('_', '-')}", str(value)) for name, value in given.items())
     flags = ("--retry-failed",) if answers["retry_failed"] else ()
     # The time is part of the sweep's id, too: a later occurrence is another sweep.

@@ -3,44 +3,92 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.sweep_cloud import cloud_options_from
-from advisor.cli.sweep_cloud_view import plan_lines, run_lines
+from advisor.cli.sweep_cloud_view import fleet_lines, plan_lines, run_lines
 from advisor.cli.sweep_options import options_from
 from advisor.errors import CloudError
 
 if TYPE_CHECKING:
+    from advisor.operations.cloud_plan import CloudPlan
     from advisor.operations.cloud_running import CloudRun
+    from infra.aws.asking import Aws
 
 
 def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> int:
     """Plan, and unless it is a dry run launch, measure and end; returns the exit code."""
-    from advisor.cli.leaving import leaving_cleanly
-    from advisor.operations.cloud_documents import plan_document, run_document
-    from advisor.operations.cloud_plan import plan_cloud
-    from advisor.operations.cloud_running import run_cloud
+    from advisor.operations.cloud_fleet import plan_fleet
     from infra.aws.asking import Aws
 
     elsewhere = {**answers, "accelerator": answers["accelerator"] or "cuda"}
     options = cloud_options_from(answers, cloud, options_from(elsewhere))
     aws = Aws()
-    plan = plan_cloud(options, aws)
+    plans = plan_fleet(options, aws)
     if cloud["dry_run"]:
-        document = plan_document(plan)
+        return show_plans(plans, output)
+    return _run_one(plans[0], aws, output) if len(plans) == 1 else _run_all(plans, aws, output)
+
+
+def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
+    """What would be launched; the exit code says whether it can be."""
+    from advisor.operations.cloud_documents import fleet_plan_document, plan_document
+
+    if len(plans) == 1:
+        document = plan_document(plans[0])
         _show(document, plan_lines(document), output)
-        return 0 if document["can_launch"] else 1
+    else:
+        document = fleet_plan_document(plans)
+        lines = [line for one in document["plans"] for line in (*plan_lines(one), "")]
+        _show(document, lines, output)
+    return 0 if document["can_launch"] else 1
+
+
+@contextmanager
+def ended_on_aws(what: str) -> Iterator[None]:
+    """Ctrl-C ends what was launched, and says so."""
+    from advisor.cli.leaving import leaving_cleanly
+
     with leaving_cleanly(
-        lambda: f"sweep {plan.sweep.id} was ended on AWS; what came back is kept",
-        abandoned="its instance ends itself when its time is over; `advisor cloud status` tells",
+        lambda: f"{what} was ended on AWS; what came back is kept",
+        abandoned="what was launched ends itself when its time is over; `advisor cloud status` "
+        "tells",
     ):
-        run = run_cloud(plan, aws, lambda line: click.echo(line, err=True))
+        yield
+
+
+def tell(line: str) -> None:
+    """What happens meanwhile goes to stderr."""
+    click.echo(line, err=True)
+
+
+def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
+    from advisor.operations.cloud_documents import run_document
+    from advisor.operations.cloud_running import run_cloud
+
+    with ended_on_aws(f"sweep {plan.sweep.id}"):
+        run = run_cloud(plan, aws, tell)
     document = run_document(run)
     _show(document, run_lines(document), output)
     return _exit_code(run)
+
+
+def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
+    from advisor.operations.cloud_documents import fleet_document
+    from advisor.operations.cloud_fleet import run_fleet
+
+    with ended_on_aws(f"each of {len(plans)} sweeps"):
+        berths = run_fleet(plans, aws, tell)
+    document = fleet_document(berths)
+    _show(document, fleet_lines(document), output)
+    failed = [one["instance_type"] for one in document["sweeps"] if one["error"]]
+    if failed:
+        raise CloudError(f"nothing came of {', '.join(failed)}; see above")
+    return max(_exit_code(one.run) for one in berths if one.run)
 
 
 def _show(document: Mapping[str, Any], lines: Sequence[str], output: str) -> None:

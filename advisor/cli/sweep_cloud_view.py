@@ -75,3 +75,12 @@ def run_lines(run: Mapping[str, Any]) -> list[str]:
     else:
         lines.append("It was measured before: nothing was launched. --sweep-id measures anew.")
     return lines
+
+
+def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
+    """Each type in a paragraph, and what all of them cost."""
+    lines: list[str] = []
+    for one in fleet["sweeps"]:
+        told = run_lines(one["run"]) if one["run"] else [one["error"]]
+        lines += [f"{one['instance_type']}: {told[0]}", *(f"  {line}" for line in told[1:])]
+    return [*lines, f"In all {format_usd(fleet['spent_usd'])} at most."]

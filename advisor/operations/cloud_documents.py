@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from infra.aws.budget import lasts, usd_per_hour
 
 if TYPE_CHECKING:
+    from advisor.operations.cloud_fleet import Berth
     from advisor.operations.cloud_plan import CloudPlan
     from advisor.operations.cloud_running import CloudRun
 
 PLAN_SCHEMA = "advisor.cloud-plan/1"
 RUN_SCHEMA = "advisor.cloud-run/1"
+FLEET_PLAN_SCHEMA = "advisor.cloud-fleet-plan/1"
+FLEET_SCHEMA = "advisor.cloud-fleet/1"
 
 
 def plan_document(plan: CloudPlan) -> dict[str, Any]:
@@ -75,4 +79,36 @@ def run_document(run: CloudRun) -> dict[str, Any]:
             for one in (rented.ended.removed if rented else ())
         ],
         "said": run.said,
+    }
+
+
+def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
+    """As report/schemas/cloud-fleet-plan.schema.json describes it."""
+    documents = [plan_document(one) for one in plans]
+    return {
+        "schema": FLEET_PLAN_SCHEMA,
+        "can_launch": all(one["can_launch"] for one in documents),
+        "most_usd": round(sum(one["most_usd"] for one in documents), 4),
+        "plans": documents,
+    }
+
+
+def fleet_document(berths: Sequence[Berth]) -> dict[str, Any]:
+    """As report/schemas/cloud-fleet.schema.json describes it. What an instance had cost whose
+    sweep failed is not known here: its whole share of the budget is counted."""
+    runs = [run_document(one.run) if one.run else None for one in berths]
+    lost = sum(one.plan.most_usd for one in berths if one.had_instance)
+    spent = lost + sum(run["spent_usd"] for run in runs if run)
+    return {
+        "schema": FLEET_SCHEMA,
+        "measured_now": sum(run["measured_now"] for run in runs if run),
+        "spent_usd": round(spent, 4),
+        "sweeps": [
+            {
+                "instance_type": one.plan.options.instance,
+                "error": str(one.error) if one.error else "",
+                "run": run,
+            }
+            for one, run in zip(berths, runs, strict=True)
+        ],
     }

@@ -97,8 +97,11 @@ class BucketWork:
         return _WHY.get(own.end)
 
 
-def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
+def run_cloud(
+    plan: CloudPlan, aws: Aws, say: Say, on_machine: Callable[[Machine], None] = lambda _: None
+) -> CloudRun:
     """Launch what was planned, wait for its measurements within the budget, and end everything.
+    `on_machine` hears of each instance that is had.
 
     `CloudError` names what is missing before anything is launched, or what may be left after.
     """
@@ -118,11 +121,16 @@ def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
         sweep=plan.sweep, name=plan.options.instance, regions=plan.preflight.regions,
         user_data=_prepared(aws, job, patient),
     )  # fmt: skip
+
+    def had(machine: Machine) -> None:
+        say(_launched(machine))
+        on_machine(machine)
+
     try:
         rented = rent(
             aws, slot, Ladder(plan.preflight.rungs), work,
             queue=timedelta(minutes=plan.options.queue_minutes),
-            on_machine=lambda machine: say(_launched(machine)),
+            on_machine=had,
         )  # fmt: skip
     finally:
         _collect_last(work, say)

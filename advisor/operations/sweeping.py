@@ -246,28 +246,23 @@ def _request(options: SweepOptions, data: SweepData, accelerator: str) -> SweepR
 
 
 def accelerator_named(asked: str | None, elsewhere: bool) -> str:
-    """`cuda`, `cuda:<GPU>` (of a cluster's node), `cpu` or `emulated:<GPU>`; `UsageError` where
-    this machine (unless the trials run `elsewhere`) does not have it."""
+    """`cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>`; `UsageError` where this machine (unless the
+    trials run `elsewhere`) has no GPU. Which one it has, the worker looks when it has the GPU."""
     if asked is None:
         return "cuda" if has_cuda() and not elsewhere else f"{EMULATED}T4"
     word, colon, gpu = asked.partition(":")
     kind = word.lower()
     if kind == "emulated" and gpu:
         return EMULATED + gpu
-    if kind == CUDA and gpu:
-        if not elsewhere:
-            raise UsageError(f"'{asked}' names a cluster's node; add --ray-address, or say cuda")
-        return f"{CUDA}:{gpu.upper()}"
-    if kind not in ("cuda", "cpu") or colon:
-        raise UsageError(
-            f"no accelerator '{asked}'; known: cuda, cuda:<GPU> (of a cluster), cpu, emulated:<GPU>"
-        )
-    if kind == "cuda" and not elsewhere and not has_cuda():
+    named = kind == CUDA and gpu
+    if kind not in (CUDA, "cpu") or (colon and not named):
+        raise UsageError(f"no accelerator '{asked}'; known: cuda, cuda:<GPU>, cpu, emulated:<GPU>")
+    if kind == CUDA and not elsewhere and not has_cuda():
         raise UsageError(
             "no NVIDIA GPU here; use --accelerator emulated:T4 or cpu, or name a cluster with "
             "--ray-address"
         )
-    return kind
+    return f"{CUDA}:{gpu.upper()}" if named else kind
 
 
 @contextmanager

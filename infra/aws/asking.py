@@ -79,6 +79,10 @@ class Aws:
             self.clock.sleep(wait)
         raise failed
 
+    def by(self, clock: Clock) -> Aws:
+        """The same AWS by another clock."""
+        return Aws(self.client, clock, self._chance, self._patience)
+
     def less_patient(self, seconds: float) -> Aws:
         """The same AWS for somebody who waits no longer than this for one answer."""
         return Aws(self.client, self.clock, self._chance, seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -16,18 +17,27 @@ class FakeClock:
         self._now = start
         self._planned: list[tuple[datetime, int, Happens]] = []
         self._count = 0
+        self._turns = threading.Lock()
 
     def now(self) -> datetime:
         return self._now
 
     def sleep(self, seconds: float) -> None:
         until = self._now + timedelta(seconds=seconds)
-        while due := [one for one in self._planned if one[0] <= until]:
+        while first := self._next(until):
+            first()
+        self._now = max(self._now, until)
+
+    def _next(self, until: datetime) -> Happens | None:
+        """What happens next until then, once, whoever of several threads waits for it."""
+        with self._turns:
+            due = [one for one in self._planned if one[0] <= until]
+            if not due:
+                return None
             first = min(due, key=lambda one: one[:2])
             self._planned.remove(first)
             self._now = max(self._now, first[0])
-            first[2]()
-        self._now = max(self._now, until)
+            return first[2]
 
     def at(self, moment: datetime, happens: Happens) -> None:
         """Have something happen then."""

@@ -52,7 +52,10 @@ class FaultyAws:
         request, body = read_request(environ)
         answer = self.answer(request, lambda: call(self.moto, environ, body))
         status = f"{answer.status} {HTTPStatus(answer.status).phrase}"
-        start(status, [*answer.headers.items(), ("Content-Length", str(len(answer.body)))])
+        kept = [
+            (key, one) for key, one in answer.headers.items() if key.lower() != "content-length"
+        ]
+        start(status, [*kept, ("Content-Length", str(len(answer.body)))])
         return [answer.body]
 
     def answer(self, request: Request, ask_moto: Callable[[], Answer]) -> Answer:
