@@ -10,6 +10,7 @@ from typing import Any
 
 from advisor.domain import Cpu
 
+_DMI = Path("/sys/devices/virtual/dmi/id")
 _TELLING_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "neon", "sve")
 
 
@@ -27,7 +28,17 @@ def describe_machine() -> dict[str, Any]:
         "kernel": platform.release(),
         "python": platform.python_version(),
         "host": platform.node(),
+        **({"instance_type": name} if (name := instance_type()) else {}),
     }
+
+
+def instance_type(dmi: Path = _DMI) -> str | None:
+    """The type that an EC2 instance's firmware names (Nitro); None elsewhere."""
+    try:
+        vendor = (dmi / "sys_vendor").read_text().strip()
+        return (dmi / "product_name").read_text().strip() if vendor == "Amazon EC2" else None
+    except OSError:
+        return None
 
 
 def describe_versions(*packages: str) -> dict[str, str]:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.cloud_options import refuse_without_aws
 from advisor.cli.host_price import host_price_options, host_usd_per_hour
 from advisor.cli.parameters import Instant, Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
 from advisor.cli.sweep_adaptive import adaptive_options, refuse_without_adaptive, split_answers
 from advisor.cli.sweep_adaptive_runs import plan_adaptively, print_adaptive, run_adaptively
-from advisor.cli.sweep_cloud import cloud_options, refuse_without_aws, split_cloud
+from advisor.cli.sweep_cloud import cloud_options, split_cloud
 from advisor.cli.sweep_log import log
 from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
 from advisor.cli.sweep_rows import shown_rows

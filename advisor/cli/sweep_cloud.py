@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
-import math
-import os
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from advisor.cli.parameters import Name, Positive, Text
+from advisor.cli.cloud_options import NAMES, dollars, launch_options, launch_values, split
+from advisor.cli.parameters import Name, Text
 from advisor.domain import Market
 from advisor.domain.references import is_own
 from advisor.errors import UsageError
@@ -28,32 +25,14 @@ _MARKETS = {
     "on-demand": (Market.ON_DEMAND,),
 }
 _OPTIONS = (
-    click.option(
-        "--on", type=Name("place", ("here", "aws")), default="here", show_default=True,
-        help="aws: on an instance of its own (--instance, --budget), which is ended after it.",
-    ),
-    click.option("--dry-run", is_flag=True, help="Of --on aws: look, launch nothing."),
     click.option("--region", "regions", type=Text("--region"), multiple=True, metavar="REGION",
                  help="Of --on aws; more of them are tried in this order.  [us-east-1]"),
     click.option("--market", type=Name("market", tuple(_MARKETS)), help="Of --on aws.  [any]"),
-    click.option("--hours", type=Positive("--hours", most=168), help="The longest life.  [6]"),
-    click.option("--queue", type=Positive("--queue", most=10_080), metavar="MINUTES",
-                 help="How long to wait for capacity.  [15]"),
-    click.option("--owner", type=Text("--owner"), help="Whose it is, as a tag.  [you]"),
-    click.option("--sweep-id", type=Text("--sweep-id"), help="Its name.  [made of what is asked]"),
-    click.option("--bucket", type=Text("--bucket"),
-                 help="Of S3, for jobs and results.  [ADVISOR_BUCKET]"),
     click.option("--database-parameter", type=Text("--database-parameter"),
                  help="SSM parameter with the URL of a shared PostgreSQL."),
-    click.option("--subnet", type=Text("--subnet"), help="Instead of the default ones."),
-    click.option("--image", type=Text("--image"), help="Instead of AWS's newest with the driver."),
-    click.option("--instance-profile", type=Text("--instance-profile"),
-                 help="Role of the instance; none for none.  [advisor-guest]"),
 )  # fmt: skip
-_NAMES = (
-    "on", "dry_run", "regions", "market", "hours", "queue", "owner", "sweep_id", "bucket",
-    "database_parameter", "subnet", "image", "instance_profile",
-)  # fmt: skip
+_NAMES = (*NAMES, "regions", "market", "database_parameter")
+_HOURS = 6.0
 # Answers of `sweep run` that mean nothing on another machine, and what is wrong with each.
 _NOT_THERE = {
     "data": "lies on this machine",
@@ -77,21 +56,12 @@ def cloud_options(command: Command) -> Command:
     """Add the options to a command; it receives them under their names."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return command
+    return launch_options(command)
 
 
 def split_cloud(answers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The answers that are no option of these, and these."""
-    own = {name: answers[name] for name in _NAMES}
-    return {name: value for name, value in answers.items() if name not in own}, own
-
-
-def refuse_without_aws(cloud: Mapping[str, Any]) -> None:
-    """These options mean nothing here, and would be thought to launch something."""
-    given = [f"--{name.replace('_', '-')}" for name in _NAMES[1:] if cloud[name]]
-    if given:
-        told = ", ".join(given).replace("--regions", "--region")
-        raise UsageError(f"{told}: only with --on aws; add it, or leave that out")
+    return split(answers, _NAMES)
 
 
 def cloud_options_from(
@@ -111,23 +81,16 @@ def cloud_options_from(
     regions = cloud["regions"] or ("us-east-1",)
     asked = CloudOptions(
         instance=instances[0],
-        budget_usd=_dollars(answers["budget"]),
+        budget_usd=dollars(answers["budget"]),
         arguments=_sent(answers),
         disks=tuple(grid.disks),
         needs_vcpus=max(grid.vcpus, default=0.0),
         needs_mib=max(grid.memory_mib, default=0.0),
-        owner=_tag_value(cloud["owner"] or _user()),
         region=regions[0],
         more_regions=tuple(regions[1:]),
         markets=_MARKETS[cloud["market"] or "any"],
-        hours=cloud["hours"] or 6.0,
-        queue_minutes=cloud["queue"] or 15.0,
-        sweep_id=cloud["sweep_id"] or "",
-        bucket=cloud["bucket"] or os.environ.get("ADVISOR_BUCKET", ""),
         database_parameter=cloud["database_parameter"] or "",
-        subnet=cloud["subnet"] or "",
-        image=cloud["image"] or "",
-        profile=_profile(cloud["instance_profile"]),
+        **launch_values(cloud, _HOURS),
     )
     # A preset says itself what computes.
     names_gpu = not (answers["preset"] or answers["accelerator"])
@@ -142,17 +105,6 @@ def _instances(text: str | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _dollars(text: str | None) -> float:
-    from advisor.operations.adaptive.budget import parse_budget
-
-    if not text:
-        raise UsageError("--on aws needs --budget, as 5USD: it is never passed")
-    usd = parse_budget(text, usd_per_hour=math.inf).usd
-    if usd is None:
-        raise UsageError(f"--on aws takes a --budget of money, as 5USD, not '{text}'")
-    return usd
-
-
 def _sent(answers: Mapping[str, Any]) -> tuple[str, ...]:
     """As words of the guest's command."""
     given = {name: answers[name] for name in _SENT if answers[name]}
@@ -162,21 +114,3 @@ def _sent(answers: Mapping[str, Any]) -> tuple[str, ...]:
     since = answers.get("fresh_since")
     fresh = ("--fresh-since", since.isoformat()) if since else ()
     return (*(word for pair in words for word in pair), *flags, *fresh)
-
-
-def _tag_value(text: str) -> str:
-    """Tags of AWS take letters, digits, blanks and + - = . _ : / @."""
-    if len(text) > 100 or not re.fullmatch(r"[\w +\-=.:/@]+", text):
-        raise UsageError(f"--owner '{text}' is no tag: letters, digits and + - = . _ : / @")
-    return text
-
-
-def _user() -> str:
-    try:
-        return re.sub(r"[^\w.@-]", "-", getpass.getuser())
-    except (OSError, KeyError):
-        return "unknown"
-
-
-def _profile(text: str | None) -> str:
-    return "" if text == "none" else text or "advisor-guest"

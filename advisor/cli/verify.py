@@ -11,12 +11,14 @@ from typing import Any
 
 import click
 
-from advisor.catalog import load_catalog
+from advisor.catalog import Catalog, load_catalog
+from advisor.cli.cloud_options import launch_options, refuse_without_aws, split
 from advisor.cli.parameters import Name, Positive, Text
 from advisor.cli.requests import question_options, request_from, today
 from advisor.cli.sources import model_in_use, model_option
-from advisor.domain import Verdict, Verification
+from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
+from advisor.recommend import PerformanceModel
 from advisor.report.verification import verification_document, verification_text
 
 _MOST_MINUTES = 60.0
@@ -33,7 +35,8 @@ _TELL_EVERY_SECONDS = 10.0
 )  # fmt: skip
 @click.option(
     "--instance", type=Text("--instance"), default="auto", show_default=True,
-    help="The type that is meant, as g4dn.xlarge; auto: what this machine is.",
+    help="The type that is meant, as g4dn.xlarge; auto: what this machine is, with --on aws what "
+         "is recommended.",
 )  # fmt: skip
 @click.option("--accelerator", help="cuda, cpu or emulated:<GPU>.  [default: the GPU that is here]")
 @click.option("--data", type=click.Path(path_type=Path), help="Your images; else some are made.")
@@ -46,26 +49,32 @@ _TELL_EVERY_SECONDS = 10.0
     "--minutes", type=Positive("--minutes"), default="2", show_default=True,
     help="Measure so long at most.",
 )  # fmt: skip
+@click.option("--budget", metavar="PRICE", help="With --on aws: as 1USD, never passed.")
+@launch_options
 @click.option("--out", type=click.Path(path_type=Path), help="The measurement as a JSONL file too.")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
 def verify(model_file: Path | None, output: str, out: Path | None, **answers: Any) -> None:
-    """Run one trial here and say whether it reaches a target: what settles a close call.
+    """Run one trial and say whether it reaches a target: what settles a close call.
 
-    Run it on the instance in question. Elsewhere this machine is held to the instance's vCPUs, RAM
-    and disk; `--accelerator emulated:T4` measures the host and disk side without a GPU.
+    Run it on the instance in question, or let `--on aws` launch that one (the recommended one,
+    unless --instance names it) for some minutes. Elsewhere this machine is held to the instance's
+    vCPUs, RAM and disk; `--accelerator emulated:T4` measures the host and disk side without a GPU.
 
     \b
     advisor verify --task inference --model googlenet --target-throughput 500
+    advisor verify --task inference --model googlenet --target-throughput 500 \\
+                   --on aws --budget 1USD --bucket my-results
     advisor verify --task inference --model googlenet --target-throughput 500 \\
                    --instance g4dn.xlarge --disk gp3:158GiB --batch-size 16
 
     Exit codes: 0 it does, 3 it does not, 1 undecided (told why), 2 wrong usage.
     """
+    answers, cloud = split(answers)
     _check(answers, out)
-    done = _verified(model_file, answers)
+    done = _verified(model_file, answers, cloud, output)
     if out is not None:
         _write(out, done)
     text = json.dumps(verification_document(done), indent=2, allow_nan=False)
@@ -88,17 +97,30 @@ def _check(answers: dict[str, Any], out: Path | None) -> None:
         raise UsageError(f"--out takes a file in a folder that exists, not '{out}'")
 
 
-def _verified(model_file: Path | None, answers: dict[str, Any]) -> Verification:
-    from advisor.cli.sweep_progress import dataset_progress, trial_name
-    from advisor.operations.verifying import VerifyOptions, plan_verification, verify
-    from sweeps.store import open_store
-
+def _verified(
+    model_file: Path | None, answers: dict[str, Any], cloud: dict[str, Any], output: str
+) -> Verification:
     model, catalog = model_in_use(model_file), load_catalog()
     if answers["data"] is not None:
         answers = {**answers, "dataset": str(answers["data"])}
     request = request_from(model.networks, catalog, answers)
     if request.disk_types:
         raise UsageError("--disk names the disk that is verified, as gp3:158GiB or instance_store")
+    if cloud["on"] == "aws":
+        from advisor.cli.verify_cloud import verify_on_aws
+
+        return verify_on_aws(request, answers, cloud, catalog, model, output)
+    refuse_without_aws({**cloud, "budget": answers["budget"]})
+    return _verified_here(request, answers, catalog, model)
+
+
+def _verified_here(
+    request: Request, answers: dict[str, Any], catalog: Catalog, model: PerformanceModel
+) -> Verification:
+    from advisor.cli.sweep_progress import dataset_progress, trial_name
+    from advisor.operations.verifying import VerifyOptions, plan_verification, verify
+    from sweeps.store import open_store
+
     options = VerifyOptions(
         instance=answers["instance"].lower(),
         accelerator=answers["accelerator"],

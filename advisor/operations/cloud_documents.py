@@ -39,7 +39,7 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
             }
             for one in plan.sweep.volumes
         ],
-        "command": ["advisor", "sweep", "run", *plan.options.arguments],
+        "command": ["advisor", *plan.options.command.split(), *plan.options.arguments],
         "offers": [_offer(plan, number) for number in range(len(plan.preflight.rungs))],
         "checks": [
             {"check": one.check, "ok": one.ok, "stops": one.stops and not one.ok,

@@ -16,9 +16,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.catalog.local_disks import LOCAL
 from advisor.errors import AdvisorError, DataError
 from advisor.operations.cloud_measurements import Collector, Sender
 from advisor.operations.cloud_states import Diary, End, Phase
+from infra.aws.guest.job import SWEEP_RUN, VERIFY
 
 if TYPE_CHECKING:
     from infra.aws.asking import Aws
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 2.0
 _LAST_TRIES = 5
+# Exit codes of a command that has come to its end; a target that is missed (3) is one.
+_ANSWERED = {SWEEP_RUN: (0,), VERIFY: (0, 3)}
 _LOG = logging.getLogger(__name__)
 # From a job to where each disk type is mounted.
 Mount = Callable[["Job"], Mapping[str, Path]]
@@ -49,6 +53,7 @@ class Guest:
 def this_instance(folder: Path) -> Guest:
     """The instance on which this runs."""
     from infra.aws.asking import Aws
+    from infra.aws.guest.local_disk import mount_local_disk
     from infra.aws.guest.metadata import Metadata
     from infra.aws.guest.volumes import mount_volumes, volume_ids
 
@@ -56,7 +61,8 @@ def this_instance(folder: Path) -> Guest:
 
     def mount(job: Job) -> dict[str, Path]:
         ids = volume_ids(aws, metadata.region(), metadata.instance_id()) if job.disks else {}
-        return mount_volumes(job.disks, ids, sleep=aws.clock.sleep)
+        own = {LOCAL: mount_local_disk()} if job.local_disk else {}
+        return own | mount_volumes(job.disks, ids, sleep=aws.clock.sleep)
 
     return Guest(aws=aws, metadata=metadata, folder=folder, mount=mount)
 
@@ -100,25 +106,32 @@ def _swept(
 
     database, log = _database_url(job, guest), guest.folder / "sweep.log"
     sender = None if job.database_parameter else Sending(mailbox, database)
-    environment = {**os.environ, "ADVISOR_DATABASE_URL": database}
+    environment = {**os.environ, "ADVISOR_DATABASE_URL": database, **own_data(job, mounts)}
     diary.note(Phase.SWEEPING)
-    with closing(Child(sweep_command(guest.advisor, job, mounts), environment, log)) as child:
+    with closing(Child(command_of(guest.advisor, job, mounts), environment, log)) as child:
         watch = Watch(guest.metadata, expires_at, guest.aws.clock, child.leave)
         with watching(watch, guest.poll_seconds):
             code = _followed(child, sender, guest.poll_seconds)
-        end = End.DONE if code == 0 else End(watch.reason or End.FAILED)
+        end = End.DONE if code in _ANSWERED[job.command] else End(watch.reason or End.FAILED)
     if sender:
         sender.send_the_rest(guest.aws.clock.sleep)
     diary.note(Phase.ENDED, end, code, diary.keep_log(log))
     return end
 
 
-def sweep_command(
-    advisor: tuple[str, ...], job: Job, mounts: Mapping[str, Path]
-) -> tuple[str, ...]:
-    """The sweep as a command: what the job asks, on the disks as they are mounted here."""
-    paths = [f"--disk-path={disk_type}={place}" for disk_type, place in mounts.items()]
-    return (*advisor, "sweep", "run", *job.arguments, *paths)
+def command_of(advisor: tuple[str, ...], job: Job, mounts: Mapping[str, Path]) -> tuple[str, ...]:
+    """What the job asks as a command, a sweep with the disks as they are mounted here."""
+    places = mounts.items() if job.command == SWEEP_RUN else ()
+    paths = [f"--disk-path={disk_type}={place}" for disk_type, place in places]
+    return (*advisor, *job.command.split(), *job.arguments, *paths)
+
+
+def own_data(job: Job, mounts: Mapping[str, Path]) -> dict[str, str]:
+    """A verification reads from the one disk that is meant, held to what that one sustains: made
+    data go onto it with the rest of the user's folder."""
+    if job.command == SWEEP_RUN or not mounts:
+        return {}
+    return {"XDG_DATA_HOME": str(next(iter(mounts.values())))}
 
 
 def _followed(child: Child, sender: Sending | None, poll_seconds: float) -> int:

@@ -43,6 +43,11 @@ class Sender:
         return written
 
 
+def rows_sent(mailbox: Mailbox) -> list[Measurement]:
+    """Every row that instances have sent; `DataError` for what is none."""
+    return [read_line(mailbox.get(key) or b"") for key in mailbox.keys(FOLDER)]
+
+
 class Collector:
     """Takes what instances have sent into a store, each object once.
 

@@ -11,6 +11,7 @@ from advisor.catalog import Catalog, load_catalog
 from advisor.domain import LIST, OBSERVED, InstanceType, Market
 from advisor.errors import LiveError, UsageError
 from infra.aws.budget import refuse_too_small, usd_per_hour
+from infra.aws.guest.job import SWEEP_RUN
 from infra.aws.launch import Sweep, Volume, checked_sweep_id, sweep_id_of
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ _ON_AWS = "aws"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudOptions:
-    """What a user asks. `arguments` are those of `sweep run` on the instance; `needs_vcpus` and
-    `needs_mib` the largest trial's. Empty texts are left to the advisor."""
+    """What a user asks. `arguments` are those of `command` on the instance; `needs_vcpus` and
+    `needs_mib` the largest trial's. `volumes` are wanted as they are, instead of one for each of
+    `disks`; `only_this_type` takes no other one that serves as well. Empty texts are left to the
+    advisor."""
 
     instance: str
     budget_usd: float
@@ -50,6 +53,10 @@ class CloudOptions:
     subnet: str = ""
     image: str = ""
     profile: str = ""
+    command: str = SWEEP_RUN
+    volumes: tuple[Volume, ...] = ()
+    local_disk: bool = False
+    only_this_type: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +100,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         owner=options.owner,
         budget_usd=options.budget_usd,
         hours=options.hours,
-        volumes=volumes(catalog, options.disks),
+        volumes=options.volumes or volumes(catalog, options.disks),
         profile=options.profile,
     )
     wish = Wish(
@@ -128,6 +135,8 @@ def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType
     the sweep needs, cheapest first: they measure the same."""
     asked = catalog.instance(catalog.name_of(options.instance, _ON_AWS), _ON_AWS)
     _refuse_too_small_type(asked, options)
+    if options.only_this_type:
+        return (asked,)
     own = _known_usd(catalog, asked, options) or math.inf
     others = [
         (usd, one.name, one)

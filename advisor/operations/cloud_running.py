@@ -154,6 +154,8 @@ def job_of(plan: CloudPlan) -> Job:
         arguments=options.arguments,
         disks={device: volume.type for device, volume in named},
         database_parameter=options.database_parameter,
+        command=options.command,
+        local_disk=options.local_disk,
     )
 
 

@@ -36,11 +36,11 @@ from advisor.operations.verifying_place import (
     place_for,
     refuse_several_gpus,
     sheet_named,
-    this_instance_type,
 )
 from advisor.operations.verifying_verdict import judged
 from advisor.recommend import PerformanceModel, predict_instance, recommend
 from sweeps.disks import UNLIMITED
+from sweeps.environment import instance_type
 from sweeps.networks import planned_network
 from sweeps.plan import SweepRequest, plan_trials
 from sweeps.sweep_data import SweepData
@@ -93,7 +93,7 @@ def plan_verification(
 ) -> Trying:
     """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
     assert request.target_throughput is not None
-    machine, here = local_machine(), this_instance_type()
+    machine, here = local_machine(), instance_type()
     place = place_for(
         request.task, options.instance, options.accelerator, catalog, machine, here,
         gpus_of_this_machine(),

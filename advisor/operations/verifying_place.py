@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from advisor.catalog import Catalog, used_gpus
 from advisor.domain import Disk, DiskRate, Gpu, InstanceType, Request, Task
@@ -13,7 +12,6 @@ from advisor.operations.sweeping import accelerator_named, has_cuda
 from sweeps.disks import UNLIMITED
 from sweeps.plan import EMULATED, Machine
 
-_DMI = Path("/sys/devices/virtual/dmi/id")
 # Firmware and kernel keep some of what an instance is sold with.
 _VISIBLE_MEMORY = 0.9
 AUTO = "auto"
@@ -46,15 +44,6 @@ class Place:
         if disk.price is None:  # local NVMe: the catalogue knows a floor only
             return DiskRate(type=disk.rate.type)
         return replace(disk.rate, read_latency_seconds=None)
-
-
-def this_instance_type(dmi: Path = _DMI) -> str | None:
-    """The type that an EC2 instance's firmware names (Nitro); None elsewhere."""
-    try:
-        vendor = (dmi / "sys_vendor").read_text().strip()
-        return (dmi / "product_name").read_text().strip() if vendor == "Amazon EC2" else None
-    except OSError:
-        return None
 
 
 def place_for(

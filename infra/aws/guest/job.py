@@ -11,6 +11,7 @@ from typing import Any
 from advisor.errors import DataError
 
 SCHEMA = "advisor.guest-job/1"
+COMMANDS = SWEEP_RUN, VERIFY = "sweep run", "verify"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _DEVICE = re.compile(r"/dev/(sd|xvd)[a-z]{1,2}")
 _DISK_TYPE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
@@ -19,9 +20,10 @@ _PREFIX = re.compile(r"[A-Za-z0-9._/-]+[A-Za-z0-9._-]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A sweep on one instance.
+    """A sweep, or a verification, on one instance.
 
-    `arguments` are those of `advisor sweep run`, but for where disks are mounted. `disks` has
+    `arguments` are those of `advisor` and the words of `command`, but for where disks are mounted;
+    `local_disk` has the instance's own disk mounted, too. `disks` has
     the disk type by the device's name in the launch (`/dev/sdf`: `gp3`). All that the instance
     writes goes beneath `prefix` of `bucket` (in `region`), which all instances of one slot share.
     `database_parameter` names the SSM parameter (SecureString) that holds the URL of a shared
@@ -35,8 +37,12 @@ class Job:
     arguments: tuple[str, ...]
     disks: Mapping[str, str] = field(default_factory=dict)
     database_parameter: str = ""
+    command: str = SWEEP_RUN
+    local_disk: bool = False
 
     def __post_init__(self) -> None:
+        if self.command not in COMMANDS:
+            raise DataError(f"'{self.command[:80]}' is not what an instance does for a sweep")
         if not _NAME.fullmatch(self.sweep_id):
             raise DataError(
                 f"'{self.sweep_id[:80]}' is no sweep id: letters, digits, '.', '_', '-'"
@@ -69,6 +75,8 @@ def job_to_json(job: Job) -> str:
         "arguments": list(job.arguments),
         "disks": dict(job.disks),
         "database_parameter": job.database_parameter,
+        "command": job.command,
+        "local_disk": job.local_disk,
     }
     return json.dumps(document, indent=1, sort_keys=True)
 
@@ -102,4 +110,6 @@ def _job(document: Mapping[str, Any]) -> Job:
         arguments=tuple(map(str, document["arguments"])),
         disks={str(key): str(value) for key, value in document["disks"].items()},
         database_parameter=str(document["database_parameter"]),
+        command=str(document["command"]),
+        local_disk=bool(document["local_disk"]),
     )

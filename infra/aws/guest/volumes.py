@@ -59,7 +59,7 @@ def mount_volumes(
             )
         device = _appearing(system, ids[name], name, sleep)
         place = mounts / disk_type
-        _mount(device, place, run)
+        mount(device, place, run)
         mounted[disk_type] = place
     return mounted
 
@@ -67,21 +67,22 @@ def mount_volumes(
 def device_of(system: Path, volume_id: str, name: str) -> Path | None:
     """The block device of a volume that was attached as `name`; None while there is none."""
     serial = volume_id.replace("-", "")
-    for block in _blocks(system):
-        if _text(block / "device/serial") == serial:
+    for block in blocks(system):
+        if text(block / "device/serial") == serial:
             return system / "dev" / block.name
     xen = system / "dev" / Path(name).name.replace("sd", "xvd", 1)
     return xen if xen.exists() else None
 
 
-def _blocks(system: Path) -> Iterator[Path]:
+def blocks(system: Path) -> Iterator[Path]:
     """Whole disks: partitions have a file of that name."""
     for block in sorted((system / "sys/class/block").glob("nvme*")):
         if not (block / "partition").exists():
             yield block
 
 
-def _text(path: Path) -> str:
+def text(path: Path) -> str:
+    """What a file of the kernel says; nothing where it is not there."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:
@@ -97,8 +98,9 @@ def _appearing(system: Path, volume_id: str, name: str, sleep: Callable[[float],
     raise MeasuringError(f"volume {volume_id} ({name}) does not show up on this instance")
 
 
-def _mount(device: Path, place: Path, run: Run) -> None:
-    """Made and mounted once; a second time finds it there."""
+def mount(device: Path, place: Path, run: Run) -> None:
+    """Make a file system where the device is blank, and mount it; a second time finds it there.
+    `MeasuringError` for a device with something else on it."""
     if run(["mountpoint", "--quiet", str(place)]).returncode == 0:
         return
     found = run(["blkid", "--probe", "--output", "export", str(device)])

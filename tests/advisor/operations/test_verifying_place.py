@@ -13,9 +13,9 @@ from advisor.operations.verifying_place import (
     place_for,
     refuse_several_gpus,
     sheet_named,
-    this_instance_type,
 )
 from sweeps.disks import UNLIMITED
+from sweeps.environment import instance_type
 from sweeps.plan import Machine
 
 CATALOG = load_catalog()
@@ -41,12 +41,12 @@ def disk(**changes):
 
 
 def test_a_cloud_instance_is_known_by_its_firmware_and_others_by_nothing(tmp_path):
-    assert this_instance_type(tmp_path) is None
+    assert instance_type(tmp_path) is None
     (tmp_path / "sys_vendor").write_text("Amazon EC2\n")
     (tmp_path / "product_name").write_text("g4dn.xlarge\n")
-    assert this_instance_type(tmp_path) == "g4dn.xlarge"
+    assert instance_type(tmp_path) == "g4dn.xlarge"
     (tmp_path / "sys_vendor").write_text("QEMU\n")
-    assert this_instance_type(tmp_path) is None
+    assert instance_type(tmp_path) is None
 
 
 def test_auto_is_the_instance_that_one_stands_on():

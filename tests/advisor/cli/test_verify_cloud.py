@@ -1,0 +1,136 @@
+"""`advisor verify --on aws`: AWS is moto's, the instance's work is done for real by this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from advisor.cli.main import run
+from advisor.operations.cloud_guest import Guest, run_job
+from infra.aws.clock import SystemClock
+from infra.aws.guest.metadata import Metadata
+from sweeps.store import open_store
+from tests.advisor.cli.test_sweep_cloud import account, schema
+from tests.infra.aws.bed import Bed
+from tests.infra.aws.guest.imds import serving
+from tests.infra.aws.wire import Request
+
+__all__ = ["account"]
+# A machine as small as this one, without a GPU: preprocessing needs none.
+QUESTION = ("verify", "--task", "preprocessing", "--model", "googlenet", "--batch-size", "16",
+            "--samples", "400", "--minutes", "0.1", "--target-throughput", "5")  # fmt: skip
+ON_AWS = (*QUESTION, "--on", "aws", "--budget", "1USD", "--owner", "ada",
+          "--instance-profile", "none")  # fmt: skip
+SMALL = ("--instance", "c5.large", "--disk", "gp3:200GiB")
+
+
+def guest_that_works(bed: Bed, folder: Path) -> list[tuple[str, ...]]:
+    """The instance does its job, a minute after its launch, and powers off. Returns the commands
+    that it will have run."""
+    seen: set[str] = set()
+    jobs: list[tuple[str, ...]] = []
+
+    def work(machine: Any) -> None:
+        aws = bed.aws().by(SystemClock())
+        (prefix,) = {
+            one["Key"]
+            for one in aws.ask("us-east-1", "list_objects_v2", "s3", Bucket="results")["Contents"]
+            if one["Key"].endswith("job.json")
+        }
+        with serving() as service:
+            service.told["meta-data/instance-id"] = machine.id
+            (folder / "disk").mkdir(parents=True)
+            guest = Guest(
+                aws=aws, metadata=Metadata(service.address), folder=folder,
+                mount=lambda job: jobs.append(job.arguments) or {"gp3": folder / "disk"},
+                advisor=(sys.executable, "-m", "advisor"), poll_seconds=0.2,
+            )  # fmt: skip
+            later = datetime.now(UTC) + timedelta(hours=1)
+            run_job(f"s3://results/{prefix}", "us-east-1", later, guest)
+        bed.end(machine.id, "Client.InstanceInitiatedShutdown")
+
+    def on_answer(request: Request) -> None:
+        for machine in bed.instances("running"):
+            if request.operation == "RunInstances" and machine.id not in seen:
+                seen.add(machine.id)
+                moment = bed.clock.now() + timedelta(minutes=1)
+                bed.clock.at(moment, lambda machine=machine: work(machine))
+
+    bed.faulty.on_answer = on_answer
+    return jobs
+
+
+@pytest.mark.slow
+def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store(
+    account, capsys, tmp_path
+) -> None:
+    jobs = guest_that_works(account, tmp_path / "guest")
+    assert run([*ON_AWS, *SMALL, "-o", "json"]) == 0
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    jsonschema.validate(document, schema("verification"))
+    assert document["verdict"] == "pass"
+    assert document["instance_type"] == "c5.large"
+    assert document["predicted"]["throughput"]["median"] > 0
+    assert not document["settles"]  # this machine's firmware does not call it one
+    assert "c5.large" in shown.err
+    assert "all of it is ended" in shown.err
+    assert account.left() == []
+    with closing(open_store()) as store:
+        (row,) = store.read().measurements
+    assert row.trial.trial_id == document["measured"]["trial_id"]
+    assert row.trial.dataset_path.startswith(str(tmp_path / "guest" / "disk"))
+    assert "--disk" in jobs[0]
+
+
+@pytest.mark.slow
+def test_a_target_that_is_missed_there_is_an_answer_and_not_a_failure(
+    account, capsys, tmp_path
+) -> None:
+    guest_that_works(account, tmp_path / "guest")
+    assert run([*ON_AWS, *SMALL, "--target-throughput", "90000"]) == 3
+    assert "Misses the target" in capsys.readouterr().out
+    assert account.left() == []
+
+
+def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(account, capsys) -> None:
+    asked = ("verify", "--task", "inference", "--model", "googlenet", "--target-throughput", "500",
+             "--on", "aws", "--budget", "1USD", "--instance-profile", "none")  # fmt: skip
+    assert run(["recommend", *asked[1:7], "-o", "json"]) == 0
+    chosen = json.loads(capsys.readouterr().out)["recommended"]
+    run([*asked, "--dry-run", "-o", "json"])
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, schema("cloud-plan"))
+    command = document["command"]
+    assert command[:2] == ["advisor", "verify"]
+    assert command[command.index("--instance") + 1] == chosen["instance_type"]
+    assert {one["instance_type"] for one in document["offers"]} <= {chosen["instance_type"]}
+    assert account.instances() == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (("--data", "."), "lies on this machine"),
+        (("--accelerator", "cuda"), "is the GPU of the instance"),
+        (("--budget", "2h"), "budget of money"),
+        (("--cloud", "gcp", "--region", "us-central1"), "launches on AWS"),
+        (("--instance", "p4d.24xlarge", "--task", "training"), "--max-gpus 1"),
+    ],
+)
+def test_what_cannot_be_verified_there_is_told(account, capsys, changed, told) -> None:
+    assert run([*ON_AWS, *SMALL, *changed]) == 2
+    assert told in capsys.readouterr().err
+    assert account.instances() == []
+
+
+def test_what_is_meant_for_aws_is_not_done_here(account, capsys) -> None:
+    assert run([*QUESTION, "--budget", "1USD", "--bucket", "b"]) == 2
+    assert "--bucket, --budget: only with --on aws" in capsys.readouterr().err
