@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from io import BytesIO
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
+from moto.core.utils import method_names_from_class
 from moto.ec2.models import ec2_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.test import EnvironBuilder
@@ -23,9 +25,11 @@ from tests.infra.aws.clocks import FakeClock
 from tests.infra.aws.ec2_ways import ACCOUNT, Ec2Ways
 from tests.infra.aws.faults import Crashed, FaultyAws, Lost
 from tests.infra.aws.lifecycles import Endings
+from tests.infra.aws.wire import Environ
 
 REGIONS = ("us-east-1", "us-east-2")
-_MOTO = DomainDispatcherApplication(create_backend_app)
+_ANY = DomainDispatcherApplication(create_backend_app)
+_EC2 = create_backend_app("ec2")
 # What botocore and moto know of their own takes a second to load: it is loaded once.
 _SESSION = boto3.session.Session("testing", "testing")
 _IMAGE: list[str] = []
@@ -37,7 +41,7 @@ class Bed:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.ways = Ec2Ways(self.clock, image=_an_image())
-        self.faulty = FaultyAws(_MOTO, self.ways, self.clock)
+        self.faulty = FaultyAws(_moto, self.ways, self.clock)
         self.endings = Endings(self.clock)
         self._made: dict[tuple[str, str], Any] = {}
         self._is_dead = False
@@ -169,12 +173,31 @@ def prepared(patch: pytest.MonkeyPatch) -> Iterator[Bed]:
     """A bed whose clock is moto's, too."""
     bed = Bed()
     patch.setattr("moto.ec2.models.instances.utcnow", bed.clock.naive)
+    patch.setattr("infra.aws.asking.Deadline", AtOnce)
+    patch.setattr("moto.core.responses.method_names_from_class", cache(method_names_from_class))
     bed.endings.install(patch)
     bed.forget()
     try:
         yield bed
     finally:
         bed.forget()
+
+
+def _moto(environ: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
+    """moto's server; of EC2 without looking through all of AWS for whose request it is."""
+    is_ec2 = "/ec2/aws4_request" in environ.get("HTTP_AUTHORIZATION", "")
+    answer: Iterable[bytes] = (_EC2 if is_ec2 else _ANY)(environ, start)
+    return answer
+
+
+class AtOnce:
+    """In place of a thread for each question: the bed's clock lets nobody wait."""
+
+    def __init__(self, _seconds: float) -> None:
+        """Any time will do."""
+
+    def within(self, _what: str, ask: Callable[[], Any]) -> Any:
+        return ask()
 
 
 class _Raw(BytesIO):
