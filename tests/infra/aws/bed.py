@@ -18,6 +18,7 @@ from botocore.exceptions import ReadTimeoutError
 from moto.core.utils import method_names_from_class
 from moto.ec2.models import ec2_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
 from werkzeug.test import EnvironBuilder
 
 from infra.aws.asking import Aws
@@ -101,6 +102,7 @@ class Bed:
             for groups in backend.groups.values():
                 for name in [one.id for one in groups.values() if one.name != "default"]:
                     del groups[name]
+        s3_backends[ACCOUNT]["aws"].reset()
         self.ways.forget()
         self.clock.forget()
         self.faulty.asked.clear()
@@ -212,6 +214,6 @@ def _text(value: Any) -> str:
 
 def _an_image() -> str:
     if not _IMAGE:
-        (image, *_) = ec2_backends[ACCOUNT]["us-east-1"].describe_images(owners=["amazon"])
-        _IMAGE.append(image.id)
+        images = ec2_backends[ACCOUNT]["us-east-1"].describe_images()
+        _IMAGE.append(next(one.id for one in images if "ubuntu" in one.name))
     return _IMAGE[0]

@@ -47,6 +47,7 @@ class Ec2Ways:
             return refusal(request, "DryRunOperation", "Request would have succeeded")
         own = {
             "GetServiceQuota": self._quota,
+            "GetProducts": lambda _: json_answer({"PriceList": []}),  # of which moto knows nothing
             "SimulatePrincipalPolicy": self._simulated,
             "GetParameter": self._parameter,
             "DescribeSpotPriceHistory": self._spot_prices,
