@@ -18,7 +18,7 @@ from infra.aws.clock import SystemClock
 from infra.aws.guest.metadata import Metadata
 from sweeps.store import open_store
 from tests.advisor.cli.test_sweep_cloud import account, schema
-from tests.infra.aws.bed import Bed
+from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.wire import Request
 
@@ -39,11 +39,7 @@ def guest_that_works(bed: Bed, folder: Path) -> list[tuple[str, ...]]:
 
     def work(machine: Any) -> None:
         aws = bed.aws().by(SystemClock())
-        (prefix,) = {
-            one["Key"]
-            for one in aws.ask("us-east-1", "list_objects_v2", "s3", Bucket="results")["Contents"]
-            if one["Key"].endswith("job.json")
-        }
+        job = f"sweeps/{worn(machine)['advisor:sweep-id']}/{machine.instance_type}/job.json"
         with serving() as service:
             service.told["meta-data/instance-id"] = machine.id
             (folder / "disk").mkdir(parents=True)
@@ -53,7 +49,7 @@ def guest_that_works(bed: Bed, folder: Path) -> list[tuple[str, ...]]:
                 advisor=(sys.executable, "-m", "advisor"), poll_seconds=0.2,
             )  # fmt: skip
             later = datetime.now(UTC) + timedelta(hours=1)
-            run_job(f"s3://results/{prefix}", "us-east-1", later, guest)
+            run_job(f"s3://results/{job}", "us-east-1", later, guest)
         bed.end(machine.id, "Client.InstanceInitiatedShutdown")
 
     def on_answer(request: Request) -> None:
@@ -118,10 +114,10 @@ def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(account, c
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (("--data", "."), "lies on this machine"),
+        (("--dataset", "."), "lies on this machine"),
         (("--accelerator", "cuda"), "is the GPU of the instance"),
         (("--budget", "2h"), "budget of money"),
-        (("--cloud", "gcp", "--region", "us-central1"), "launches on AWS"),
+        (("--cloud", "gcp", "--region", "us-central1", "--disk", "pd-ssd"), "launches on AWS"),
         (("--instance", "p4d.24xlarge", "--task", "training"), "--max-gpus 1"),
     ],
 )
