@@ -56,7 +56,7 @@ def verify_on_aws(
     tell(f"verifying {options.instance}; costs ${plan.most_usd:.2f} at most")
     with ended_on_aws(f"the verification on {options.instance}"):
         done, run = verify_elsewhere(asked, plan, aws, tell, catalog, model, today())
-    for line in run_lines(run_document(run)):
+    for line in run_lines(run_document(run))[1:]:  # the verdict tells how it went
         tell(line)
     return done
 

@@ -128,10 +128,10 @@ def command_of(advisor: tuple[str, ...], job: Job, mounts: Mapping[str, Path]) -
 
 def own_data(job: Job, mounts: Mapping[str, Path]) -> dict[str, str]:
     """A verification reads from the one disk that is meant, held to what that one sustains: made
-    data go onto it with the rest of the user's folder."""
+    data go onto it, as all that can be made again."""
     if job.command == SWEEP_RUN or not mounts:
         return {}
-    return {"XDG_DATA_HOME": str(next(iter(mounts.values())))}
+    return {"XDG_CACHE_HOME": str(next(iter(mounts.values())))}
 
 
 def _followed(child: Child, sender: Sending | None, poll_seconds: float) -> int:

@@ -12,6 +12,7 @@ from advisor.errors import AdvisorError
 from advisor.operations.cloud_measurements import Collector
 from advisor.operations.cloud_plan import CloudPlan
 from advisor.operations.cloud_states import End, GuestState, Phase, guest_states
+from advisor.units import format_counted
 from infra.aws.findings import refuse_missing
 from infra.aws.watching import Why
 
@@ -81,7 +82,7 @@ class BucketWork:
         with closing(open_store()) as store:
             fresh = self._collector.collect(store)
         if fresh:
-            self._say(f"{fresh} measurements came back")
+            self._say(f"{format_counted(fresh, 'measurement')} came back")
         self.collected += fresh
         return self.collected
 

@@ -178,7 +178,7 @@ def test_a_budget_that_is_over_ends_it_and_keeps_what_came_back(account, capsys)
         ((*ON_AWS, "--sweep-id", "a b"), "is no sweep id"),
         ((*ON_AWS, "--owner", "x;y"), "is no tag"),
         ((*GRID, "--dry-run"), "only with --on aws"),
-        ((*GRID, "--bucket", "b", "--region", "us-east-1"), "--region, --bucket"),
+        ((*GRID, "--bucket", "b", "--region", "us-east-1"), "--bucket, --region"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_told_with_the_way_out(account, capsys, arguments, told) -> None:

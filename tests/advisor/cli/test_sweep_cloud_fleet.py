@@ -75,7 +75,7 @@ def test_one_that_fails_takes_no_other_along(account, capsys) -> None:
     guests_that_measure(account, {"g4dn.xlarge": End.DONE, "g6.xlarge": End.FAILED})
     assert run(list(BOTH)) == 1
     told = capsys.readouterr()
-    assert "g4dn.xlarge: The sweep is done: 1 measurement came back." in told.out
+    assert "g4dn.xlarge: All is measured: 1 measurement came back." in told.out
     assert "out of disk" in told.err
     assert account.left() == []
 

@@ -1,4 +1,4 @@
-"""`advisor verify --on aws`: AWS is moto's, the instance's work is done for real by this machine."""
+"""`advisor verify --on aws`: AWS is moto's, the instance's work is done for real, here."""
 
 from __future__ import annotations
 
@@ -86,21 +86,11 @@ def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store
     assert "--disk" in jobs[0]
 
 
-@pytest.mark.slow
-def test_a_target_that_is_missed_there_is_an_answer_and_not_a_failure(
-    account, capsys, tmp_path
-) -> None:
-    guest_that_works(account, tmp_path / "guest")
-    assert run([*ON_AWS, *SMALL, "--target-throughput", "90000"]) == 3
-    assert "Misses the target" in capsys.readouterr().out
-    assert account.left() == []
-
-
 def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(account, capsys) -> None:
     asked = ("verify", "--task", "inference", "--model", "googlenet", "--target-throughput", "500",
              "--on", "aws", "--budget", "1USD", "--instance-profile", "none")  # fmt: skip
     assert run(["recommend", *asked[1:7], "-o", "json"]) == 0
-    chosen = json.loads(capsys.readouterr().out)["recommended"]
+    chosen = json.loads(capsys.readouterr().out)["recommendation"]
     run([*asked, "--dry-run", "-o", "json"])
     document = json.loads(capsys.readouterr().out)
     jsonschema.validate(document, schema("cloud-plan"))

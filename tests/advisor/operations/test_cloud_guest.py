@@ -11,7 +11,7 @@ import pytest
 from moto import mock_aws
 
 from advisor.errors import AdvisorError, DataError
-from advisor.operations.cloud_guest import Guest, run_job, sweep_command
+from advisor.operations.cloud_guest import Guest, command_of, own_data, run_job
 from advisor.operations.cloud_measurements import Collector, Sender, object_of
 from advisor.operations.cloud_states import End, Phase, guest_states
 from infra.aws.asking import Aws
@@ -173,8 +173,23 @@ def test_no_job_is_told(bucket, service, tmp_path):
 
 
 def test_mounted_disks_become_arguments(tmp_path):
-    command = sweep_command(("advisor",), JOB, {"gp3": tmp_path / "gp3"})
+    command = command_of(("advisor",), JOB, {"gp3": tmp_path / "gp3"})
     assert command == ("advisor", "sweep", "run", "3", f"--disk-path=gp3={tmp_path / 'gp3'}")
+
+
+def test_a_verification_reads_from_the_one_disk_that_is_meant(tmp_path):
+    job = Job(**{**_fields(JOB), "command": "verify", "arguments": ("--minutes", "2")})
+    mounts = {"gp3": tmp_path / "gp3"}
+    assert command_of(("advisor",), job, mounts) == ("advisor", "verify", "--minutes", "2")
+    assert own_data(job, mounts) == {"XDG_CACHE_HOME": str(tmp_path / "gp3")}
+    assert own_data(JOB, mounts) == {}
+
+
+def test_a_target_that_a_verification_misses_is_an_answer(bucket, service, tmp_path):
+    # `advisor verify 1 1` has its number of trials where `advisor sweep run 1` has it.
+    job = Job(**{**_fields(JOB), "command": "verify", "arguments": ("1", "1")})
+    assert run(guest(tmp_path / "one", service, code=3), job) is End.DONE
+    assert len(collected(tmp_path)) == 1
 
 
 def test_a_shared_database_is_written_by_the_sweep_itself(bucket, service, tmp_path):
