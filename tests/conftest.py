@@ -5,6 +5,7 @@ Property tests try the same examples each time, so that no change fails for what
 """
 
 import os
+import pathlib
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,20 @@ os.environ["RAY_AUTH_MODE"] = "disabled"
 settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("explore", settings.get_profile("default"))
 settings.load_profile("repeatable")
+
+
+# Rooms whose tests measure, kill or count what is on this machine.
+_MEASURE = ("sweeps", "contracts", "benchmarks", "infra/ray", "infra/aws/guest")
+
+
+def pytest_collection_modifyitems(items):
+    """Slow tests and those of rooms that measure want the machine for themselves: `machine`. All
+    others may run side by side (`make test` has both)."""
+    here = pathlib.Path(__file__).parent
+    for item in items:
+        room = item.path.relative_to(here).as_posix()
+        if item.get_closest_marker("slow") or room.startswith(_MEASURE):
+            item.add_marker("machine")
 
 
 @pytest.fixture(autouse=True)
