@@ -211,7 +211,9 @@ def test_sending_and_collecting_twice_changes_nothing(bucket, tmp_path):
         collector = Collector(bucket)
         assert [collector.collect(store), collector.collect(store)] == [5, 0]
         assert Collector(bucket).collect(store) == 5
-        assert store.all() == rows
+        assert {one.trial.trial_id: one for one in store.all()} == {
+            one.trial.trial_id: one for one in rows
+        }
 
 
 def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket, tmp_path):
