@@ -96,7 +96,7 @@ def test_what_could_not_be_removed_is_an_error_that_a_schedule_sees(monkeypatch)
     refused = Refused("DeleteVolume", "UnauthorizedOperation", "not you")
     monkeypatch.setattr(removing, "_refusal", lambda *_: refused)
     told = document("reap", *HERE, exit_code=1)
-    assert "UnauthorizedOperation" in told["remaining"][0]["reason"]
+    assert "advisor cloud policy reaper" in told["remaining"][0]["reason"]
     assert "still there: volume" in ask("reap", *HERE, exit_code=1)
 
 

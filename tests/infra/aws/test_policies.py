@@ -79,7 +79,7 @@ def test_what_changes_or_ends_things_is_held_to_our_tags(name):
             assert held == {"aws:ResourceTag/advisor:managed": "true"}
 
 
-def test_the_reaper_may_do_exactly_what_it_does(account, monkeypatch):
+def test_the_reaper_may_do_exactly_what_it_does(account, few_regions, monkeypatch):
     for make in MAKERS.values():
         make("us-east-1")
     with recorded_actions(monkeypatch) as seen:

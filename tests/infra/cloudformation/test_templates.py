@@ -28,6 +28,7 @@ from tests.infra.cloudformation.resolving import (
     resolved,
 )
 
+BUCKET = "advisor-test"
 KNOWN_TO_MOTO = {
     "AWS::EC2::SecurityGroup", "AWS::ECS::Cluster", "AWS::ECS::TaskDefinition",
     "AWS::Events::Rule", "AWS::IAM::InstanceProfile", "AWS::IAM::Role", "AWS::Logs::LogGroup",
@@ -102,7 +103,9 @@ def test_each_container_has_its_own_policy():
         role, attribute = resources[task]["Properties"]["TaskRoleArn"]["Fn::GetAtt"]
         assert attribute == "Arn"
         (held,) = resources[role]["Properties"]["Policies"]
-        assert allowed_actions(held["PolicyDocument"]) == allowed_actions(policy(name, bucket="b"))
+        assert allowed_actions(held["PolicyDocument"]) == allowed_actions(
+            policy(name, bucket=BUCKET)
+        )
 
 
 def test_the_reapers_container_reaps(account):
@@ -189,7 +192,7 @@ def test_the_reaper_may_not_launch_and_the_scheduler_only_starts_containers():
 def test_every_policy_stands_in_one_of_the_templates():
     text = json.dumps([template(name) for name in NAMES])
     for name in POLICIES:
-        for one in policy(name, bucket="b")["Statement"]:
+        for one in policy(name, bucket=BUCKET)["Statement"]:
             assert one["Sid"] in text
 
 
