@@ -48,7 +48,11 @@ def rent(
         launching.settle()
         _end(aws, slot, launching, error)
         raise
-    ended = _end(aws, slot, launching)
+    try:
+        ended = _end(aws, slot, launching)
+    except KeyboardInterrupt:  # the first one waits for the end, as at any other time
+        _end(aws, slot, launching)
+        raise
     spent = launching.meter_of(outcome.machine).spent(outcome.at)
     return Rented(outcome=outcome, spent_usd=spent, instances=instances, ended=ended)
 
