@@ -63,9 +63,12 @@ def _check_line(one: Mapping[str, Any]) -> str:
 def run_lines(run: Mapping[str, Any]) -> list[str]:
     """How it ended, what it cost, what is gone."""
     instances = format_counted(run["instances"], "instance")
+    came = "what it measured is in its database, if anything."
+    if run["measured_now"] is not None:
+        came = f"{format_counted(run['measured_now'], 'measurement')} came back."
     removed = format_counted(len(run["removed"]), "thing")
     lines = [
-        f"{_ENDED[run['ended']]}: {format_counted(run['measured_now'], 'measurement')} came back.",
+        f"{_ENDED[run['ended']]}: {came}",
     ]
     if run["instances"]:
         lines.append(

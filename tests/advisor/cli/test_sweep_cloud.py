@@ -48,14 +48,16 @@ def account(monkeypatch, tmp_path) -> Iterator[Bed]:
         yield bed
 
 
-def guest_that_measures(bed: Bed, minutes: float, ending: End = End.DONE) -> None:
+def guest_that_measures(
+    bed: Bed, minutes: float, ending: End = End.DONE, *, sweep: str = "nightly", **row: Any
+) -> None:
     """Each instance sends a measurement after a while, tells its end and powers off."""
     seen: set[str] = set()
 
     def finish(machine: Any) -> None:
-        box = Mailbox(bed.aws(), "us-east-1", "results", "sweeps/nightly/g4dn.xlarge")
+        box = Mailbox(bed.aws(), "us-east-1", "results", f"sweeps/{sweep}/g4dn.xlarge")
         bed.faulty.plan = lambda _: ""
-        Sender(box).send([measurement()])
+        Sender(box).send([measurement(**row)])
         Diary(box, machine.id, bed.clock).note(Phase.ENDED, ending, 0, "29 trials")
         bed.end(machine.id, "Client.InstanceInitiatedShutdown")
 
@@ -121,12 +123,40 @@ def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, ca
         assert len(store.read().measurements) == 1
 
 
+def test_what_is_measured_anew_takes_the_place_of_what_was_before(account, capsys) -> None:
+    """As a schedule asks for it: another sweep each time, and the older row stays on record."""
+    old = measurement(started_at="2026-11-01T00:00:00Z")
+    with closing(open_store()) as store:
+        store.append(old)
+    fresh = {"started_at": "2026-11-21T12:10:00Z"}
+    guest_that_measures(account, 20, sweep="nightly-20261121T1200", **fresh)
+    assert run([*ON_AWS, "--fresh-since", "2026-11-21T12:00:00Z", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["sweep_id"], document["measured_now"]) == ("nightly-20261121T1200", 1)
+    with closing(open_store()) as store:
+        assert [one.started_at for one in store.all()] == [fresh["started_at"]]
+        assert store.earlier() == [old]
+
+
+def test_a_database_of_which_nothing_is_seen_here_is_not_told_as_nothing(account, capsys) -> None:
+    account.faulty.on_answer = lambda request: None
+    ends = [*ON_AWS, "--database-parameter", "/advisor/database", "--budget", "0.2USD"]
+    assert run([*ends, "-o", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, schema("cloud-run"))
+    assert document["measured_now"] is None
+    assert run([*ends, "--sweep-id", "other"]) == 1
+    assert "in its database, if anything" in capsys.readouterr().out
+
+
 def test_the_same_command_after_it_launches_nothing(account, capsys) -> None:
     guest_that_measures(account, 20)
     assert run(list(ON_AWS)) == 0
     account.faulty.asked.clear()
     assert run(list(ON_AWS)) == 0
-    assert "measured before" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "measured before" in shown
+    assert "0 measurements came back" in shown.split("measured before")[0].rpartition("All is")[2]
     launched = [one for one in account.faulty.asked if one.operation == "RunInstances"]
     assert all(one.values.get("DryRun") == "true" for one in launched)
 
