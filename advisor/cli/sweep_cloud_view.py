@@ -26,7 +26,10 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     """The offers in their order, the checks, the most that it costs, and what is missing."""
     offers = plan["offers"]
     lines = [f"Sweep {plan['sweep_id']} of {plan['owner']}: {' '.join(plan['command'])}", ""]
-    lines += table(_COLUMNS, [_offer_cells(one) for one in offers[:_SHOWN]], right=(3, 4))
+    if offers:
+        lines += table(_COLUMNS, [_offer_cells(one) for one in offers[:_SHOWN]], right=(3, 4))
+    else:
+        lines.append("No offer is known.")
     if len(offers) > _SHOWN:
         lines.append(f"and {len(offers) - _SHOWN} more")
     volumes = [f"{one['type']} {one['size_gib']} GiB" for one in plan["volumes"]]

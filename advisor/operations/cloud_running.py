@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from advisor.errors import AdvisorError
+from advisor.errors import AdvisorError, CloudError
 from advisor.operations.cloud_measurements import Collector
 from advisor.operations.cloud_plan import CloudPlan
 from advisor.operations.cloud_shared import SharedRows
@@ -115,7 +115,7 @@ def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
     patient = Mailbox(aws, job.region, job.bucket, job.prefix)
     impatient = Mailbox(aws.less_patient(_PATIENCE), job.region, job.bucket, job.prefix)
     work = BucketWork(impatient, say, plan.options.since)
-    if BucketWork(patient, say).is_done():
+    if _is_done(patient, say):
         return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
     shared = SharedRows() if job.database_parameter else None
 
@@ -159,6 +159,23 @@ def job_of(plan: CloudPlan) -> Job:
     )
 
 
+def _is_done(mailbox: Mailbox, say: Say) -> bool:
+    with _told_with_its_mend():
+        return BucketWork(mailbox, say).is_done()
+
+
+@contextmanager
+def _told_with_its_mend() -> Iterator[None]:
+    """Rights to the bucket are seen when it is used, before anything is launched."""
+    from infra.aws.errors import Refused
+    from infra.aws.permissions import explained
+
+    try:
+        yield
+    except Refused as refused:
+        raise CloudError(f"nothing was launched: {explained(refused)}") from refused
+
+
 def _prepared(aws: Aws, job: Job, mailbox: Mailbox) -> UserData:
     """Put job and software into the bucket; returns what makes each instance's start script."""
     from infra.aws.guest.job import job_to_json
@@ -167,8 +184,9 @@ def _prepared(aws: Aws, job: Job, mailbox: Mailbox) -> UserData:
     from infra.aws.guest.user_data import user_data
 
     software = packed_software()
-    Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
-    mailbox.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
+    with _told_with_its_mend():
+        Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
+        mailbox.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
 
     def script(expires_at: datetime, _rung: Rung) -> str:
         return user_data(job, software, expires_at=expires_at, now=aws.clock.now())

@@ -111,6 +111,35 @@ def test_a_denied_end_is_told_before_anything_is_launched(account, capsys) -> No
     assert account.left() == []
 
 
+@pytest.mark.parametrize(
+    ("denied", "action"),
+    [
+        ("DescribeVolumes", "ec2:DescribeVolumes"),
+        ("PUT /results/software", "s3:PutObject"),
+        ("GET /results/sweeps", "s3:GetObject"),
+        ("GET /results", "s3:GetBucketLocation"),
+    ],
+)
+def test_what_is_denied_is_told_with_its_statement_before_a_launch(
+    account, capsys, denied, action
+) -> None:
+    account.faulty.plan = lambda one: "AccessDenied" if one.operation.startswith(denied) else ""
+    assert run(list(ON_AWS)) == 1
+    told = capsys.readouterr().err
+    assert "nothing was launched" in told
+    assert f'"{action}"' in told
+    assert account.left() == []
+
+
+def test_without_credentials_that_is_told_and_no_more(account, capsys, monkeypatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    assert run(list(ON_AWS)) == 1
+    assert "aws configure" in capsys.readouterr().err
+    assert run([*ON_AWS, "--dry-run"]) == 1
+    assert "No offer is known" in capsys.readouterr().out
+
+
 def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, capsys) -> None:
     guest_that_measures(account, 20)
     assert run([*ON_AWS, "-o", "json"]) == 0
