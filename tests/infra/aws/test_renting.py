@@ -164,7 +164,7 @@ def test_expired_credentials_at_the_end_are_told_with_the_command(bed: Bed) -> N
 
 
 def test_what_may_not_be_listed_any_more_keeps_the_instance_from_no_end(bed: Bed) -> None:
-    """Rights may go while it runs; the rest is ended all the same, and what is not known is told."""
+    """Rights may go while it runs: the rest is ended, and what is not known is told."""
     bed.clock.at(
         bed.clock.now() + timedelta(minutes=5),
         lambda: bed.ways.denied.add("DescribeKeyPairs"),
