@@ -149,5 +149,6 @@ _NAMED = {
     "iam:GetInstanceProfile": lambda one: (
         f"arn:aws:iam::{ACCOUNT}:instance-profile/{one['InstanceProfileName']}"
     ),
-    "iam:SimulatePrincipalPolicy": lambda one: one["PolicySourceArn"],
+    # moto tells its users as those of STS.
+    "iam:SimulatePrincipalPolicy": lambda one: one["PolicySourceArn"].replace(":sts:", ":iam:"),
 }

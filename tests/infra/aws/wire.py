@@ -73,6 +73,9 @@ def call(app: App, environ: Environ, body: bytes) -> Answer:
 def refusal(request: Request, code: str, message: str = "refused by the test") -> Answer:
     """An error as the service of the request tells it."""
     status = _STATUS.get(code, 400)
+    if request.service == "s3":
+        told = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+        return Answer(403 if code == "AccessDenied" else status, told.encode(), _XML)
     if request.service in ("ec2", "sts", "iam"):
         return Answer(status, _error_xml(request.service, code, message), _XML)
     document = json.dumps({"__type": code, "message": message})
@@ -81,13 +84,14 @@ def refusal(request: Request, code: str, message: str = "refused by the test") -
 
 def ec2_answer(operation: str, inner: str) -> Answer:
     """A good answer of EC2."""
-    text = f'<{operation}Response xmlns="{SPACE}">{inner}</{operation}Response>'
+    told = f"<requestId>r</requestId>{inner}"
+    text = f'<{operation}Response xmlns="{SPACE}">{told}</{operation}Response>'
     return Answer(200, text.encode(), _XML)
 
 
 def json_answer(document: Any) -> Answer:
     """A good answer of a service that speaks JSON."""
-    headers = {"Content-Type": "application/x-amz-json-1.1"}
+    headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-RequestId": "r"}
     return Answer(200, json.dumps(document).encode(), headers)
 
 
