@@ -10,7 +10,8 @@ import click
 from advisor.cli.cloud_documents import policy, template
 from advisor.cli.cloud_guest import guest
 from advisor.cli.cloud_view import reaped_lines, status_lines
-from advisor.cli.parameters import Name
+from advisor.cli.parameters import Name, Text
+from advisor.errors import Stopped
 
 if TYPE_CHECKING:
     from infra.aws.reap import Reaped
@@ -19,7 +20,9 @@ _output_option = click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
-_owner_option = click.option("--owner", metavar="NAME", help="Only what this owner launched.")
+_owner_option = click.option(
+    "--owner", type=Text("--owner"), metavar="NAME", help="Only what this owner launched."
+)
 _region_option = click.option(
     "--region", "regions", metavar="REGION", multiple=True,
     help="Only this region; may be repeated.  [default: all of the account]",
@@ -74,7 +77,11 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     """
     from advisor.operations.reaping import reap_cloud
 
-    reaped = reap_cloud(owner=owner, regions=regions, dry_run=dry_run)
+    try:
+        reaped = reap_cloud(owner=owner, regions=regions, dry_run=dry_run)
+    except KeyboardInterrupt:
+        told = "what was asked to end ends; `advisor cloud reap` again takes the rest"
+        raise Stopped("left" if dry_run else f"left: {told}") from None
     _print(reaped, "advisor.cloud-reap/1", reaped_lines(reaped), output)
     return 1 if reaped.remaining or reaped.not_told else 0
 

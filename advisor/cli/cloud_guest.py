@@ -11,7 +11,10 @@ import click
 @click.command(hidden=True)
 @click.argument("job", metavar="s3://BUCKET/KEY")
 @click.option("--region", required=True, help="The bucket's.")
-@click.option("--until", type=int, required=True, metavar="SECONDS", help="Its end, since 1970.")
+@click.option(
+    "--until", type=click.IntRange(0, 2**33), required=True, metavar="SECONDS",
+    help="Its end, since 1970.",
+)  # fmt: skip
 @click.option(
     "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(),
     help="For its database and log.",

@@ -21,7 +21,8 @@ def status_lines(found: Reaped) -> list[str]:
     """Everything there is, the expired first."""
     things = [*found.expired, *found.kept]
     if not things:
-        return [f"Nothing of a sweep is there; asked {_regions(found)}.", *_not_told(found)]
+        none = "Nothing was told of a sweep" if found.not_told else "Nothing of a sweep is there"
+        return [f"{none}; asked {_regions(found)}.", *_not_told(found)]
     lines = [
         f"{_counted(things)} of sweeps, {len(found.expired)} expired; asked {_regions(found)}.",
         "",

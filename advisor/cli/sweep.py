@@ -129,7 +129,8 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
 )  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Measure failed and contaminated trials again.")
 @click.option(
-    "--fresh-since", type=Instant("--fresh-since"),
+    "--fresh-since", type=Instant("--fresh-since (or ADVISOR_FRESH_SINCE)"),
+    envvar="ADVISOR_FRESH_SINCE", show_envvar=True,
     help="Measure again what was measured before this time, as 2026-11-21T03:00Z.",
 )  # fmt: skip
 @cloud_options

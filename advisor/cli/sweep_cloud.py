@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,6 +15,8 @@ from advisor.domain.references import is_own
 from advisor.errors import UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from advisor.operations.cloud_plan import CloudOptions
     from advisor.operations.sweeping import SweepOptions
 
@@ -79,6 +82,7 @@ def cloud_options_from(
         raise UsageError("--networks: a file of your own is not sent to AWS; name known networks")
     instances = _instances(answers["instance"])
     regions = cloud["regions"] or ("us-east-1",)
+    named = {**cloud, "sweep_id": _named(cloud["sweep_id"], answers.get("fresh_since"))}
     asked = CloudOptions(
         instance=instances[0],
         budget_usd=dollars(answers["budget"]),
@@ -90,7 +94,8 @@ def cloud_options_from(
         more_regions=tuple(regions[1:]),
         markets=_MARKETS[cloud["market"] or "any"],
         database_parameter=cloud["database_parameter"] or "",
-        **launch_values(cloud, _HOURS),
+        since=answers.get("fresh_since"),
+        **launch_values(named, _HOURS),
     )
     # A preset says itself what computes.
     names_gpu = not (answers["preset"] or answers["accelerator"])
@@ -112,5 +117,12 @@ def _sent(answers: Mapping[str, Any]) -> tuple[str, ...]:
     flags = ("--retry-failed",) if answers["retry_failed"] else ()
     # The time is part of the sweep's id, too: a later occurrence is another sweep.
     since = answers.get("fresh_since")
-    fresh = ("--fresh-since", since.isoformat()) if since else ()
+    fresh = ("--fresh-since", since.astimezone(UTC).isoformat()) if since else ()
     return (*(word for pair in words for word in pair), *flags, *fresh)
+
+
+def _named(sweep_id: str | None, since: datetime | None) -> str:
+    """A name that somebody gave is of one sweep, too: each time has its own."""
+    if not (sweep_id and since):
+        return sweep_id or ""
+    return f"{sweep_id}-{since.astimezone(UTC):%Y%m%d-%H%M%S}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, load_catalog
@@ -32,8 +33,8 @@ _ON_AWS = "aws"
 class CloudOptions:
     """What a user asks. `arguments` are those of `command` on the instance; `needs_vcpus` and
     `needs_mib` the largest trial's. `volumes` are wanted as they are, instead of one for each of
-    `disks`; `only_this_type` takes no other one that serves as well. Empty texts are left to the
-    advisor."""
+    `disks`; `only_this_type` takes no other one that serves as well; what was measured before
+    `since` is measured anew. Empty texts are left to the advisor."""
 
     instance: str
     budget_usd: float
@@ -53,6 +54,7 @@ class CloudOptions:
     subnet: str = ""
     image: str = ""
     profile: str = ""
+    since: datetime | None = None
     command: str = SWEEP_RUN
     volumes: tuple[Volume, ...] = ()
     local_disk: bool = False
@@ -124,9 +126,11 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
 
 
 def sweep_id(options: CloudOptions) -> str:
-    """The name that is given, or one of what is asked: the same command finds its own again."""
+    """The name that is given, or one of what is asked: the same command finds its own again. What
+    is measured anew is another sweep, with a budget of its own."""
     if options.sweep_id:
-        return checked_sweep_id(options.sweep_id)
+        anew = f"-{options.since.astimezone(UTC):%Y%m%dT%H%M}" if options.since else ""
+        return checked_sweep_id(options.sweep_id + anew)
     return sweep_id_of(options.owner, options.instance, *options.arguments)
 
 

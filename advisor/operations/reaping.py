@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from advisor.errors import unknown_name
+
 if TYPE_CHECKING:
     from infra.aws.finding import Managed
     from infra.aws.reap import Reaped
+
+# Seconds; somebody waits, and may simply look again. The reaper itself waits longer.
+_PATIENCE_TO_LOOK = 20.0
 
 
 def reap_cloud(
@@ -21,13 +26,31 @@ def reap_cloud(
     """One pass of the reaper with the user's AWS credentials, by this machine's clock.
 
     AWS refuses requests of a clock that is more than minutes off, so that a wrong one reaps
-    nothing. `LiveError` when AWS cannot be asked at all.
+    nothing. `LiveError` or `CloudError` when AWS cannot be asked at all, `UsageError` for a region
+    that is none.
     """
     from infra.aws.asking import Aws
     from infra.aws.reap import reap
 
+    for region in regions:
+        _refuse_unknown(region)
     moment = now or datetime.now(UTC)
-    return reap(Aws(), now=moment, owner=owner, dry_run=dry_run, regions=regions)
+    aws = Aws(patience=_PATIENCE_TO_LOOK) if dry_run else Aws()
+    return reap(aws, now=moment, owner=owner, dry_run=dry_run, regions=regions)
+
+
+def _refuse_unknown(region: str) -> None:
+    """A name that is mistyped would be waited for, and told as a region that does not answer."""
+    import boto3
+
+    session = boto3.session.Session()
+    known = [
+        name
+        for partition in session.get_available_partitions()
+        for name in session.get_available_regions("ec2", partition)
+    ]
+    if region not in known:
+        raise unknown_name("region", region, known)
 
 
 def reaped_document(reaped: Reaped, schema: str) -> dict[str, Any]:

@@ -110,10 +110,12 @@ class Refused(CloudError):
 
 
 class Unanswered(CloudError):
-    """No answer came, however often it was asked: it may have been done or not."""
+    """No answer came, however often it was asked: what changes things may have been done or not."""
 
     def __init__(self, operation: str, why: str) -> None:
-        super().__init__(f"AWS did not answer {operation} ({why}); it may have been done or not")
+        looks = operation.startswith(("describe_", "get_", "list_", "simulate_"))
+        open_end = "is the network there?" if looks else "it may have been done or not"
+        super().__init__(f"AWS did not answer {operation} ({why}); {open_end}")
         self.operation = operation
 
 

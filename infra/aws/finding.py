@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from advisor.errors import CloudError
 from infra.aws import tags
 from infra.aws.asking import Aws
+from infra.aws.errors import Refused
+from infra.aws.permissions import reaping_told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +91,12 @@ def managed_of(aws: Aws, kind: Kind, region: str, *, owner: str | None) -> Itera
 
 
 def enabled_regions(aws: Aws, home: str) -> list[str]:
-    """The regions that the account may use."""
-    answer = aws.ask(home, "describe_regions")
+    """The regions that the account may use; `CloudError` where that is refused."""
+    try:
+        answer = aws.ask(home, "describe_regions")
+    except Refused as refused:
+        told = f"{reaping_told(refused)}; or name the regions with --region"
+        raise CloudError(told) from refused
     return sorted(one["RegionName"] for one in answer["Regions"])
 
 

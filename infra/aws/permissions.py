@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from advisor.errors import CloudError
+from advisor.errors import AdvisorError, CloudError
 from infra.aws.errors import Kind, Refused, kind_of
 from infra.aws.policies import allowed_actions_of, policy
 
@@ -48,6 +48,17 @@ def explained(refused: Refused) -> CloudError:
     return CloudError(f"{_what(refused)}; {mend_of(refused)}")
 
 
+def reaping_told(error: AdvisorError) -> str:
+    """What hinders the reaper, and what mends it; its own policy is a small one."""
+    if not isinstance(error, Refused):
+        return str(error)
+    if error.kind is Kind.PERMISSION:
+        return f"{_what(error)}; `advisor cloud policy reaper` prints what it needs"
+    if error.kind is Kind.CREDENTIALS:
+        return f"{_what(error)}; {mend_of(error)}"
+    return _what(error)
+
+
 def mend_of(refused: Refused) -> str:
     """The command, or the statement of a policy, that mends what was refused."""
     if refused.kind is Kind.PERMISSION:
@@ -59,7 +70,8 @@ def mend_of(refused: Refused) -> str:
         return f"allow it: {statements(*actions)} ({WHOLE_POLICY})"
     if refused.kind is Kind.CREDENTIALS:
         return (
-            "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` tells"
+            "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` "
+            "tells (a clock that is minutes off is refused, too)"
         )
     return _MENDS.get(refused.kind, "ask again later; docs/cloud.md tells what each code means")
 

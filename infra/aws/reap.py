@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -17,9 +16,11 @@ from typing import Any
 
 from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
-from infra.aws.errors import Refused
+from infra.aws.errors import Kind, Refused
 from infra.aws.finding import KINDS, Managed, enabled_regions, managed_of
+from infra.aws.permissions import reaping_told
 from infra.aws.removing import Remaining, remove_all
+from infra.aws.together import each_at_once
 
 REGIONS_AT_ONCE = 8
 HOME_REGION = "us-east-1"  # tells which regions there are
@@ -81,10 +82,9 @@ def reap(
         raise ValueError("now has to be an aware time")
     aws = as_aws(session_or_clients)
     asked = tuple(dict.fromkeys(regions)) or tuple(enabled_regions(aws, HOME_REGION))
-    with ThreadPoolExecutor(at_once) as pool:
-        answers = list(
-            pool.map(lambda region: _reap_region(aws, region, now, owner, dry_run), asked)
-        )
+    answers = each_at_once(
+        lambda region: _reap_region(aws, region, now, owner, dry_run), asked, at_once
+    )
     return Reaped(
         now=now,
         dry_run=dry_run,
@@ -133,7 +133,10 @@ def _found_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], 
         try:
             found += managed_of(aws, kind, region, owner=owner)
         except AdvisorError as error:
-            if not isinstance(error, Refused):  # nobody answers: nor would they for other kinds
-                return found, [*not_told, NotTold(region=region, kind="all", reason=str(error))]
-            not_told.append(NotTold(region=region, kind=kind.name, reason=str(error)))
+            if not isinstance(error, Refused) or error.kind is Kind.CREDENTIALS:
+                # Nobody answers, or nobody is known: nor would they for other kinds.
+                told = NotTold(region=region, kind="all", reason=reaping_told(error))
+                return found, [*not_told, told]
+            told = NotTold(region=region, kind=kind.name, reason=reaping_told(error))
+            not_told.append(told)
     return found, not_told

@@ -15,6 +15,7 @@ from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.finding import Managed
+from infra.aws.permissions import reaping_told
 
 PATIENCE = timedelta(minutes=5)  # a GPU instance takes minutes to end, and its volumes a little
 POLL_SECONDS = 5.0
@@ -76,7 +77,7 @@ def _remove_lists(aws: Aws, things: Sequence[Managed]) -> list[Remaining]:
             continue
         for one in part:
             refused = _refusal(aws, [one])
-            left += [Remaining(one, str(refused))] if refused else []
+            left += [Remaining(one, reaping_told(refused))] if refused else []
     return left
 
 
@@ -139,6 +140,6 @@ def _remove_held(aws: Aws, one: Managed, deadline: datetime) -> list[Remaining]:
     while refused := _refusal(aws, [one]):
         is_held = isinstance(refused, Refused) and refused.code in _HELD
         if not is_held or aws.clock.now() >= deadline:
-            return [Remaining(one, str(refused))]
+            return [Remaining(one, reaping_told(refused))]
         aws.clock.sleep(POLL_SECONDS)
     return []

@@ -145,7 +145,8 @@ def _waited(process: subprocess.Popen[bytes], work: Work, usd: float | None, bea
 
 def _has_measured(work: Work, result: Result, stopped: str) -> bool:
     """Whether there may be something new to fit on; who was cut off before has told nobody."""
-    return is_sweep(work.schedule.command) and bool(result.trials or stopped or work.run.attempts)
+    may_have = result.trials or result.is_open or stopped or work.run.attempts
+    return is_sweep(work.schedule.command) and bool(may_have)
 
 
 def _followed(work: Work, follow: Follow) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import re
 import tarfile
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -50,23 +51,44 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
         for path in _files(root):
             _add(archive, str(path.relative_to(root)), path.read_bytes())
         tried = _tried_together(root)
-        asked = requirements(frozenset(extras), pinned=not tried)
+        asked = requirements(root, frozenset(extras), pinned=not tried)
         _add(archive, "constraints.txt", tried)
         _add(archive, "requirements.txt", asked.encode())
     content = buffer.getvalue()
     return Software(content, hashlib.sha256(content).hexdigest())
 
 
-def requirements(extras: frozenset[str], *, pinned: bool) -> str:
-    """What pip is to install: what the distribution asks for; `pinned` at the versions that run
-    here.
+def requirements(root: Path, extras: frozenset[str], *, pinned: bool) -> str:
+    """What pip is to install: what the packages beneath `root` ask for; `pinned` at the versions
+    that run here.
 
     A version with a local part (`2.13.0+cpu`) is a build for this machine: its public part is
     asked for, and the instance takes the build for its GPU.
     """
-    asked = [one for one in metadata.requires(DISTRIBUTION) or () if _asked(one, extras)]
+    asked = _of_repository(root, extras) or _of_distribution(extras)
     lines = {_pinned(one) if pinned else one.partition(";")[0].strip() for one in asked}
     return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def _of_repository(root: Path, extras: frozenset[str]) -> list[str]:
+    """As the repository says; what is installed of it may be older, or nothing at all."""
+    path = root / "pyproject.toml"
+    if not path.is_file():
+        return []
+    project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+    optional = project["optional-dependencies"]
+    return [*project["dependencies"], *(one for name in sorted(extras) for one in optional[name])]
+
+
+def _of_distribution(extras: frozenset[str]) -> list[str]:
+    """As the installed distribution says."""
+    try:
+        return [one for one in metadata.requires(DISTRIBUTION) or () if _asked(one, extras)]
+    except metadata.PackageNotFoundError:
+        raise DataError(
+            f"neither an installed {DISTRIBUTION} nor its pyproject.toml is here, which say what "
+            "an instance needs; install it (pip install .)"
+        ) from None
 
 
 def _tried_together(root: Path) -> bytes:

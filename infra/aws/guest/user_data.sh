@@ -33,7 +33,12 @@ for name in python3.13 python3.12 python3.11; do
   if "$name" -m venv venv; then python=$name && break; fi
 done
 if [ -z "$python" ]; then
-  apt-get update -q && apt-get install -yq python3.11-venv
+  # A machine that has just started may be updating itself, and holds the lock meanwhile.
+  export DEBIAN_FRONTEND=noninteractive
+  for _ in 1 2 3 4 5 6; do
+    apt-get update -q && apt-get -o DPkg::Lock::Timeout=300 install -yq python3.11-venv && break
+    sleep 10
+  done
   python3.11 -m venv venv
 fi
 

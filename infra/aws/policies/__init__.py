@@ -7,6 +7,7 @@ The files have CloudFormation's names for what differs between accounts (`${AWS:
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -14,6 +15,13 @@ from advisor.errors import UsageError, unknown_name
 
 NAMES = ("controller", "guest", "reaper")
 GUEST_ROLE = "advisor-guest"
+# What may stand in each place, and what it is called. `*` is any.
+_FORMS = {
+    "AWS::Partition": (r"aws(-[a-z]+)*|\*", "partition of AWS; take aws, aws-cn or aws-us-gov"),
+    "AWS::AccountId": (r"\d{12}|\*", "number of an account, which has twelve digits"),
+    "Bucket": (r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|\*", "name of a bucket, as my-results"),
+    "GuestRole": (r"[\w+=,.@-]{1,64}|\*", "name of a role, as advisor-guest"),
+}
 
 
 def policy_text(name: str) -> str:
@@ -33,7 +41,7 @@ def policy(
 ) -> dict[str, Any]:
     """The policy of that name for an account (twelve digits; `*` is any) and a bucket.
 
-    `UsageError` where it needs a bucket, and none is named.
+    `UsageError` where it needs a bucket, and none is named; and for a value that is none.
     """
     text = policy_text(name)
     if "${Bucket}" in text and not bucket:
@@ -45,9 +53,17 @@ def policy(
         "GuestRole": guest_role,
     }
     for place, value in places.items():
+        if f"${{{place}}}" in text:
+            _refuse_wrong(place, value)
         text = text.replace(f"${{{place}}}", value)
     document: dict[str, Any] = json.loads(text)
     return document
+
+
+def _refuse_wrong(place: str, value: str) -> None:
+    form, words = _FORMS[place]
+    if not re.fullmatch(form, value):
+        raise UsageError(f"'{value}' is no {words}")
 
 
 def allowed_actions(document: dict[str, Any]) -> set[str]:

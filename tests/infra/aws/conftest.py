@@ -15,3 +15,14 @@ def bed(monkeypatch, tmp_path) -> Iterator[Bed]:
     without_real_aws(monkeypatch, tmp_path)
     with prepared(monkeypatch) as one:
         yield one
+
+
+@pytest.fixture
+def few_regions(monkeypatch) -> set[str]:
+    """An account that may use three regions, as moto tells it: all of its 38 take seconds."""
+    from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+
+    names = {"us-east-1", "eu-west-1", "ap-southeast-2"}
+    known = [one for one in RegionsAndZonesBackend.regions if one.name in names]
+    monkeypatch.setattr(RegionsAndZonesBackend, "regions", known)
+    return names

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import botocore.client
 
@@ -15,14 +16,22 @@ _ACTIONS = {
 }
 
 
+Calls = list[tuple[str, Mapping[str, Any]]]
+
+
+def actions(calls: Calls) -> set[str]:
+    """What was asked for, however often."""
+    return {action for action, _ in calls}
+
+
 @contextmanager
-def recorded_actions(monkeypatch) -> Iterator[set[str]]:
-    """The actions of all calls of all clients meanwhile, answered or not."""
-    seen: set[str] = set()
+def recorded_calls(monkeypatch) -> Iterator[Calls]:
+    """Action and request of all calls of all clients meanwhile, answered or not."""
+    seen: Calls = []
     ask = botocore.client.BaseClient._make_api_call
 
     def noting(client, operation, request):
-        seen.add(action_of(client.meta.service_model.service_name, operation))
+        seen.append((action_of(client.meta.service_model.service_name, operation), request))
         return ask(client, operation, request)
 
     with monkeypatch.context() as patch:

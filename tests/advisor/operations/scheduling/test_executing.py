@@ -147,6 +147,12 @@ def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
     assert started_as(("fit",), NOW)[3:] == ["fit", "-o", "json"]
 
 
+def test_a_command_that_could_not_know_may_have_measured(tmp_path):
+    """An instance wrote into a database of which nothing is seen here."""
+    (tmp_path / "a.json").write_text('{"measured_now": null}')
+    assert result_of(tmp_path / "a.log").is_open
+
+
 @pytest.mark.parametrize("text", ["", "[1]", '{"measured_now": true}', '{"spent_usd": -1}', "{"])
 def test_a_document_that_tells_nothing_is_no_trouble(tmp_path, text):
     (tmp_path / "a.json").write_text(text)

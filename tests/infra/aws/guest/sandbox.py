@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,18 +67,47 @@ class Sandbox:
         )
         program.chmod(0o755)
 
-    def start(self, script: str, **options: bool) -> subprocess.Popen[str]:
-        """The script as cloud-init would start it; what it says comes by a pipe."""
+    @contextmanager
+    def started(self, script: str) -> Iterator[subprocess.Popen[bytes]]:
+        """The script as cloud-init would start it, in a session of its own; what it says is in
+        `said`. Whatever of it still runs at the end is killed."""
         path = self.folder / "user-data"
         path.write_text(script)
-        return subprocess.Popen(
-            [str(self.programs / "bash"), str(path)], env=self.environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.folder, **options,
-        )  # fmt: skip
+        with (self.folder / "said").open("wb") as said:
+            process = subprocess.Popen(
+                [str(self.programs / "bash"), str(path)], env=self.environment, stdout=said,
+                stderr=subprocess.STDOUT, cwd=self.folder, start_new_session=True,
+            )  # fmt: skip
+        try:
+            yield process
+        finally:
+            for one in self.processes():
+                with suppress(ProcessLookupError):
+                    os.kill(one, signal.SIGKILL)
+            process.wait()
 
     def run(self, script: str) -> str:
         """Start it and wait; what it said."""
-        return self.start(script).communicate(timeout=120)[0]
+        with self.started(script) as process:
+            process.wait(timeout=120)
+        return self.said
+
+    @property
+    def said(self) -> str:
+        """The console's output."""
+        return (self.folder / "said").read_text()
+
+    def processes(self, *words: str) -> list[int]:
+        """The ids of what runs on this instance with all of these words in its command; the
+        instance's own folder is in the environment of all of it."""
+        ours = f"PATH={self.programs}".encode()
+        found = []
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                command = (place / "cmdline").read_bytes().decode().split("\0")
+                if ours in (place / "environ").read_bytes().split(b"\0") and any(command):
+                    found += [int(place.name)] * set(words).issubset(command)
+        return found
 
 
 def sandbox(folder: Path, **environment: str) -> Sandbox:

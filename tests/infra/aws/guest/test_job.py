@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import tarfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import DataError
+from infra.aws.guest import software
 from infra.aws.guest.job import Job, job_from_json, job_to_json, place_of
 from infra.aws.guest.software import packed_software, requirements
 
+ROOT = Path(__file__).resolve().parents[4]
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
 jobs = st.builds(
     Job,
@@ -65,6 +68,7 @@ def test_what_names_no_object_is_told(url):
 
 @pytest.fixture
 def root(tmp_path):
+    (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
     for name in ("advisor/__main__.py", "advisor/data/x.csv", "sweeps/runner.py",
                  "advisor/__pycache__/x.pyc", "infra/sources/big.csv", "other/file"):  # fmt: skip
         path = tmp_path / name
@@ -90,12 +94,12 @@ def test_it_has_the_packages_with_their_data_and_nothing_that_is_made_again(root
 
 
 def test_the_instance_gets_the_versions_that_run_here_for_its_own_gpu():
-    lines = requirements(frozenset({"sweep"}), pinned=True).splitlines()
+    lines = requirements(ROOT, frozenset({"sweep"}), pinned=True).splitlines()
     assert any(line.startswith("boto3==") for line in lines)
     assert any(line.startswith("torch==") for line in lines)
     assert not any("+" in line for line in lines)
     assert not any(line.startswith(("pytest", "psycopg")) for line in lines)
-    shared = requirements(frozenset({"postgres"}), pinned=True).split()
+    shared = requirements(ROOT, frozenset({"postgres"}), pinned=True).split()
     assert any(line.startswith("psycopg[binary]==") for line in shared)
 
 
@@ -105,3 +109,19 @@ def test_the_repositorys_own_versions_go_along(root):
         assert archive.extractfile("constraints.txt").read() == b"boto3==1.44.5\n"
         asked = archive.extractfile("requirements.txt").read().decode().split()
     assert "boto3>=1.40" in asked
+
+
+def test_an_installed_distribution_says_what_it_needs_itself(tmp_path, monkeypatch):
+    told = ["boto3>=1.40", 'torch==2.13.0; extra == "sweep"', 'pytest>=9; extra == "dev"']
+    monkeypatch.setattr(software.metadata, "requires", lambda _: told)
+    asked = requirements(tmp_path, frozenset({"sweep"}), pinned=False)
+    assert asked.split() == ["boto3>=1.40", "torch==2.13.0"]
+
+
+def test_what_is_not_installed_and_no_repository_is_told(tmp_path, monkeypatch):
+    def none(name):
+        raise software.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(software.metadata, "requires", none)
+    with pytest.raises(DataError, match="pip install"):
+        packed_software(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
@@ -114,12 +113,11 @@ def test_a_killed_script_ends_the_machine_too(box):
     """SIGTERM: somebody ends the script from outside."""
     waits = box.programs / "python3.13"
     waits.write_text(f"#!/bin/sh\necho began >> {box.folder / 'calls'}\nsleep 60\n")
-    started = box.start(script(box), start_new_session=True)
-    while "began" not in box.calls:
-        time.sleep(0.02)
-    started.send_signal(signal.SIGTERM)
-    started.wait(timeout=30)
-    os.killpg(started.pid, signal.SIGKILL)  # what still sleeps
+    with box.started(script(box)) as process:
+        while "began" not in box.calls:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
     assert box.calls[-1] == "shutdown -h now"
 
 

@@ -3,13 +3,18 @@ or change a machine, AWS a server of moto, the metadata service one on loopback.
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import boto3
 import pytest
+from moto.moto_api._internal.models import moto_api_backend
 from moto.server import ThreadedMotoServer
 
 from advisor.operations.cloud_measurements import Collector
@@ -21,21 +26,25 @@ from infra.aws.guest.software import packed_software
 from infra.aws.guest.user_data import user_data
 from sweeps.datasets.photographs import write_samples
 from sweeps.store import open_store
-from tests.infra.aws.guest.imds import serving
-from tests.infra.aws.guest.sandbox import sandbox
+from tests.infra.aws.guest.imds import Service, serving
+from tests.infra.aws.guest.sandbox import Sandbox, sandbox
 
+pytestmark = pytest.mark.slow
 BUCKET, REGION = "advisor-test", "us-east-1"
 ROOT = Path(__file__).resolve().parents[4]
+STEPS = 200
+# Three trials, each of some seconds.
 SWEEP = (
-    "--networks", "alexnet,googlenet", "--tasks", "preprocessing", "--vcpus", "1",
-    "--memory", "1GiB,2GiB", "--disks", "unlimited", "--accelerator", "cpu",
-    "--executor", "process",
+    "--networks", "alexnet", "--tasks", "preprocessing", "--vcpus", "1", "--memory",
+    "1GiB,2GiB,3GiB", "--disks", "unlimited", "--accelerator", "cpu", "--executor", "process",
+    "--batch-sizes", "8", "--iterations", str(STEPS),
 )  # fmt: skip
+NOTICE = "meta-data/spot/instance-action"
 
 
 @pytest.fixture
-def cloud(monkeypatch):
-    """moto's server for this process and for the instance's."""
+def cloud(monkeypatch) -> Iterator[dict[str, str]]:
+    """moto's server for this process and for the instances'."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -48,82 +57,125 @@ def cloud(monkeypatch):
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     yield told
     server.stop()
+    moto_api_backend.reset()
 
 
 @pytest.fixture
-def service():
-    with serving() as one:
-        yield one
-
-
-@pytest.fixture
-def prepared(cloud, service, tmp_path):
-    """An instance with its job and its software in the bucket, as a controller leaves them."""
+def account(cloud, tmp_path) -> Iterator[Account]:
     images = tmp_path / "images"
     images.mkdir()
     write_samples(images, range(16), seed=0)
-    box = sandbox(
-        tmp_path / "instance", **cloud, AWS_EC2_METADATA_SERVICE_ENDPOINT=service.address,
-        OMP_NUM_THREADS="1",
-    )  # fmt: skip
-    software = packed_software(ROOT)
-    job = Job(
-        sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1",
-        arguments=(*SWEEP, "--data", str(images)),
-    )  # fmt: skip
-    mailbox = Mailbox(Aws(), REGION, BUCKET, "sweeps/s1")
-    mailbox.put("job.json", job_to_json(job).encode())
-    Mailbox(Aws(), REGION, BUCKET, "").put_once(software.key, software.content)
-    now = datetime.now(UTC)
-    script = user_data(
-        job, software, expires_at=now + timedelta(hours=1), now=now,
-        root=str(box.folder / "root"), per_boot=str(box.folder / "per-boot"),
-    )  # fmt: skip
-    return box, script, mailbox
+    with serving() as service:
+        yield Account(tmp_path, cloud, service, images)
 
 
-def collected(mailbox, tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'controller.sqlite'}")) as store:
-        Collector(mailbox).collect(store)
-        return store.all()
+@dataclass
+class Account:
+    """A bucket, the images, and the instances of one sweep, one after the other."""
+
+    folder: Path
+    cloud: dict[str, str]
+    service: Service
+    images: Path
+    instances: int = 0
+
+    @property
+    def mailbox(self) -> Mailbox:
+        return Mailbox(Aws(), REGION, BUCKET, "sweeps/s1")
+
+    def prepared(self, lasts=timedelta(hours=1)) -> tuple[Sandbox, str]:
+        """A new instance with its job and its software in the bucket, as a controller leaves
+        them; and its start script."""
+        self.instances += 1
+        self.service.told["meta-data/instance-id"] = f"i-{self.instances:017x}"
+        self.service.told.pop(NOTICE, None)
+        box = sandbox(
+            self.folder / f"instance{self.instances}", **self.cloud, OMP_NUM_THREADS="1",
+            AWS_EC2_METADATA_SERVICE_ENDPOINT=self.service.address,
+        )  # fmt: skip
+        arguments = (*SWEEP, "--data", str(self.images))
+        job = Job(
+            sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=arguments
+        )
+        software = packed_software(ROOT)
+        Mailbox(Aws(), REGION, BUCKET, "").put_once(software.key, software.content)
+        self.mailbox.put("job.json", job_to_json(job).encode())
+        now = datetime.now(UTC)
+        return box, user_data(
+            job, software, expires_at=now + lasts, now=now, root=str(box.folder / "root"),
+            per_boot=str(box.folder / "per-boot"),
+        )  # fmt: skip
+
+    @contextmanager
+    def measuring(self, rows=0, **changes) -> Iterator[Sandbox]:
+        """A new instance in the middle of a trial, after it has sent so many rows; after the
+        block it is waited for."""
+        box, script = self.prepared(**changes)
+        wanted = len(self.rows()) + rows
+        with box.started(script) as process:
+            while len(self.rows()) < wanted or not box.processes("sweeps.worker"):
+                assert process.poll() is None, box.said
+                time.sleep(0.2)
+            yield box
+            process.wait(timeout=100)
+
+    def rows(self):
+        """What a controller collects, by trial."""
+        path = self.folder / "controller.sqlite"
+        with closing(open_store(f"sqlite:///{path}")) as store:
+            Collector(self.mailbox).collect(store)
+            return {one.trial.trial_id: one for one in store.all()}
+
+    @property
+    def ends(self) -> list[End]:
+        """How each instance has ended, in order."""
+        states = {one.instance_id: one for one in guest_states(self.mailbox)}
+        return [states[name].end for name in sorted(states)]
 
 
-@pytest.mark.slow
-def test_a_sweep_from_the_start_script_to_the_controllers_store(prepared, tmp_path):
-    box, script, mailbox = prepared
+def test_each_trial_counts_once_whatever_becomes_of_the_instances(account):
+    """The first is taken back and the second one's program is killed, both in the middle of a
+    trial; the third measures what is left."""
+    with account.measuring(rows=1) as box:
+        account.service.take_back()
+    assert account.ends == [End.SPOT], box.said
+    assert box.calls[-1] == "shutdown -h now"
+    first = account.rows()
+    assert 0 < len(first) < 3
+    with account.measuring() as box:
+        os.kill(*box.processes("cloud", "guest"), signal.SIGKILL)
+    assert account.ends == [End.SPOT, End.NOT_YET]  # nobody was left to tell
+    assert box.calls[-1] == "shutdown -h now"
+    box, script = account.prepared()
     said = box.run(script)
-    assert box.calls[-1] == "shutdown -h now", said
+    assert box.calls[-1] == "shutdown -h now"
     assert box.ends == 1
-    (state,) = guest_states(mailbox)
-    assert (state.phase, state.end) == (Phase.ENDED, End.DONE), said
-    rows = collected(mailbox, tmp_path)
-    assert len(rows) == 4
-    assert all(row.step_seconds for row in rows)
-    assert mailbox.get("guests/i-0123456789abcdef0.log")
-
-
-@pytest.mark.slow
-def test_a_spot_notice_in_the_middle_of_a_trial_counts_nothing_half(prepared, service, tmp_path):
-    """As soon as one row has come, the market takes the instance back; a second one, which
-    starts with an empty disk, measures the rest, and no trial twice."""
-    box, script, mailbox = prepared
-    started = box.start(script)
-    while not list(mailbox.keys("measurements/")):
-        assert started.poll() is None
-        time.sleep(0.05)
-    service.take_back()
-    said = started.communicate(timeout=120)[0]
-    assert box.calls[-1] == "shutdown -h now", said
-    (state,) = guest_states(mailbox)
-    assert state.end is End.SPOT, said
-    first = {row.trial.trial_id: row for row in collected(mailbox, tmp_path)}
-    assert 0 < len(first) < 4
-    del service.told["meta-data/spot/instance-action"]
-    service.told["meta-data/instance-id"] = "i-0fedcba9876543210"
-    next_box = sandbox(tmp_path / "next", **{k: v for k, v in box.environment.items()
-                                             if k != "PATH"})  # fmt: skip
-    said = next_box.run(script.replace(str(box.folder), str(next_box.folder)))
-    rows = {row.trial.trial_id: row for row in collected(mailbox, tmp_path)}
-    assert len(rows) == 4, said
+    assert account.ends == [End.SPOT, End.NOT_YET, End.DONE], said
+    rows = account.rows()
+    assert [steps(row) for row in rows.values()] == [STEPS] * 3
     assert all(rows[name] == row for name, row in first.items())
-    assert len(list(mailbox.keys("measurements/"))) == 4
+    assert len(list(account.mailbox.keys("measurements/"))) == 3
+    assert b"3 trials: " in account.mailbox.get("guests/i-00000000000000003.log")
+
+
+def test_a_killed_sweep_is_told_and_is_the_machines_end(account):
+    with account.measuring() as box:
+        os.kill(*box.processes("sweep", "run"), signal.SIGKILL)
+    (state,) = guest_states(account.mailbox)
+    assert (state.phase, state.end, state.exit_code) == (Phase.ENDED, End.FAILED, -9)
+    assert box.calls[-1] == "shutdown -h now"
+    assert not account.rows()
+
+
+def test_the_end_of_its_time_in_the_middle_of_a_trial_counts_nothing_half(account):
+    """It leaves 90 s before the timers of the machine."""
+    with account.measuring(lasts=timedelta(seconds=100)) as box:
+        pass
+    assert account.ends == [End.EXPIRY], box.said
+    assert box.calls[-1] == "shutdown -h now"
+    assert {steps(row) for row in account.rows().values()} <= {STEPS}
+
+
+def steps(row):
+    """All of a trial, warm-up included."""
+    return len(row.step_seconds) + len(row.warmup_step_seconds)

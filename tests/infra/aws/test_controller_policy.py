@@ -1,0 +1,125 @@
+"""The controller's policy against every request of a real sweep on AWS: all are allowed, each
+resource of them, and none that lacks what makes a launch safe."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import boto3
+import pytest
+
+from advisor.cli.main import run
+from infra.aws.policies import allowed_actions, policy
+from tests.advisor.cli.test_sweep_cloud import GRID, guest_that_measures
+from tests.infra.aws.bed import prepared
+from tests.infra.aws.iam import ACCOUNT, REGION, Ask, allows, asks
+from tests.infra.aws.recording import actions, recorded_calls
+from tests.infra.aws.serving import serving
+from tests.infra.live.conftest import without_real_aws
+
+pytestmark = pytest.mark.slow
+POLICY = policy("controller", account=ACCOUNT, bucket="results")
+SWEEP = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD", "--sweep-id",
+         "nightly")  # fmt: skip
+OURS = {"aws:ResourceTag/advisor:managed": "true"}
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    """Those of a spot and of an on-demand sweep; EC2 refuses the dry runs on what is not there,
+    as it does with this policy."""
+    with pytest.MonkeyPatch.context() as patch:
+        without_real_aws(patch, tmp_path_factory.mktemp("home"))
+        with prepared(patch) as bed, serving(bed) as url:
+            patch.setenv("AWS_ENDPOINT_URL", url)
+            patch.setenv("ADVISOR_BUCKET", "results")
+            patch.setattr("infra.aws.asking.SystemClock", lambda: bed.clock)
+            boto3.client("s3", region_name=REGION).create_bucket(Bucket="results")
+            iam = boto3.client("iam", region_name=REGION)
+            iam.create_instance_profile(InstanceProfileName="advisor-guest")
+            bed.ways.held = {"TerminateInstances", "DeleteSecurityGroup", "CreateTags"}
+            guest_that_measures(bed, 20)
+            with recorded_calls(patch) as seen:
+                assert run([*SWEEP, "--market", "spot"]) == 0
+                other = ("--market", "on-demand", "--sweep-id", "weekly", "--budget", "0.3USD")
+                assert run([*SWEEP, *other]) == 1  # nobody tells of its end: the budget is over
+    return seen
+
+
+def launches(calls):
+    return [one for action, one in calls if action == "ec2:RunInstances"]
+
+
+def test_every_request_of_a_sweep_is_allowed_on_each_of_its_resources(calls):
+    denied = {
+        ask.action + " " + ask.resource
+        for action, request in calls
+        if "DryRun" not in request or action == "ec2:RunInstances"
+        for ask in asks(action, request)
+        if not allows(POLICY, ask)
+    }
+    assert denied == set()
+    assert {"InstanceMarketOptions" in one for one in launches(calls)} == {True, False}
+
+
+def test_nothing_is_allowed_that_is_never_asked(calls):
+    """Beside what EC2 asks of IAM in our name, and what removes what only others make."""
+    asked = actions(calls) | {ask.action for one in calls for ask in asks(*one)}
+    assert asked <= allowed_actions(POLICY)
+    reaper = allowed_actions(policy("reaper"))
+    assert allowed_actions(POLICY) - asked <= reaper | {"iam:CreateServiceLinkedRole"}
+
+
+def without_tags(one):
+    del one["TagSpecifications"][0]
+
+
+def without_expiry(one):
+    tags = one["TagSpecifications"][0]["Tags"]
+    tags[:] = [tag for tag in tags if tag["Key"] != "advisor:expires-at"]
+
+
+def with_open_metadata(one):
+    one["MetadataOptions"]["HttpTokens"] = "optional"
+
+
+def with_a_plain_disk(one):
+    one["BlockDeviceMappings"][-1]["Ebs"]["Encrypted"] = False
+
+
+def with_another_role(one):
+    one["IamInstanceProfile"] = {"Name": "Administrator"}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [without_tags, without_expiry, with_open_metadata, with_a_plain_disk, with_another_role],
+)
+def test_a_launch_that_is_not_safe_is_denied(calls, spoil):
+    request = deepcopy(launches(calls)[-1])
+    spoil(request)
+    assert not all(allows(POLICY, ask) for ask in asks("ec2:RunInstances", request))
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "context"),
+    [
+        ("ec2:TerminateInstances", "instance/i-1", {}),
+        ("ec2:TerminateInstances", "instance/i-1", {"aws:ResourceTag/advisor:managed": "yes"}),
+        ("ec2:DeleteVolume", "volume/vol-1", {}),
+        ("ec2:CreateTags", "instance/i-1", {}),
+        ("ec2:CreateTags", "instance/i-1", OURS),
+        ("ec2:CreateTags", "security-group/sg-1", {"aws:TagKeys": ["advisor:expires-at"]}),
+        ("ec2:CreateTags", "security-group/sg-1", OURS | {"aws:TagKeys": ["advisor:managed"]}),
+        ("ec2:CreateTags", "volume/*", {"ec2:CreateAction": "CreateVolume"}),
+    ],
+)
+def test_what_is_somebody_elses_cannot_be_touched_or_made_ours(action, resource, context):
+    arn = f"arn:aws:ec2:{REGION}:{ACCOUNT}:{resource}"
+    assert not allows(POLICY, Ask(action, arn, context))
+
+
+def test_a_role_goes_to_ec2_and_to_nobody_else():
+    arn = f"arn:aws:iam::{ACCOUNT}:role/advisor-guest"
+    for service, may in (("ec2.amazonaws.com", True), ("lambda.amazonaws.com", False)):
+        assert allows(POLICY, Ask("iam:PassRole", arn, {"iam:PassedToService": service})) is may
