@@ -54,6 +54,7 @@ def live_through(world, random, kill):
     due = sorted({one for name in SCHEDULES for one in due_times(name)})
     for moment in moments(random, due):
         world.now = moment
+        world.work()  # runs went on while nobody looked
         for place in (0, 1, 0):
             life = random.uniform(0, 12) if kill and random.random() < 0.3 else None
             if not world.tick(daemons[place], life):
