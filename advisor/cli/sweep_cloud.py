@@ -102,7 +102,8 @@ def cloud_options_from(
 
     for name, why in _NOT_THERE.items():
         if answers.get(name):
-            raise UsageError(f"--{name.removesuffix('s').replace('_', '-')} {why}")
+            flag = name.replace("_", "-").replace("disk-paths", "disk-path")
+            raise UsageError(f"--{flag} {why}")
     if any(map(is_own, grid.networks)):
         raise UsageError("--networks: a file of your own is not sent to AWS; name known networks")
     if not answers["instance"]:
@@ -127,6 +128,7 @@ def cloud_options_from(
         subnet=cloud["subnet"] or "",
         image=cloud["image"] or "",
         profile=_profile(cloud["instance_profile"]),
+        fresh_since=answers["fresh_since"],
     )
 
 
@@ -149,7 +151,7 @@ def _sent(answers: Mapping[str, Any]) -> tuple[str, ...]:
     words = ((f"--{name.replace('_', '-')}", str(value)) for name, value in given.items())
     flags = ("--retry-failed",) if answers["retry_failed"] else ()
     # The time is part of the sweep's id, too: a later occurrence is another sweep.
-    since = answers.get("fresh_since")
+    since = answers["fresh_since"]
     fresh = ("--fresh-since", since.isoformat()) if since else ()
     return (*(word for pair in words for word in pair), *flags, *fresh)
 

@@ -14,6 +14,7 @@ from advisor.cli.sweep_options import options_from
 from advisor.errors import CloudError
 
 if TYPE_CHECKING:
+    from advisor.operations.cloud_plan import CloudOptions
     from advisor.operations.cloud_running import CloudRun
 
 
@@ -25,9 +26,7 @@ def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]
     from advisor.operations.cloud_running import run_cloud
     from infra.aws.asking import Aws
 
-    elsewhere = {**answers, "accelerator": answers["accelerator"] or "cuda"}
-    options = cloud_options_from(answers, cloud, options_from(elsewhere))
-    aws = Aws()
+    options, aws = _asked(answers, cloud), Aws()
     plan = plan_cloud(options, aws)
     if cloud["dry_run"]:
         document = plan_document(plan)
@@ -41,6 +40,26 @@ def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]
     document = run_document(run)
     _show(document, run_lines(document), output)
     return _exit_code(run)
+
+
+def owner_and_budget(answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> tuple[str, float]:
+    """Whose such a sweep is, and the dollars that it may spend; `UsageError` for what the command
+    would refuse, as far as AWS need not be asked."""
+    from advisor.operations.cloud_plan import refuse_unknown
+
+    options = _asked(answers, cloud)
+    refuse_unknown(options)
+    return options.owner, options.budget_usd
+
+
+def _asked(answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> CloudOptions:
+    from advisor.operations.sweep_checking import plan_anywhere
+
+    gpu = None if answers["preset"] else "cuda"
+    grid = options_from({**answers, "accelerator": answers["accelerator"] or gpu})
+    options = cloud_options_from(answers, cloud, grid)
+    plan_anywhere(grid)  # what the guest would refuse is not paid for
+    return options
 
 
 def _show(document: Mapping[str, Any], lines: Sequence[str], output: str) -> None:

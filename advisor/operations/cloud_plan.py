@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, load_catalog
@@ -30,7 +31,8 @@ _ON_AWS = "aws"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudOptions:
     """What a user asks. `arguments` are those of `sweep run` on the instance; `needs_vcpus` and
-    `needs_mib` the largest trial's. Empty texts are left to the advisor."""
+    `needs_mib` the largest trial's; rows older than `fresh_since` give way to what comes back.
+    Empty texts are left to the advisor."""
 
     instance: str
     budget_usd: float
@@ -50,6 +52,7 @@ class CloudOptions:
     subnet: str = ""
     image: str = ""
     profile: str = ""
+    fresh_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +103,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         types=types, markets=options.markets, price_of=price_of or bounded_price(aws),
         subnet=options.subnet, image=options.image,
     )  # fmt: skip
-    regions = tuple(dict.fromkeys((options.region, *options.more_regions)))
-    for region in regions:
-        catalog.require_region(region, _ON_AWS)
+    regions = regions_of(catalog, options)
     found = look(aws, regions, wish, sweep)
     findings = list(found.findings)
     home = ""
@@ -114,6 +115,23 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     return CloudPlan(
         options=options, sweep=sweep, preflight=found, findings=tuple(findings), bucket_region=home
     )
+
+
+def refuse_unknown(options: CloudOptions) -> None:
+    """`UsageError` for all that can be told without asking AWS: types, disks, regions, names."""
+    catalog = load_catalog()
+    serving_types(catalog, options)
+    sweep_id(options)
+    volumes(catalog, options.disks)
+    regions_of(catalog, options)
+
+
+def regions_of(catalog: Catalog, options: CloudOptions) -> tuple[str, ...]:
+    """In the order in which they are tried, each once; `UsageError` for an unknown one."""
+    regions = tuple(dict.fromkeys((options.region, *options.more_regions)))
+    for region in regions:
+        catalog.require_region(region, _ON_AWS)
+    return regions
 
 
 def sweep_id(options: CloudOptions) -> str:

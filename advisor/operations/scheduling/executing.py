@@ -144,8 +144,10 @@ def _waited(process: subprocess.Popen[bytes], work: Work, usd: float | None, bea
 
 
 def _has_measured(work: Work, result: Result, stopped: str) -> bool:
-    """Whether there may be something new to fit on; who was cut off before has told nobody."""
-    return is_sweep(work.schedule.command) and bool(result.trials or stopped or work.run.attempts)
+    """Whether there may be something new to fit on. Who was cut off has told nobody how much it
+    measured, and a sweep on a shared database does not know: then the store tells."""
+    cut_off = bool(stopped or work.run.attempts)
+    return is_sweep(work.schedule.command) and (cut_off or result.trials != 0)
 
 
 def _followed(work: Work, follow: Follow) -> Mapping[str, Any]:

@@ -13,7 +13,8 @@ from advisor.operations.scheduling.child import answer_path
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Trials measured now, and what a cloud took for them; None where that is not told."""
+    """Trials measured now, and what a cloud took for them; None where that is not known, as with
+    trials that an instance writes into a shared database by itself."""
 
     trials: int | None = None
     cost_usd: float | None = None
