@@ -57,7 +57,7 @@ def _offer_cells(one: Mapping[str, Any]) -> tuple[str, ...]:
 def _check_line(one: Mapping[str, Any]) -> str:
     mark = "ok     " if one["ok"] else "missing" if one["stops"] else "without"
     mend = f" -> {one['mend']}" if one["mend"] else ""
-    return one_line(f"{mark}  {one['check']}: {one['told']}{mend}")
+    return f"{mark}  " + one_line(f"{one['check']}: {one['told']}{mend}")
 
 
 def run_lines(run: Mapping[str, Any]) -> list[str]:

@@ -127,4 +127,7 @@ class Aws:
         except known.BotoCoreError as error:
             with told_as_live_error(operation):
                 raise error
+        if not answer.get("ResponseMetadata", {}).get("RequestId"):
+            # botocore reads a captive portal's page as an answer with nothing in it.
+            raise Unanswered(operation, "the answer is none of AWS's; is a proxy in between?")
         return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
@@ -76,6 +77,7 @@ def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) 
     )
 
 
+@cache
 def _volume_usd(
     disk_type: str, gib: float, iops: float | None, mib_per_second: float | None, region: str
 ) -> float:

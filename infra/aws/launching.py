@@ -46,6 +46,7 @@ class Launching:
         self._generation = 0
         self._spent_usd = 0.0
         self._is_first = True
+        self.machine: Machine | None = None  # the last one that was had
 
     def get(self, queue_until: datetime) -> tuple[Machine, Meter]:
         """The slot's instance: one that lives already, else a new one.
@@ -56,7 +57,8 @@ class Launching:
         found = self._adopted()
         if found is None:
             found = self._from_ladder(queue_until)
-        kept = self._only_one(found)
+        self.machine = found
+        kept = self.machine = self._only_one(found)
         self._renew_group(kept)
         return kept, self.meter_of(kept)
 

@@ -88,7 +88,9 @@ class Making:
         return None
 
     def _seen(self, told: Machine) -> Machine:
-        """As lists tell it, once they do: an answer may be that of an instance that has ended."""
+        """As lists tell it, once they do: an answer may be that of an instance that has ended.
+
+        Where they are not told, it is taken as the answer had it: its id must not get lost."""
         waited = 0.0
         while waited < VISIBLE_WITHIN:
             try:
@@ -96,4 +98,6 @@ class Making:
             except machines.NotTold:
                 self._aws.clock.sleep(POLL)
                 waited += POLL
+            except AdvisorError:
+                break
         return told

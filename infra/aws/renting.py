@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from infra.aws.asking import Aws
-from infra.aws.budget import Meter
 from infra.aws.ending import Ended, end_instance, end_sweep, not_ended
 from infra.aws.errors import Reaction, reaction_to
 from infra.aws.ladder import Ladder
@@ -31,15 +30,6 @@ class Rented:
     ended: Ended
 
 
-@dataclass(slots=True)
-class _Last:
-    """The last instance that was had, for what is told when ending it fails."""
-
-    machine: Machine | None = None
-    meter: Meter | None = None
-    count: int = 0
-
-
 def rent(
     aws: Aws, slot: Slot, ladder: Ladder, work: Work, *, queue: timedelta,
     on_machine: Told = lambda _: None,
@@ -51,44 +41,46 @@ def rent(
     However it ends (Ctrl-C, an error), everything with the sweep's tag is ended first; `CloudError`
     tells what may still be there.
     """
-    launching, last = Launching(aws, slot, ladder), _Last()
+    launching = Launching(aws, slot, ladder)
     try:
-        outcome = _worked(aws, launching, work, queue, on_machine, last)
+        outcome, instances = _worked(aws, launching, work, queue, on_machine)
     except BaseException as error:
         launching.settle()
-        _end(aws, slot, last, error)
+        _end(aws, slot, launching, error)
         raise
-    ended = _end(aws, slot, last)
-    assert last.meter is not None
-    spent = last.meter.spent(outcome.at)
-    return Rented(outcome=outcome, spent_usd=spent, instances=last.count, ended=ended)
+    ended = _end(aws, slot, launching)
+    spent = launching.meter_of(outcome.machine).spent(outcome.at)
+    return Rented(outcome=outcome, spent_usd=spent, instances=instances, ended=ended)
 
 
-def _end(aws: Aws, slot: Slot, last: _Last, error: BaseException | None = None) -> Ended:
-    ended = end_sweep(aws, slot.region_names, slot.sweep.id, last.machine)
+def _end(aws: Aws, slot: Slot, launching: Launching, error: BaseException | None = None) -> Ended:
+    machine = launching.machine
+    ended = end_sweep(aws, slot.region_names, slot.sweep.id, machine)
     if ended.left:
-        raise not_ended(ended, last.machine, last.meter) from error
+        raise not_ended(ended, machine, launching.meter_of(machine) if machine else None) from error
     return ended
 
 
 def _worked(
-    aws: Aws, launching: Launching, work: Work, queue: timedelta, on_machine: Told, last: _Last
-) -> Outcome:
+    aws: Aws, launching: Launching, work: Work, queue: timedelta, on_machine: Told
+) -> tuple[Outcome, int]:
+    """How it ended, and how many instances it took."""
+    last, count = None, 0
     while True:
         try:
-            last.machine, last.meter = launching.get(aws.clock.now() + queue)
+            machine, meter = launching.get(aws.clock.now() + queue)
         except BudgetOverError:
-            if last.machine is None:
+            if last is None:
                 raise
-            return Outcome(why=Why.BUDGET, machine=last.machine, at=aws.clock.now())
-        last.count += 1
-        on_machine(last.machine)
-        outcome = watch(aws, last.machine, last.meter, work)
-        if outcome.why not in (Why.TAKEN_BACK, Why.ENDED):
-            return outcome
-        reaction = reaction_to(outcome.code) if outcome.code else Reaction.LAUNCH_AGAIN
-        if outcome.why is Why.ENDED and reaction is Reaction.STOP:
-            raise explained_state(outcome.machine.id, outcome.code)
+            return replace(last, why=Why.BUDGET), count
+        count += 1
+        on_machine(machine)
+        last = watch(aws, machine, meter, work)
+        if last.why not in (Why.TAKEN_BACK, Why.ENDED):
+            return last, count
+        reaction = reaction_to(last.code) if last.code else Reaction.LAUNCH_AGAIN
+        if last.why is Why.ENDED and reaction is Reaction.STOP:
+            raise explained_state(machine.id, last.code)
         # It may run on for the two minutes of a notice: two of them would both be paid.
-        end_instance(aws, outcome.machine)
-        launching.lost(outcome.machine, outcome.code or "spot notice", reaction)
+        end_instance(aws, machine)
+        launching.lost(machine, last.code or "spot notice", reaction)

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tests.infra.aws.clocks import FakeClock
+from tests.infra.aws.lifecycles import SpotRequests
 from tests.infra.aws.wire import Answer, Request, ec2_answer, json_answer, refusal
+
+ACCOUNT = "123456789012"
 
 
 @dataclass
@@ -27,6 +30,7 @@ class Ec2Ways:
     held: set[str] = field(default_factory=set)
     quotas: dict[str, float] = field(default_factory=dict)
     spot_usd: float = 0.2
+    spots: SpotRequests = field(default_factory=lambda: SpotRequests(_lives))
     _by_token: dict[tuple[str, str], tuple[frozenset[tuple[str, str]], Answer]] = field(
         default_factory=dict
     )
@@ -43,11 +47,14 @@ class Ec2Ways:
             return refusal(request, "DryRunOperation", "Request would have succeeded")
         own = {
             "GetServiceQuota": self._quota,
+            "GetProducts": lambda _: json_answer({"PriceList": []}),  # of which moto knows nothing
             "SimulatePrincipalPolicy": self._simulated,
             "GetParameter": self._parameter,
             "DescribeSpotPriceHistory": self._spot_prices,
             "RunInstances": self._run_instances,
             "DescribeInstances": self._describe_hidden,
+            "DescribeSpotInstanceRequests": self.spots.described,
+            "CancelSpotInstanceRequests": self.spots.cancelled,
         }
         return own[request.operation](request) if request.operation in own else None
 
@@ -65,6 +72,7 @@ class Ec2Ways:
         """Tokens and lags of what was before."""
         self._by_token.clear()
         self._hidden_until.clear()
+        self.spots.made.clear()
 
     def _run_instances(self, request: Request) -> Answer | None:
         token = request.values.get("ClientToken", "")
@@ -91,13 +99,14 @@ class Ec2Ways:
         """The zone of a subnet."""
         from moto.ec2.models import ec2_backends
 
-        zone: str = ec2_backends["123456789012"][region].get_subnet(subnet).availability_zone
+        zone: str = ec2_backends[ACCOUNT][region].get_subnet(subnet).availability_zone
         return zone
 
     def _made(self, request: Request, answer: Answer) -> Answer:
         token = request.values.get("ClientToken", "")
         if token:
             self._by_token[request.region, token] = _asked(request), answer
+        self.spots.note(request, _ids(answer.body))
         for one in _ids(answer.body):
             self._hidden_until[one] = self.clock.now() + timedelta(seconds=self.lag_seconds)
         return answer
@@ -134,7 +143,9 @@ class Ec2Ways:
             "<SimulatePrincipalPolicyResult><IsTruncated>false</IsTruncated><EvaluationResults>"
             f"<member><EvalActionName>{action}</EvalActionName>"
             f"<EvalDecision>{decision}</EvalDecision></member></EvaluationResults>"
-            "</SimulatePrincipalPolicyResult></SimulatePrincipalPolicyResponse>"
+            "</SimulatePrincipalPolicyResult>"
+            "<ResponseMetadata><RequestId>r</RequestId></ResponseMetadata>"
+            "</SimulatePrincipalPolicyResponse>"
         )
         return Answer(200, text.encode(), {"Content-Type": "text/xml"})
 
@@ -157,6 +168,17 @@ class Ec2Ways:
         )
         inner = f"<spotPriceHistorySet>{items}</spotPriceHistorySet>"
         return ec2_answer("DescribeSpotPriceHistory", inner)
+
+
+def _lives(instance_id: str) -> bool:
+    from moto.ec2.models import ec2_backends
+
+    return any(
+        one.id == instance_id and one.state not in ("terminated", "shutting-down")
+        for backend in ec2_backends[ACCOUNT].values()
+        for reservation in backend.reservations.values()
+        for one in reservation.instances
+    )
 
 
 def _asked(request: Request) -> frozenset[tuple[str, str]]:

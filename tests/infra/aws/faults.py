@@ -52,7 +52,8 @@ class FaultyAws:
         request, body = read_request(environ)
         answer = self.answer(request, lambda: call(self.moto, environ, body))
         status = f"{answer.status} {HTTPStatus(answer.status).phrase}"
-        start(status, [*answer.headers.items(), ("Content-Length", str(len(answer.body)))])
+        kept = {key: value for key, value in answer.headers.items() if key.lower() != _LENGTH}
+        start(status, [*kept.items(), (_LENGTH, str(len(answer.body)))])
         return [answer.body]
 
     def answer(self, request: Request, ask_moto: Callable[[], Answer]) -> Answer:
@@ -92,6 +93,7 @@ class FaultyAws:
         raise Lost
 
 
+_LENGTH = "content-length"  # a spoiled answer has another one than moto's
 _WORDS = frozenset(
     {
         LOST_REQUEST, LOST_REPLY, CUT, GARBAGE, SLOW, CRASH_BEFORE, CRASH_AFTER,

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from advisor.errors import CloudError
+from infra.aws import tags
 from infra.aws.ladder import Ladder
 from infra.aws.renting import Rented, rent
 from infra.aws.watching import Why
-from tests.infra.aws.bed import Bed
+from tests.infra.aws.bed import Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked
 from tests.infra.aws.faults import LOST_REPLY, LOST_REQUEST
 from tests.infra.aws.test_launching import always, at, run_requests
@@ -51,16 +52,20 @@ def test_its_time_ends_it_however_much_the_budget_pays(bed: Bed) -> None:
     assert bed.left() == []
 
 
-def test_the_budget_holds_while_ec2_answers_nothing(bed: Bed) -> None:
+@pytest.mark.parametrize("silent_after", [0, 10])
+def test_the_budget_holds_while_ec2_answers_nothing(bed: Bed, silent_after: int) -> None:
     """It is looked at by the clock alone; what could not be ended is told, with what ends it."""
 
     def plan(request: Any) -> str:
-        launched = bool(bed.instances())
-        return LOST_REQUEST if launched and request.operation != "RunInstances" else ""
+        launched = [launched_at(one) for one in bed.instances()]
+        is_silent = launched and bed.clock.now() - launched[0] >= timedelta(minutes=silent_after)
+        return LOST_REQUEST if is_silent else ""
 
     with pytest.raises(CloudError) as told:
         rented(bed, 10_000, plan, budget_usd=0.5)
     (machine,) = bed.instances("running")
+    lived = bed.clock.now() - launched_at(machine)
+    assert lived < timedelta(hours=0.5 / float(worn(machine)[tags.USD_PER_HOUR]), minutes=10)
     message = str(told.value)
     assert f"--instance-ids {machine.id}" in message
     assert "powers itself off at" in message

@@ -81,13 +81,14 @@ def refusal(request: Request, code: str, message: str = "refused by the test") -
 
 def ec2_answer(operation: str, inner: str) -> Answer:
     """A good answer of EC2."""
-    text = f'<{operation}Response xmlns="{SPACE}">{inner}</{operation}Response>'
+    told = f"<requestId>r</requestId>{inner}"
+    text = f'<{operation}Response xmlns="{SPACE}">{told}</{operation}Response>'
     return Answer(200, text.encode(), _XML)
 
 
 def json_answer(document: Any) -> Answer:
     """A good answer of a service that speaks JSON."""
-    headers = {"Content-Type": "application/x-amz-json-1.1"}
+    headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-RequestId": "r"}
     return Answer(200, json.dumps(document).encode(), headers)
 
 

@@ -1,0 +1,142 @@
+"""How instances end and what spot requests live on for, where moto has it otherwise than EC2."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from moto.ec2.models.instances import Instance
+
+from tests.infra.aws.clocks import FakeClock
+from tests.infra.aws.wire import Answer, Request, ec2_answer
+
+
+@dataclass
+class Endings:
+    """Instances take `seconds` from `shutting-down`, from when they are not billed, to
+    `terminated`; who ends an instance twice is told so, and not refused as by moto."""
+
+    clock: FakeClock
+    seconds: float = 0.0
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        """Have moto's instances end so."""
+        ended_by_moto = Instance.terminate
+
+        def terminate(instance: Any) -> Any:
+            before = copy.copy(instance._state)
+            if instance.state in ("terminated", "shutting-down"):
+                return before
+            if not self.seconds:
+                return ended_by_moto(instance)
+            instance._state.name, instance._state.code = "shutting-down", 32
+            instance._reason = f"User initiated ({self.clock.now():%Y-%m-%d %H:%M:%S} UTC)"
+            moment = self.clock.now() + timedelta(seconds=self.seconds)
+            self.clock.at(moment, lambda: gone(instance))
+            return before
+
+        def gone(instance: Any) -> None:
+            told = instance._reason, instance.state_reason
+            ended_by_moto(instance)
+            instance._reason = told[0]
+            instance.state_reason = told[1] or instance.state_reason
+
+        patch.setattr(Instance, "terminate", terminate)
+
+
+@dataclass
+class SpotRequest:
+    """One of EC2's: closed with its instance, unless it is persistent and launches another."""
+
+    id: str
+    region: str
+    instance: str
+    is_persistent: bool
+    tags: Mapping[str, str]
+    is_cancelled: bool = False
+
+
+@dataclass
+class SpotRequests:
+    """Those of an account, which moto does not make for `RunInstances`. `lives` tells whether an
+    instance does."""
+
+    lives: Any
+    made: list[SpotRequest] = field(default_factory=list)
+
+    def note(self, request: Request, instances: Iterator[str]) -> None:
+        """A spot instance was launched."""
+        if "InstanceMarketOptions.MarketType" not in request.values:
+            return
+        kind = request.values.get("InstanceMarketOptions.SpotOptions.SpotInstanceType", "")
+        for instance in instances:
+            self.made.append(
+                SpotRequest(
+                    id=f"sir-{len(self.made):08d}", region=request.region, instance=instance,
+                    is_persistent=kind == "persistent",
+                    tags=dict(_tags_for(request.values, "spot-instances-request")),
+                )
+            )  # fmt: skip
+
+    def open(self) -> list[SpotRequest]:
+        """Those that have an instance, or would launch another."""
+        return [one for one in self.made if self._state(one) in ("active", "open")]
+
+    def described(self, request: Request) -> Answer:
+        """The answer to `DescribeSpotInstanceRequests`, by tags."""
+        wanted = dict(_filters(request.values))
+        rows = [
+            one
+            for one in self.made
+            if one.region == request.region
+            and all(one.tags.get(name) == value for name, value in wanted.items())
+        ]
+        inner = "".join(map(self._item, rows))
+        told = f"<spotInstanceRequestSet>{inner}</spotInstanceRequestSet>"
+        return ec2_answer(request.operation, told)
+
+    def cancelled(self, request: Request) -> Answer:
+        """The answer to `CancelSpotInstanceRequests`."""
+        asked = {
+            value for key, value in request.values.items() if key.startswith("SpotInstanceRequest")
+        }
+        for one in self.made:
+            one.is_cancelled |= one.id in asked
+        return ec2_answer(request.operation, "<spotInstanceRequestSet/>")
+
+    def _item(self, one: SpotRequest) -> str:
+        worn = "".join(
+            f"<item><key>{key}</key><value>{value}</value></item>"
+            for key, value in one.tags.items()
+        )
+        return (
+            f"<item><spotInstanceRequestId>{one.id}</spotInstanceRequestId><type>one-time</type>"
+            f"<state>{self._state(one)}</state><tagSet>{worn}</tagSet></item>"
+        )
+
+    def _state(self, one: SpotRequest) -> str:
+        if one.is_cancelled:
+            return "cancelled"
+        if self.lives(one.instance):
+            return "active"
+        return "open" if one.is_persistent else "closed"
+
+
+def _tags_for(values: Mapping[str, str], kind: str) -> Iterator[tuple[str, str]]:
+    """The tags that a request gives to a kind of thing."""
+    for key, value in values.items():
+        if key.startswith("TagSpecification.") and key.endswith("ResourceType") and value == kind:
+            prefix = key.removesuffix("ResourceType") + "Tag."
+            for name, told in values.items():
+                if name.startswith(prefix) and name.endswith(".Key"):
+                    yield told, values[name.removesuffix("Key") + "Value"]
+
+
+def _filters(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        if key.startswith("Filter.") and key.endswith(".Name") and value.startswith("tag:"):
+            yield value.removeprefix("tag:"), values[key.removesuffix("Name") + "Value.1"]
