@@ -31,6 +31,7 @@ POLL_SECONDS = 5.0
 # A process that ends before it has its run in hand (no memory, no Python) is tried so often.
 _MOST_STARTS = 3
 _ENDING_SECONDS = 90.0
+_GLANCE_SECONDS = 0.5
 
 Say = Callable[[str], None]
 
@@ -96,7 +97,14 @@ class Daemon:
                 if away:
                     self._say("the database is back")
                 away = False
-            stopping.wait(poll_seconds)
+            self._rest(stopping, poll_seconds)
+
+    def _rest(self, stopping: threading.Event, seconds: float) -> None:
+        """Until it is time to look again, or a run has ended: another one may wait for it."""
+        until = time.monotonic() + seconds
+        while not stopping.wait(_GLANCE_SECONDS) and time.monotonic() < until:
+            if any(child.poll() is not None for child in self._children.values()):
+                return
 
     def tick(self) -> bool:
         """Settle what is due now; False where another daemon leads."""
