@@ -41,6 +41,7 @@ _OVERDUE_SECONDS = 3600.0
 _LONGEST_GAP_SECONDS = 2.5
 _LONGEST_END_SECONDS = 300.0
 _ALWAYS_DUE = 4
+_JOB_SECONDS = 0.5
 # A third lost process would be the end of a run: that is another rule than this one.
 _MOST_LOST = 2
 
@@ -183,14 +184,18 @@ class Series:
         self.led_again.append(time.monotonic() - begun)
 
     def _kill_run(self) -> bool:
-        """Kill the process of a run; False where none is in hand, or it was killed too often."""
-        for run in self.book.runs.open():
-            if run.alive and run.pid and self._lost[run.number] < _MOST_LOST:
-                with suppress(ProcessLookupError):
-                    os.kill(run.pid, signal.SIGKILL)
-                self._lost[run.number] += 1
-                self.killed["run"] += 1
-                return True
+        """Kill the process of a run, as soon as one has its run in hand; False where none has."""
+        deadline = time.monotonic() + _LONGEST_GAP_SECONDS
+        while time.monotonic() < deadline:
+            for run in self.book.runs.open():
+                if run.alive and run.pid and self._lost[run.number] < _MOST_LOST:
+                    time.sleep(self._random.uniform(0.0, _JOB_SECONDS))
+                    with suppress(ProcessLookupError):
+                        os.kill(run.pid, signal.SIGKILL)
+                    self._lost[run.number] += 1
+                    self.killed["run"] += 1
+                    return True
+            time.sleep(0.02)
         return False
 
     def _wait(self, both: list[subprocess.Popen[bytes]]) -> None:
