@@ -56,7 +56,7 @@ def plan_adaptively(trials: Sequence[Trial], asked: dict[str, Any], output: str)
 
 
 class AdaptiveRun(NamedTuple):
-    """A sweep that has stopped, where it stands, and the trials that had a good enough row before."""
+    """A sweep that has stopped, where it stands, and the trials that were done before."""
 
     sweep: AdaptiveSweep
     standing: Standing
