@@ -61,7 +61,10 @@ def monthly_budget(text: str | None, checked: Checked) -> float | None:
     """'20USD' -> 20.0; `UsageError` for other budgets, and where no run has a price."""
     if text is None:
         return None
-    usd = _usd_of(text)
+    try:
+        usd = _usd_of(text)
+    except UsageError:
+        usd = None
     if usd is None:
         raise UsageError(f"--budget-per-month is money, as 20USD, not '{text}'")
     if checked.usd_per_hour is None and checked.run_usd is None:

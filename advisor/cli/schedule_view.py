@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from advisor.cli.schedule_report import report_lines, report_words
+from advisor.operations.scheduling.zones import zone_of
 from advisor.report.text import table
 from advisor.units import format_hours, format_usd
 
@@ -40,7 +40,7 @@ def standings(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> 
 
     found = []
     for one in schedules:
-        zone = ZoneInfo(one.timezone)
+        zone = zone_of(one.timezone)
         moment = datetime.fromtimestamp(now, UTC)
         month = book.runs.between(one.number, *month_of(one.timezone, now))
         found.append(
@@ -208,11 +208,11 @@ def _took(run: Run) -> str:
 
 
 def _local(moment: datetime, timezone: str) -> str:
-    return moment.astimezone(ZoneInfo(timezone)).strftime("%a %Y-%m-%d %H:%M %Z")
+    return moment.astimezone(zone_of(timezone)).strftime("%a %Y-%m-%d %H:%M %Z")
 
 
 def _day(seconds: float, timezone: str) -> str:
-    moment = datetime.fromtimestamp(seconds, ZoneInfo(timezone))
+    moment = datetime.fromtimestamp(seconds, zone_of(timezone))
     return moment.strftime("%Y-%m-%d %H:%M")
 
 

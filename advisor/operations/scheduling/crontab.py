@@ -17,9 +17,9 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from advisor.errors import UsageError, unknown_name
+from advisor.operations.scheduling.zones import zone_of
 
 # February 29th may be eight years away (1896 to 1904, and 2096 to 2104).
 _FARTHEST = timedelta(days=366 * 9)
@@ -33,8 +33,8 @@ _MACROS = {
     "@annually": "0 0 1 1 *",
 }  # fmt: skip
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?")
-_FIELD = re.compile(r"[\w*/,-]+")
+_PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?", re.ASCII)
+_FIELD = re.compile(r"[\w*/,-]+", re.ASCII)
 _FIELDS = ("minute", "hour", "day of month", "month", "day of week")
 
 
@@ -45,7 +45,7 @@ class Crontab:
     def __init__(self, text: str, timezone: str = "UTC") -> None:
         self.text = " ".join(text.split())
         self.timezone = timezone
-        self._zone = _zone(timezone)
+        self._zone = zone_of(timezone)
         self._fields = _fields(self.text)
         self._follows_the_wall = not self._fields[1].startswith("*")
         self._triggers = self._made_triggers()
@@ -155,6 +155,8 @@ def _wall(instant: datetime, offset: timedelta) -> datetime:
 
 
 def _fields(text: str) -> tuple[str, str, str, str, str]:
+    if text.startswith("@") and text.lower() not in _MACROS:
+        raise unknown_name("--cron", text, _MACROS)
     fields = _MACROS.get(text.lower(), text).lower().split()
     if len(fields) != len(_FIELDS):
         raise UsageError(
@@ -202,11 +204,3 @@ def _weekday(text: str) -> int:
     if text.isascii() and text.isdigit() and int(text) <= 7:
         return int(text)
     raise ValueError(f"'{text}' is no day of week (0 to 7 or sun to sat)")
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        known = available_timezones()
-        raise unknown_name("time zone", name, known or {"UTC"}) from None

@@ -18,7 +18,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
-from advisor.errors import DataError
+from advisor.errors import DataError, UsageError
 from advisor.operations.scheduling.commands import is_sweep, works_elsewhere
 from advisor.operations.scheduling.crontab import Crontab
 from advisor.operations.scheduling.deciding import Known, decided, month_of
@@ -81,6 +81,7 @@ class Daemon:
         self._occupied = occupied
         self._children: dict[int, Started] = {}
         self._starts: dict[int, int] = {}
+        self._unknown: set[int] = set()
         self.fence: int | None = None
 
     def serve(self, stopping: threading.Event, poll_seconds: float = POLL_SECONDS) -> None:
@@ -113,7 +114,7 @@ class Daemon:
             return False
         assert self.fence is not None
         for schedule in self._book.all():
-            self._claim(schedule, self.fence)
+            self._settle(schedule, self.fence)
         self._take_back_lost(self.fence)
         self._start_due(self.fence)
         return True
@@ -141,6 +142,15 @@ class Daemon:
         elif self.fence is None and before is not None:
             self._say("another daemon leads now")
         return self.fence is not None
+
+    def _settle(self, schedule: Schedule, fence: int) -> None:
+        """One whose time zone this machine does not know keeps none of the others back."""
+        try:
+            self._claim(schedule, fence)
+        except UsageError as error:
+            if schedule.number not in self._unknown:
+                self._say(f"{schedule.name} is not looked at: {error}")
+            self._unknown.add(schedule.number)
 
     def _claim(self, schedule: Schedule, fence: int) -> None:
         now = self._clock()

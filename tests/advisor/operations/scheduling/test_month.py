@@ -170,6 +170,18 @@ def test_the_budget_of_a_month_is_kept_and_begins_anew_with_the_next(world):
     assert "of the $3.000 of 2026-03 only $1.000 are left" in only_runs(world)[2][1]
 
 
+def test_a_zone_that_this_machine_does_not_know_keeps_no_other_schedule_back(world):
+    world.add("martian", "0 * * * *", "Mars/Olympus")
+    world.add("hourly", "0 * * * *")
+    daemon = world.daemon()
+    for _ in range(6):
+        world.now += HOUR / 2
+        world.tick(daemon)
+        world.work()
+    assert len(world.executed) == 3
+    assert len([line for line in world.said if "martian is not looked at" in line]) == 1
+
+
 def test_a_clock_that_is_set_back_repeats_nothing(world):
     world.add("hourly", "0 * * * *")
     daemon = world.daemon()
