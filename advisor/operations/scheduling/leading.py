@@ -28,6 +28,8 @@ from sweeps.store.schedule_book import ScheduleBook
 from sweeps.store.schedule_words import Run, RunState, Schedule
 
 POLL_SECONDS = 5.0
+# So long a look waits for the database at most: who asks the daemon to end waits with it.
+PATIENCE_SECONDS = 5.0
 # A process that ends before it has its run in hand (no memory, no Python) is tried so often.
 _MOST_STARTS = 3
 _ENDING_SECONDS = 90.0
@@ -109,6 +111,8 @@ class Daemon:
 
     def tick(self) -> bool:
         """Settle what is due now; False where another daemon leads."""
+        if self._book.reopen_replaced():
+            self._say("another file lies where the database was; this daemon goes on with that")
         self._collect()
         if not self._leads():
             return False
