@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 from importlib.resources import files
 
 import jsonschema
@@ -123,6 +124,17 @@ def test_a_run_is_told_with_its_cost_its_fit_and_what_drifted(ended):
     assert "done, 9 measured, 10 min, $0.250" in shown
     assert "kept model abc (new)" in shown
     assert "-33.3 %  100 -> 66.7/s  googlenet inference on cpu" in shown
+
+
+def test_a_run_that_was_left_out_hides_no_drift(ended):
+    with closing(open_schedules()) as book:
+        (kept,) = book.all()
+        due = kept.created_at + 120
+        skipped = NewRun(due, RunState.SKIPPED, "the run before it was still going")
+        book.runs.claim(book.leadership.current().fence, kept.number, due, [skipped])
+    listed = ask("list")
+    assert "skipped" in listed
+    assert "1 of 9 rates drifted" in listed
 
 
 def test_the_documents_keep_their_schemas(ended):
