@@ -16,6 +16,7 @@ from advisor.operations.cloud_measurements import Sender
 from advisor.operations.cloud_plan import sweep_id
 from advisor.operations.cloud_states import Diary, End, Phase
 from advisor.operations.scheduling.commands import started_as
+from advisor.operations.scheduling.deciding import spent_usd
 from advisor.operations.scheduling.executing import execute
 from advisor.operations.scheduling.refitting import after_sweep
 from advisor.operations.scheduling.results import result_of
@@ -120,9 +121,15 @@ def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_pa
             folder=str(tmp_path), budget_usd=20.0, run_usd=checked.run_usd,
         )  # fmt: skip
         kept, due = book.add(new, now=DUE.timestamp() - 60), DUE.timestamp()
-        book.runs.claim(book.leadership.take(this_process()), kept.number, due, [NewRun(due)])
+        owner = this_process()
+        book.runs.claim(book.leadership.take(owner), kept.number, due, [NewRun(due)])
+        book.runs.begin(1, owner, log="/log", now=due)
+        book.runs.hand_back(1, owner, "ended in its middle", None)
         ending = execute(book, 1, follow=lambda run: after_sweep(run.due_at))
-    assert (ending.state, ending.trials, ending.cost_usd) == (RunState.DONE, 1, 0.0), ending.note
+        month = book.runs.of(kept.number)
+    assert (ending.state, ending.trials) == (RunState.DONE, 1), ending.note
+    assert ending.cost_usd is None  # the one before it spent something; all of it is counted
+    assert spent_usd(kept, month, due) == 5.0
     assert ending.report["drift"]["compared"] == 1
     assert account.instances() == []
 
