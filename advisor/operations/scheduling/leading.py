@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,12 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.errors import DataError, UsageError
-from advisor.operations.scheduling.commands import is_sweep, works_elsewhere
+from advisor.operations.scheduling.commands import (
+    ADVISOR,
+    environment,
+    is_sweep,
+    works_elsewhere,
+)
 from advisor.operations.scheduling.crontab import Crontab
 from advisor.operations.scheduling.deciding import Known, decided, month_of
 from advisor.operations.sweeping import sweep_runs_here
@@ -57,8 +61,10 @@ Start = Callable[[int], Started]
 def start_process(number: int) -> Started:
     """A process that executes the run of that number, in a session of its own: Ctrl-C in the
     daemon's terminal, or the daemon's death, does not end it in the middle of a trial."""
-    command = [sys.executable, "-m", "advisor", "schedule", "execute", str(number)]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    command = [*ADVISOR, "schedule", "execute", str(number)]
+    return subprocess.Popen(
+        command, env=environment(), stdin=subprocess.DEVNULL, start_new_session=True
+    )
 
 
 class Daemon:

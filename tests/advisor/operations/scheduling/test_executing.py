@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import DataError, UsageError
-from advisor.operations.scheduling.commands import started_as
+from advisor.operations.scheduling.commands import ADVISOR, started_as
 from advisor.operations.scheduling.executing import execute
 from advisor.operations.scheduling.results import result_of
 from sweeps.store.owners import this_process
@@ -141,10 +141,19 @@ def test_an_unknown_run_is_refused(book):
 
 
 def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
-    assert started_as(SWEEP, NOW)[3:] == [
+    assert started_as(SWEEP, NOW)[len(ADVISOR) :] == [
         *SWEEP, "--fresh-since", "2026-09-21T14:13:20+00:00", "-o", "json"
     ]  # fmt: skip
-    assert started_as(("fit",), NOW)[3:] == ["fit", "-o", "json"]
+    assert started_as(("fit",), NOW) == [*ADVISOR, "fit", "-o", "json"]
+
+
+@pytest.mark.slow
+def test_files_of_the_folder_where_a_command_works_are_no_modules(book, due, tmp_path):
+    (tmp_path / "click.py").write_text("1 / 0")
+    number = due(command=("catalog", "refresh", "--show"))
+    execute(book, number, follow=nothing)
+    run = book.runs.one(number)
+    assert (run.state, run.exit_code) == (RunState.DONE, 0), run.note
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"measured_now": true}', '{"spent_usd": -1}', "{"])

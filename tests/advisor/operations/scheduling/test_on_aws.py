@@ -15,7 +15,7 @@ from advisor.cli.sweep_cloud import split_cloud
 from advisor.operations.cloud_measurements import Sender
 from advisor.operations.cloud_plan import sweep_id
 from advisor.operations.cloud_states import Diary, End, Phase
-from advisor.operations.scheduling.commands import started_as
+from advisor.operations.scheduling.commands import ADVISOR, started_as
 from advisor.operations.scheduling.deciding import spent_usd
 from advisor.operations.scheduling.executing import execute
 from advisor.operations.scheduling.refitting import after_sweep
@@ -53,7 +53,7 @@ def account(monkeypatch, tmp_path):
 
 def occurrence(due):
     """The words behind `advisor` of the run that is due then."""
-    return started_as(checked_command(COMMAND).words, due.timestamp())[3:]
+    return started_as(checked_command(COMMAND).words, due.timestamp())[len(ADVISOR) :]
 
 
 def id_of(due):
