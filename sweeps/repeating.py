@@ -66,13 +66,6 @@ def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
     )
 
 
-def renewed(row: Measurement, fresh: Measurement) -> Measurement:
-    """The trial's row after a run that is to replace it; one that did not end well never takes the
-    place of a good one: it is kept beside it."""
-    worse = row.status is Status.OK and fresh.status is not Status.OK
-    return merged(row, fresh) if worse else fresh
-
-
 def in_order(all_rounds: Sequence[Sequence[Trial]]) -> Iterator[Trial]:
     """The trials of all rounds, one after the other."""
     for one in all_rounds:

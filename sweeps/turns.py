@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from sweeps.events import WARNING, Event, tell, this_node
-from sweeps.repeating import merged, renewed, wanted_runs
+from sweeps.repeating import merged, wanted_runs
 from sweeps.spool import Spool
 from sweeps.telling import trial_name
 
@@ -137,11 +137,14 @@ class Turns:
         return self._retried.get(row.trial.trial_id) == row.started_at
 
     def _combined(self, row: Measurement | None, fresh: Measurement) -> Measurement | None:
-        """The trial's row after the run; None when it has all its runs already."""
+        """The trial's row after the run; None when it has all its runs already.
+
+        A run that did not end well never takes the place of a good one: it is kept beside it."""
         if row is None:
             return fresh
         if self._is_retried(row):
-            return renewed(row, fresh)
+            worse = row.status is Status.OK and fresh.status is not Status.OK
+            return merged(row, fresh) if worse else fresh
         if row.status is Status.OK and not self._needs_run(row, fresh.trial):
             return None
         return merged(row, fresh)

@@ -128,7 +128,6 @@ def cloud_options_from(
         subnet=cloud["subnet"] or "",
         image=cloud["image"] or "",
         profile=_profile(cloud["instance_profile"]),
-        fresh_since=answers["fresh_since"],
     )
 
 
@@ -151,7 +150,7 @@ def _sent(answers: Mapping[str, Any]) -> tuple[str, ...]:
     words = ((f"--{name.replace('_', '-')}", str(value)) for name, value in given.items())
     flags = ("--retry-failed",) if answers["retry_failed"] else ()
     # The time is part of the sweep's id, too: a later occurrence is another sweep.
-    since = answers["fresh_since"]
+    since = answers.get("fresh_since")
     fresh = ("--fresh-since", since.isoformat()) if since else ()
     return (*(word for pair in words for word in pair), *flags, *fresh)
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.errors import DataError
 from sweeps.exporting import to_jsonl
 from sweeps.importing import read_line
-from sweeps.taking_in import take_in
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement
@@ -46,15 +44,13 @@ class Sender:
 
 
 class Collector:
-    """Takes what instances have sent into a store, each object once; what began at or after
-    `since` takes the place of what is older.
+    """Takes what instances have sent into a store, each object once.
 
     `refused` has what is no measurement, and why, by name: it keeps no other one back.
     """
 
-    def __init__(self, mailbox: Mailbox, since: datetime | None = None) -> None:
+    def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
-        self._since = since
         self._taken: set[str] = set()
         self.refused: dict[str, str] = {}
 
@@ -62,7 +58,7 @@ class Collector:
         """How many objects were taken now."""
         fresh = [key for key in self._mailbox.keys(FOLDER) if key not in self._taken]
         rows = [row for key in fresh if (row := self._row(key)) is not None]
-        take_in(rows, store, self._since)
+        store.append_all(rows)
         self._taken.update(fresh)
         return len(rows)
 

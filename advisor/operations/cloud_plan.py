@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, load_catalog
@@ -31,8 +30,7 @@ _ON_AWS = "aws"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudOptions:
     """What a user asks. `arguments` are those of `sweep run` on the instance; `needs_vcpus` and
-    `needs_mib` the largest trial's; rows older than `fresh_since` give way to what comes back.
-    Empty texts are left to the advisor."""
+    `needs_mib` the largest trial's. Empty texts are left to the advisor."""
 
     instance: str
     budget_usd: float
@@ -52,7 +50,6 @@ class CloudOptions:
     subnet: str = ""
     image: str = ""
     profile: str = ""
-    fresh_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,12 +48,11 @@ class CloudRun:
 
 
 class BucketWork:
-    """What the guests of a slot send: rows into the user's store (those of `since` in the place
-    of older ones), and where they stand."""
+    """What the guests of a slot send: rows into the user's store, and where they stand."""
 
-    def __init__(self, mailbox: Mailbox, say: Say, since: datetime | None = None) -> None:
+    def __init__(self, mailbox: Mailbox, say: Say) -> None:
         self._mailbox = mailbox
-        self._collector = Collector(mailbox, since)
+        self._collector = Collector(mailbox)
         self._say = say
         self._phases: dict[str, Phase] = {}
         self.collected = 0
@@ -112,7 +111,7 @@ def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
     job = job_of(plan)
     patient = Mailbox(aws, job.region, job.bucket, job.prefix)
     impatient = Mailbox(aws.less_patient(_PATIENCE), job.region, job.bucket, job.prefix)
-    work = BucketWork(impatient, say, plan.options.fresh_since)
+    work = BucketWork(impatient, say)
     if BucketWork(patient, say).is_done():
         return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
     slot = Slot(
