@@ -18,7 +18,6 @@ from advisor.operations.scheduling.commands import ALLOWED, is_sweep, kind_of
 _OURS = {
     "output": "leave -o out: the schedule reads the command's JSON, and `schedule show` tells it",
     "fresh_since": "leave --fresh-since out: the schedule sets it to each run's due time",
-    "sweep_id": "leave --sweep-id out: each run of a schedule is a sweep of its own",
     "dry_run": "leave --dry-run out: nothing would be measured",
 }
 _NOT_OF_THE_SWEEP = ("executor", "retry_failed", "fresh_since")

@@ -128,6 +128,7 @@ def cloud_options_from(
         subnet=cloud["subnet"] or "",
         image=cloud["image"] or "",
         profile=_profile(cloud["instance_profile"]),
+        since=answers.get("fresh_since"),
     )
 
 

@@ -26,7 +26,10 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     """The offers in their order, the checks, the most that it costs, and what is missing."""
     offers = plan["offers"]
     lines = [f"Sweep {plan['sweep_id']} of {plan['owner']}: {' '.join(plan['command'])}", ""]
-    lines += table(_COLUMNS, [_offer_cells(one) for one in offers[:_SHOWN]], right=(3, 4))
+    if offers:
+        lines += table(_COLUMNS, [_offer_cells(one) for one in offers[:_SHOWN]], right=(3, 4))
+    else:
+        lines.append("No offer is known.")
     if len(offers) > _SHOWN:
         lines.append(f"and {len(offers) - _SHOWN} more")
     volumes = [f"{one['type']} {one['size_gib']} GiB" for one in plan["volumes"]]
@@ -63,9 +66,12 @@ def _check_line(one: Mapping[str, Any]) -> str:
 def run_lines(run: Mapping[str, Any]) -> list[str]:
     """How it ended, what it cost, what is gone."""
     instances = format_counted(run["instances"], "instance")
+    came = "what it measured is in its database, if anything."
+    if run["measured_now"] is not None:
+        came = f"{format_counted(run['measured_now'], 'measurement')} came back."
     removed = format_counted(len(run["removed"]), "thing")
     lines = [
-        f"{_ENDED[run['ended']]}: {format_counted(run['measured_now'], 'measurement')} came back.",
+        f"{_ENDED[run['ended']]}: {came}",
     ]
     if run["instances"]:
         lines.append(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.errors import DataError
@@ -44,23 +45,25 @@ class Sender:
 
 
 class Collector:
-    """Takes what instances have sent into a store, each object once.
+    """Takes what instances have sent into a store, each object once; a row that began at `since`
+    or later takes the place of one from before it.
 
     `refused` has what is no measurement, and why, by name: it keeps no other one back.
     """
 
-    def __init__(self, mailbox: Mailbox) -> None:
+    def __init__(self, mailbox: Mailbox, since: datetime | None = None) -> None:
         self._mailbox = mailbox
+        self._since = since
         self._taken: set[str] = set()
         self.refused: dict[str, str] = {}
 
     def collect(self, store: MeasurementStore) -> int:
-        """How many objects were taken now."""
+        """How many rows the store has got by it now."""
         fresh = [key for key in self._mailbox.keys(FOLDER) if key not in self._taken]
         rows = [row for key in fresh if (row := self._row(key)) is not None]
-        store.append_all(rows)
+        done = store.append_all(rows, since=self._since)
         self._taken.update(fresh)
-        return len(rows)
+        return done.added + done.replaced
 
     def _row(self, key: str) -> Measurement | None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, load_catalog
@@ -30,7 +31,8 @@ _ON_AWS = "aws"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudOptions:
     """What a user asks. `arguments` are those of `sweep run` on the instance; `needs_vcpus` and
-    `needs_mib` the largest trial's. Empty texts are left to the advisor."""
+    `needs_mib` the largest trial's; what was measured before `since` is measured anew. Empty
+    texts are left to the advisor."""
 
     instance: str
     budget_usd: float
@@ -50,6 +52,7 @@ class CloudOptions:
     subnet: str = ""
     image: str = ""
     profile: str = ""
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +135,11 @@ def regions_of(catalog: Catalog, options: CloudOptions) -> tuple[str, ...]:
 
 
 def sweep_id(options: CloudOptions) -> str:
-    """The name that is given, or one of what is asked: the same command finds its own again."""
+    """The name that is given, or one of what is asked: the same command finds its own again. What
+    is measured anew is another sweep, with a budget of its own."""
     if options.sweep_id:
-        return checked_sweep_id(options.sweep_id)
+        anew = f"-{options.since.astimezone(UTC):%Y%m%dT%H%M}" if options.since else ""
+        return checked_sweep_id(options.sweep_id + anew)
     return sweep_id_of(options.owner, options.instance, *options.arguments)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from advisor.errors import AdvisorError
+from advisor.errors import AdvisorError, CloudError
 from advisor.operations.cloud_measurements import Collector
 from advisor.operations.cloud_plan import CloudPlan
+from advisor.operations.cloud_shared import SharedRows
 from advisor.operations.cloud_states import End, GuestState, Phase, guest_states
+from advisor.units import format_counted
 from infra.aws.findings import refuse_missing
 from infra.aws.watching import Why
 
@@ -38,11 +40,12 @@ Say = Callable[[str], None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudRun:
     """How it went. `rented` is None where everything was measured before: nothing was launched.
-    `collected` counts what came back now; `said` is the guest's last word."""
+    `collected` counts what came back now, None where that went into a database that cannot be
+    seen from here; `said` is the guest's last word."""
 
     sweep_id: str
     why: Why
-    collected: int
+    collected: int | None
     rented: Rented | None = None
     said: str = ""
 
@@ -50,9 +53,9 @@ class CloudRun:
 class BucketWork:
     """What the guests of a slot send: rows into the user's store, and where they stand."""
 
-    def __init__(self, mailbox: Mailbox, say: Say) -> None:
+    def __init__(self, mailbox: Mailbox, say: Say, since: datetime | None = None) -> None:
         self._mailbox = mailbox
-        self._collector = Collector(mailbox)
+        self._collector = Collector(mailbox, since)
         self._say = say
         self._phases: dict[str, Phase] = {}
         self.collected = 0
@@ -81,7 +84,7 @@ class BucketWork:
         with closing(open_store()) as store:
             fresh = self._collector.collect(store)
         if fresh:
-            self._say(f"{fresh} measurements came back")
+            self._say(f"{format_counted(fresh, 'measurement')} came back")
         self.collected += fresh
         return self.collected
 
@@ -111,9 +114,16 @@ def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
     job = job_of(plan)
     patient = Mailbox(aws, job.region, job.bucket, job.prefix)
     impatient = Mailbox(aws.less_patient(_PATIENCE), job.region, job.bucket, job.prefix)
-    work = BucketWork(impatient, say)
-    if BucketWork(patient, say).is_done():
+    work = BucketWork(impatient, say, plan.options.since)
+    if _is_done(patient, say):
         return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
+    shared = SharedRows() if job.database_parameter else None
+
+    def launched(machine: Machine) -> None:
+        say(_launched(machine))
+        if shared:
+            shared.note(machine)
+
     slot = Slot(
         sweep=plan.sweep, name=plan.options.instance, regions=plan.preflight.regions,
         user_data=_prepared(aws, job, patient),
@@ -122,13 +132,13 @@ def run_cloud(plan: CloudPlan, aws: Aws, say: Say) -> CloudRun:
         rented = rent(
             aws, slot, Ladder(plan.preflight.rungs), work,
             queue=timedelta(minutes=plan.options.queue_minutes),
-            on_machine=lambda machine: say(_launched(machine)),
+            on_machine=launched,
         )  # fmt: skip
     finally:
         _collect_last(work, say)
     return CloudRun(
-        sweep_id=plan.sweep.id, why=rented.outcome.why, collected=work.collected, rented=rented,
-        said=work.said,
+        sweep_id=plan.sweep.id, why=rented.outcome.why, rented=rented, said=work.said,
+        collected=shared.measured() if shared else work.collected,
     )  # fmt: skip
 
 
@@ -149,6 +159,23 @@ def job_of(plan: CloudPlan) -> Job:
     )
 
 
+def _is_done(mailbox: Mailbox, say: Say) -> bool:
+    with _told_with_its_mend():
+        return BucketWork(mailbox, say).is_done()
+
+
+@contextmanager
+def _told_with_its_mend() -> Iterator[None]:
+    """Rights to the bucket are seen when it is used, before anything is launched."""
+    from infra.aws.errors import Refused
+    from infra.aws.permissions import explained
+
+    try:
+        yield
+    except Refused as refused:
+        raise CloudError(f"nothing was launched: {explained(refused)}") from refused
+
+
 def _prepared(aws: Aws, job: Job, mailbox: Mailbox) -> UserData:
     """Put job and software into the bucket; returns what makes each instance's start script."""
     from infra.aws.guest.job import job_to_json
@@ -157,8 +184,9 @@ def _prepared(aws: Aws, job: Job, mailbox: Mailbox) -> UserData:
     from infra.aws.guest.user_data import user_data
 
     software = packed_software()
-    Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
-    mailbox.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
+    with _told_with_its_mend():
+        Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
+        mailbox.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
 
     def script(expires_at: datetime, _rung: Rung) -> str:
         return user_data(job, software, expires_at=expires_at, now=aws.clock.now())

@@ -9,6 +9,7 @@ from advisor.errors import AdvisorError, LiveError
 from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Kind, Refused
+from infra.aws.finding import KINDS
 from infra.aws.findings import Finding, good, missing, not_asked
 from infra.aws.permissions import action_of, mend_of, statements
 from infra.aws.requests import Order, run_instances
@@ -16,6 +17,9 @@ from infra.aws.requests import Order, run_instances
 # No instance has this id: EC2 looks at the permission first.
 _NOBODY = "i-00000000000000000"
 _NO_GROUP = "sg-00000000000000000"
+_NO_VOLUME = "vol-00000000000000000"
+_NO_INTERFACE = "eni-00000000000000000"
+_NO_SPOT = "sir-00000000"
 
 
 def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
@@ -59,7 +63,9 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
         if refused.code == "NoSuchEntity":
             return missing(
                 "profile", f"there is no instance profile {name}",
-                "docs/operating.md makes it with one command; or give --instance-profile none",
+                "`advisor cloud template account > account.json`, then `aws cloudformation deploy "
+                "--stack-name advisor-account --template-file account.json --capabilities "
+                "CAPABILITY_NAMED_IAM`; or give --instance-profile none",
             )  # fmt: skip
         if refused.kind is Kind.PERMISSION:  # it may exist all the same: the dry run tells
             return good("profile", f"{name}, which may not be looked at")
@@ -67,6 +73,16 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
     except AdvisorError as error:
         return not_asked("profile", error)
     return good("profile", name)
+
+
+def lists(aws: Aws, region: str) -> Finding:
+    """Whether all kinds of things may be listed: what is not seen cannot be ended."""
+    for kind in KINDS:
+        try:
+            aws.ask(region, kind.operation, Filters=tags.managed_filters())
+        except AdvisorError as error:
+            return not_asked("lists", error)
+    return good("lists", f"what carries our tags in {region} is told")
 
 
 def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
@@ -91,6 +107,13 @@ def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
         "delete_security_group": ({"GroupId": _NO_GROUP}, f"security-group/{_NO_GROUP}"),
         "create_tags": (
             {"Resources": [_NO_GROUP], "Tags": tag}, f"security-group/{_NO_GROUP}",
+        ),
+        "delete_volume": ({"VolumeId": _NO_VOLUME}, f"volume/{_NO_VOLUME}"),
+        "delete_network_interface": (
+            {"NetworkInterfaceId": _NO_INTERFACE}, f"network-interface/{_NO_INTERFACE}",
+        ),
+        "cancel_spot_instance_requests": (
+            {"SpotInstanceRequestIds": [_NO_SPOT]}, f"spot-instances-request/{_NO_SPOT}",
         ),
     }  # fmt: skip
     for operation, (request, thing) in held.items():

@@ -11,9 +11,11 @@ from advisor.units import format_usd
 from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.budget import Meter
+from infra.aws.errors import Refused
 from infra.aws.finding import KINDS, Managed, managed_of
 from infra.aws.launch import Machine
 from infra.aws.machines import NotTold, instance
+from infra.aws.permissions import mend_of
 from infra.aws.removing import PATIENCE, POLL_SECONDS, remove_all
 
 
@@ -37,12 +39,9 @@ def end_sweep(
         with suppress(AdvisorError):  # it is found by its tag again, and told where it stays
             aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
     for region in regions:
-        try:
-            found = _of_sweep(aws, region, sweep_id)
-            remaining = remove_all(aws, found)
-        except AdvisorError as error:
-            left.append(f"what there is in {region} is not known: {error}")
-            continue
+        found, not_told = _of_sweep(aws, region, sweep_id)
+        left += not_told
+        remaining = remove_all(aws, found)
         there = {one.found.id for one in remaining}
         removed += [one for one in found if one.id not in there]
         left += [f"{one.found.kind} {one.found.id} in {region}: {one.reason}" for one in remaining]
@@ -64,27 +63,39 @@ def end_instance(aws: Aws, machine: Machine) -> None:
         aws.clock.sleep(POLL_SECONDS)
 
 
-def _of_sweep(aws: Aws, region: str, sweep_id: str) -> list[Managed]:
-    return [
-        one
-        for kind in KINDS
-        for one in managed_of(aws, kind, region, owner=None)
-        if one.sweep_id == sweep_id
-    ]
+def _of_sweep(aws: Aws, region: str, sweep_id: str) -> tuple[list[Managed], list[str]]:
+    """What there is; a kind that may not be listed hinders the end of no other one, and is told."""
+    found: list[Managed] = []
+    not_told: list[str] = []
+    for kind in KINDS:
+        try:
+            listed = managed_of(aws, kind, region, owner=None)
+            found += [one for one in listed if one.sweep_id == sweep_id]
+        except Refused as refused:
+            not_told.append(f"no {kind.name} in {region} is told: {mend_of(refused)}")
+        except AdvisorError as error:  # nobody answers: nor would they for other kinds
+            return found, [*not_told, f"what there is in {region} is not known: {error}"]
+    return found, not_told
 
 
 def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> CloudError:
     """What a user has to know and to do where something may still run."""
     told = "; ".join(ended.left)
-    by_itself = "its own timer ends it, and so does the next pass of the reaper"
-    if machine and machine.expires_at and meter:
+    if machine is None:
+        return CloudError(
+            f"not everything is surely ended ({told}); what there may be ends itself when its time "
+            "is over, and `advisor cloud reap` removes the rest then; `advisor cloud status` tells "
+            "what is left"
+        )
+    itself = "its own timer ends it, and so does the next pass of the reaper"
+    if machine.expires_at and meter:
         most = format_usd(max(meter.budget_usd, meter.spent(machine.expires_at)))
-        by_itself = (
+        itself = (
             f"{machine.id} powers itself off at {tags.time_text(machine.expires_at)}, and costs "
             f"{most} at most until then"
         )
     return CloudError(
-        f"not everything is surely ended ({told}); {by_itself}; to end it now: `aws ec2 "
-        f"terminate-instances --instance-ids {machine.id if machine else 'ID'} --region "
-        f"{machine.region if machine else 'REGION'}`; `advisor cloud status` tells what is left"
+        f"not everything is surely ended ({told}); {itself}; to end it now: `aws ec2 "
+        f"terminate-instances --instance-ids {machine.id} --region {machine.region}`; "
+        "`advisor cloud status` tells what is left"
     )

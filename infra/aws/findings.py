@@ -38,6 +38,12 @@ def not_asked(check: str, error: AdvisorError) -> Finding:
     return Finding(check=check, ok=False, told=str(error), mend=mend)
 
 
+def without(check: str, told: str, error: Exception) -> Finding:
+    """It could not be asked for, and a launch can do without."""
+    mend = mend_of(error) if isinstance(error, Refused) else "ask again later"
+    return Finding(check=check, ok=False, told=f"{told} ({error})", mend=mend, stops=False)
+
+
 def refuse_missing(findings: Iterable[Finding]) -> None:
     """`CloudError` with each thing that stops a launch, and what mends it."""
     stopping = [one for one in findings if one.stops and not one.ok]
@@ -47,4 +53,4 @@ def refuse_missing(findings: Iterable[Finding]) -> None:
 
 def in_words(findings: Sequence[Finding]) -> str:
     """One after the other, each with its mend."""
-    return "; ".join(f"({one.check}) {one.told}: {one.mend}" for one in findings)
+    return "; ".join(f"({one.check}) {one.told.rstrip('.')}: {one.mend}" for one in findings)

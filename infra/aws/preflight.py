@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from advisor.domain import Market
 from advisor.errors import AdvisorError
 from infra.aws import accounts, regions
 from infra.aws.asking import Aws
@@ -48,7 +47,7 @@ def look(aws: Aws, names: Sequence[str], wish: Wish, sweep: Sweep) -> Preflight:
     for name in names:
         region, found, told = _region(aws, name, wish)
         stops = name == names[0] and not found
-        findings += [replace(one, stops=stops) for one in told]
+        findings += [replace(one, stops=stops and one.stops) for one in told]
         if region is not None and found:
             known.append(region)
             offers += found
@@ -68,11 +67,12 @@ def _region(aws: Aws, name: str, wish: Wish) -> tuple[Region | None, list[Rung],
     told = [enabled, about_nets, about_image, about_zones, *about_quotas]
     if image is None or not nets or not zones:
         return None, [], told
-    caps = regions.spot_caps(aws, name, wish) if Market.SPOT in wish.markets else {}
+    caps, about_spot = regions.spot_caps(aws, name, wish)
+    told += about_spot
     # One network: the group is made in it.
     own = [one for one in nets if one.network == nets[0].network]
     found = list(regions.rungs(name, wish, zones, own, allowed, caps))
-    if not found and all(one.ok for one in told):
+    if not found and all(one.ok or not one.stops for one in told):
         told.append(_no_offer(name, wish))
     return Region(name=name, image=image, network=nets[0].network), found, told
 
@@ -95,7 +95,8 @@ def allowed(aws: Aws, found: Preflight, sweep: Sweep, slot: str) -> list[Finding
         network=region.network, user_data="", expires_at=aws.clock.now(), usd_per_hour=0.0,
         spent_before_usd=0.0,
     )  # fmt: skip
-    return list(accounts.permissions(aws, order, found.caller))
+    looks = accounts.lists(aws, rung.region)
+    return [looks, *accounts.permissions(aws, order, found.caller)]
 
 
 def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
@@ -106,7 +107,7 @@ def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
             "`aws s3 mb s3://NAME`, then --bucket NAME or ADVISOR_BUCKET=NAME",
         )  # fmt: skip
     try:
-        answer = aws.ask(region, "get_bucket_location", service="s3", Bucket=name)
+        home = _readable_bucket(aws, region, name)
     except Refused as refused:
         if refused.code in ("NoSuchBucket", "404"):
             mend = f"`aws s3 mb s3://{name} --region {region}`"
@@ -114,6 +115,19 @@ def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
         return "", not_asked("bucket", refused)
     except AdvisorError as error:
         return "", not_asked("bucket", error)
+    return home, good("bucket", f"{name} in {home}")
+
+
+def _readable_bucket(aws: Aws, region: str, name: str) -> str:
+    """The region of the bucket; `Refused` where it, or what is in it, may not be read. Whether it
+    may be written is seen before a launch, and not in a dry run."""
+    answer = aws.ask(region, "get_bucket_location", service="s3", Bucket=name)
     # Buckets of the first region tell no location.
     home = answer.get("LocationConstraint") or "us-east-1"
-    return home, good("bucket", f"{name} in {home}")
+    aws.ask(home, "list_objects_v2", service="s3", Bucket=name, Prefix="sweeps/", MaxKeys=1)
+    try:
+        aws.ask(home, "get_object", service="s3", Bucket=name, Key="sweeps/none")
+    except Refused as refused:
+        if refused.code not in ("NoSuchKey", "404"):
+            raise
+    return home

@@ -11,7 +11,7 @@ from advisor.domain import InstanceType, Market
 from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
-from infra.aws.findings import Finding, good, missing, not_asked
+from infra.aws.findings import Finding, good, missing, not_asked, without
 from infra.aws.launch import Image, Rung
 from infra.live.spot import newest_by_zone
 
@@ -56,6 +56,10 @@ def subnets(aws: Aws, region: str, wish: Wish) -> tuple[list[Subnet], Finding]:
     try:
         rows = list(aws.pages(region, "describe_subnets", "Subnets", **asked))
     except AdvisorError as error:
+        if isinstance(error, Refused) and error.code.startswith("InvalidSubnet"):
+            told = f"{region} has no subnet {wish.subnet}"
+            mend = f"`aws ec2 describe-subnets --region {region}`, then give another --subnet"
+            return [], missing("subnet", told, mend)
         return [], not_asked("subnet", error)
     found = [
         Subnet(
@@ -159,7 +163,8 @@ def _quota(aws: Aws, region: str, code: str, needed: int) -> tuple[float | None,
         )
         value = float(answer["Quota"]["Value"])
     except (AdvisorError, KeyError) as error:
-        return None, good("quota", f"{code} ({quota_name(code)}) was not told: {error}")
+        told = f"{code} ({quota_name(code)}) was not told: EC2 says at the launch whether it does"
+        return None, without("quota", told, error)
     named = f"{code} ({quota_name(code)}) in {region} allows {value:g} vCPUs"
     if value >= needed:
         return value, good("quota", named)
@@ -170,8 +175,12 @@ def _quota(aws: Aws, region: str, code: str, needed: int) -> tuple[float | None,
     return value, missing("quota", f"{named}, and {needed} are needed", command)
 
 
-def spot_caps(aws: Aws, region: str, wish: Wish) -> dict[tuple[str, str], float]:
+def spot_caps(
+    aws: Aws, region: str, wish: Wish
+) -> tuple[dict[tuple[str, str], float], list[Finding]]:
     """By type and zone what a spot request names at most; zones without a price are left out."""
+    if Market.SPOT not in wish.markets:
+        return {}, []
     names = [one.name for one in wish.types]
     now = aws.clock.now()
     try:
@@ -181,8 +190,8 @@ def spot_caps(aws: Aws, region: str, wish: Wish) -> dict[tuple[str, str], float]
                 ProductDescriptions=["Linux/UNIX"], StartTime=now, EndTime=now,
             )
         )  # fmt: skip
-    except AdvisorError:
-        return {}
+    except AdvisorError as error:
+        return {}, [without("spot prices", f"{region} is not tried on the spot market", error)]
     caps: dict[tuple[str, str], float] = {}
     for name, zones in newest_by_zone(rows).items():
         most = wish.price_of(name, region)
@@ -190,7 +199,7 @@ def spot_caps(aws: Aws, region: str, wish: Wish) -> dict[tuple[str, str], float]
             known = [usd for usd in told if usd is not None]
             if len(known) == len(told) == 1 and most is not None:
                 caps[name, zone] = min(most, SPOT_HEADROOM * known[0])
-    return caps
+    return caps, []
 
 
 def rungs(

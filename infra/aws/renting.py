@@ -45,8 +45,10 @@ def rent(
     try:
         outcome, instances = _worked(aws, launching, work, queue, on_machine)
     except BaseException as error:
-        launching.settle()
-        _end(aws, slot, launching, error)
+        try:
+            launching.settle()
+        finally:
+            _end(aws, slot, launching, error)
         raise
     ended = _end(aws, slot, launching)
     spent = launching.meter_of(outcome.machine).spent(outcome.at)
@@ -54,8 +56,15 @@ def rent(
 
 
 def _end(aws: Aws, slot: Slot, launching: Launching, error: BaseException | None = None) -> Ended:
-    machine = launching.machine
-    ended = end_sweep(aws, slot.region_names, slot.sweep.id, machine)
+    """End everything. Who interrupts that waits for it all the same, as at any other time; of a
+    second Ctrl-C the command takes care."""
+    machine, regions = launching.machine, slot.region_names
+    try:
+        ended = end_sweep(aws, regions, slot.sweep.id, machine)
+    except KeyboardInterrupt as interrupted:
+        ended, error = end_sweep(aws, regions, slot.sweep.id, machine), interrupted
+        if not ended.left:
+            raise
     if ended.left:
         raise not_ended(ended, machine, launching.meter_of(machine) if machine else None) from error
     return ended

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from advisor.domain import Measurement
@@ -101,11 +102,14 @@ class MeasurementStore(Protocol):
     def append(self, measurement: Measurement, *, replace: bool = False) -> bool:
         """Keep it; False, and nothing changed, when the trial already has a row."""
 
-    def append_all(self, measurements: Sequence[Measurement]) -> Appended:
+    def append_all(
+        self, measurements: Sequence[Measurement], *, since: datetime | None = None
+    ) -> Appended:
         """Keep all of them, or none when anything fails.
 
         A row gives way to one that ended `ok` where it did not, and to one that has all its
-        runs and more; every other row stays."""
+        runs and more; one that began before `since` (aware) also to one that ended `ok` and did
+        not, and is kept among the `earlier` then. Every other row stays."""
 
     def join(
         self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
+from sweeps.age import began_before
 from sweeps.serialization import (
     SCHEMA_VERSION,
     NewerFormatError,
@@ -69,15 +71,18 @@ def _words(trial_id: str, database: str, error: DataError) -> str:
     )
 
 
-def knows_more(row: Row, known_status: str, known_payload: str) -> bool:
-    """Whether a row that comes in takes the place of the stored one: it ended well and the other
-    did not, or it has all runs of the other one and more."""
+def gives_way(known: Any, row: Row, since: datetime | None) -> bool:
+    """Whether the stored row (`status`, `started_at`, `payload`) gives way to one that comes in:
+    that one ended well and the stored one did not, or has all its runs and more, or it alone
+    began at `since` or later."""
     if row["status"] != Status.OK.value:
         return False
-    if known_status != Status.OK.value:
+    if known.status != Status.OK.value:
         return True
-    coming, known = _runs(row["payload"]), _runs(known_payload)
-    return len(coming) > len(known) and coming[: len(known)] == known
+    if began_before(known.started_at, since) and not began_before(row["started_at"], since):
+        return True
+    coming, stored = _runs(row["payload"]), _runs(known.payload)
+    return len(coming) > len(stored) and coming[: len(stored)] == stored
 
 
 def _runs(payload: str) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sql
@@ -22,7 +23,7 @@ from sweeps.store.dialects import DATABASE_VARIABLE as DATABASE_VARIABLE
 from sweeps.store.dialects import insert_unless_known
 from sweeps.store.leases import LEASE_SECONDS, Leases, end
 from sweeps.store.owners import Owner
-from sweeps.store.rows import in_parts, knows_more, parsed, row_of, sorted_out
+from sweeps.store.rows import gives_way, in_parts, parsed, row_of, sorted_out
 from sweeps.store.schema import Found, look, make_ready
 from sweeps.store.tables import EARLIER
 from sweeps.store.tables import MEASUREMENTS as ROWS
@@ -83,7 +84,9 @@ class SqlStore:
 
         return self._database.write(work)
 
-    def append_all(self, measurements: Sequence[Measurement]) -> Appended:
+    def append_all(
+        self, measurements: Sequence[Measurement], *, since: datetime | None = None
+    ) -> Appended:
         """See `MeasurementStore`."""
         rows = [row_of(measurement) for measurement in measurements]
 
@@ -94,7 +97,8 @@ class SqlStore:
                     added += 1
                     continue
                 known = _known(connection, row["trial_id"])
-                if known is not None and knows_more(row, known.status, known.payload):
+                if known is not None and gives_way(known, row, since):
+                    _keep_earlier(connection, known, row)
                     _put(connection, row)
                     replaced += 1
             return Appended(added, replaced)

@@ -3,6 +3,7 @@
 import dataclasses
 import threading
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -100,6 +101,20 @@ class StoreContract:
         assert store.append_all([both]).replaced == 1
         assert store.append_all([first, both]).replaced == 0
         assert store.all() == [both]
+
+    def test_a_row_from_before_a_moment_gives_way_to_one_from_after_it(self, store):
+        """What was measured anew elsewhere comes in; the older row stays on record."""
+        moment = datetime(2026, 11, 21, tzinfo=UTC)
+        old, new = row(started_at="2026-11-20T23:00:00Z"), row(started_at="2026-11-21T00:00:00Z")
+        store.append(old)
+        failed = dataclasses.replace(new, status=Status.FAILED, step_seconds=(), reason="x")
+        for one, when in ((new, None), (failed, moment), (old, moment)):
+            assert store.append_all([one], since=when).replaced == 0
+        assert store.append_all([new], since=moment).replaced == 1
+        for one in (new, old, row(started_at="2026-11-21T01:00:00Z")):
+            assert store.append_all([one], since=moment).replaced == 0
+        assert store.all() == [new]
+        assert store.earlier() == [old]
 
     def test_failed_trials_are_done_too(self, store):
         failed = row(status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")

@@ -168,7 +168,6 @@ def test_the_documents_keep_their_schemas(ended):
         ((*ON_AWS, "--instance", "t2.nano"), "take a larger --instance"),
         ((*ON_AWS, "--region", "us-est-1"), "unknown region 'us-est-1'"),
         ((*ON_AWS, "--ray-address", "auto"), "--ray-address is a cluster of yours"),
-        ((*ON_AWS, "--sweep-id", "mine"), "leave --sweep-id out"),
         ((*ON_AWS, "--dry-run"), "leave --dry-run out"),
         ((*SWEEP, "-o", "json"), "leave -o out"),
         ((*SWEEP, "--fresh-since", "2026-11-21T03:00Z"), "leave --fresh-since out"),

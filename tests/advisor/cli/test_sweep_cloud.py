@@ -48,14 +48,16 @@ def account(monkeypatch, tmp_path) -> Iterator[Bed]:
         yield bed
 
 
-def guest_that_measures(bed: Bed, minutes: float, ending: End = End.DONE) -> None:
+def guest_that_measures(
+    bed: Bed, minutes: float, ending: End = End.DONE, *, sweep: str = "nightly", **row: Any
+) -> None:
     """Each instance sends a measurement after a while, tells its end and powers off."""
     seen: set[str] = set()
 
     def finish(machine: Any) -> None:
-        box = Mailbox(bed.aws(), "us-east-1", "results", "sweeps/nightly/g4dn.xlarge")
+        box = Mailbox(bed.aws(), "us-east-1", "results", f"sweeps/{sweep}/g4dn.xlarge")
         bed.faulty.plan = lambda _: ""
-        Sender(box).send([measurement()])
+        Sender(box).send([measurement(**row)])
         Diary(box, machine.id, bed.clock).note(Phase.ENDED, ending, 0, "29 trials")
         bed.end(machine.id, "Client.InstanceInitiatedShutdown")
 
@@ -109,6 +111,35 @@ def test_a_denied_end_is_told_before_anything_is_launched(account, capsys) -> No
     assert account.left() == []
 
 
+@pytest.mark.parametrize(
+    ("denied", "action"),
+    [
+        ("DescribeVolumes", "ec2:DescribeVolumes"),
+        ("PUT /results/software", "s3:PutObject"),
+        ("GET /results/sweeps", "s3:GetObject"),
+        ("GET /results", "s3:GetBucketLocation"),
+    ],
+)
+def test_what_is_denied_is_told_with_its_statement_before_a_launch(
+    account, capsys, denied, action
+) -> None:
+    account.faulty.plan = lambda one: "AccessDenied" if one.operation.startswith(denied) else ""
+    assert run(list(ON_AWS)) == 1
+    told = capsys.readouterr().err
+    assert "nothing was launched" in told
+    assert f'"{action}"' in told
+    assert account.left() == []
+
+
+def test_without_credentials_that_is_told_and_no_more(account, capsys, monkeypatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    assert run(list(ON_AWS)) == 1
+    assert "aws configure" in capsys.readouterr().err
+    assert run([*ON_AWS, "--dry-run"]) == 1
+    assert "No offer is known" in capsys.readouterr().out
+
+
 def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, capsys) -> None:
     guest_that_measures(account, 20)
     assert run([*ON_AWS, "-o", "json"]) == 0
@@ -121,12 +152,40 @@ def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, ca
         assert len(store.read().measurements) == 1
 
 
+def test_what_is_measured_anew_takes_the_place_of_what_was_before(account, capsys) -> None:
+    """As a schedule asks for it: another sweep each time, and the older row stays on record."""
+    old = measurement(started_at="2026-11-01T00:00:00Z")
+    with closing(open_store()) as store:
+        store.append(old)
+    fresh = {"started_at": "2026-11-21T12:10:00Z"}
+    guest_that_measures(account, 20, sweep="nightly-20261121T1200", **fresh)
+    assert run([*ON_AWS, "--fresh-since", "2026-11-21T12:00:00Z", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["sweep_id"], document["measured_now"]) == ("nightly-20261121T1200", 1)
+    with closing(open_store()) as store:
+        assert [one.started_at for one in store.all()] == [fresh["started_at"]]
+        assert store.earlier() == [old]
+
+
+def test_a_database_of_which_nothing_is_seen_here_is_not_told_as_nothing(account, capsys) -> None:
+    account.faulty.on_answer = lambda request: None
+    ends = [*ON_AWS, "--database-parameter", "/advisor/database", "--budget", "0.2USD"]
+    assert run([*ends, "-o", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, schema("cloud-run"))
+    assert document["measured_now"] is None
+    assert run([*ends, "--sweep-id", "other"]) == 1
+    assert "in its database, if anything" in capsys.readouterr().out
+
+
 def test_the_same_command_after_it_launches_nothing(account, capsys) -> None:
     guest_that_measures(account, 20)
     assert run(list(ON_AWS)) == 0
     account.faulty.asked.clear()
     assert run(list(ON_AWS)) == 0
-    assert "measured before" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "measured before" in shown
+    assert "0 measurements came back" in shown.split("measured before")[0].rpartition("All is")[2]
     launched = [one for one in account.faulty.asked if one.operation == "RunInstances"]
     assert all(one.values.get("DryRun") == "true" for one in launched)
 

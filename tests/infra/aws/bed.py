@@ -76,6 +76,12 @@ class Bed:
             if group.name != "default"
         ]
 
+    def billed(self) -> list[str]:
+        """What costs money now, or launches what does."""
+        found = [one.id for one in self.instances() if one.state in ("pending", "running")]
+        found += [one.id for one in self.ways.spots.open() if one.is_persistent]
+        return found + [one.id for one in self.volumes()]
+
     def left(self) -> list[str]:
         """All that costs money or could: instances, volumes, own groups, keys, interfaces, spot
         requests."""
@@ -158,7 +164,14 @@ def worn(thing: Any) -> dict[str, str]:
 
 
 def end(instance: Any, reason: str) -> None:
-    """As EC2 ends an instance that was not told to by its API."""
+    """As EC2 ends an instance that was not told to by its API; one that powers itself off only
+    stops, where its launch asked for no more."""
+    if (
+        reason == "Client.InstanceInitiatedShutdown"
+        and instance.instance_initiated_shutdown_behavior != "terminate"
+    ):
+        instance.stop()
+        return
     instance.terminate()
     instance.state_reason.code = reason
     instance.state_reason.message = reason

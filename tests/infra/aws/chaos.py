@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,19 +14,10 @@ from infra.aws.ladder import Ladder
 from infra.aws.preflight import Preflight
 from infra.aws.reap import reap
 from infra.aws.renting import rent
+from tests.infra.aws import faults
 from tests.infra.aws.bed import REGIONS, Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot
-from tests.infra.aws.faults import (
-    CRASH_AFTER,
-    CRASH_BEFORE,
-    CUT,
-    DONE_ALL_THE_SAME,
-    GARBAGE,
-    LOST_REPLY,
-    LOST_REQUEST,
-    SLOW,
-    Crashed,
-)
+from tests.infra.aws.faults import Crashed
 from tests.infra.aws.wire import Request
 
 REQUEST_CODES = [one for one in known_codes() if "." not in one]
@@ -36,77 +27,76 @@ STATE_CODES = ["Server.SpotInstanceTermination", "Client.InstanceInitiatedShutdo
 _OF_ANY_REQUEST = [
     code for code, (kind, _) in known_codes().items() if kind in (Kind.THROTTLE, Kind.SERVER)
 ]
-_ON_THE_WIRE = [LOST_REQUEST, LOST_REPLY, CUT, GARBAGE, SLOW, DONE_ALL_THE_SAME]
+_ON_THE_WIRE = [faults.LOST_REQUEST, faults.LOST_REPLY, faults.CUT, faults.GARBAGE, faults.SLOW,
+                faults.DONE_ALL_THE_SAME]  # fmt: skip
+_DONE_NOT_TOLD = [faults.LOST_REPLY, faults.CUT, faults.GARBAGE, faults.DONE_ALL_THE_SAME]
+_NEXT_ONES = [
+    code for code, (_, reaction) in known_codes().items() if str(reaction).startswith("next_")
+]
+_ENDS = [faults.CRASH_BEFORE, faults.CRASH_AFTER, faults.CRASH_BEFORE, faults.CRASH_AFTER,
+         faults.CTRL_C_BEFORE, faults.CTRL_C_AFTER]  # fmt: skip
+_DONE, _GAVE_UP, _CUT_OFF, _KILLED = "done", "gave up", "interrupted", "killed"
 
 
-@dataclass
 class Launch:
-    """One sweep's fate, drawn from a seed. `crash_at` is the request at which its controller
-    dies; `expired_after` when its credentials end."""
+    """One sweep's fate, drawn from a seed: what goes wrong, at which request its controller dies,
+    when its credentials end, whether its instances' own timers work."""
 
-    bed: Bed
-    found: Preflight
-    seed: int
-    chance: random.Random = field(init=False)
-    requests: int = 0
-    most_at_once: int = 0
-    faults: list[str] = field(default_factory=list)
-    crash_at: int = 0
-    is_hot: bool = False
-
-    def __post_init__(self) -> None:
-        self.chance = random.Random(self.seed)
-        self.sweep_id = f"c{self.seed}"
-        self.budget_usd = self.chance.choice([0.1, 0.2, 0.4, 1.0]) * self.chance.uniform(0.5, 2.0)
-        self.fault_rate = self.chance.choice([0.0, 0.05, 0.15, 0.3])
-        self.expired_after = self.chance.choice([None, None, None, self.chance.uniform(0, 90)])
-        self.timers_work = self.chance.random() < 0.7
-        self.bed.ways.lag_seconds = self.chance.choice([0.0, 5.0, 25.0])
-        self.bed.endings.seconds = self.chance.choice([0.0, 20.0, 100.0])
-        self.bed.ways.out = self._without_capacity()
+    def __init__(self, bed: Bed, found: Preflight, seed: int) -> None:
+        self.bed, self.found, self.seed = bed, found, seed
+        self.chance = chance = random.Random(seed)
+        self.sweep_id = f"c{seed}"
+        self.budget_usd = chance.choice([0.1, 0.2, 0.4, 1.0]) * chance.uniform(0.5, 2.0)
+        self.fault_rate = chance.choice([0.0, 0.05, 0.15, 0.3])
+        self.expired_after = chance.choice([None, None, None, chance.uniform(0, 90)])
+        self.timers_work = chance.random() < 0.6
+        self.faults: Counter[str] = Counter()
+        self.ends: list[tuple[str, str]] = []
+        self.fates: list[str] = []
+        self.wrong: list[str] = []
+        self.requests = self.end_at = 0
+        self.is_hot = False
+        bed.ways.lag_seconds = chance.choice([0.0, 5.0, 25.0])
+        self.script = self._drawn_script()
+        bed.endings.seconds = chance.choice([0.0, 20.0, 100.0])
+        bed.ways.out = self._without_capacity()
+        bed.faulty.plan, bed.faulty.on_answer = self.fault, self.on_answer
 
     def run(self) -> None:
-        """Up to three controllers, one after the other dies."""
-        self.bed.faulty.plan, self.bed.faulty.on_answer = self.fault, self.on_answer
+        """Up to three controllers, one after the other dies; then one pass of the reaper."""
         self.began = self.bed.clock.now()
         minutes = self.chance.choice([10, 40, 240]) * self.chance.random()
         for number in range(3):
             if number:
                 self._let_pass(self.chance.choice([0.1, 3.0, 40.0, 900.0]))
-            self.crash_at = self.chance.randint(1, 60) if self.chance.random() < 0.6 else 0
+            self.end_at = self.chance.randint(1, 60) if self.chance.random() < 0.5 else 0
             self.requests = 0
-            try:
-                self._rent(number, minutes)
-            except Crashed:
-                if self.chance.random() < 0.3:
-                    return
-                continue
-            except AdvisorError:
-                return
-            return
+            self.fates.append(self._rented(number, minutes))
+            if self.fates[-1] in (_DONE, _GAVE_UP) or self.chance.random() < 0.3:
+                break
+        self._check_ends()
+        self._reap_once()
 
-    def reap_once(self) -> None:
-        """One pass when the time of all that is left is over; nobody's credentials are broken."""
-        self.bed.faulty.plan = lambda _: ""
-        clock = self.bed.clock
-        wait = (self._last_expiry() - clock.now()).total_seconds() + 1
-        clock.sleep(max(0.0, wait))
-        reap(self.bed.aws(), now=clock.now(), regions=REGIONS, at_once=1)
-
+    @property
     def spent_usd(self) -> float:
         """What EC2 would have billed at most, from its own records."""
         return sum(map(_cost, self.bed.instances()))
 
-    def most_usd(self) -> float:
-        """The budget and one billing minute."""
+    @property
+    def minutes_over(self) -> float:
+        """Billing minutes beyond the budget, of the dearest instance; negative within it."""
         rates = [float(worn(one)[tags.USD_PER_HOUR]) for one in self.bed.instances()]
-        return self.budget_usd + max(rates, default=0.0) / 60
+        over = self.spent_usd - self.budget_usd
+        return over / (max(rates) / 60) if rates else 0.0
 
     def fault(self, request: Request) -> str:
         """What happens to this request."""
         self.requests += 1
-        if self.requests == self.crash_at:
-            return self._noted(self.chance.choice([CRASH_BEFORE, CRASH_AFTER]))
+        if self.requests == self.end_at:
+            return self._ended(self.chance.choice(_ENDS), request)
+        if self.script and request.operation == "RunInstances":
+            scripted = self.script.pop(0)
+            return self._ended(scripted, request) if scripted in _ENDS else self._noted(scripted)
         lived = (self.bed.clock.now() - self.began).total_seconds() / 60
         if self.expired_after is not None and lived > self.expired_after:
             return self._noted("ExpiredToken")
@@ -116,15 +106,48 @@ class Launch:
             return ""
         self.is_hot = True
         codes = REQUEST_CODES if request.operation == "RunInstances" else _OF_ANY_REQUEST
-        return self._noted(self.chance.choice([*_ON_THE_WIRE, self.chance.choice(codes)]))
+        return self._noted(self.chance.choice(self.chance.choice([_ON_THE_WIRE, codes])))
 
     def on_answer(self, request: Request) -> None:
         """After each request that was done: is there more than one instance?"""
+        if request.operation != "RunInstances":
+            return
         running = self.bed.instances("running")
-        self.most_at_once = max(self.most_at_once, len(running))
-        if request.operation == "RunInstances":
-            for one in running:
-                self._plan_end(one)
+        if len(running) > 1:
+            self.wrong.append(f"{len(running)} instances at once")
+        for one in running:
+            self._plan_end(one)
+
+    def _drawn_script(self) -> list[str]:
+        """What seldom comes together by chance: a launch that was done, not told, and then refused;
+        a controller that is killed when it was done, and lists that tell of it late, so that
+        nothing but the token does."""
+        drawn = self.chance.random()
+        if drawn < 0.15:
+            return [self.chance.choice(_DONE_NOT_TOLD), self.chance.choice(_NEXT_ONES)]
+        if drawn < 0.25:
+            self.fault_rate, self.bed.ways.lag_seconds = 0.0, 50.0
+            return [faults.CRASH_AFTER]
+        return []
+
+    def _ended(self, end: str, request: Request) -> str:
+        self.ends.append((end, request.operation))
+        return self._noted(end)
+
+    def _rented(self, number: int, minutes: float) -> str:
+        slot = a_slot(self.found, id=self.sweep_id, budget_usd=self.budget_usd, hours=3.0)
+        try:
+            rent(
+                self.bed.aws(self.seed + number), slot, Ladder(self.found.rungs),
+                Minutes(self.bed.clock, minutes), queue=timedelta(minutes=4),
+            )  # fmt: skip
+        except Crashed:
+            return _KILLED
+        except KeyboardInterrupt:
+            return _CUT_OFF
+        except AdvisorError:
+            return _GAVE_UP
+        return _DONE
 
     def _let_pass(self, seconds: float) -> None:
         """Until somebody gives the command again. Of the three ends one works: where the guest's
@@ -134,13 +157,32 @@ class Launch:
             seconds = min(seconds, left)
         self.bed.clock.sleep(seconds)
 
-    def _rent(self, number: int, minutes: float) -> None:
-        slot = a_slot(self.found, id=self.sweep_id, budget_usd=self.budget_usd, hours=3.0)
-        clock = self.bed.clock
-        rent(
-            self.bed.aws(self.seed + number), slot, Ladder(self.found.rungs),
-            Minutes(clock, minutes), queue=timedelta(minutes=4),
-        )  # fmt: skip
+    def _check_ends(self) -> None:
+        """What the first two ends must have done by themselves, before the reaper comes."""
+        is_calm = not self.fault_rate and self.expired_after is None and not self.script
+        told = (_DONE, _CUT_OFF, *([_GAVE_UP] if is_calm else []))
+        if self.fates[-1] in told and (left := self.bed.left()):
+            self.wrong.append(f"left by a controller that {self.fates[-1]}: {left}")
+        wait = (self._last_expiry() - self.bed.clock.now()).total_seconds() + 1
+        self.bed.clock.sleep(max(0.0, wait))
+        if self.timers_work and (billed := self._billed_when_ended()):
+            self.wrong.append(f"billed when its own timer had ended it: {billed}")
+
+    def _billed_when_ended(self) -> list[str]:
+        clock, billed = self.bed.clock, self.bed.billed()
+        if billed and self.bed.endings.seconds:  # volumes go with their instances, at the end
+            clock.sleep(self.bed.endings.seconds)
+            billed = self.bed.billed()
+        return billed
+
+    def _reap_once(self) -> None:
+        """One pass when the time of all that is left is over; nobody's credentials are broken."""
+        self.bed.faulty.plan = lambda _: ""
+        reap(self.bed.aws(), now=self.bed.clock.now(), regions=REGIONS, at_once=1)
+        if left := self.bed.left():
+            self.wrong.append(f"left by the reaper: {left}")
+        if self.minutes_over > 1 + 1e-6:
+            self.wrong.append(f"{self.minutes_over:.2f} minutes over the budget")
 
     def _plan_end(self, instance: Any) -> None:
         """Its timer, and by chance an end that nobody asked for."""
@@ -159,7 +201,8 @@ class Launch:
         things = [one for one in self.bed.instances() if one.state != "terminated"]
         things += [*self.bed.volumes(), *self.bed.own_groups()]
         told = [tags.time_from(worn(one).get(tags.EXPIRES_AT, "")) for one in things]
-        assert None not in told, "something was made without its tags"
+        if None in told:
+            self.wrong.append("something was made without its tags")
         return max([self.bed.clock.now(), *filter(None, told)])
 
     def _without_capacity(self) -> set[tuple[str, str, str]]:
@@ -168,13 +211,13 @@ class Launch:
         return {one for one in offers if self.chance.random() < share}
 
     def _noted(self, fault: str) -> str:
-        self.faults.append(fault)
+        self.faults[fault] += 1
         return fault
 
 
 def _cost(instance: Any) -> float:
     """From launch to end, by the second and at least a minute."""
-    ended = instance._reason.partition("(")[2].partition(" UTC")[0]
+    ended = (instance._reason or "").partition("(")[2].partition(" UTC")[0]
     until = datetime.strptime(ended, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     seconds = max(60.0, (until - launched_at(instance)).total_seconds())
     return float(worn(instance)[tags.USD_PER_HOUR]) * seconds / 3600

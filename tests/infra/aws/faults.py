@@ -20,6 +20,7 @@ LOST_REQUEST, LOST_REPLY, CUT, GARBAGE, SLOW = (
     "lost request", "lost reply", "cut answer", "garbage", "slow answer",
 )  # fmt: skip
 CRASH_BEFORE, CRASH_AFTER = "crash before", "crash after"
+CTRL_C_BEFORE, CTRL_C_AFTER = "ctrl-c before", "ctrl-c after"
 DONE_ALL_THE_SAME = "refused, and done"
 # Seconds of the clock: an answer, one that nobody waits for any longer, a slow one.
 ANSWER_SECONDS, TIMEOUT_SECONDS, SLOW_SECONDS = 0.3, 8.0, 6.0
@@ -60,8 +61,8 @@ class FaultyAws:
         """What comes back of a request."""
         fault = self.plan(request)
         self.asked.append(request)
-        if fault == CRASH_BEFORE:
-            raise Crashed
+        if fault in _BEFORE:
+            raise _BEFORE[fault]
         if fault == LOST_REQUEST:
             self._lose()
         if fault and fault not in _WORDS:
@@ -76,8 +77,8 @@ class FaultyAws:
         return self.ways.before(request) or self.ways.after(request, ask_moto())
 
     def _spoiled(self, request: Request, answer: Answer, fault: str) -> Answer:
-        if fault == CRASH_AFTER:
-            raise Crashed
+        if fault in _AFTER:
+            raise _AFTER[fault]
         if fault == LOST_REPLY:
             self._lose()
         if fault == CUT:
@@ -94,9 +95,8 @@ class FaultyAws:
 
 
 _LENGTH = "content-length"  # a spoiled answer has another one than moto's
+_BEFORE = {CRASH_BEFORE: Crashed, CTRL_C_BEFORE: KeyboardInterrupt}
+_AFTER = {CRASH_AFTER: Crashed, CTRL_C_AFTER: KeyboardInterrupt}
 _WORDS = frozenset(
-    {
-        LOST_REQUEST, LOST_REPLY, CUT, GARBAGE, SLOW, CRASH_BEFORE, CRASH_AFTER,
-        DONE_ALL_THE_SAME,
-    }
-)  # fmt: skip
+    {LOST_REQUEST, LOST_REPLY, CUT, GARBAGE, SLOW, DONE_ALL_THE_SAME, *_BEFORE, *_AFTER}
+)

@@ -62,6 +62,9 @@ def test_a_spot_request_never_names_more_than_the_price_on_demand(bed: Bed) -> N
         ("CreateSecurityGroup", "ec2:CreateSecurityGroup"),
         ("DeleteSecurityGroup", "ec2:DeleteSecurityGroup"),
         ("CreateTags", "ec2:CreateTags"),
+        ("DeleteVolume", "ec2:DeleteVolume"),
+        ("DeleteNetworkInterface", "ec2:DeleteNetworkInterface"),
+        ("CancelSpotInstanceRequests", "ec2:CancelSpotInstanceRequests"),
     ],
 )
 def test_a_denied_permission_is_told_with_its_statement(
@@ -76,7 +79,8 @@ def test_a_denied_permission_is_told_with_its_statement(
     assert made(bed) == []
 
 
-HELD = {"TerminateInstances", "DeleteSecurityGroup", "CreateTags"}
+HELD = {"TerminateInstances", "DeleteSecurityGroup", "CreateTags", "DeleteVolume",
+        "DeleteNetworkInterface", "CancelSpotInstanceRequests"}  # fmt: skip
 
 
 def test_a_right_for_what_carries_our_tag_is_enough(bed: Bed) -> None:
@@ -99,9 +103,12 @@ def test_a_session_of_a_role_is_looked_at_as_the_role() -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    ["DescribeSubnets", "DescribeImages", "DescribeInstanceTypeOfferings", "DescribeRegions"],
-)
+    ["DescribeSubnets", "DescribeImages", "DescribeInstanceTypeOfferings", "DescribeRegions",
+     "DescribeInstances", "DescribeVolumes", "DescribeSecurityGroups", "DescribeKeyPairs",
+     "DescribeNetworkInterfaces", "DescribeLaunchTemplates", "DescribeSpotInstanceRequests"],
+)  # fmt: skip
 def test_a_denied_look_is_told_too(bed: Bed, operation: str) -> None:
+    """What is not seen cannot be ended."""
     bed.ways.denied = {operation}
     assert any(f'"ec2:{operation}"' in one.mend for one in missing(bed).values())
 
@@ -122,7 +129,17 @@ def test_a_quota_of_one_market_leaves_the_other(bed: Bed) -> None:
 def test_a_quota_that_may_not_be_asked_is_left_to_ec2(bed: Bed) -> None:
     bed.ways.denied = {"GetServiceQuota"}
     assert missing(bed) == {}
-    assert looked(bed).rungs
+    found = looked(bed)
+    assert found.rungs
+    assert any('"servicequotas:GetServiceQuota"' in one.mend for one in found.findings)
+
+
+def test_spot_prices_that_may_not_be_asked_are_told_and_leave_on_demand(bed: Bed) -> None:
+    bed.ways.denied = {"DescribeSpotPriceHistory"}
+    assert missing(bed) == {}
+    found = looked(bed)
+    assert {one.market for one in found.rungs} == {Market.ON_DEMAND}
+    assert any('"ec2:DescribeSpotPriceHistory"' in one.mend for one in found.findings)
 
 
 def test_no_credentials_are_told_alone(bed: Bed) -> None:
@@ -139,7 +156,9 @@ def test_an_image_that_is_not_there_is_told(bed: Bed) -> None:
 
 
 def test_a_subnet_that_is_not_there_is_told(bed: Bed) -> None:
-    assert "InvalidSubnetID" in missing(bed, subnet="subnet-0123456789abcdef0")["subnet"].told
+    one = missing(bed, subnet="subnet-0123456789abcdef0")["subnet"]
+    assert "has no subnet" in one.told
+    assert "--subnet" in one.mend
 
 
 def test_a_type_that_the_region_has_not_is_told(bed: Bed) -> None:

@@ -14,7 +14,7 @@ from infra.aws.renting import Rented, rent
 from infra.aws.watching import Why
 from tests.infra.aws.bed import Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked
-from tests.infra.aws.faults import LOST_REPLY, LOST_REQUEST
+from tests.infra.aws.faults import CTRL_C_BEFORE, LOST_REPLY, LOST_REQUEST
 from tests.infra.aws.test_launching import always, at, run_requests
 
 
@@ -161,6 +161,37 @@ def test_expired_credentials_at_the_end_are_told_with_the_command(bed: Bed) -> N
     with pytest.raises(CloudError, match="advisor cloud status"):
         rented(bed, 30, plan)
     assert len(bed.instances("running")) == 1
+
+
+def test_what_may_not_be_listed_any_more_keeps_the_instance_from_no_end(bed: Bed) -> None:
+    """Rights may go while it runs: the rest is ended, and what is not known is told."""
+    bed.clock.at(
+        bed.clock.now() + timedelta(minutes=5),
+        lambda: bed.ways.denied.add("DescribeKeyPairs"),
+    )
+    with pytest.raises(CloudError, match="ec2:DescribeKeyPairs"):
+        rented(bed, 10)
+    assert bed.left() == []
+
+
+@pytest.mark.parametrize("calls", range(1, 5))
+def test_ctrl_c_before_lists_show_the_instance_ends_it_all_the_same(bed: Bed, calls: int) -> None:
+    bed.ways.lag_seconds, told = 8.0, []
+
+    def plan(request: Any) -> str:
+        told.extend([request] if bed.instances() else [])
+        return CTRL_C_BEFORE if len(told) == calls else ""
+
+    with pytest.raises(KeyboardInterrupt):
+        rented(bed, 10, plan)
+    assert bed.left() == []
+
+
+@pytest.mark.parametrize("operation", ["DescribeVolumes", "TerminateInstances"])
+def test_who_interrupts_the_end_waits_for_it(bed: Bed, operation: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        rented(bed, 10, at(operation, CTRL_C_BEFORE))
+    assert bed.left() == []
 
 
 def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:

@@ -73,6 +73,9 @@ def call(app: App, environ: Environ, body: bytes) -> Answer:
 def refusal(request: Request, code: str, message: str = "refused by the test") -> Answer:
     """An error as the service of the request tells it."""
     status = _STATUS.get(code, 400)
+    if request.service == "s3":
+        told = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+        return Answer(403 if code == "AccessDenied" else status, told.encode(), _XML)
     if request.service in ("ec2", "sts", "iam"):
         return Answer(status, _error_xml(request.service, code, message), _XML)
     document = json.dumps({"__type": code, "message": message})

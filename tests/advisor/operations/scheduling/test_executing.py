@@ -112,6 +112,17 @@ def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
     assert run.report["fit"] == {"kept": "last", "why": "no rows"}
 
 
+@pytest.mark.parametrize(("measured", "follows"), [("null", 1), ("0", 0), ("2", 1)])
+def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(
+    book, due, measured, follows
+):
+    """An instance wrote into a shared database by itself."""
+    number, followed = due(), []
+    told = f"print('{{\"measured_now\": {measured}}}')"
+    execute(book, number, follow=lambda run: followed.append(run) or {}, started=running(told))
+    assert len(followed) == follows
+
+
 def test_only_a_sweep_that_measured_is_followed_by_a_fit(book, due):
     number = due(command=("fit",))
     execute(book, number, follow=lambda _run: 1 / 0, started=running(TOLD))
