@@ -147,10 +147,10 @@ def run() -> None:
 
     Any number of them may run on a database: one leads, another takes over when that is gone.
     """
-    from advisor.operations.scheduling.leading import Daemon
+    from advisor.operations.scheduling.leading import PATIENCE_SECONDS, Daemon
     from sweeps.store.schedule_book import open_schedules
 
-    with closing(open_schedules()) as book:
+    with closing(open_schedules(patience_seconds=PATIENCE_SECONDS)) as book:
         daemon, stopping = Daemon(book, say=_say), _Stopping()
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:

@@ -18,8 +18,9 @@ from advisor.operations.scheduling.commands import ALLOWED, is_sweep, kind_of
 _OURS = {
     "output": "leave -o out: the schedule reads the command's JSON, and `schedule show` tells it",
     "fresh_since": "leave --fresh-since out: the schedule sets it to each run's due time",
+    "dry_run": "leave --dry-run out: nothing would be measured",
 }
-_NOT_OF_THE_SWEEP = ("output", "executor", "retry_failed", "fresh_since")
+_NOT_OF_THE_SWEEP = ("executor", "retry_failed", "fresh_since")
 _HOW_IT_COSTS = (
     "--budget-per-month needs to know what a run costs: give the sweep --usd-per-hour or "
     "--instance, or a --budget of its own in USD"
@@ -59,7 +60,10 @@ def monthly_budget(text: str | None, checked: Checked) -> float | None:
     """'20USD' -> 20.0; `UsageError` for other budgets, and where no run has a price."""
     if text is None:
         return None
-    usd = _usd_of(text)
+    try:
+        usd = _usd_of(text)
+    except UsageError:
+        usd = None
     if usd is None:
         raise UsageError(f"--budget-per-month is money, as 20USD, not '{text}'")
     if checked.usd_per_hour is None and checked.run_usd is None:
@@ -82,13 +86,35 @@ def _click_command(kind: tuple[str, ...]) -> click.Command:
 
 
 def _checked_sweep(words: tuple[str, ...], parameters: Mapping[str, Any]) -> Checked:
-    """As `sweep run` checks its options, before it looks at the machine: the daemon's may be
-    another one than this."""
-    from advisor.cli.sweep import checked_answers
+    """As `sweep run` checks its options, before it looks at the machine (the daemon's may be
+    another one than this), or asks AWS."""
+    from advisor.cli.cloud_options import refuse_without_aws
+    from advisor.cli.sweep_cloud import split_cloud
 
-    answers = {name: one for name, one in parameters.items() if name not in _NOT_OF_THE_SWEEP}
-    checked_answers(answers, retry_failed=parameters["retry_failed"])
-    budget, hourly = parameters.get("budget"), host_usd_per_hour(parameters)
+    answers, cloud = split_cloud(parameters)
+    del answers["output"]
+    if cloud["on"] == "aws":
+        from advisor.cli.sweep_cloud_run import owner_and_budget
+
+        owner, usd = owner_and_budget(answers, cloud)
+        # Of the sweep's id: who goes on with a run elsewhere must find what was launched for it.
+        pinned = () if cloud["owner"] else ("--owner", owner)
+        return Checked((*words, *pinned), None, usd)
+    refuse_without_aws(cloud)
+    return _checked_here(words, answers)
+
+
+def _checked_here(words: tuple[str, ...], answers: dict[str, Any]) -> Checked:
+    from advisor.cli.sweep import checked_answers
+    from advisor.cli.sweep_adaptive import adaptive_from
+    from advisor.operations.sweep_checking import plan_anywhere
+
+    asked = {name: one for name, one in answers.items() if name not in _NOT_OF_THE_SWEEP}
+    options, _, adaptive = checked_answers(asked, retry_failed=answers["retry_failed"])
+    trials = plan_anywhere(options)
+    if adaptive["adaptive"]:
+        adaptive_from(trials, adaptive)
+    budget, hourly = answers["budget"], host_usd_per_hour(answers)
     return Checked(words, hourly, _usd_of(budget) if budget else None)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from advisor.cli.schedule_report import report_lines, report_words
+from advisor.operations.scheduling.zones import zone_of
 from advisor.report.text import table
 from advisor.units import format_hours, format_usd
 
@@ -24,11 +24,13 @@ _NOBODY = "No daemon leads: start one with `advisor schedule run`."
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A schedule, when it is due next, its last run, and what it has spent this month."""
+    """A schedule, when it is due next, its last run, the last report on a sweep of it, and what
+    it has spent this month."""
 
     schedule: Schedule
     next_due: datetime | None
     last: Run | None
+    report: Mapping[str, Any]
     month: str
     spent_usd: float
 
@@ -40,14 +42,16 @@ def standings(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> 
 
     found = []
     for one in schedules:
-        zone = ZoneInfo(one.timezone)
+        zone = zone_of(one.timezone)
         moment = datetime.fromtimestamp(now, UTC)
         month = book.runs.between(one.number, *month_of(one.timezone, now))
+        latest = book.runs.of(one.number)
         found.append(
             Standing(
                 schedule=one,
                 next_due=Crontab(one.cron, one.timezone).after(moment),
-                last=next(iter(book.runs.of(one.number, 1)), None),
+                last=next(iter(latest), None),
+                report=next((run.report for run in latest if run.report), {}),
                 month=moment.astimezone(zone).strftime("%Y-%m"),
                 spent_usd=spent_usd(one, month, now),
             )
@@ -169,7 +173,7 @@ def _row(found: Standing) -> tuple[str, ...]:
 
 
 def _drift_line(found: Standing) -> str:
-    words = report_words(found.last.report) if found.last else ""
+    words = report_words(found.report)
     return f"{found.schedule.name}: {words}" if words else ""
 
 
@@ -208,11 +212,11 @@ def _took(run: Run) -> str:
 
 
 def _local(moment: datetime, timezone: str) -> str:
-    return moment.astimezone(ZoneInfo(timezone)).strftime("%a %Y-%m-%d %H:%M %Z")
+    return moment.astimezone(zone_of(timezone)).strftime("%a %Y-%m-%d %H:%M %Z")
 
 
 def _day(seconds: float, timezone: str) -> str:
-    moment = datetime.fromtimestamp(seconds, ZoneInfo(timezone))
+    moment = datetime.fromtimestamp(seconds, zone_of(timezone))
     return moment.strftime("%Y-%m-%d %H:%M")
 
 

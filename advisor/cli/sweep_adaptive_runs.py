@@ -27,6 +27,7 @@ from advisor.cli.sweep_table import (
 )
 from advisor.domain import Trial
 from advisor.report.text import table
+from sweeps.age import began_before
 
 if TYPE_CHECKING:
     from advisor.operations.adaptive import AdaptiveSweep, Standing
@@ -55,7 +56,7 @@ def plan_adaptively(trials: Sequence[Trial], asked: dict[str, Any], output: str)
 
 
 class AdaptiveRun(NamedTuple):
-    """A sweep that has stopped, where it stands, and the trials that were stored before it."""
+    """A sweep that has stopped, where it stands, and the trials that were done before."""
 
     sweep: AdaptiveSweep
     standing: Standing
@@ -76,7 +77,9 @@ def run_adaptively(
     from advisor.operations.adaptive import run_adaptive
 
     sweep = adaptive_from(trials, asked)
-    before = store.statuses().keys()
+    before = {
+        name for name, one in store.summaries().items() if not began_before(one.started_at, since)
+    }
 
     def tell(standing: Standing) -> None:
         if standing.done:

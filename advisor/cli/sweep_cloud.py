@@ -77,7 +77,8 @@ def cloud_options_from(
 
     for name, why in _NOT_THERE.items():
         if answers.get(name):
-            raise UsageError(f"--{name.removesuffix('s').replace('_', '-')} {why}")
+            flag = name.replace("_", "-").replace("disk-paths", "disk-path")
+            raise UsageError(f"--{flag} {why}")
     if any(map(is_own, grid.networks)):
         raise UsageError("--networks: a file of your own is not sent to AWS; name known networks")
     instances = _instances(answers["instance"])

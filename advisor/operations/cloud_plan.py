@@ -109,9 +109,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         types=types, markets=options.markets, price_of=price_of or bounded_price(aws),
         subnet=options.subnet, image=options.image,
     )  # fmt: skip
-    regions = tuple(dict.fromkeys((options.region, *options.more_regions)))
-    for region in regions:
-        catalog.require_region(region, _ON_AWS)
+    regions = regions_of(catalog, options)
     found = look(aws, regions, wish, sweep)
     findings = list(found.findings)
     home = ""
@@ -123,6 +121,23 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     return CloudPlan(
         options=options, sweep=sweep, preflight=found, findings=tuple(findings), bucket_region=home
     )
+
+
+def refuse_unknown(options: CloudOptions) -> None:
+    """`UsageError` for all that can be told without asking AWS: types, disks, regions, names."""
+    catalog = load_catalog()
+    serving_types(catalog, options)
+    sweep_id(options)
+    volumes(catalog, options.disks)
+    regions_of(catalog, options)
+
+
+def regions_of(catalog: Catalog, options: CloudOptions) -> tuple[str, ...]:
+    """In the order in which they are tried, each once; `UsageError` for an unknown one."""
+    regions = tuple(dict.fromkeys((options.region, *options.more_regions)))
+    for region in regions:
+        catalog.require_region(region, _ON_AWS)
+    return regions
 
 
 def sweep_id(options: CloudOptions) -> str:

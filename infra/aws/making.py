@@ -40,8 +40,8 @@ class Making:
             return self._after_refusal(order, refused)
         except (Unanswered, LookupError) as error:
             return self._surely_by_token(order, error)
-        self._open = None
         seen = self._seen(told)
+        self._open = None  # from now on lists show it: it can be ended
         return replace(seen, launched_at=min(asked_at, seen.launched_at)) if seen.lives else None
 
     def listed(self) -> list[Machine]:

@@ -221,7 +221,8 @@ def _fit_remainder(trials: Trials, physical: Pipeline, networks: NetworkTable) -
     scaled = np.where(varied, (features - means) / np.where(varied, scales, 1.0), 0.0)
     # All coefficients are held positive; what is no resource comes with its negative beside it.
     signed = np.column_stack([scaled, -scaled[:, _NO_RESOURCE]])
-    ridge = GridSearchCV(Ridge(positive=True), {"alpha": _ALPHAS}, cv=FOLDS)
+    folds = min(FOLDS, len(signed) // 2)  # R squared of a single trial is no number
+    ridge = GridSearchCV(Ridge(positive=True), {"alpha": _ALPHAS}, cv=folds)
     ridge.fit(signed, log_residuals(trials, physical, networks))
     found = ridge.best_estimator_.coef_
     coefficients = found[: len(means)].copy()

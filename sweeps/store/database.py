@@ -54,6 +54,14 @@ class Database:
         """Do the work on one consistent state."""
         return self._patiently(lambda: self._transact(work, writes=False), None)
 
+    def file_id(self) -> tuple[int, int] | None:
+        """Which file lies there now (device, inode); None without one, and where it is a server."""
+        try:
+            found = self.file.stat() if self.file else None
+        except OSError:
+            return None
+        return (found.st_dev, found.st_ino) if found else None
+
     def close(self) -> None:
         """Give the connections back."""
         self.engine.dispose()

@@ -22,10 +22,15 @@ from sweeps.store.tables import SCHEDULE_RUNS
 from sweeps.store.tables import SCHEDULES as ROWS
 
 
-def open_schedules(url: str | None = None, *, reading: bool = False) -> ScheduleBook:
+def open_schedules(
+    url: str | None = None, *, reading: bool = False, patience_seconds: float | None = None
+) -> ScheduleBook:
     """The schedules at `url` (default: where measurements are kept). `reading` changes nothing,
-    and finds none where there are no tables, or older ones."""
-    return ScheduleBook(url or default_database_url(), reading=reading)
+    and finds none where there are no tables, or older ones. A database that is away is waited for
+    as long as for measurements, or for `patience_seconds`."""
+    return ScheduleBook(
+        url or default_database_url(), reading=reading, patience_seconds=patience_seconds
+    )
 
 
 class ScheduleBook:
@@ -48,6 +53,7 @@ class ScheduleBook:
             if not reading:
                 make_ready(self._database)
             self.is_ready = look(self._database) is Found.HEAD
+            self._file_id = self._database.file_id()
         except BaseException:
             self.close()
             raise
@@ -115,6 +121,16 @@ class ScheduleBook:
             SCHEDULE_RUNS.c.state == RunState.RUNNING.value
         )
         return bool(self._rows(sql.select(SCHEDULE_RUNS.c.number).where(which)))
+
+    def reopen_replaced(self) -> bool:
+        """Whether the database's file was removed or replaced meanwhile: whoever is here for long
+        goes on with the file of that name, which is made where there is none."""
+        if self._database.file_id() == self._file_id:
+            return False
+        self._database.close()
+        make_ready(self._database)
+        self._file_id = self._database.file_id()
+        return True
 
     def close(self) -> None:
         """Give the connections back."""

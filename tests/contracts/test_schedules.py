@@ -218,3 +218,18 @@ def test_reading_finds_no_schedules_where_there_is_no_database(tmp_path):
         book.named("weekly")
     assert list(tmp_path.iterdir()) == []
     book.close()
+
+
+def test_a_file_that_was_replaced_is_opened_anew(tmp_path):
+    file = tmp_path / "schedules.sqlite"
+    book = ScheduleBook(f"sqlite:///{file}")
+    book.add(wanted(), now=NOW)
+    assert not book.reopen_replaced()
+    for one in tmp_path.glob("schedules.sqlite*"):
+        one.unlink()
+    other = ScheduleBook(f"sqlite:///{file}")
+    kept = other.add(wanted("another"), now=NOW)
+    assert book.reopen_replaced()
+    assert book.all() == [kept]
+    for one in (book, other):
+        one.close()

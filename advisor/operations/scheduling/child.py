@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from advisor.operations.scheduling.commands import environment
+
 # A sweep that is asked to end gives back what it took; that takes a while with Ray.
 _ENDING_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1
@@ -27,8 +29,8 @@ def command_process(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as talk, answer_path(log).open("wb") as answer:
         process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=answer, stderr=talk,
-            preexec_fn=_end_with_parent(),
+            command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=answer,
+            stderr=talk, preexec_fn=_end_with_parent(),
         )  # fmt: skip
     try:
         yield process

@@ -1,11 +1,16 @@
-"""The words of a scheduled command: which it is, where it works, how it is started. Pure."""
+"""The words of a scheduled command: which it is, where it works, how it is started."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
+# -P: files of the folder in which a command works are not ours.
+ADVISOR = (sys.executable, "-P", "-m", "advisor")
+_SOURCE_TREE = Path(__file__).parents[3]
 # What may be scheduled, by its first words; everything else is refused.
 ALLOWED = (("sweep", "run"), ("fit",), ("catalog", "refresh"))
 SWEEP_RUN = ALLOWED[0]
@@ -37,4 +42,10 @@ def started_as(command: Sequence[str], due_at: float) -> list[str]:
     """
     since = datetime.fromtimestamp(due_at, UTC).isoformat()
     fresh = ["--fresh-since", since] if is_sweep(command) else []
-    return [sys.executable, "-m", "advisor", *command, *fresh, "-o", "json"]
+    return [*ADVISOR, *command, *fresh, "-o", "json"]
+
+
+def environment() -> dict[str, str]:
+    """This process's, in which `ADVISOR` is found from any folder, in a checkout too."""
+    paths = [str(_SOURCE_TREE), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return dict(os.environ) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

@@ -17,22 +17,24 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from advisor.errors import UsageError, unknown_name
+from advisor.operations.scheduling.zones import zone_of
 
 # February 29th may be eight years away (1896 to 1904, and 2096 to 2104).
 _FARTHEST = timedelta(days=366 * 9)
 # No zone's clock was ever moved by more than a day (Samoa left one out in 2011).
 _LONGEST_CHANGE = timedelta(hours=25)
+# No zone moves its clock and moves it back within so long.
+_CHANGES_APART = timedelta(days=1)
 _MACROS = {
     "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
     "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }  # fmt: skip
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?")
-_FIELD = re.compile(r"[\w*/,-]+")
+_PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?", re.ASCII)
+_FIELD = re.compile(r"[\w*/,-]+", re.ASCII)
 _FIELDS = ("minute", "hour", "day of month", "month", "day of week")
 
 
@@ -43,25 +45,24 @@ class Crontab:
     def __init__(self, text: str, timezone: str = "UTC") -> None:
         self.text = " ".join(text.split())
         self.timezone = timezone
-        self._zone = _zone(timezone)
+        self._zone = zone_of(timezone)
         self._fields = _fields(self.text)
         self._follows_the_wall = not self._fields[1].startswith("*")
         self._triggers = self._made_triggers()
 
     def after(self, instant: datetime) -> datetime | None:
         """The first due time after an instant, in UTC; None where there is none in nine years."""
-        wall = self._wall(instant)
-        if self._is_steady(instant):
-            found = self._next_wall(wall, strictly=True)
+        begin, wall = instant.astimezone(UTC), self._not_yet_shown(instant)
+        while True:
+            found = self._next_wall(wall)
             if found is None:
                 return None
-            due = found.replace(tzinfo=self._zone).astimezone(UTC)
-            if self._is_steady(due):
+            # What the clock skipped lies before the change that skipped it, and is due then.
+            due = max(begin, found.replace(tzinfo=UTC) - self._offset(begin))
+            change = self._next_change(begin, due)
+            if change is None:
                 return due
-            wall = found - _LONGEST_CHANGE  # what is before is on the other side of no change
-        else:
-            wall -= _LONGEST_CHANGE
-        return self._earliest(wall, instant)
+            begin, wall = change, self._resumed(wall, change)
 
     def between(self, first: datetime, last: datetime) -> Iterator[datetime]:
         """The due times with first < due <= last, in order."""
@@ -77,56 +78,51 @@ class Crontab:
             raise UsageError(f"--cron '{self.text}' never falls due; is there such a day?")
         return due
 
-    def _earliest(self, wall: datetime, instant: datetime) -> datetime | None:
-        """The first instant of all wall times around a clock change: those that come later on the
-        wall may come earlier in time, by as much as a clock is moved."""
-        best: datetime | None = None
-        found = self._next_wall(wall, strictly=False)
-        while found is not None:
-            if best is not None and found > self._wall(best) + _LONGEST_CHANGE:
-                break
-            later = [one for one in self._instants(found) if one > instant]
-            best = min([*later, best] if best else later, default=None)
-            found = self._next_wall(found, strictly=True)
-        return best
+    def _not_yet_shown(self, instant: datetime) -> datetime:
+        """The earliest wall time that may be due after an instant; for a line that follows the
+        wall nothing that was shown already before the clock went back."""
+        shown = _wall(instant, self._offset(instant)) + timedelta(microseconds=1)
+        change = self._next_change(instant - _LONGEST_CHANGE, instant)
+        if change is None or not self._follows_the_wall:
+            return shown
+        return max(shown, self._wall_until(change))
 
-    def _instants(self, wall: datetime) -> list[datetime]:
-        """When a clock in the zone shows this: once, twice, or (for the end of the gap) never."""
-        first, second = (
-            wall.replace(tzinfo=self._zone, fold=fold).astimezone(UTC) for fold in (0, 1)
-        )
-        if self._wall(first) != wall:  # skipped: `second` lies before the gap, `first` behind it
-            return [self._end_of_gap(second, first)] if self._follows_the_wall else []
-        if first == second or self._follows_the_wall:
-            return [first]
-        return [first, second]
+    def _resumed(self, wall: datetime, change: datetime) -> datetime:
+        """Where to look on from when the clock is moved: a line that follows the wall misses
+        nothing of what is skipped, and does nothing again."""
+        if self._follows_the_wall:
+            return max(wall, self._wall_until(change))
+        return _wall(change, self._offset(change))
 
-    def _end_of_gap(self, before: datetime, behind: datetime) -> datetime:
-        """The instant of the clock change between the two, to the second."""
-        offset = before.astimezone(self._zone).utcoffset()
+    def _next_change(self, first: datetime, last: datetime) -> datetime | None:
+        """When the clock is moved with first < change <= last, to the second; the earliest."""
+        while first < last:
+            next_look = min(first + _CHANGES_APART, last)
+            if self._offset(first) != self._offset(next_look):
+                return self._change_between(first, next_look)
+            first = next_look
+        return None
+
+    def _change_between(self, before: datetime, behind: datetime) -> datetime:
+        offset = self._offset(before)
         while behind - before > timedelta(seconds=1):
             middle = before + (behind - before) // 2
-            if middle.astimezone(self._zone).utcoffset() == offset:
+            if self._offset(middle) == offset:
                 before = middle
             else:
                 behind = middle
         return behind.replace(microsecond=0)
 
-    def _is_steady(self, instant: datetime) -> bool:
-        """Whether no clock change is near."""
-        offsets = {
-            (instant + way).astimezone(self._zone).utcoffset()
-            for way in (-_LONGEST_CHANGE, timedelta(0), _LONGEST_CHANGE)
-        }
-        return len(offsets) == 1
+    def _wall_until(self, change: datetime) -> datetime:
+        """What the clock would have shown at a change without it."""
+        return _wall(change, self._offset(change - timedelta(seconds=1)))
 
-    def _wall(self, instant: datetime) -> datetime:
-        """What a clock in the zone shows, without a zone."""
-        return instant.astimezone(self._zone).replace(tzinfo=None, fold=0)
+    def _offset(self, instant: datetime) -> timedelta:
+        return instant.astimezone(self._zone).utcoffset() or timedelta(0)
 
-    def _next_wall(self, wall: datetime, *, strictly: bool) -> datetime | None:
-        """The first wall time of the line at (or `strictly` after) one; None within nine years."""
-        start = wall.replace(tzinfo=UTC) + timedelta(microseconds=int(strictly))
+    def _next_wall(self, wall: datetime) -> datetime | None:
+        """The first wall time of the line at or after one; None within nine years."""
+        start = wall.replace(tzinfo=UTC)
         found: list[datetime] = []
         for trigger in self._triggers:
             trigger.end_date = start + _FARTHEST  # it would search up to the year 9999
@@ -153,7 +149,14 @@ class Crontab:
             raise UsageError(f"--cron '{self.text}': {error}") from error
 
 
+def _wall(instant: datetime, offset: timedelta) -> datetime:
+    """What a clock that is so far ahead of UTC shows, without a zone."""
+    return instant.astimezone(UTC).replace(tzinfo=None) + offset
+
+
 def _fields(text: str) -> tuple[str, str, str, str, str]:
+    if text.startswith("@") and text.lower() not in _MACROS:
+        raise unknown_name("--cron", text, _MACROS)
     fields = _MACROS.get(text.lower(), text).lower().split()
     if len(fields) != len(_FIELDS):
         raise UsageError(
@@ -201,11 +204,3 @@ def _weekday(text: str) -> int:
     if text.isascii() and text.isdigit() and int(text) <= 7:
         return int(text)
     raise ValueError(f"'{text}' is no day of week (0 to 7 or sun to sat)")
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        known = available_timezones()
-        raise unknown_name("time zone", name, known or {"UTC"}) from None

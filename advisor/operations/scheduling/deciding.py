@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from advisor.operations.scheduling.crontab import Crontab
+from advisor.operations.scheduling.zones import zone_of
 from advisor.units import format_counted, format_hours, format_usd
 from sweeps.store.schedule_words import (
     OPEN_STATES,
@@ -52,7 +52,7 @@ def decided(schedule: Schedule, now: float, known: Known) -> tuple[NewRun, ...]:
 def month_of(timezone: str, moment: float) -> tuple[float, float]:
     """First and last moment (seconds since 1970, the last one excluded) of the month on the
     zone's calendar."""
-    zone = ZoneInfo(timezone)
+    zone = zone_of(timezone)
     here = datetime.fromtimestamp(moment, zone)
     first = datetime(here.year, here.month, 1, tzinfo=zone)
     after = datetime(here.year + here.month // 12, here.month % 12 + 1, 1, tzinfo=zone)
@@ -125,7 +125,7 @@ def _too_dear(schedule: Schedule, row: NewRun, runs: Sequence[Run]) -> str:
     left = usd_left(schedule, runs, row.due_at)
     if left is None:
         return ""
-    month = datetime.fromtimestamp(row.due_at, ZoneInfo(schedule.timezone)).strftime("%Y-%m")
+    month = datetime.fromtimestamp(row.due_at, zone_of(schedule.timezone)).strftime("%Y-%m")
     budget = f"{format_usd(schedule.budget_usd or 0.0)} of {month}"
     if left <= 0:
         return f"the budget of {budget} is spent"

@@ -49,6 +49,11 @@ class Work:
         self.begun = self.clock()
 
     @property
+    def was_cut_off(self) -> bool:
+        """Whether a process had it in hand before, and told nobody what it did."""
+        return self.run.begun_at is not None
+
+    @property
     def cost_usd(self) -> float | None:
         """What it costs so far, by the host's price; None where no price is known."""
         hourly = self.schedule.usd_per_hour
@@ -144,9 +149,10 @@ def _waited(process: subprocess.Popen[bytes], work: Work, usd: float | None, bea
 
 
 def _has_measured(work: Work, result: Result, stopped: str) -> bool:
-    """Whether there may be something new to fit on; who was cut off before has told nobody."""
-    may_have = result.trials or result.is_open or stopped or work.run.attempts
-    return is_sweep(work.schedule.command) and bool(may_have)
+    """Whether there may be something new to fit on. Who was cut off has told nobody how much it
+    measured, and a sweep on a shared database does not know: then the store tells."""
+    cut_off = bool(stopped or work.was_cut_off)
+    return is_sweep(work.schedule.command) and (cut_off or result.trials != 0)
 
 
 def _followed(work: Work, follow: Follow) -> Mapping[str, Any]:
@@ -160,18 +166,23 @@ def _followed(work: Work, follow: Follow) -> Mapping[str, Any]:
 def _ending(
     work: Work, code: int, stopped: str, result: Result, report: Mapping[str, Any]
 ) -> Ending:
-    cost = work.cost_usd
-    if result.cost_usd is not None:
-        cost = (work.run.cost_usd or 0.0) + result.cost_usd
     ok = code == 0 and not stopped
     return Ending(
         state=RunState.DONE if ok else RunState.FAILED,
         note="" if ok else stopped or _why(code, work.log),
         exit_code=code,
-        cost_usd=cost,
+        cost_usd=_cost(work, result),
         trials=result.trials,
         report=report,
     )
+
+
+def _cost(work: Work, result: Result) -> float | None:
+    """What a cloud took, all of the sweep's instances together, else the host's price; None where
+    that was spent by a process before this one, and is not known (it counts with its most)."""
+    if result.cost_usd is None:
+        return work.cost_usd
+    return None if work.was_cut_off and not result.cost_usd else result.cost_usd
 
 
 def _why(code: int, log: Path) -> str:

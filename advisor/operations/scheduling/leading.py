@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,8 +17,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
-from advisor.errors import DataError
-from advisor.operations.scheduling.commands import is_sweep, works_elsewhere
+from advisor.errors import DataError, UsageError
+from advisor.operations.scheduling.commands import (
+    ADVISOR,
+    environment,
+    is_sweep,
+    works_elsewhere,
+)
 from advisor.operations.scheduling.crontab import Crontab
 from advisor.operations.scheduling.deciding import Known, decided, month_of
 from advisor.operations.sweeping import sweep_runs_here
@@ -28,9 +32,12 @@ from sweeps.store.schedule_book import ScheduleBook
 from sweeps.store.schedule_words import Run, RunState, Schedule
 
 POLL_SECONDS = 5.0
+# So long a look waits for the database at most: who asks the daemon to end waits with it.
+PATIENCE_SECONDS = 5.0
 # A process that ends before it has its run in hand (no memory, no Python) is tried so often.
 _MOST_STARTS = 3
 _ENDING_SECONDS = 90.0
+_GLANCE_SECONDS = 0.5
 
 Say = Callable[[str], None]
 
@@ -54,8 +61,10 @@ Start = Callable[[int], Started]
 def start_process(number: int) -> Started:
     """A process that executes the run of that number, in a session of its own: Ctrl-C in the
     daemon's terminal, or the daemon's death, does not end it in the middle of a trial."""
-    command = [sys.executable, "-m", "advisor", "schedule", "execute", str(number)]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    command = [*ADVISOR, "schedule", "execute", str(number)]
+    return subprocess.Popen(
+        command, env=environment(), stdin=subprocess.DEVNULL, start_new_session=True
+    )
 
 
 class Daemon:
@@ -80,6 +89,7 @@ class Daemon:
         self._occupied = occupied
         self._children: dict[int, Started] = {}
         self._starts: dict[int, int] = {}
+        self._unknown: set[int] = set()
         self.fence: int | None = None
 
     def serve(self, stopping: threading.Event, poll_seconds: float = POLL_SECONDS) -> None:
@@ -96,16 +106,25 @@ class Daemon:
                 if away:
                     self._say("the database is back")
                 away = False
-            stopping.wait(poll_seconds)
+            self._rest(stopping, poll_seconds)
+
+    def _rest(self, stopping: threading.Event, seconds: float) -> None:
+        """Until it is time to look again, or a run has ended: another one may wait for it."""
+        until = time.monotonic() + seconds
+        while not stopping.wait(_GLANCE_SECONDS) and time.monotonic() < until:
+            if any(child.poll() is not None for child in self._children.values()):
+                return
 
     def tick(self) -> bool:
         """Settle what is due now; False where another daemon leads."""
+        if self._book.reopen_replaced():
+            self._say("another file lies where the database was; this daemon goes on with that")
         self._collect()
         if not self._leads():
             return False
         assert self.fence is not None
         for schedule in self._book.all():
-            self._claim(schedule, self.fence)
+            self._settle(schedule, self.fence)
         self._take_back_lost(self.fence)
         self._start_due(self.fence)
         return True
@@ -133,6 +152,15 @@ class Daemon:
         elif self.fence is None and before is not None:
             self._say("another daemon leads now")
         return self.fence is not None
+
+    def _settle(self, schedule: Schedule, fence: int) -> None:
+        """One whose time zone this machine does not know keeps none of the others back."""
+        try:
+            self._claim(schedule, fence)
+        except UsageError as error:
+            if schedule.number not in self._unknown:
+                self._say(f"{schedule.name} is not looked at: {error}")
+            self._unknown.add(schedule.number)
 
     def _claim(self, schedule: Schedule, fence: int) -> None:
         now = self._clock()

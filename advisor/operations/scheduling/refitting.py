@@ -40,13 +40,15 @@ class Rows:
 
 def after_sweep(since: float) -> dict[str, Any]:
     """The report on a sweep whose rows began at or after `since` (seconds since 1970): `fit`,
-    `drift`. The better model is the user's own from then on. Never raises for what the rows lack.
-    """
+    `drift`; empty where there are none. The better model is the user's own from then on. Never
+    raises for what the rows lack."""
     from sweeps.store import open_store
 
     with closing(open_store(reading=True)) as store:
         now, earlier = store.read().measurements, store.earlier()
     rows = split_rows(now, earlier, since)
+    if not rows.fresh:
+        return {}
     drift = drift_between(rows.fresh, rows.before)
     try:
         fit, outside = _refitted(rows)

@@ -13,12 +13,11 @@ from advisor.operations.scheduling.child import answer_path
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Trials measured now, and what a cloud took for them; None where that is not told.
-    `is_open`: the command itself could not know how many."""
+    """Trials measured now, and what a cloud took for them; None where that is not known, as with
+    trials that an instance writes into a shared database by itself."""
 
     trials: int | None = None
     cost_usd: float | None = None
-    is_open: bool = False
 
 
 def result_of(log: Path) -> Result:
@@ -34,7 +33,6 @@ def result_of(log: Path) -> Result:
     return Result(
         trials=trials if isinstance(trials, int) and not isinstance(trials, bool) else None,
         cost_usd=_amount(spent),
-        is_open="measured_now" in document and trials is None,
     )
 
 

@@ -1,6 +1,8 @@
 """`advisor schedule` as a user types it."""
 
 import json
+import sys
+from contextlib import closing
 from importlib.resources import files
 
 import jsonschema
@@ -16,6 +18,9 @@ from sweeps.store.schedule_words import Ending, NewRun, RunState
 SCHEMAS = files("advisor.report") / "schemas"
 WEEKLY = ("--cron", "0 3 * * 1", "--timezone", "Europe/Berlin")
 SWEEP = ("sweep", "run", "--preset", "small")
+GRID = ("sweep", "run", "--networks", "resnet50", "--tasks", "training", "--vcpus", "1,2",
+        "--memory", "4GiB", "--disks", "gp3", "--accelerator", "emulated:T4")  # fmt: skip
+ON_AWS = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD")
 REPORT = {
     "fit": {
         "kept": "new", "why": "on 9 fresh trials ..", "new_model": "abc", "last_model": "def",
@@ -102,6 +107,15 @@ def test_advisor_itself_may_stand_before_the_command():
     assert document["schedule"]["command"] == ["fit"]
 
 
+def test_a_sweep_on_aws_is_added_with_its_owner_and_aws_is_not_asked(monkeypatch):
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    add("--name", "gpu", "--budget-per-month", "20USD", command=(*ON_AWS, "--owner", "ada"))
+    assert "--owner ada" in ask("show", "gpu")
+    add("--name", "small", command=("sweep", "run", "--preset", "small", *ON_AWS[-6:]))
+    assert "--owner" in ask("show", "small")
+
+
 def test_a_run_is_told_with_its_cost_its_fit_and_what_drifted(ended):
     listed = ask("list")
     assert "$0.250 of $20.00" in listed
@@ -110,6 +124,17 @@ def test_a_run_is_told_with_its_cost_its_fit_and_what_drifted(ended):
     assert "done, 9 measured, 10 min, $0.250" in shown
     assert "kept model abc (new)" in shown
     assert "-33.3 %  100 -> 66.7/s  googlenet inference on cpu" in shown
+
+
+def test_a_run_that_was_left_out_hides_no_drift(ended):
+    with closing(open_schedules()) as book:
+        (kept,) = book.all()
+        due = kept.created_at + 120
+        skipped = NewRun(due, RunState.SKIPPED, "the run before it was still going")
+        book.runs.claim(book.leadership.current().fence, kept.number, due, [skipped])
+    listed = ask("list")
+    assert "skipped" in listed
+    assert "1 of 9 rates drifted" in listed
 
 
 def test_the_documents_keep_their_schemas(ended):
@@ -132,6 +157,18 @@ def test_the_documents_keep_their_schemas(ended):
         ((*SWEEP, "--tasks", "training"), "--preset decides about --tasks already"),
         ((*SWEEP, "--budget", "5USD"), "only with --adaptive"),
         ((*SWEEP, "--nonsense"), "No such option"),
+        ((*GRID, "--networks", "resnt50"), "did you mean resnet50"),
+        ((*GRID, "--disks", "gp9"), "did you mean gp3"),
+        ((*GRID, "--accelerator", "emulated:T5"), "unknown GPU 'T5'"),
+        ((*GRID, "--adaptive", "--budget", "5USD"), "needs the price of this host"),
+        ((*GRID, "--region", "us-east-1"), "only with --on aws"),
+        ((*ON_AWS, "--networks", "resnt50"), "did you mean resnet50"),
+        ((*ON_AWS, "--budget", "5h"), "takes a --budget of money"),
+        ((*ON_AWS, "--instance", "g4dn.xlrge"), "did you mean g4dn.xlarge"),
+        ((*ON_AWS, "--instance", "t2.nano"), "take a larger --instance"),
+        ((*ON_AWS, "--region", "us-est-1"), "unknown region 'us-est-1'"),
+        ((*ON_AWS, "--ray-address", "auto"), "--ray-address is a cluster of yours"),
+        ((*ON_AWS, "--dry-run"), "leave --dry-run out"),
         ((*SWEEP, "-o", "json"), "leave -o out"),
         ((*SWEEP, "--fresh-since", "2026-11-21T03:00Z"), "leave --fresh-since out"),
         (("fit", "--out"), "requires an argument"),

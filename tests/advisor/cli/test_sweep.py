@@ -54,6 +54,7 @@ def measured(monkeypatch):
         def __init__(self):
             self.given = []
             self.status = Status.OK
+            self.began = measurement().started_at
 
         def refuse_impossible(self, trials):
             pass
@@ -61,7 +62,9 @@ def measured(monkeypatch):
         def execute(self, trials):
             for one in trials:
                 self.given.append(one)
-                yield measurement(trial=one, status=self.status, reason="no such device")
+                yield measurement(
+                    trial=one, status=self.status, reason="no such device", started_at=self.began
+                )
 
         def close(self):
             pass
@@ -143,6 +146,23 @@ def test_a_run_measures_once_and_the_same_command_measures_nothing_twice(images,
     assert json.loads(ask(*command))["measured_now"] == 2
     assert json.loads(ask(*command))["measured_now"] == 0
     assert len(measured.given) == 2
+
+
+@pytest.mark.parametrize("how", [(), ("--adaptive", "--budget", "2trials")])
+def test_what_is_older_than_fresh_since_is_measured_again_once(images, measured, how):
+    command = ("run", *GRID, *how, "--data", images, "--executor", "process", "-o", "json")
+    fresh = ("--fresh-since", "2027-01-04T03:00+01:00")
+    assert json.loads(ask(*command))["measured_now"] == 2
+    measured.began = "2027-01-04T02:00:01+00:00"
+    assert json.loads(ask(*command, *fresh))["measured_now"] == 2
+    assert json.loads(ask(*command, *fresh))["measured_now"] == 0
+    assert len(measured.given) == 4
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2027-01-04T03:00", ""])
+def test_fresh_since_takes_no_guess_of_which_hour_is_meant(time):
+    with pytest.raises(UsageError, match="a time with its zone"):
+        ask("run", *GRID, "--fresh-since", time)
 
 
 def test_status_and_list_tell_what_is_left(images, measured):

@@ -159,7 +159,9 @@ class Launch:
 
     def _check_ends(self) -> None:
         """What the first two ends must have done by themselves, before the reaper comes."""
-        if self.fates[-1] in (_DONE, _CUT_OFF) and (left := self.bed.left()):
+        is_calm = not self.fault_rate and self.expired_after is None and not self.script
+        told = (_DONE, _CUT_OFF, *([_GAVE_UP] if is_calm else []))
+        if self.fates[-1] in told and (left := self.bed.left()):
             self.wrong.append(f"left by a controller that {self.fates[-1]}: {left}")
         wait = (self._last_expiry() - self.bed.clock.now()).total_seconds() + 1
         self.bed.clock.sleep(max(0.0, wait))

@@ -174,6 +174,19 @@ def test_what_may_not_be_listed_any_more_keeps_the_instance_from_no_end(bed: Bed
     assert bed.left() == []
 
 
+@pytest.mark.parametrize("calls", range(1, 5))
+def test_ctrl_c_before_lists_show_the_instance_ends_it_all_the_same(bed: Bed, calls: int) -> None:
+    bed.ways.lag_seconds, told = 8.0, []
+
+    def plan(request: Any) -> str:
+        told.extend([request] if bed.instances() else [])
+        return CTRL_C_BEFORE if len(told) == calls else ""
+
+    with pytest.raises(KeyboardInterrupt):
+        rented(bed, 10, plan)
+    assert bed.left() == []
+
+
 @pytest.mark.parametrize("operation", ["DescribeVolumes", "TerminateInstances"])
 def test_who_interrupts_the_end_waits_for_it(bed: Bed, operation: str) -> None:
     with pytest.raises(KeyboardInterrupt):

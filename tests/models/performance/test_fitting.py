@@ -69,6 +69,12 @@ def test_measurements_that_ended_badly_or_unlimited_are_never_fitted(parameters)
     }
 
 
+def test_the_fewest_measurements_are_fitted_without_a_warning(parameters):
+    """Warnings are errors here; a fold of one trial once had an R squared."""
+    fewest = measure(trials()[::2][:12], parameters)
+    assert fit_user_model(fewest).fitted == 12
+
+
 def test_too_few_measurements_are_refused_with_the_way_out(parameters):
     with pytest.raises(DataError, match=r"3 usable measurements are too few.*sweep run"):
         fit_user_model(measure(trials(), parameters)[:3])

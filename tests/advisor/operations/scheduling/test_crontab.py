@@ -1,13 +1,14 @@
 """Due times of a crontab line against a brute force that looks at every minute there is."""
 
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
+from advisor.operations.scheduling import zones
 from advisor.operations.scheduling.crontab import Crontab
 
 MINUTE = timedelta(minutes=1)
@@ -172,6 +173,8 @@ def test_a_leap_day_is_found_years_away():
         ("* * * * */0", "UTC", "is no day of week"),
         ("*/0 * * * *", "UTC", "higher than 0"),
         ("0 3 # * *", "UTC", "'#' is no day of month"),
+        ("１ 3 * * *", "UTC", "is no minute"),  # noqa: RUF001
+        ("@reboot", "UTC", "unknown --cron '@reboot'"),
         ("0 3 * * *", "Europe/Berln", "did you mean Europe/Berlin"),
         ("0 3 * * *", "", "unknown time zone"),
     ],
@@ -179,6 +182,18 @@ def test_a_leap_day_is_found_years_away():
 def test_what_is_no_line_is_refused_with_its_reason(text, zone, words):
     with pytest.raises(UsageError, match=words):
         Crontab(text, zone)
+
+
+def test_a_machine_without_time_zones_knows_utc_and_says_what_tells_it_others(monkeypatch):
+    def unknown(name):
+        raise ZoneInfoNotFoundError(name)
+
+    monkeypatch.setattr(zones, "ZoneInfo", unknown)
+    monkeypatch.setattr(zones, "available_timezones", set)
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert Crontab("0 3 * * *", "UTC").after(noon) == datetime(2026, 11, 22, 3, tzinfo=UTC)
+    with pytest.raises(UsageError, match="install its package tzdata"):
+        Crontab("0 3 * * *", "Europe/Berlin")
 
 
 def test_a_line_that_never_falls_due_is_refused():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import DataError, UsageError
-from advisor.operations.scheduling.commands import started_as
+from advisor.operations.scheduling.commands import ADVISOR, started_as
 from advisor.operations.scheduling.executing import execute
 from advisor.operations.scheduling.results import result_of
 from sweeps.store.owners import this_process
@@ -112,6 +112,17 @@ def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
     assert run.report["fit"] == {"kept": "last", "why": "no rows"}
 
 
+@pytest.mark.parametrize(("measured", "follows"), [("null", 1), ("0", 0), ("2", 1)])
+def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(
+    book, due, measured, follows
+):
+    """An instance wrote into a shared database by itself."""
+    number, followed = due(), []
+    told = f"print('{{\"measured_now\": {measured}}}')"
+    execute(book, number, follow=lambda run: followed.append(run) or {}, started=running(told))
+    assert len(followed) == follows
+
+
 def test_only_a_sweep_that_measured_is_followed_by_a_fit(book, due):
     number = due(command=("fit",))
     execute(book, number, follow=lambda _run: 1 / 0, started=running(TOLD))
@@ -141,16 +152,19 @@ def test_an_unknown_run_is_refused(book):
 
 
 def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
-    assert started_as(SWEEP, NOW)[3:] == [
+    assert started_as(SWEEP, NOW)[len(ADVISOR) :] == [
         *SWEEP, "--fresh-since", "2026-09-21T14:13:20+00:00", "-o", "json"
     ]  # fmt: skip
-    assert started_as(("fit",), NOW)[3:] == ["fit", "-o", "json"]
+    assert started_as(("fit",), NOW) == [*ADVISOR, "fit", "-o", "json"]
 
 
-def test_a_command_that_could_not_know_may_have_measured(tmp_path):
-    """An instance wrote into a database of which nothing is seen here."""
-    (tmp_path / "a.json").write_text('{"measured_now": null}')
-    assert result_of(tmp_path / "a.log").is_open
+@pytest.mark.slow
+def test_files_of_the_folder_where_a_command_works_are_no_modules(book, due, tmp_path):
+    (tmp_path / "click.py").write_text("1 / 0")
+    number = due(command=("catalog", "refresh", "--show"))
+    execute(book, number, follow=nothing)
+    run = book.runs.one(number)
+    assert (run.state, run.exit_code) == (RunState.DONE, 0), run.note
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"measured_now": true}', '{"spent_usd": -1}', "{"])

@@ -54,6 +54,7 @@ def live_through(world, random, kill):
     due = sorted({one for name in SCHEDULES for one in due_times(name)})
     for moment in moments(random, due):
         world.now = moment
+        world.work()  # runs went on while nobody looked
         for place in (0, 1, 0):
             life = random.uniform(0, 12) if kill and random.random() < 0.3 else None
             if not world.tick(daemons[place], life):
@@ -167,6 +168,18 @@ def test_the_budget_of_a_month_is_kept_and_begins_anew_with_the_next(world):
     # Of March's three dollars two are spent on the 28th and 29th; a third run might be too dear.
     assert states == 2 * [RunState.DONE, RunState.DONE, RunState.SKIPPED, RunState.SKIPPED]
     assert "of the $3.000 of 2026-03 only $1.000 are left" in only_runs(world)[2][1]
+
+
+def test_a_zone_that_this_machine_does_not_know_keeps_no_other_schedule_back(world):
+    world.add("martian", "0 * * * *", "Mars/Olympus")
+    world.add("hourly", "0 * * * *")
+    daemon = world.daemon()
+    for _ in range(6):
+        world.now += HOUR / 2
+        world.tick(daemon)
+        world.work()
+    assert len(world.executed) == 3
+    assert len([line for line in world.said if "martian is not looked at" in line]) == 1
 
 
 def test_a_clock_that_is_set_back_repeats_nothing(world):
