@@ -18,12 +18,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.errors import DataError, UsageError
-from advisor.operations.scheduling.commands import (
-    ADVISOR,
-    environment,
-    is_sweep,
-    works_elsewhere,
-)
+from advisor.operations.scheduling.commands import ADVISOR, environment, is_sweep, works_elsewhere
 from advisor.operations.scheduling.crontab import Crontab
 from advisor.operations.scheduling.deciding import Known, decided, month_of
 from advisor.operations.sweeping import sweep_runs_here
@@ -34,8 +29,10 @@ from sweeps.store.schedule_words import Run, RunState, Schedule
 POLL_SECONDS = 5.0
 # So long a look waits for the database at most: who asks the daemon to end waits with it.
 PATIENCE_SECONDS = 5.0
-# A process that ends before it has its run in hand (no memory, no Python) is tried so often.
+# A process that ends before it has its run in hand (no memory, an upgrade in its middle) is tried
+# so often, after longer and longer pauses.
 _MOST_STARTS = 3
+_PAUSE_SECONDS = 60.0
 _ENDING_SECONDS = 90.0
 _GLANCE_SECONDS = 0.5
 
@@ -89,6 +86,7 @@ class Daemon:
         self._occupied = occupied
         self._children: dict[int, Started] = {}
         self._starts: dict[int, int] = {}
+        self._started_at: dict[int, float] = {}
         self._unknown: set[int] = set()
         self.fence: int | None = None
 
@@ -213,6 +211,9 @@ class Daemon:
             note = f"{tries} processes ended before they had it in hand; see the daemon's stderr"
             self._book.runs.give_up(fence, run.number, note, now=self._clock())
             return False
+        if self._clock() - self._started_at.get(run.number, 0.0) < tries * _PAUSE_SECONDS:
+            return False
+        self._started_at[run.number] = self._clock()
         self._starts[run.number] = tries + 1
         self._children[run.number] = self._start(run.number)
         return True
