@@ -89,7 +89,7 @@ class Sandbox:
     def run(self, script: str) -> str:
         """Start it and wait; what it said."""
         with self.started(script) as process:
-            process.wait(timeout=120)
+            process.wait(timeout=400)
         return self.said
 
     @property

@@ -117,7 +117,7 @@ class Account:
                 assert process.poll() is None, box.said
                 time.sleep(0.2)
             yield box
-            process.wait(timeout=100)
+            process.wait(timeout=400)
 
     def rows(self):
         """What a controller collects, by trial."""
