@@ -41,6 +41,8 @@ def end_sweep(
     for region in regions:
         found, not_told = _of_sweep(aws, region, sweep_id)
         left += not_told
+        if first is not None and first.region == region:
+            found += _unlisted(first, sweep_id, found)
         remaining = remove_all(aws, found)
         there = {one.found.id for one in remaining}
         removed += [one for one in found if one.id not in there]
@@ -76,6 +78,18 @@ def _of_sweep(aws: Aws, region: str, sweep_id: str) -> tuple[list[Managed], list
         except AdvisorError as error:  # nobody answers: nor would they for other kinds
             return found, [*not_told, f"what there is in {region} is not known: {error}"]
     return found, not_told
+
+
+def _unlisted(machine: Machine, sweep_id: str, found: Iterable[Managed]) -> list[Managed]:
+    """The instance, where lists do not show it (any more, or again: EC2 asks one of several)."""
+    if any(one.id == machine.id for one in found):
+        return []
+    return [
+        Managed(
+            kind="instance", id=machine.id, region=machine.region, sweep_id=sweep_id, owner="",
+            expires_at=machine.expires_at,
+        )
+    ]  # fmt: skip
 
 
 def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> CloudError:

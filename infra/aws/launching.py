@@ -82,7 +82,7 @@ class Launching:
 
     def settle(self) -> None:
         """See `Making.settle`."""
-        self._making.settle()
+        self.machine = self._making.settle() or self.machine
 
     def _adopted(self) -> Machine | None:
         """An instance of the slot that lives already. Where somebody was here before, lists are

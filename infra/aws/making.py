@@ -49,12 +49,13 @@ class Making:
         slot = self._slot
         return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
 
-    def settle(self) -> None:
+    def settle(self) -> Machine | None:
         """Where a request is still open (somebody interrupted it), wait until what it may have
-        made shows in lists, so that it can be ended."""
+        made shows in lists, so that it can be ended; that instance."""
         if self._open is not None:
             with suppress(AdvisorError):
-                self._by_token(self._open)
+                return self._by_token(self._open)
+        return None
 
     def _after_refusal(self, order: Order, refused: Refused) -> Machine | None:
         """A refusal proves nothing where an earlier try of the same request stayed open."""
