@@ -18,8 +18,6 @@ from advisor.domain.references import is_own
 from advisor.errors import UsageError
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from advisor.operations.cloud_plan import CloudOptions
     from advisor.operations.sweeping import SweepOptions
 
@@ -124,7 +122,7 @@ def cloud_options_from(
         markets=_MARKETS[cloud["market"] or "any"],
         hours=cloud["hours"] or 6.0,
         queue_minutes=cloud["queue"] or 15.0,
-        sweep_id=_named(cloud["sweep_id"] or "", answers.get("fresh_since")),
+        sweep_id=cloud["sweep_id"] or "",
         bucket=cloud["bucket"] or os.environ.get("ADVISOR_BUCKET", ""),
         database_parameter=cloud["database_parameter"] or "",
         subnet=cloud["subnet"] or "",
@@ -156,11 +154,6 @@ def _sent(answers: Mapping[str, Any]) -> tuple[str, ...]:
     since = answers.get("fresh_since")
     fresh = ("--fresh-since", since.astimezone(UTC).isoformat()) if since else ()
     return (*(word for pair in words for word in pair), *flags, *fresh)
-
-
-def _named(sweep_id: str, since: datetime | None) -> str:
-    """A name that somebody gave is of one sweep, too: each time has its own."""
-    return f"{sweep_id}-{since.astimezone(UTC):%Y%m%d-%H%M%S}" if sweep_id and since else sweep_id
 
 
 def _tag_value(text: str) -> str:
