@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,8 +15,6 @@ from advisor.domain.references import is_own
 from advisor.errors import UsageError
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from advisor.operations.cloud_plan import CloudOptions
     from advisor.operations.sweeping import SweepOptions
 
@@ -83,7 +81,6 @@ def cloud_options_from(
         raise UsageError("--networks: a file of your own is not sent to AWS; name known networks")
     instances = _instances(answers["instance"])
     regions = cloud["regions"] or ("us-east-1",)
-    named = {**cloud, "sweep_id": _named(cloud["sweep_id"], answers.get("fresh_since"))}
     asked = CloudOptions(
         instance=instances[0],
         budget_usd=dollars(answers["budget"]),
@@ -96,7 +93,7 @@ def cloud_options_from(
         markets=_MARKETS[cloud["market"] or "any"],
         database_parameter=cloud["database_parameter"] or "",
         since=answers.get("fresh_since"),
-        **launch_values(named, _HOURS),
+        **launch_values(cloud, _HOURS),
     )
     # A preset says itself what computes.
     names_gpu = not (answers["preset"] or answers["accelerator"])
@@ -120,10 +117,3 @@ def _sent(answers: Mapping[str, Any]) -> tuple[str, ...]:
     since = answers.get("fresh_since")
     fresh = ("--fresh-since", since.astimezone(UTC).isoformat()) if since else ()
     return (*(word for pair in words for word in pair), *flags, *fresh)
-
-
-def _named(sweep_id: str | None, since: datetime | None) -> str:
-    """A name that somebody gave is of one sweep, too: each time has its own."""
-    if not (sweep_id and since):
-        return sweep_id or ""
-    return f"{sweep_id}-{since.astimezone(UTC):%Y%m%d-%H%M%S}"
