@@ -58,6 +58,7 @@ class Launch:
         self.is_hot = False
         bed.ways.lag_seconds = chance.choice([0.0, 5.0, 25.0])
         self.script = self._drawn_script()
+        self.is_calm = not (self.fault_rate or self.expired_after or self.script)
         bed.endings.seconds = chance.choice([0.0, 20.0, 100.0])
         bed.ways.out = self._without_capacity()
         bed.faulty.plan, bed.faulty.on_answer = self.fault, self.on_answer
@@ -159,8 +160,7 @@ class Launch:
 
     def _check_ends(self) -> None:
         """What the first two ends must have done by themselves, before the reaper comes."""
-        is_calm = not self.fault_rate and self.expired_after is None and not self.script
-        told = (_DONE, _CUT_OFF, *([_GAVE_UP] if is_calm else []))
+        told = (_DONE, _CUT_OFF, *([_GAVE_UP] if self.is_calm else []))
         if self.fates[-1] in told and (left := self.bed.left()):
             self.wrong.append(f"left by a controller that {self.fates[-1]}: {left}")
         wait = (self._last_expiry() - self.bed.clock.now()).total_seconds() + 1
