@@ -35,7 +35,8 @@ sweep: .venv/full ## measure a small sweep on this machine and fit a model to it
 
 test: .venv/full ## all tests
 	@echo "Running all tests (under 15 minutes on 2 cores) ..."
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto -m "not machine" && side=0 || side=1; \
+	$(BIN)/python -m pytest -m machine && exit $$side
 
 explore: .venv/full ## the property tests of the answer, with examples never tried before
 	@$(BIN)/python -m pytest --hypothesis-profile=explore tests/advisor tests/models

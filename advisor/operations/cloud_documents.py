@@ -99,9 +99,10 @@ def fleet_document(berths: Sequence[Berth]) -> dict[str, Any]:
     runs = [run_document(one.run) if one.run else None for one in berths]
     lost = sum(one.plan.most_usd for one in berths if one.had_instance)
     spent = lost + sum(run["spent_usd"] for run in runs if run)
+    counts = [run["measured_now"] for run in runs if run]
     return {
         "schema": FLEET_SCHEMA,
-        "measured_now": sum(run["measured_now"] for run in runs if run),
+        "measured_now": None if None in counts else sum(counts),
         "spent_usd": round(spent, 4),
         "sweeps": [
             {
