@@ -24,7 +24,8 @@ def named(monkeypatch, due, *more):
     context = sweep_run.make_context("advisor sweep run", [*ON_AWS, *more])
     answers, cloud = split_cloud(context.params)
     elsewhere = {**answers, "accelerator": "cuda"}
-    return sweep_id(cloud_options_from(answers, cloud, options_from(elsewhere)))
+    (asked,) = cloud_options_from(answers, cloud, options_from(elsewhere))
+    return sweep_id(asked)
 
 
 @pytest.mark.parametrize("more", [(), ("--sweep-id", "weekly")])

@@ -205,7 +205,7 @@ def test_failed_trials_are_stored_told_and_measured_again_when_asked(images, mea
         (("plan", *GRID, "--accelerator", "tpu"), "known: cuda, .*cpu, emulated"),
         (("plan", *GRID, "--tasks", "inference", "--accelerator", "emulated:T44"), "unknown GPU"),
         (("plan", *GRID, "--batch-sizes", "1.5"), "whole numbers"),
-        (("plan", *GRID, "--accelerator", "cuda:T4"), "add --ray-address, or say cuda"),
+        (("plan", *GRID, "--accelerator", "cpu:T4"), "no accelerator 'cpu:T4'"),
         (("plan", *GRID, "--cache", "hot"), "cache state"),
         (("plan", *GRID, "--data", "/no/such/folder"), "no folder"),
         (("plan", *GRID, "--rel-error", "200%"), "as 2% or 0.02"),

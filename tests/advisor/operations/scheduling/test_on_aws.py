@@ -58,7 +58,8 @@ def occurrence(due):
 
 def id_of(due):
     context = sweep_run.make_context("run", occurrence(due)[2:])
-    return sweep_id(sweep_cloud_run._asked(*split_cloud(context.params)))
+    (asked,) = sweep_cloud_run._asked(*split_cloud(context.params))
+    return sweep_id(asked)
 
 
 def row(began):
