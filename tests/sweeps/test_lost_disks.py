@@ -61,11 +61,11 @@ def disk(tmp_path):
 
 @pytest.fixture
 def tiny(tmp_path):
-    """A disk of 120 KiB."""
+    """A disk of 240 KiB."""
     place = tmp_path / "tiny"
     place.mkdir()
     try:
-        run("mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", place)
+        run("mount", "-t", "tmpfs", "-o", "size=240k", "tmpfs", place)
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no tmpfs here: {error.stderr.decode()[:200]}")
     yield place
