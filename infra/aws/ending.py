@@ -13,7 +13,7 @@ from infra.aws.asking import Aws
 from infra.aws.budget import Meter
 from infra.aws.errors import Refused
 from infra.aws.finding import KINDS, Managed, managed_of
-from infra.aws.launch import Machine
+from infra.aws.launch import Machine, Sweep
 from infra.aws.machines import NotTold, instance
 from infra.aws.permissions import mend_of
 from infra.aws.removing import PATIENCE, POLL_SECONDS, remove_all
@@ -28,9 +28,9 @@ class Ended:
 
 
 def end_sweep(
-    aws: Aws, regions: Iterable[str], sweep_id: str, first: Machine | None = None
+    aws: Aws, regions: Iterable[str], sweep: Sweep, first: Machine | None = None
 ) -> Ended:
-    """End all instances of the sweep, and remove what they leave; `first` is known to run, and
+    """End all instances of the sweep and its owner, and remove what they leave; `first` is known to run, and
     is ended before anything is looked for. Raises nothing of AWS's: what could not be asked or
     removed is told."""
     removed: list[Managed] = []
@@ -39,10 +39,10 @@ def end_sweep(
         with suppress(AdvisorError):  # it is found by its tag again, and told where it stays
             aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
     for region in regions:
-        found, not_told = _of_sweep(aws, region, sweep_id)
+        found, not_told = _of_sweep(aws, region, sweep)
         left += not_told
         if first is not None and first.region == region:
-            found += _unlisted(first, sweep_id, found)
+            found += _unlisted(first, sweep.id, found)
         remaining = remove_all(aws, found)
         there = {one.found.id for one in remaining}
         removed += [one for one in found if one.id not in there]
@@ -65,14 +65,14 @@ def end_instance(aws: Aws, machine: Machine) -> None:
         aws.clock.sleep(POLL_SECONDS)
 
 
-def _of_sweep(aws: Aws, region: str, sweep_id: str) -> tuple[list[Managed], list[str]]:
+def _of_sweep(aws: Aws, region: str, sweep: Sweep) -> tuple[list[Managed], list[str]]:
     """What there is; a kind that may not be listed hinders the end of no other one, and is told."""
     found: list[Managed] = []
     not_told: list[str] = []
     for kind in KINDS:
         try:
-            listed = managed_of(aws, kind, region, owner=None)
-            found += [one for one in listed if one.sweep_id == sweep_id]
+            listed = managed_of(aws, kind, region, owner=sweep.owner)
+            found += [one for one in listed if one.sweep_id == sweep.id]
         except Refused as refused:
             not_told.append(f"no {kind.name} in {region} is told: {mend_of(refused)}")
         except AdvisorError as error:  # nobody answers: nor would they for other kinds
