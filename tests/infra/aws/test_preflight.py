@@ -94,6 +94,15 @@ def test_where_nobody_tells_whether_an_instance_may_be_ended_none_is_launched(be
     assert '"iam:SimulatePrincipalPolicy"' in missing(bed)["permission"].mend
 
 
+def test_a_launch_that_ec2_would_refuse_is_told_before(bed: Bed) -> None:
+    """An instance profile that is not there, when it may not be looked at."""
+    found = looked(bed)
+    bed.faulty.plan = always("RunInstances", "InvalidParameterValue")
+    told = {one.check: one for one in allowed(bed.aws(), found, a_sweep(), "g4dn.xlarge")}
+    assert not told["dry run"].ok
+    assert "InvalidParameterValue" in told["dry run"].told
+
+
 def test_a_session_of_a_role_is_looked_at_as_the_role() -> None:
     session = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
     assert principal_of(session) == "arn:aws:iam::123456789012:role/Deployer"
