@@ -27,12 +27,16 @@ class Ended:
     left: tuple[str, ...]
 
 
+class NotEndedError(CloudError):
+    """Something may still run, and the message tells what, until when, and what ends it now."""
+
+
 def end_sweep(
     aws: Aws, regions: Iterable[str], sweep: Sweep, first: Machine | None = None
 ) -> Ended:
-    """End all instances of the sweep and its owner, and remove what they leave; `first` is known to run, and
-    is ended before anything is looked for. Raises nothing of AWS's: what could not be asked or
-    removed is told."""
+    """End all instances of the sweep and its owner, and remove what they leave; `first` is known
+    to run, and is ended before anything is looked for. Raises nothing of AWS's: what could not be
+    asked or removed is told."""
     removed: list[Managed] = []
     left: list[str] = []
     if first is not None:
@@ -92,11 +96,11 @@ def _unlisted(machine: Machine, sweep_id: str, found: Iterable[Managed]) -> list
     ]  # fmt: skip
 
 
-def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> CloudError:
+def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> NotEndedError:
     """What a user has to know and to do where something may still run."""
     told = "; ".join(ended.left)
     if machine is None:
-        return CloudError(
+        return NotEndedError(
             f"not everything is surely ended ({told}); what there may be ends itself when its time "
             "is over, and `advisor cloud reap` removes the rest then; `advisor cloud status` tells "
             "what is left"
@@ -108,7 +112,7 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Clo
             f"{machine.id} powers itself off at {tags.time_text(machine.expires_at)}, and costs "
             f"{most} at most until then"
         )
-    return CloudError(
+    return NotEndedError(
         f"not everything is surely ended ({told}); {itself}; to end it now: `aws ec2 "
         f"terminate-instances --instance-ids {machine.id} --region {machine.region}`; "
         "`advisor cloud status` tells what is left"
