@@ -12,6 +12,7 @@ from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_asked, without
+from infra.aws.images import unfit
 from infra.aws.launch import Image, Rung
 from infra.live.spot import newest_by_zone
 
@@ -92,6 +93,8 @@ def image(aws: Aws, region: str, wish: Wish) -> tuple[Image | None, Finding]:
     rows = answer.get("Images", ())
     if not rows:
         return None, _no_image(region, name)
+    if wrong := unfit(rows[0], wish.types, named=bool(wish.image)):
+        return None, wrong
     found = _image(rows[0])
     return found, good("image", f"{found.id} ({rows[0].get('Name', 'no name')})")
 
