@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from advisor.operations.cloud_accelerators import accelerator_of
 from advisor.operations.cloud_plan import CloudOptions, CloudPlan, plan_cloud
 from advisor.operations.cloud_running import CloudRun, Say, run_cloud
 from infra.aws.clock import LeavingClock
+from infra.aws.ending import NotEndedError
 from infra.aws.findings import refuse_missing
 from infra.aws.launch import Machine
 
@@ -81,14 +82,23 @@ def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[Berth]:
         refuse_missing(plan.findings)
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=len(plans)) as pool:
-        futures = [pool.submit(_ran, plan, aws, stop, say) for plan in plans]
+        futures: list[Future[Berth]] = []
         try:
+            futures += (pool.submit(_ran, plan, aws, stop, say) for plan in plans)
             wait(futures)
         except BaseException:
             stop.set()
             wait(futures)
+            _refuse_not_ended(futures)
             raise
     return [future.result() for future in futures]
+
+
+def _refuse_not_ended(futures: Sequence[Future[Berth]]) -> None:
+    """Nobody is to read that all was ended where something may run on."""
+    for future in futures:
+        if not future.exception() and isinstance(error := future.result().error, NotEndedError):
+            raise error
 
 
 def _planned(options: CloudOptions, aws: Aws) -> CloudPlan:

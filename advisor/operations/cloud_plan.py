@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -111,6 +111,8 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     )  # fmt: skip
     regions = regions_of(catalog, options)
     found = look(aws, regions, wish, sweep)
+    roots = (one.image.root_gib for one in found.regions)
+    sweep = replace(sweep, root_gib=max((sweep.root_gib, *roots)))  # what is launched, and paid
     findings = list(found.findings)
     home = ""
     if found.caller:

@@ -128,7 +128,7 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
     try:
         aws.ask(region, operation, DryRun=True, **request)
     except Refused as refused:
-        if refused.kind is Kind.OK or _names_nothing(refused):
+        if refused.kind is Kind.OK or _names_nothing(operation, refused):
             return good("permission", f"{action} is allowed")
         if refused.kind is Kind.PERMISSION:
             return missing("permission", f"{action} is denied", mend_of(refused))
@@ -177,8 +177,11 @@ def _action(operation: str) -> str:
     return action_of("".join(word.capitalize() for word in operation.split("_")))
 
 
-def _names_nothing(refused: Refused) -> bool:
-    """Allowed as far as can be told: only what was named does not exist (or exists already)."""
+def _names_nothing(operation: str, refused: Refused) -> bool:
+    """Allowed as far as can be told: only what was named does not exist (or exists already). A
+    launch names what exists (an instance profile, say): there it is wrong."""
+    if operation == "run_instances":
+        return False
     return ".NotFound" in refused.code or refused.code.startswith("Invalid")
 
 
@@ -186,5 +189,6 @@ def _without_group(request: dict[str, Any]) -> dict[str, Any]:
     """The group does not exist yet, and the token is for what is really launched."""
     (interface,) = request["NetworkInterfaces"]
     bare = {name: value for name, value in interface.items() if name != "Groups"}
-    other = {name: value for name, value in request.items() if name != "ClientToken"}
+    told_later = ("ClientToken", "UserData")
+    other = {name: value for name, value in request.items() if name not in told_later}
     return {**other, "NetworkInterfaces": [bare]}

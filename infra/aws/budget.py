@@ -18,6 +18,8 @@ BILLING_MINUTE = timedelta(minutes=1)
 LEAST = timedelta(minutes=10)
 # A public IPv4 address in use (AWS, from 2024-02-01); without one the guest reaches nothing.
 ADDRESS_USD_PER_HOUR = 0.005
+# Surplus credits of T2, T3, T3a on Linux (AWS, "Unlimited mode pricing"); T4g's are 0.04.
+CREDITS_USD_PER_VCPU_HOUR = 0.05
 _YEAR_HOURS = 8760.0
 
 
@@ -61,7 +63,8 @@ def usd_per_hour(rung: Rung, sweep: Sweep) -> float:
     disks = sum(_volume_usd(one.type, one.size_gib, one.iops, one.mib_per_second, rung.region)
                 for one in sweep.volumes)  # fmt: skip
     root = _volume_usd("gp3", sweep.root_gib, None, None, rung.region)
-    return rung.usd_per_hour + disks + root + ADDRESS_USD_PER_HOUR
+    credits = _surplus_usd(rung.instance_type)
+    return rung.usd_per_hour + credits + disks + root + ADDRESS_USD_PER_HOUR
 
 
 def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) -> None:
@@ -75,6 +78,14 @@ def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) 
         f"a budget of {format_usd(budget_usd)}{used} does not pay {minutes:.0f} minutes of {what} "
         f"at {format_usd(hourly)}/h; give --budget {cents / 100:.2f}USD or more"
     )
+
+
+@cache
+def _surplus_usd(instance_type: str) -> float:
+    """Burstable types launch as *unlimited*, and what they compute beyond their credits is billed
+    on top; measuring is all of that. (T2 does not, which its account may change.)"""
+    instance = load_catalog().instance(instance_type, "aws")
+    return CREDITS_USD_PER_VCPU_HOUR * instance.vcpus if instance.burstable else 0.0
 
 
 @cache

@@ -13,7 +13,7 @@ from infra.aws.asking import Aws
 from infra.aws.budget import Meter
 from infra.aws.errors import Refused
 from infra.aws.finding import KINDS, Managed, managed_of
-from infra.aws.launch import Machine
+from infra.aws.launch import Machine, Sweep
 from infra.aws.machines import NotTold, instance
 from infra.aws.permissions import mend_of
 from infra.aws.removing import PATIENCE, POLL_SECONDS, remove_all
@@ -27,22 +27,26 @@ class Ended:
     left: tuple[str, ...]
 
 
+class NotEndedError(CloudError):
+    """Something may still run, and the message tells what, until when, and what ends it now."""
+
+
 def end_sweep(
-    aws: Aws, regions: Iterable[str], sweep_id: str, first: Machine | None = None
+    aws: Aws, regions: Iterable[str], sweep: Sweep, first: Machine | None = None
 ) -> Ended:
-    """End all instances of the sweep, and remove what they leave; `first` is known to run, and
-    is ended before anything is looked for. Raises nothing of AWS's: what could not be asked or
-    removed is told."""
+    """End all instances of the sweep and its owner, and remove what they leave; `first` is known
+    to run, and is ended before anything is looked for. Raises nothing of AWS's: what could not be
+    asked or removed is told."""
     removed: list[Managed] = []
     left: list[str] = []
     if first is not None:
         with suppress(AdvisorError):  # it is found by its tag again, and told where it stays
             aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
     for region in regions:
-        found, not_told = _of_sweep(aws, region, sweep_id)
+        found, not_told = _of_sweep(aws, region, sweep)
         left += not_told
         if first is not None and first.region == region:
-            found += _unlisted(first, sweep_id, found)
+            found += _unlisted(first, sweep.id, found)
         remaining = remove_all(aws, found)
         there = {one.found.id for one in remaining}
         removed += [one for one in found if one.id not in there]
@@ -65,14 +69,14 @@ def end_instance(aws: Aws, machine: Machine) -> None:
         aws.clock.sleep(POLL_SECONDS)
 
 
-def _of_sweep(aws: Aws, region: str, sweep_id: str) -> tuple[list[Managed], list[str]]:
+def _of_sweep(aws: Aws, region: str, sweep: Sweep) -> tuple[list[Managed], list[str]]:
     """What there is; a kind that may not be listed hinders the end of no other one, and is told."""
     found: list[Managed] = []
     not_told: list[str] = []
     for kind in KINDS:
         try:
-            listed = managed_of(aws, kind, region, owner=None)
-            found += [one for one in listed if one.sweep_id == sweep_id]
+            listed = managed_of(aws, kind, region, owner=sweep.owner)
+            found += [one for one in listed if one.sweep_id == sweep.id]
         except Refused as refused:
             not_told.append(f"no {kind.name} in {region} is told: {mend_of(refused)}")
         except AdvisorError as error:  # nobody answers: nor would they for other kinds
@@ -92,11 +96,11 @@ def _unlisted(machine: Machine, sweep_id: str, found: Iterable[Managed]) -> list
     ]  # fmt: skip
 
 
-def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> CloudError:
+def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> NotEndedError:
     """What a user has to know and to do where something may still run."""
     told = "; ".join(ended.left)
     if machine is None:
-        return CloudError(
+        return NotEndedError(
             f"not everything is surely ended ({told}); what there may be ends itself when its time "
             "is over, and `advisor cloud reap` removes the rest then; `advisor cloud status` tells "
             "what is left"
@@ -108,7 +112,7 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Clo
             f"{machine.id} powers itself off at {tags.time_text(machine.expires_at)}, and costs "
             f"{most} at most until then"
         )
-    return CloudError(
+    return NotEndedError(
         f"not everything is surely ended ({told}); {itself}; to end it now: `aws ec2 "
         f"terminate-instances --instance-ids {machine.id} --region {machine.region}`; "
         "`advisor cloud status` tells what is left"

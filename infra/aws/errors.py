@@ -33,6 +33,7 @@ class Kind(StrEnum):
     SPOT_TAKEN_BACK = "spot_taken_back"
     OWN_END = "own_end"
     VOLUME_QUOTA = "volume_quota"
+    KEY = "key"
     UNKNOWN = "unknown"
 
 
@@ -81,6 +82,11 @@ _ALSO: dict[str, tuple[Kind, Reaction]] = {
         ("InternalFailure", "InternalServerError", "500", "502", "503", "504"),
         (Kind.SERVER, Reaction.ASK_AGAIN),
     ),
+    # A token whose instance has ended (since 2025; before that EC2 told the ended instance).
+    "IdempotentInstanceTerminated": (Kind.TOKEN, Reaction.LAUNCH_AGAIN),
+    # Its disks cannot be decrypted (AWS re:Post, "Client error on launch"); no offer mends that,
+    # though the bare code is a server's.
+    "Client.InternalError": (Kind.KEY, Reaction.STOP),
     "OptInRequired": (Kind.ACCOUNT, Reaction.STOP),
     "Blocked": (Kind.ACCOUNT, Reaction.STOP),
 }  # fmt: skip

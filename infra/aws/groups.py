@@ -6,8 +6,12 @@ second one, however the answers of its lists lag.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
+from advisor.errors import CloudError
 from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused, Unanswered
@@ -35,7 +39,8 @@ def own_group(
         if refused.code != _EXISTS:
             raise
         group = _existing(aws, region, network, sweep)
-        renew(aws, region, group, expires_at)
+        with suppress(Refused):  # not to be seen everywhere yet: it has an expiry of its own
+            renew(aws, region, group, expires_at)
         return group, False
     return str(answer["GroupId"]), True
 
@@ -55,7 +60,23 @@ def _existing(aws: Aws, region: str, network: str, sweep: Sweep) -> str:
     while waited <= _VISIBLE_WITHIN:
         found = aws.ask(region, "describe_security_groups", Filters=filters)
         for one in found.get("SecurityGroups", ()):
+            _refuse_strangers(one, sweep)
             return str(one["GroupId"])
         aws.clock.sleep(_POLL)
         waited += _POLL
     raise Unanswered("describe_security_groups", f"{tags.name_of(sweep.id)} exists, nobody sees it")
+
+
+def _refuse_strangers(row: Mapping[str, Any], sweep: Sweep) -> None:
+    """A group of that name may be somebody's own, with open ports, or another owner's sweep."""
+    worn, group = tags.tags_from(row.get("Tags")), row["GroupId"]
+    if (worn.get(tags.MANAGED), worn.get(tags.SWEEP_ID)) != (tags.MANAGED_VALUE, sweep.id):
+        raise CloudError(
+            f"the security group {tags.name_of(sweep.id)} ({group}) is none of the advisor's; it "
+            "is left as it is, and nothing was launched: give another --sweep-id"
+        )
+    if worn.get(tags.OWNER) != sweep.owner:
+        raise CloudError(
+            f"sweep {sweep.id} is {worn.get(tags.OWNER)}'s, and nothing of it was touched: give "
+            f"another --sweep-id, or go on with it as --owner {worn.get(tags.OWNER)}"
+        )

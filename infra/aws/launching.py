@@ -10,19 +10,20 @@ from advisor.units import format_usd
 from infra.aws import machines
 from infra.aws.asking import Aws
 from infra.aws.budget import LEAST, Meter, usd_per_hour
-from infra.aws.errors import Reaction, Refused
+from infra.aws.errors import Reaction, Refused, reaction_to
 from infra.aws.groups import own_group, renew
 from infra.aws.ladder import Ladder
 from infra.aws.launch import Machine, Rung, oldest_first
 from infra.aws.making import POLL, VISIBLE_WITHIN, Making
-from infra.aws.permissions import explained
+from infra.aws.permissions import explained, explained_state
 from infra.aws.requests import Order
 from infra.aws.slots import Region, Slot
 
 # So many instances have never begun and ended under one token's name: something else is wrong.
 _MOST_GENERATIONS = 50
 _OVER_BUDGET = "OverBudget"
-_GROUP_GONE = "InvalidGroup.NotFound"
+# Taken by the reaper, or not yet to be seen everywhere.
+_GROUP_GONE = ("InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound")
 _TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_MARKET, Reaction.NEXT_QUOTA)
 
 
@@ -169,8 +170,9 @@ class Launching:
             try:
                 made = self._making.made(order)
             except Refused as refused:
-                if refused.code == _GROUP_GONE:  # the reaper took it while we waited
+                if refused.code in _GROUP_GONE:
                     del self._groups[region.name]
+                    self._aws.clock.sleep(POLL)
                     self._group(region)
                     continue
                 if refused.reaction not in _TRIED_ON:
@@ -178,10 +180,20 @@ class Launching:
                 now = self._aws.clock.now()
                 self._ladder.refused(rung, refused.code, refused.reaction, now)
                 return None
-            if made is not None:
+            if made is not None and made.lives:
                 return made
             self._generation += 1
+            if made is not None:
+                self._came_to_nothing(made)
+                return None
         raise CloudError(f"{rung}: every token of this sweep was used; give another --sweep-id")
+
+    def _came_to_nothing(self, machine: Machine) -> None:
+        """It ended as it was made: the same offer at once would, too."""
+        reaction = reaction_to(machine.reason) if machine.reason else Reaction.LAUNCH_AGAIN
+        if reaction is Reaction.STOP:
+            raise explained_state(machine.id, machine.reason)
+        self.lost(machine, machine.reason or "ended as it was made", reaction)
 
     def _order(self, rung: Rung, region: Region) -> Order:
         sweep, hourly = self._slot.sweep, usd_per_hour(rung, self._slot.sweep)

@@ -27,7 +27,8 @@ class Making:
         self._open: Order | None = None
 
     def made(self, order: Order) -> Machine | None:
-        """The instance that the order's token stands for; None where that one has ended.
+        """The instance that the order's token stands for, also where it came to nothing as it was
+        made; None where that is one from before, which has ended.
 
         `Refused` says that none was made, `Unanswered` that nobody knows.
         """
@@ -42,7 +43,9 @@ class Making:
             return self._surely_by_token(order, error)
         seen = self._seen(told)
         self._open = None  # from now on lists show it: it can be ended
-        return replace(seen, launched_at=min(asked_at, seen.launched_at)) if seen.lives else None
+        if not seen.lives and seen.expires_at != order.expires_at:
+            return None
+        return replace(seen, launched_at=min(asked_at, seen.launched_at))
 
     def listed(self) -> list[Machine]:
         """The slot's instances in all its regions, oldest first."""
@@ -59,6 +62,9 @@ class Making:
 
     def _after_refusal(self, order: Order, refused: Refused) -> Machine | None:
         """A refusal proves nothing where an earlier try of the same request stayed open."""
+        if refused.reaction is Reaction.LAUNCH_AGAIN:  # the token's instance has ended
+            self._open = None
+            return None
         if refused.reaction is Reaction.FIND:
             return self._by_token(order)
         if refused.kind is Kind.SERVER:

@@ -92,6 +92,9 @@ _MENDS = {
     Kind.VOLUME_QUOTA: "the account's volumes are at their limit: delete some, or run `aws "
     "service-quotas request-service-quota-increase --service-code ebs --quota-code L-7A658B76 "
     "--desired-value 100`",
+    Kind.KEY: "the key that encrypts the account's volumes may not be used: allow kms:CreateGrant, "
+    "kms:Decrypt, kms:DescribeKey and kms:GenerateDataKeyWithoutPlaintext on what `aws ec2 "
+    "get-ebs-default-kms-key-id` names",
 }
 
 

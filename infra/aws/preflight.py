@@ -122,8 +122,9 @@ def _readable_bucket(aws: Aws, region: str, name: str) -> str:
     """The region of the bucket; `Refused` where it, or what is in it, may not be read. Whether it
     may be written is seen before a launch, and not in a dry run."""
     answer = aws.ask(region, "get_bucket_location", service="s3", Bucket=name)
-    # Buckets of the first region tell no location.
-    home = answer.get("LocationConstraint") or "us-east-1"
+    # Buckets of the first region tell no location, old ones of Ireland a continent.
+    told = answer.get("LocationConstraint") or "us-east-1"
+    home = "eu-west-1" if told == "EU" else told
     aws.ask(home, "list_objects_v2", service="s3", Bucket=name, Prefix="sweeps/", MaxKeys=1)
     try:
         aws.ask(home, "get_object", service="s3", Bucket=name, Key="sweeps/none")

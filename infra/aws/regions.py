@@ -12,12 +12,14 @@ from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_asked, without
+from infra.aws.images import unfit
 from infra.aws.launch import Image, Rung
 from infra.live.spot import newest_by_zone
 
-# Deep Learning AMI with the NVIDIA driver, Ubuntu 22.04; the newest one of each region.
+# Deep Learning AMI with the NVIDIA driver, Ubuntu 24.04; the newest one of each region. Not 22.04:
+# its only Python beyond 3.10 is 3.11.0rc1, with which torch 2.12 and newer cannot be imported.
 IMAGE_PARAMETER = (
-    "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
+    "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 )
 # A spot request names at most so many times the present price, and never more than on demand: the
 # budget counts what it names.
@@ -91,6 +93,8 @@ def image(aws: Aws, region: str, wish: Wish) -> tuple[Image | None, Finding]:
     rows = answer.get("Images", ())
     if not rows:
         return None, _no_image(region, name)
+    if wrong := unfit(rows[0], wish.types, named=bool(wish.image)):
+        return None, wrong
     found = _image(rows[0])
     return found, good("image", f"{found.id} ({rows[0].get('Name', 'no name')})")
 

@@ -60,9 +60,9 @@ def _end(aws: Aws, slot: Slot, launching: Launching, error: BaseException | None
     second Ctrl-C the command takes care."""
     machine, regions = launching.machine, slot.region_names
     try:
-        ended = end_sweep(aws, regions, slot.sweep.id, machine)
+        ended = end_sweep(aws, regions, slot.sweep, machine)
     except KeyboardInterrupt as interrupted:
-        ended, error = end_sweep(aws, regions, slot.sweep.id, machine), interrupted
+        ended, error = end_sweep(aws, regions, slot.sweep, machine), interrupted
         if not ended.left:
             raise
     if ended.left:

@@ -20,6 +20,8 @@ DISTRIBUTION = "instance-sizing-advisor"
 EXTRAS = ("sweep", "zoo", "formats", "postgres")
 _EXTRA = re.compile(r"extra\s*==\s*[\"']([\w-]+)[\"']")
 _NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?")
+# `torch==2.13.0+cpu`: a build for this machine, which no index of an instance has.
+_LOCAL_BUILD = re.compile(rb"^([A-Za-z0-9._-]+==[^+\s;]+)\+[^\s;]+", re.MULTILINE)
 _NOT_SENT = frozenset({"__pycache__", "sources"})  # `infra/sources`: tables a bundle is built of
 
 
@@ -92,9 +94,10 @@ def _of_distribution(extras: frozenset[str]) -> list[str]:
 
 
 def _tried_together(root: Path) -> bytes:
-    """The repository's file of exact versions; an installed package comes without it."""
+    """The repository's file of exact versions, none of them of this machine's own builds; an
+    installed package comes without it."""
     path = root / "constraints.txt"
-    return path.read_bytes() if path.is_file() else b""
+    return _LOCAL_BUILD.sub(rb"\1", path.read_bytes()) if path.is_file() else b""
 
 
 def _asked(text: str, extras: frozenset[str]) -> bool:

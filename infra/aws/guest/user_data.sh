@@ -28,18 +28,36 @@ mkdir -p "$root"
 cd "$root"
 export AWS_DEFAULT_REGION="$region" HOME="$root" PYTHONUNBUFFERED=1
 
-python=""
-for name in python3.13 python3.12 python3.11; do
-  if "$name" -m venv venv; then python=$name && break; fi
-done
-if [ -z "$python" ]; then
-  # A machine that has just started may be updating itself, and holds the lock meanwhile.
+# Python 3.11 on, and a release: Ubuntu 22.04 has a candidate of 3.11, which torch does not take.
+make_venv() {
+  for name in python3.13 python3.12 python3.11; do
+    rm -rf venv
+    if "$name" -m venv venv &&
+      venv/bin/python -c 'import sys; sys.exit(sys.version_info.releaselevel != "final")'; then
+      return 0
+    fi
+  done
+  echo "this image has no release of Python 3.11 to 3.13" >&2
+  return 1
+}
+
+# A machine that has just started may be updating itself, and holds the lock meanwhile.
+install_python() {
+  if command -v dnf > /dev/null; then
+    dnf install -yq python3.12
+  else
+    apt-get -o DPkg::Lock::Timeout=300 update -q &&
+      apt-get -o DPkg::Lock::Timeout=300 install -yq python3-venv
+  fi
+}
+
+if ! make_venv; then
   export DEBIAN_FRONTEND=noninteractive
   for _ in 1 2 3 4 5 6; do
-    apt-get update -q && apt-get -o DPkg::Lock::Timeout=300 install -yq python3.11-venv && break
+    install_python && break
     sleep 10
   done
-  python3.11 -m venv venv
+  make_venv
 fi
 
 venv/bin/pip install --quiet boto3

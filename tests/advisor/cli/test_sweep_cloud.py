@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from importlib.resources import files
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from advisor.cli.main import run
 from advisor.operations.cloud_measurements import Sender
 from advisor.operations.cloud_states import Diary, End, Phase
+from infra.aws import regions
 from infra.aws.guest.mailbox import Mailbox
 from sweeps.store import open_store
 from tests.infra.aws.bed import Bed, prepared
@@ -244,3 +246,16 @@ def test_what_cannot_be_asked_is_told_with_the_way_out(account, capsys, argument
     assert run(list(arguments)) == 2
     assert told in capsys.readouterr().err
     assert account.left() == []
+
+
+def test_a_large_disk_of_an_own_image_is_paid_by_the_budget(account, capsys, monkeypatch) -> None:
+    """An image of 1 TiB is launched with 1 TiB, whatever the default is."""
+
+    def hourly() -> float:
+        assert run([*ON_AWS, "--dry-run", "-o", "json"]) == 0
+        return json.loads(capsys.readouterr().out)["offers"][0]["usd_per_hour_at_most"]
+
+    before = hourly()
+    told = regions._image
+    monkeypatch.setattr(regions, "_image", lambda row: replace(told(row), root_gib=1024))
+    assert hourly() - before == pytest.approx((1024 - 120) * 0.08 / 730, rel=0.01)

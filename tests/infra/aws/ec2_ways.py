@@ -79,6 +79,8 @@ class Ec2Ways:
         known = self._by_token.get((request.region, token)) if token else None
         if known:
             asked, answer = known
+            if not any(map(_lives, _ids(answer.body))):
+                return refusal(request, "IdempotentInstanceTerminated")
             if asked == _asked(request):
                 return answer
             return refusal(request, "IdempotentParameterMismatch")

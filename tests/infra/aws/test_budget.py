@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.domain import Market
 from advisor.errors import UsageError
-from infra.aws.budget import BILLING_MINUTE, LEAST, Meter, lasts, refuse_too_small
+from infra.aws.budget import BILLING_MINUTE, LEAST, Meter, lasts, refuse_too_small, usd_per_hour
+from infra.aws.launch import Rung
+from tests.infra.aws.builders import a_sweep
 from tests.infra.aws.clocks import START
 
 dollars = st.floats(0.01, 1000)
@@ -51,3 +55,14 @@ def test_a_budget_that_pays_too_little_says_how_much_would_do() -> None:
 
 def test_no_budget_buys_more_than_the_hours_allowed() -> None:
     assert lasts(1e12, 0.5, 6) == timedelta(hours=6)
+
+
+def test_a_burstable_type_costs_its_surplus_credits_too() -> None:
+    """It is launched as unlimited: a t3.xlarge that computes all the time is $0.20/h dearer."""
+    known = Rung(
+        instance_type="m5.xlarge", region="us-east-1", zone="us-east-1a", subnet="",
+        market=Market.ON_DEMAND, usd_per_hour=0.1664,
+    )  # fmt: skip
+    burstable = replace(known, instance_type="t3.xlarge")
+    more = usd_per_hour(burstable, a_sweep()) - usd_per_hour(known, a_sweep())
+    assert more == pytest.approx(0.2)

@@ -46,6 +46,8 @@ def test_all_24_codes_have_their_class() -> None:
         ("Server.InternalError", Kind.SERVER, Reaction.ASK_AGAIN),
         ("ExpiredToken", Kind.CREDENTIALS, Reaction.STOP),
         ("ThrottlingException", Kind.THROTTLE, Reaction.ASK_AGAIN),
+        ("Client.InternalError", Kind.KEY, Reaction.STOP),
+        ("IdempotentInstanceTerminated", Kind.TOKEN, Reaction.LAUNCH_AGAIN),
         ("Client.UserInitiatedShutdown", Kind.UNKNOWN, Reaction.STOP),
         ("SomethingNew", Kind.UNKNOWN, Reaction.STOP),
         ("", Kind.UNKNOWN, Reaction.STOP),

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from moto.ec2.models import ec2_backends
 
 from advisor.errors import CloudError
 from infra.aws import tags
@@ -14,6 +15,7 @@ from infra.aws.ladder import Ladder
 from infra.aws.launching import BudgetOverError, Launching, NoCapacityError
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.builders import a_slot, looked
+from tests.infra.aws.ec2_ways import ACCOUNT
 from tests.infra.aws.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
@@ -165,6 +167,55 @@ def test_after_an_end_the_next_generation_has_a_token_of_its_own(bed: Bed) -> No
     assert again.id != machine.id
     assert again.generation == 1
     assert meter.spent_usd == pytest.approx(machine.usd_per_hour / 6, rel=0.02)
+
+
+def test_a_token_of_an_instance_that_is_long_forgotten_gets_a_new_one(bed: Bed) -> None:
+    """The same command hours later: lists tell nothing, and EC2 refuses the token (since 2025)."""
+    machine, _ = launching(bed).get(in_minutes(bed, 1))
+    bed.end(machine.id, "Client.InstanceInitiatedShutdown")
+    for region in ec2_backends[ACCOUNT].values():
+        region.reservations.clear()
+    again, _ = launching(bed).get(in_minutes(bed, 1))
+    assert again.id != machine.id
+    assert again.generation == 1
+    assert [made.id for made in bed.instances("running")] == [again.id]
+
+
+def ends_at_once(bed: Bed, reason: str) -> None:
+    """The first instance ends before anybody has seen it run."""
+
+    def on_answer(request: Request) -> None:
+        if request.operation == "RunInstances" and len(bed.instances()) == 1:
+            bed.end(bed.instances()[0].id, reason)
+
+    bed.faulty.on_answer = on_answer
+
+
+def test_an_offer_whose_instance_comes_to_nothing_is_not_the_next_one(bed: Bed) -> None:
+    one = launching(bed)
+    ends_at_once(bed, "Server.InsufficientInstanceCapacity")
+    machine, _ = one.get(in_minutes(bed, 1))
+    first, second = (_offer(bed, request) for request in run_requests(bed))
+    assert first != second
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+
+
+def test_disks_that_cannot_be_decrypted_are_not_tried_again(bed: Bed) -> None:
+    """`Client.InternalError` is about the account's key, and no server's error."""
+    one = launching(bed)
+    ends_at_once(bed, "Client.InternalError")
+    with pytest.raises(CloudError, match="kms:CreateGrant"):
+        one.get(in_minutes(bed, 1))
+    assert len(run_requests(bed)) == 1
+
+
+@pytest.mark.parametrize("code", ["InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound"])
+def test_a_group_that_shows_late_is_waited_for(bed: Bed, code: str) -> None:
+    one = launching(bed)
+    bed.faulty.plan = at("RunInstances", code, code)
+    machine, _ = one.get(in_minutes(bed, 1))
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+    assert len(bed.own_groups()) == 1
 
 
 def test_two_controllers_keep_one_instance(bed: Bed, monkeypatch) -> None:

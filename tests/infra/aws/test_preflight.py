@@ -10,7 +10,7 @@ from advisor.domain import Market
 from advisor.errors import CloudError
 from infra.aws.accounts import principal_of
 from infra.aws.findings import Finding, refuse_missing
-from infra.aws.preflight import allowed
+from infra.aws.preflight import allowed, bucket
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked
 from tests.infra.aws.test_launching import always
@@ -94,6 +94,15 @@ def test_where_nobody_tells_whether_an_instance_may_be_ended_none_is_launched(be
     assert '"iam:SimulatePrincipalPolicy"' in missing(bed)["permission"].mend
 
 
+def test_a_launch_that_ec2_would_refuse_is_told_before(bed: Bed) -> None:
+    """An instance profile that is not there, when it may not be looked at."""
+    found = looked(bed)
+    bed.faulty.plan = always("RunInstances", "InvalidParameterValue")
+    told = {one.check: one for one in allowed(bed.aws(), found, a_sweep(), "g4dn.xlarge")}
+    assert not told["dry run"].ok
+    assert "InvalidParameterValue" in told["dry run"].told
+
+
 def test_a_session_of_a_role_is_looked_at_as_the_role() -> None:
     session = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
     assert principal_of(session) == "arn:aws:iam::123456789012:role/Deployer"
@@ -155,6 +164,20 @@ def test_an_image_that_is_not_there_is_told(bed: Bed) -> None:
     assert "--image" in missing(bed)["image"].mend
 
 
+def test_an_old_bucket_of_ireland_tells_a_continent() -> None:
+    """`EU` is no region, and has no endpoint."""
+    asked: list[str] = []
+
+    class Answers:
+        def ask(self, region: str, operation: str, **_: Any) -> dict[str, Any]:
+            asked.append(region)
+            return {"LocationConstraint": "EU"} if operation == "get_bucket_location" else {}
+
+    home, found = bucket(Answers(), "us-east-1", "old")  # type: ignore[arg-type]
+    assert (home, found.ok) == ("eu-west-1", True)
+    assert set(asked) == {"us-east-1", "eu-west-1"}
+
+
 def test_a_subnet_that_is_not_there_is_told(bed: Bed) -> None:
     one = missing(bed, subnet="subnet-0123456789abcdef0")["subnet"]
     assert "has no subnet" in one.told
@@ -162,7 +185,7 @@ def test_a_subnet_that_is_not_there_is_told(bed: Bed) -> None:
 
 
 def test_a_type_that_the_region_has_not_is_told(bed: Bed) -> None:
-    found = looked(bed, "p2.xlarge")
+    found = looked(bed, "p2.xlarge", image=bed.ways.image)
     (one,) = [one for one in found.findings if not one.ok]
     assert one.check == "offering"
     assert found.rungs == ()

@@ -10,6 +10,7 @@ import pytest
 from advisor.errors import CloudError
 from infra.aws import tags
 from infra.aws.ladder import Ladder
+from infra.aws.launching import Launching
 from infra.aws.renting import Rented, rent
 from infra.aws.watching import Why
 from tests.infra.aws.bed import Bed, launched_at, worn
@@ -218,3 +219,28 @@ def test_always_lost_requests_to_launch_leave_nothing(bed: Bed) -> None:
     with pytest.raises(CloudError, match="may have been done or not"):
         rented(bed, 30, always("RunInstances", LOST_REQUEST))
     assert bed.left() == []
+
+
+def test_a_group_of_that_name_that_is_somebodys_own_is_left_alone(bed: Bed) -> None:
+    """`--sweep-id prod` where somebody has a group `advisor-prod`, with open ports."""
+    found = looked(bed)
+    ec2 = bed.aws().client("ec2", "us-east-1")
+    group = ec2.create_security_group(
+        GroupName="advisor-s1", Description="ours", VpcId=found.regions[0].network
+    )["GroupId"]
+    with pytest.raises(CloudError, match="none of the advisor's"):
+        rented(bed, 30)
+    assert run_requests(bed) == []
+    (left,) = bed.own_groups()
+    assert left.id == group
+    assert worn(left) == {}
+
+
+def test_a_sweep_of_that_name_of_another_owner_is_not_touched(bed: Bed) -> None:
+    """Both call theirs `nightly`: neither adopts, ends or removes what is the other's."""
+    found = looked(bed)
+    machine, _ = Launching(bed.aws(), a_slot(found), Ladder(found.rungs)).get(bed.clock.now())
+    with pytest.raises(CloudError, match="--owner ada"):
+        rented(bed, 30, owner="eve")
+    assert [one.id for one in bed.instances("running")] == [machine.id]
+    assert len(bed.own_groups()) == 1

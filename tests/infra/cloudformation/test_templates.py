@@ -189,6 +189,17 @@ def test_the_reaper_may_not_launch_and_the_scheduler_only_starts_containers():
     assert allowed_actions(scheduler["PolicyDocument"]) == {"ecs:RunTask", "iam:PassRole"}
 
 
+def test_a_reaper_that_cannot_even_start_is_told():
+    """Its image is gone: there is no exit code, and `anything-but` matches what is there only."""
+    patterns = [
+        one["Properties"]["EventPattern"]["detail"]
+        for one in template("schedules")["Resources"].values()
+        if one["Type"] == "AWS::Events::Rule"
+    ]
+    assert any(one.get("stopCode") == ["TaskFailedToStart"] for one in patterns)
+    assert any("containers" in one for one in patterns)
+
+
 def test_every_policy_stands_in_one_of_the_templates():
     text = json.dumps([template(name) for name in NAMES])
     for name in POLICIES:

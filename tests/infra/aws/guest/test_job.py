@@ -111,6 +111,14 @@ def test_the_repositorys_own_versions_go_along(root):
     assert "boto3>=1.40" in asked
 
 
+def test_no_version_is_of_a_build_for_this_machine(root):
+    """pip finds no `2.13.0+cpu` where an instance looks, and would end it before it measures."""
+    (root / "constraints.txt").write_text("# by hand\ntorch==2.13.0+cpu\nboto3==1.44.5\n")
+    with tarfile.open(fileobj=io.BytesIO(packed_software(root).content)) as archive:
+        told = archive.extractfile("constraints.txt").read()
+    assert told == b"# by hand\ntorch==2.13.0\nboto3==1.44.5\n"
+
+
 def test_an_installed_distribution_says_what_it_needs_itself(tmp_path, monkeypatch):
     told = ["boto3>=1.40", 'torch==2.13.0; extra == "sweep"', 'pytest>=9; extra == "dev"']
     monkeypatch.setattr(software.metadata, "requires", lambda _: told)

@@ -66,6 +66,32 @@ def test_whatever_fails_the_machine_ends(box, broken):
     assert timers(box)
 
 
+def test_a_candidate_of_python_is_not_taken(box):
+    """Ubuntu 22.04's python3.11 is 3.11.0rc1, and torch 2.13 cannot be imported by it: that must
+    be seen before gigabytes are installed."""
+    candidate = box.programs / "candidate"
+    candidate.write_text("#!/bin/sh\nexit 1\n")
+    candidate.chmod(0o755)
+    maker = box.programs / "python3.11"
+    maker.write_text(f'#!/bin/sh\nmkdir -p "$3/bin"\ncp {candidate} "$3/bin/python"\n')
+    maker.chmod(0o755)
+    (box.programs / "cp").symlink_to("/bin/cp")
+    (box.programs / "python3.13").unlink()
+    said = box.run(script(box))
+    assert "no release of Python" in said
+    assert any(one.startswith("apt-get") and one.endswith("python3-venv") for one in box.calls)
+    assert not any(one.startswith("pip") for one in box.calls)
+    assert box.calls[-1] == "shutdown -h now"
+
+
+def test_an_image_with_dnf_gets_its_python_so(box):
+    box.answer("dnf", 0)
+    (box.programs / "python3.13").unlink()
+    box.run(script(box))
+    assert "dnf install -yq python3.12" in box.calls
+    assert not any(one.startswith("apt-get") for one in box.calls)
+
+
 def test_a_failed_installation_is_the_end(box):
     box.answer("python3.13", 0, pip=1)
     box.run(script(box))
