@@ -18,17 +18,19 @@ settings.register_profile("explore", settings.get_profile("default"))
 settings.load_profile("repeatable")
 
 
-# Rooms whose tests measure, kill or count what is on this machine.
-_MEASURE = ("sweeps", "contracts", "benchmarks", "infra/ray", "infra/aws/guest")
+# Rooms whose tests measure, kill or count what is on this machine; of some only the slow ones do.
+_MEASURE = ("sweeps", "contracts", "benchmarks/test_kills", "infra/ray", "infra/aws/guest")
+_MEASURE_SLOWLY = ("advisor/cli", "advisor/operations", "benchmarks")
 
 
 def pytest_collection_modifyitems(items):
-    """Slow tests and those of rooms that measure want the machine for themselves: `machine`. All
-    others may run side by side (`make test` has both)."""
+    """What measures wants the machine for itself: it is marked `machine`. All other tests may run
+    side by side (`make test` runs both)."""
     here = pathlib.Path(__file__).parent
     for item in items:
         room = item.path.relative_to(here).as_posix()
-        if item.get_closest_marker("slow") or room.startswith(_MEASURE):
+        slow = item.get_closest_marker("slow") is not None
+        if room.startswith(_MEASURE) or (slow and room.startswith(_MEASURE_SLOWLY)):
             item.add_marker("machine")
 
 
