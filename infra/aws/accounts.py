@@ -142,7 +142,7 @@ def _simulated(
     aws: Aws, region: str, caller: str, operation: str, thing: str, denied: Finding
 ) -> Finding:
     """What IAM says of something with our tag; as it was denied, where IAM does not say."""
-    action, principal = _action(operation), principal_of(caller)
+    action, principal = _action(operation), principal_of(aws, region, caller)
     partition, account = caller.split(":")[1], caller.split(":")[4]
     tagged = {
         "ContextKeyName": f"aws:ResourceTag/{tags.MANAGED}",
@@ -165,12 +165,17 @@ def _simulated(
     return denied
 
 
-def principal_of(caller: str) -> str:
-    """The user or role behind a caller: a session's name is no principal of IAM's."""
+def principal_of(aws: Aws, region: str, caller: str) -> str:
+    """The user or role behind a caller, as IAM knows it: a session's name is no principal, and
+    does not tell the role's path (those of IAM Identity Center have one)."""
     head, _, tail = caller.partition(":assumed-role/")
     if not tail:
         return caller
-    return f"{head.replace(':sts:', ':iam:')}:role/{tail.partition('/')[0]}"
+    name = tail.partition("/")[0]
+    try:
+        return str(aws.ask(region, "get_role", service="iam", RoleName=name)["Role"]["Arn"])
+    except AdvisorError:
+        return f"{head.replace(':sts:', ':iam:')}:role/{name}"
 
 
 def _action(operation: str) -> str:

@@ -103,11 +103,19 @@ def test_a_launch_that_ec2_would_refuse_is_told_before(bed: Bed) -> None:
     assert "InvalidParameterValue" in told["dry run"].told
 
 
-def test_a_session_of_a_role_is_looked_at_as_the_role() -> None:
+def test_a_session_of_a_role_is_looked_at_as_the_role_with_its_path(bed: Bed) -> None:
+    """Roles of IAM Identity Center have a path, which the session's name leaves out."""
+    aws, path = bed.aws(), "/aws-reserved/sso.amazonaws.com/"
+    aws.ask("us-east-1", "create_role", service="iam", RoleName="Deployer", Path=path,
+            AssumeRolePolicyDocument="{}")  # fmt: skip
     session = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
-    assert principal_of(session) == "arn:aws:iam::123456789012:role/Deployer"
+    assert principal_of(aws, "us-east-1", session) == (
+        f"arn:aws:iam::123456789012:role{path}Deployer"
+    )
+    unknown = session.replace("Deployer", "Nobody")
+    assert principal_of(aws, "us-east-1", unknown) == "arn:aws:iam::123456789012:role/Nobody"
     user = "arn:aws:iam::123456789012:user/ada"
-    assert principal_of(user) == user
+    assert principal_of(aws, "us-east-1", user) == user
 
 
 @pytest.mark.parametrize(
