@@ -12,11 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from advisor.catalog import load_catalog
-from advisor.domain import Market
+from advisor.catalog import Catalog, load_catalog
+from advisor.domain import InstanceType
 from advisor.errors import AdvisorError, UsageError
 from advisor.operations.cloud_accelerators import accelerator_of
-from advisor.operations.cloud_plan import CloudOptions, CloudPlan, plan_cloud
+from advisor.operations.cloud_plan import CloudOptions, CloudPlan, known_usd, plan_cloud, type_named
 from advisor.operations.cloud_running import CloudRun, Say, run_cloud
 from infra.aws.clock import LeavingClock
 from infra.aws.ending import NotEndedError
@@ -26,7 +26,6 @@ from infra.aws.launch import Machine
 if TYPE_CHECKING:
     from infra.aws.asking import Aws
 
-AWS = "aws"
 # One account's quota, one user's terminal: more are better several commands.
 MOST_TYPES = 8
 
@@ -50,7 +49,9 @@ def shared_out(
     each one's trials are of its own GPU."""
     if len(instances) > MOST_TYPES:
         raise UsageError(f"--instance takes {MOST_TYPES} types at once, not {len(instances)}")
-    hourly = [_usd_per_hour(name, options.region) for name in instances]
+    catalog = load_catalog()
+    types = [type_named(catalog, name) for name in instances]
+    hourly = [known_usd(catalog, one, options.region) for one in types]
     known = [one for one in hourly if one is not None]
     parts = known if len(known) == len(instances) else [1.0] * len(instances)
     alone = len(instances) == 1
@@ -59,10 +60,10 @@ def shared_out(
             options,
             instance=name,
             budget_usd=options.budget_usd * part / sum(parts),
-            arguments=(*options.arguments, *(_gpu_of(name) if names_gpu else ())),
+            arguments=(*options.arguments, *_gpu_words(one, catalog, names_gpu)),
             sweep_id=options.sweep_id if alone else _own_id(options.sweep_id, name),
         )
-        for name, part in zip(instances, parts, strict=True)
+        for name, one, part in zip(instances, types, parts, strict=True)
     )
 
 
@@ -119,18 +120,10 @@ def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> Berth:
         return Berth(plan, error=error, had_instance=bool(had))
 
 
-def _gpu_of(name: str) -> tuple[str, str]:
-    catalog = load_catalog()
-    instance = catalog.instance(catalog.name_of(name, AWS), AWS)
-    return "--accelerator", accelerator_of(instance, catalog)
+def _gpu_words(one: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:
+    return ("--accelerator", accelerator_of(one, catalog)) if names_gpu else ()
 
 
 def _own_id(sweep_id: str, instance: str) -> str:
     """Empty ones are made of what is asked, the type among it."""
     return sweep_id and f"{sweep_id}-{instance.replace('.', '-')}"
-
-
-def _usd_per_hour(name: str, region: str) -> float | None:
-    catalog = load_catalog()
-    price = catalog.price(catalog.name_of(name, AWS), region, Market.ON_DEMAND, AWS)
-    return price.usd_per_hour if price else None

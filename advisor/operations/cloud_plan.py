@@ -154,23 +154,29 @@ def sweep_id(options: CloudOptions) -> str:
 def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType, ...]:
     """The type that is asked for, then others of its family with its GPUs that are as large as
     the sweep needs, cheapest first: they measure the same."""
-    asked = catalog.instance(catalog.name_of(options.instance, _ON_AWS), _ON_AWS)
+    asked = type_named(catalog, options.instance)
     _refuse_too_small_type(asked, options)
     if options.only_this_type:
         return (asked,)
-    own = _known_usd(catalog, asked, options) or math.inf
+    own = known_usd(catalog, asked, options.region) or math.inf
     others = [
         (usd, one.name, one)
         for one in catalog.instances(_ON_AWS)
         if _serves_as(one, asked, options)
-        and (usd := _known_usd(catalog, one, options)) is not None
+        and (usd := known_usd(catalog, one, options.region)) is not None
         and usd <= _MOST_TIMES_AS_DEAR * own
     ]
     return (asked, *(one for *_, one in sorted(others)[: _MOST_TYPES - 1]))
 
 
-def _known_usd(catalog: Catalog, one: InstanceType, options: CloudOptions) -> float | None:
-    price = catalog.price(one.name, options.region, Market.ON_DEMAND, _ON_AWS)
+def type_named(catalog: Catalog, name: str) -> InstanceType:
+    """AWS's instance type of that name; `UsageError` offers the nearest ones."""
+    return catalog.instance(catalog.name_of(name, _ON_AWS), _ON_AWS)
+
+
+def known_usd(catalog: Catalog, one: InstanceType, region: str) -> float | None:
+    """What an hour of a type costs on demand by the catalogue; None where it has no price."""
+    price = catalog.price(one.name, region, Market.ON_DEMAND, _ON_AWS)
     return price.usd_per_hour if price else None
 
 

@@ -12,7 +12,7 @@ from advisor.catalog.local_disks import LOCAL
 from advisor.domain import Disk, InstancePrediction, Measurement, Request, Status, Verification
 from advisor.errors import CloudError, NoOfferError, UsageError
 from advisor.operations.cloud_measurements import rows_sent
-from advisor.operations.cloud_plan import CloudOptions, CloudPlan, sweep_id
+from advisor.operations.cloud_plan import CloudOptions, CloudPlan, sweep_id, type_named
 from advisor.operations.cloud_running import CloudRun, Say, job_of, run_cloud
 from advisor.operations.verifying_place import AUTO, Place, refuse_several_gpus
 from advisor.operations.verifying_verdict import judged
@@ -46,7 +46,7 @@ def plan_elsewhere(
         raise UsageError(f"--on aws launches on AWS, not on {request.cloud}; leave --cloud out")
     if instance == AUTO:
         request, instance = _recommended(request, catalog, model, today)
-    found = catalog.instance(catalog.name_of(instance, "aws"), "aws")
+    found = type_named(catalog, instance)
     refuse_several_gpus(request, _place(found.name, catalog, None))
     named = predict_instance(request, catalog, model, found.name)
     exact = replace(request, disk=named.disk.choice, batch_size=named.workload.batch_size)

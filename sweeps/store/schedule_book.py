@@ -7,6 +7,7 @@ time once); the tests in `tests/contracts/test_schedules.py` hold both databases
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import sqlalchemy as sql
@@ -186,14 +187,5 @@ def _schedule_of(row: Any) -> Schedule:
 
 
 def _asked(found: Schedule) -> NewSchedule:
-    return NewSchedule(
-        name=found.name,
-        cron=found.cron,
-        timezone=found.timezone,
-        command=found.command,
-        folder=found.folder,
-        misfire=found.misfire,
-        budget_usd=found.budget_usd,
-        usd_per_hour=found.usd_per_hour,
-        run_usd=found.run_usd,
-    )
+    """What a user asked for when it was added."""
+    return NewSchedule(**{one.name: getattr(found, one.name) for one in fields(NewSchedule)})
