@@ -6,7 +6,7 @@ import numpy as np
 
 from advisor.domain import Stage
 from advisor.records import dataclass
-from models.performance.doubts import Booleans, Unsure, interval
+from models.performance.doubts import Booleans, Doubts, interval
 from models.performance.features import PipelineColumns
 from models.performance.networks import Floats
 from models.performance.pipeline import Pipeline
@@ -45,21 +45,16 @@ class Estimates:
 
 
 def estimates(
-    columns: PipelineColumns,
-    accelerator: Floats,
-    unsure: Unsure,
-    pipeline: Pipeline,
-    confidence: float,
+    columns: PipelineColumns, rates: Floats, doubts: Doubts, pipeline: Pipeline
 ) -> Estimates:
-    """Join the stages; `accelerator` (n,) is infinite for preprocessing."""
-    rates = pipeline.stage_rates(columns, accelerator)
+    """Join the stages' `rates` (n, 4)."""
     joined, weights = pipeline.join(columns, rates)
-    doubts = interval(columns, rates, unsure, pipeline, confidence)
+    widths = interval(columns, rates, (joined, weights), doubts, pipeline)
     return Estimates(
-        lower=joined * np.exp(-doubts.lower),
+        lower=joined * np.exp(-widths.lower),
         median=joined,
-        upper=joined * np.exp(doubts.upper),
+        upper=joined * np.exp(widths.upper),
         stage_rates=rates,
         weights=weights,
-        calibrated=doubts.calibrated,
+        calibrated=widths.calibrated,
     )

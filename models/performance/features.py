@@ -14,7 +14,7 @@ from advisor.domain import CacheState, Resources, Task, Workload
 from advisor.records import dataclass
 from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from models.performance.networks import Floats, NetworkTable
-from models.performance.resource_table import Integers, ResourceTable
+from models.performance.resource_table import DiskTable, Integers, ResourceTable
 
 MIB = 2**20
 # PCIe 3.0 x16 as clouds of that generation deliver it (g4dn: 6.3 GB/s).
@@ -29,7 +29,7 @@ class PipelineColumns:
     `score` is PassMark's single-thread mark (nan: unknown); `cached_share` is the part of the
     data set that lies in the page cache; `disk_operations_per_second` is limited by IOPS and by
     the latency that each loader process waits out; `copy_bytes_per_second` is infinite where no
-    batch crosses a bus.
+    batch crosses a bus; `workers` are loader processes.
     """
 
     cores: Floats
@@ -46,6 +46,16 @@ class PipelineColumns:
     copy_bytes_per_second: Floats
     input_bytes: Floats
     on_cpu: Floats
+    workers: Floats
+
+    def with_disks(self, rows: Integers, disks: DiskTable) -> PipelineColumns:
+        """Some of the requests, each with another disk; `rows` and `disks` are of one length."""
+        taken = {name: getattr(self, name)[rows] for name in self.__slots__}
+        taken["disk_bytes_per_second"] = disks.mib_per_second * MIB
+        taken["disk_operations_per_second"] = _operations(
+            disks.iops, taken["workers"], disks.latency_seconds
+        )
+        return PipelineColumns(**taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +128,20 @@ def columns_of(
         batch_size=batch,
         cached_share=warm * np.clip((machines.memory_mib - needed) / total_mib, 0.0, 1.0),
         disk_bytes_per_second=machines.disk_mib_per_second * MIB,
-        # Each loader process waits for its own read.
-        disk_operations_per_second=np.minimum(
-            machines.disk_iops, workers / machines.disk_latency_seconds
+        disk_operations_per_second=_operations(
+            machines.disk_iops, workers, machines.disk_latency_seconds
         ),
         # Each GPU has a link of its own.
         copy_bytes_per_second=np.where(crosses > 0, copy * machines.gpu_count, np.inf),
         input_bytes=input_bytes,
         on_cpu=on_cpu,
+        workers=workers,
     )
+
+
+def _operations(iops: Floats, workers: Floats, latency_seconds: Floats) -> Floats:
+    """What a disk answers in a second: each loader process waits for its own read."""
+    return np.minimum(iops, workers / latency_seconds)
 
 
 def _numbers(load: Load, networks: NetworkTable) -> tuple[float, ...]:

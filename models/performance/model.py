@@ -12,9 +12,7 @@ from advisor.domain import (
     Gpu,
     Precision,
     Prediction,
-    Provenance,
     Resources,
-    Stage,
     Task,
     Workload,
 )
@@ -22,8 +20,8 @@ from advisor.errors import UsageError, unknown_name
 from advisor.records import dataclass
 from models.performance import memory
 from models.performance.cpu import vector_factor
-from models.performance.doubts import Unsure
-from models.performance.estimates import Estimates, estimates
+from models.performance.doubts import Unsure, doubts_of
+from models.performance.estimates import Estimates
 from models.performance.features import Load, columns_of
 from models.performance.gpu_rates import GpuRate, GpuRates
 from models.performance.networks import Floats, NetworkTable
@@ -34,11 +32,10 @@ from models.performance.on_cpu import (
     widths_on_cpu,
 )
 from models.performance.pipeline import Pipeline
+from models.performance.prepared import PreparedRows, Words
 from models.performance.resource_table import Integers, ResourceTable
-from models.performance.scaled_rows import ScaledRows, scaled_rows
-from models.performance.scaling import Scaling
-from models.performance.stages import STAGES
-from models.performance.wording import MATTERS, Wording, alone
+from models.performance.scaled_rows import scaled_rows
+from models.performance.wording import Wording, alone
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance
@@ -95,19 +92,22 @@ class PerformanceModel:
         """
         if not requests:
             return []
+        return self.prepare(requests, confidence=confidence, cache=cache).predictions()
+
+    def prepare(
+        self,
+        requests: Sequence[Request],
+        *,
+        confidence: float = 0.9,
+        cache: CacheState | None = None,
+    ) -> PreparedRows:
+        """The requests (one at least), predicted but for their disks, which may be changed.
+
+        Raises as `predict` does.
+        """
         loads, which = _loads(requests, cache)
-        machines = ResourceTable.of([resources for _, resources in requests])
-        found, gpu_rates, scaled = self._estimates(loads, which, machines, confidence)
-        scalings = scaled.each()
-        wording = Wording(self.pipeline)
-        matters = found.mattering(MATTERS).tolist()
-        words = [
-            wording.of(loads[load], resources, rate, scaling, bits)
-            for load, (_, resources), rate, scaling, bits in zip(
-                which.tolist(), requests, gpu_rates, scalings, matters, strict=True
-            )
-        ]
-        return _predictions(found, words, scalings, confidence)
+        machines = [resources for _, resources in requests]
+        return self._prepared(loads, which, ResourceTable.of(machines), confidence, machines)
 
     def predict_columns(
         self, workload: Workload, machines: ResourceTable, *, confidence: float = 0.9
@@ -118,13 +118,18 @@ class PerformanceModel:
         """
         loads = [_load(workload, on_gpu) for on_gpu in (False, True)]
         which = (machines.gpu >= 0).astype(np.intp)
-        return self._estimates(loads, which, machines, confidence)[0]
+        return self._prepared(loads, which, machines, confidence).estimates()
 
-    def _estimates(
-        self, loads: Sequence[Load], which: Integers, machines: ResourceTable, confidence: float
-    ) -> tuple[Estimates, list[GpuRate | None], ScaledRows]:
-        """Estimates of `machines` under `loads[which]`, each row's rate of one GPU, and what
-        several of them keep of it."""
+    def _prepared(
+        self,
+        loads: Sequence[Load],
+        which: Integers,
+        machines: ResourceTable,
+        confidence: float,
+        resources: Sequence[Resources] = (),
+    ) -> PreparedRows:
+        """`machines` under `loads[which]`; `resources` are the same machines where words about them
+        will be asked for."""
         if not 0.5 <= confidence < 1:
             raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
         for name in {load.workload.network for load in loads}:
@@ -149,8 +154,20 @@ class PerformanceModel:
             scaling_lower=scaled.lower,
             scaling_upper=scaled.upper,
         )
-        found = estimates(columns, accelerator, unsure, self.pipeline, confidence)
-        return found, [cells[cell] for cell in cell_of.tolist()], scaled
+        return PreparedRows(
+            columns=columns,
+            rates=self.pipeline.stage_rates(columns, accelerator),
+            doubts=doubts_of(columns, unsure, self.pipeline, confidence),
+            pipeline=self.pipeline,
+            confidence=confidence,
+            words=Words(
+                [loads[load] for load in which.tolist()],
+                resources,
+                [cells[cell] for cell in cell_of.tolist()],
+                scaled.each(),
+                Wording(self.pipeline),
+            ),
+        )
 
     def predict_gpu(
         self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float = 0.9
@@ -257,44 +274,6 @@ class PerformanceModel:
                     cores[rows], machines.score[rows], machines.vector[rows],
                 )  # fmt: skip
         return rates
-
-
-def _predictions(
-    found: Estimates,
-    words: Sequence[tuple[Provenance, tuple[str, ...]]],
-    scalings: Sequence[Scaling],
-    confidence: float,
-) -> list[Prediction]:
-    """Rows of plain Python numbers, with their words."""
-    columns = (found.lower, found.median, found.upper, found.stage_rates, found.calibrated)
-    numbers = (column.tolist() for column in columns)
-    rows = zip(*numbers, found.bottleneck_names(), words, scalings, strict=True)
-    return [
-        Prediction(
-            lower=lower,
-            median=median,
-            upper=upper,
-            confidence=confidence,
-            stage_rates=_finite(rates),
-            bottleneck=bottleneck,
-            provenance=provenance,
-            extrapolation=notes,
-            calibrated=calibrated,
-            gpus_used=scaling.gpus,
-            gpu_efficiency=scaling.efficiency,
-        )
-        for lower, median, upper, rates, calibrated, bottleneck, (
-            provenance,
-            notes,
-        ), scaling in rows
-    ]
-
-
-def _finite(rates: list[float]) -> dict[Stage, float]:
-    """By stage, those that there are: others are infinite."""
-    if np.inf not in rates:
-        return dict(zip(STAGES, rates, strict=True))
-    return {stage: rate for stage, rate in zip(STAGES, rates, strict=True) if rate < np.inf}
 
 
 def _column(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain import Gpu, Resources
+from advisor.domain import DiskRate, Gpu, Resources
 from advisor.records import dataclass
 from models.performance.cpu.machines import vector_factor
 from models.performance.networks import Floats
@@ -78,6 +78,29 @@ class ResourceTable:
         return cls(**columns, gpu=gpu, gpus=tuple(gpus), architectures=architectures)
 
 
+@dataclass(frozen=True, slots=True)
+class DiskTable:
+    """Disks as columns of shape (n,); what is not limited is infinite."""
+
+    mib_per_second: Floats
+    iops: Floats
+    latency_seconds: Floats
+
+    @classmethod
+    def of(cls, disks: Sequence[DiskRate]) -> DiskTable:
+        """The same disks in columns, in their order."""
+        numbers = np.array([_disk_numbers(one) for one in disks], dtype=float)
+        return cls(*numbers.reshape(-1, 3).T)
+
+
+def _disk_numbers(disk: DiskRate) -> tuple[float, float, float]:
+    return (
+        disk.read_mib_per_second or np.inf,
+        disk.read_iops or np.inf,
+        disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS,
+    )
+
+
 def _numbers(resources: Resources) -> tuple[float | None, ...]:
     """The values of `_COLUMNS`; None becomes nan, what is not limited infinite."""
     cpu, disk = resources.cpu, resources.disk
@@ -87,9 +110,7 @@ def _numbers(resources: Resources) -> tuple[float | None, ...]:
         resources.memory_mib,
         (cpu.single_thread_score or None) if cpu else None,
         (cpu.second_thread_yield if cpu else 0.0) or USUAL_SECOND_THREAD_YIELD,
-        disk.read_mib_per_second or np.inf,
-        disk.read_iops or np.inf,
-        disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS,
+        *_disk_numbers(disk),
         resources.host_to_gpu_gb_per_second or None,
         *((1.0, 0.0) if resources.gpu else vector_factor(cpu.model if cpu else "")),
         resources.gpu_count,
