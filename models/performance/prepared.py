@@ -1,0 +1,118 @@
+"""Workloads on machines, predicted but for the disk: one question asks for hundreds of disks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.domain import DiskRate, Prediction, Provenance, Resources, Stage
+from advisor.records import dataclass
+from models.performance.doubts import Doubts, width_below
+from models.performance.estimates import Estimates, estimates
+from models.performance.features import Load, PipelineColumns
+from models.performance.gpu_rates import GpuRate
+from models.performance.networks import Floats
+from models.performance.pipeline import Pipeline
+from models.performance.resource_table import DiskTable, Integers
+from models.performance.scaling import Scaling
+from models.performance.stages import STAGES, storage_rate
+from models.performance.wording import MATTERS, Wording
+
+_STORAGE = STAGES.index(Stage.STORAGE)
+
+
+class Words(NamedTuple):
+    """What a prediction's words are about, each of length n: loads, machines, rates of a GPU."""
+
+    loads: Sequence[Load]
+    machines: Sequence[Resources]
+    gpu_rates: Sequence[GpuRate | None]
+    scalings: Sequence[Scaling]
+    wording: Wording
+
+    def of(self, row: int, matters: int) -> tuple[Provenance, tuple[str, ...]]:
+        """Where a row's rate comes from, and notes on it."""
+        return self.wording.of(
+            self.loads[row], self.machines[row], self.gpu_rates[row], self.scalings[row], matters
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRows:
+    """n rows; `rates` (n, 4) are those of the stages with the disks that the rows came with."""
+
+    columns: PipelineColumns
+    rates: Floats
+    doubts: Doubts
+    pipeline: Pipeline
+    confidence: float
+    words: Words
+
+    def estimates(self) -> Estimates:
+        """What is predicted of the rows as they came."""
+        return estimates(self.columns, self.rates, self.doubts, self.pipeline)
+
+    def predictions(self) -> list[Prediction]:
+        """The same as records, with their words."""
+        return self._told(range(len(self.rates)), self.estimates())
+
+    def lowers(self, rows: Integers, disks: DiskTable) -> Floats:
+        """Lower bounds of some rows, each with a disk of its own, shape of `rows`."""
+        columns, rates = self._with_disks(rows, disks)
+        joined = self.pipeline.join(columns, rates)
+        doubts = self.doubts.take(rows)
+        return np.asarray(
+            joined[0] * np.exp(-width_below(columns, rates, joined, doubts, self.pipeline))
+        )
+
+    def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
+        """Predictions of some rows, each with a disk of its own."""
+        if not rows:
+            return []
+        places = np.array(rows, dtype=np.intp)
+        columns, rates = self._with_disks(places, DiskTable.of(disks))
+        found = estimates(columns, rates, self.doubts.take(places), self.pipeline)
+        return self._told(rows, found)
+
+    def _with_disks(self, rows: Integers, disks: DiskTable) -> tuple[PipelineColumns, Floats]:
+        columns = self.columns.with_disks(rows, disks)
+        rates = self.rates[rows]
+        rates[:, _STORAGE] = storage_rate(columns, self.pipeline.parameters)
+        return columns, rates
+
+    def _told(self, rows: Iterable[int], found: Estimates) -> list[Prediction]:
+        """Rows of plain Python numbers, with their words."""
+        columns = (found.lower, found.median, found.upper, found.stage_rates, found.calibrated)
+        numbers = (column.tolist() for column in columns)
+        names, matters = found.bottleneck_names(), found.mattering(MATTERS).tolist()
+        told = []
+        for row, lower, median, upper, rates, calibrated, bottleneck, bits in zip(
+            rows, *numbers, names, matters, strict=True
+        ):
+            provenance, notes = self.words.of(row, bits)
+            scaling = self.words.scalings[row]
+            told.append(
+                Prediction(
+                    lower=lower,
+                    median=median,
+                    upper=upper,
+                    confidence=self.confidence,
+                    stage_rates=_finite(rates),
+                    bottleneck=bottleneck,
+                    provenance=provenance,
+                    extrapolation=notes,
+                    calibrated=calibrated,
+                    gpus_used=scaling.gpus,
+                    gpu_efficiency=scaling.efficiency,
+                )
+            )
+        return told
+
+
+def _finite(rates: list[float]) -> dict[Stage, float]:
+    """By stage, those that there are: others are infinite."""
+    if np.inf not in rates:
+        return dict(zip(STAGES, rates, strict=True))
+    return {stage: rate for stage, rate in zip(STAGES, rates, strict=True) if rate < np.inf}
