@@ -95,20 +95,24 @@ class DiskRule:
         self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None
     ) -> DiskRate:
         """Sustained rate of a volume; refuses a size or a provisioning the type does not have."""
+        sustained, has_iops = self.sustained(size_gib, iops, mib_per_second)
+        return DiskRate(
+            type=self.type,
+            read_mib_per_second=sustained,
+            read_iops=has_iops,
+            read_latency_seconds=self.typical_read_latency_ms / 1000,
+        )
+
+    def sustained(
+        self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None
+    ) -> tuple[float, float]:
+        """MiB/s and IOPS of `rate`, without the record; refuses the same."""
         self.require_size(size_gib)
         has_iops = self.provisioned_iops(size_gib, iops)
         rate = self._mib_per_second(size_gib, has_iops, mib_per_second)
         if has_iops is None:
-            return self._held_to(rate, rate * 1024 / self.max_io_kib)
-        return self._held_to(min(rate, has_iops * self.max_io_kib / 1024), has_iops)
-
-    def _held_to(self, mib_per_second: float, iops: float) -> DiskRate:
-        return DiskRate(
-            type=self.type,
-            read_mib_per_second=mib_per_second,
-            read_iops=iops,
-            read_latency_seconds=self.typical_read_latency_ms / 1000,
-        )
+            return rate, rate * 1024 / self.max_io_kib
+        return min(rate, has_iops * self.max_io_kib / 1024), has_iops
 
     def billed(
         self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None

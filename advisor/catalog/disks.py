@@ -246,6 +246,11 @@ class DiskCatalog:
         limits = self._limits_of(instance, choice.type)
         return _on_instance(limits, self.rate(choice), choice, self._price(choice, region))
 
+    def passed_on(self, instance: InstanceType, disk_type: str) -> tuple[float, float]:
+        """MiB/s and IOPS beyond which no disk of a type is faster on an instance."""
+        mib_per_second, iops = self._limits_of(instance, disk_type)
+        return math.inf if mib_per_second is None else mib_per_second, iops or math.inf
+
     def _limits_of(self, instance: InstanceType, disk_type: str) -> _Limits:
         """What the instance passes on: as listed for the type of disk, else for all of them."""
         own = instance.ebs_baseline_mib_per_second, instance.ebs_baseline_iops

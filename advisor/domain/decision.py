@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
@@ -140,11 +140,11 @@ class Candidate:
         return self.spec.total_usd_per_hour / (self.prediction.median * 3600) * 1e6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class Rejected(NamedTuple):
     """An instance type that is not recommended, and why, with the number that decided.
 
     `usd_per_hour` is its cheapest total where that is known: cheaper ones are explained first.
+    A tuple, since an answer has more than a thousand of them.
     """
 
     instance_type: str

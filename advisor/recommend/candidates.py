@@ -15,21 +15,20 @@ from advisor.domain import (
     CacheState,
     Candidate,
     Disk,
+    DiskRate,
     InstanceType,
-    Latency,
     Offer,
     Prediction,
     Rejected,
     Request,
     Resources,
-    Spec,
     Task,
     Workload,
 )
 from advisor.errors import NoOfferError, UsageError
-from advisor.recommend.latency import batch_latencies
 from advisor.records import dataclass, replace
 from advisor.units import format_mib
+from models.performance.resource_table import DiskTable
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +37,17 @@ BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SMALLEST_OF_MANY = 8
 # Preprocessing has no accelerator to fill: the batch is only the size of a work package.
 PREPROCESSING_BATCHES = (32,)
+
+
+class PreparedRows(Protocol):
+    """Workloads on machines, predicted but for their disks."""
+
+    def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
+        """Predictions of some rows, each with a disk of its own."""
+
+    def lowers(self, rows: NDArray[np.intp], disks: DiskTable) -> Floats:
+        """Lower bounds of some rows, each with a disk of its own, of the shape of `rows`; they
+        follow the scarcer of the disk's bandwidth and IOPS, and more of either is never slower."""
 
 
 class PerformanceModel(Protocol):
@@ -51,6 +61,11 @@ class PerformanceModel(Protocol):
         cache: CacheState | None = None,
     ) -> list[Prediction]:
         """One prediction for each workload on its resources; `cache` None: as the task has it."""
+
+    def prepare(
+        self, requests: Sequence[tuple[Workload, Resources]], *, confidence: float
+    ) -> PreparedRows:
+        """The same requests, of which disks are to be changed; one at least."""
 
     def gpu_memory_mib(self, workload: Workload) -> float:
         """GPU memory the workload takes."""
@@ -106,55 +121,6 @@ def runnable(
     gpu_memory = {workload: _gpu_memory_mib(model, workload) for workload in workloads}
     for offer in offers:
         yield _judge(request, catalog, model, offer, gpu_memory)
-
-
-def predicted(
-    catalog: Catalog,
-    model: PerformanceModel,
-    options: Sequence[Runnable],
-    confidence: float,
-    *,
-    with_latency: bool = True,
-) -> Iterator[Candidate]:
-    """Every spec and batch size of the options with its prediction, in one call of the model.
-
-    Latencies take a second call; without them candidates have none.
-    """
-    specs = [
-        (
-            option,
-            Spec(offer=option.offer, disk=disk),
-            resources_of(catalog, option.offer, disk, option.max_gpus),
-        )
-        for option in options
-        for disk in option.disks
-    ]
-    pairs = [(option, spec, w, has) for option, spec, has in specs for w in option.workloads]
-    asked = [(workload, resources) for _, _, workload, resources in pairs]
-    predictions = model.predict(asked, confidence=confidence)
-    latencies: Sequence[Latency | None] = [None] * len(asked)
-    if with_latency:
-        latencies = batch_latencies(asked, lambda some: model.predict(some, confidence=confidence))
-    answers = zip(pairs, predictions, latencies, strict=True)
-    for (option, spec, workload, _), prediction, latency in answers:
-        yield Candidate(
-            spec=spec,
-            workload=workload,
-            prediction=prediction,
-            latency=latency,
-            note=option.note,
-        )
-
-
-def with_latencies(
-    catalog: Catalog, model: PerformanceModel, candidates: Sequence[Candidate], confidence: float
-) -> list[Candidate]:
-    """Candidates that were predicted without latencies, with them."""
-    asked = [(one.workload, candidate_resources(catalog, one)) for one in candidates]
-    latencies = batch_latencies(asked, lambda some: model.predict(some, confidence=confidence))
-    return [
-        replace(one, latency=latency) for one, latency in zip(candidates, latencies, strict=True)
-    ]
 
 
 def candidate_resources(catalog: Catalog, one: Candidate) -> Resources:

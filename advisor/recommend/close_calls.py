@@ -10,7 +10,8 @@ worth more than it costs. What is recommended does not depend on any of this.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class _Judged:
 def close_calls(
     request: Request,
     turned_down: Iterable[Candidate],
-    ranked: Sequence[Candidate],
+    ranked: Iterable[Candidate],
     predict_at: PredictAt,
 ) -> tuple[CloseCall, ...]:
     """The close calls of an answer, the one whose trial is worth most first; at most three.
@@ -66,12 +67,13 @@ def close_calls(
     """
     if request.target_throughput is None:
         return ()
-    chosen = ranked[0] if ranked else None
+    by_price = iter(ranked)
+    chosen = next(by_price, None)
     tempting = _tempting(request, turned_down, chosen)
-    judged = _judged(request, [*tempting, *ranked[:1]], predict_at)
+    judged = _judged(request, [*tempting, *([chosen] if chosen else [])], predict_at)
     found = [_cheaper(request, one, chosen) for one in judged[: len(tempting)]]
     if chosen is not None and _can_be_tried(chosen):
-        found.append(_chosen(request, judged[-1], ranked[1:], predict_at))
+        found.append(_chosen(request, judged[-1], by_price, predict_at))
     told = [one for one in found if one is not None and one.worth_usd > one.trial_usd]
     return tuple(sorted(told, key=_least_urgent)[:MOST_CALLS])
 
@@ -149,15 +151,15 @@ def _cheaper(request: Request, one: _Judged, chosen: Candidate | None) -> CloseC
 
 
 def _chosen(
-    request: Request, first: _Judged, dearer: Sequence[Candidate], predict_at: PredictAt
+    request: Request, first: _Judged, dearer: Iterator[Candidate], predict_at: PredictAt
 ) -> CloseCall | None:
     """The chosen spec, where it may well miss and a dearer one hardly does."""
     miss = 1 - first.chance
     if miss < LEAST_CHANCE:
         return None
     # By price, a few at a time: often one of the first is safe, and the list may be long.
-    for start in range(0, len(dearer), _AT_A_TIME):
-        for one in _judged(request, dearer[start : start + _AT_A_TIME], predict_at):
+    while some := list(islice(dearer, _AT_A_TIME)):
+        for one in _judged(request, some, predict_at):
             if 1 - one.chance <= MUCH_SAFER * miss:
                 worth = _worth(request, [first], [True])
                 return _call(CloseCallKind.CHOSEN_MAY_MISS, first, one.candidate, worth)

@@ -13,24 +13,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.catalog import Catalog, CpuOnly
-from advisor.domain import Candidate, Offer, Precision, Rejected, Request
-from advisor.recommend.candidates import PerformanceModel, Runnable, runnable, workloads_of
+from advisor.catalog import CpuOnly
+from advisor.domain import Candidate, Precision, Rejected, Request
+from advisor.recommend.field import Judged
 from advisor.recommend.judging import Judge
 from advisor.recommend.pareto import wants_front
-from advisor.recommend.querying import cpu_only_query, cpus_may_compete, offers_of
-from advisor.records import dataclass, field, replace
+from advisor.recommend.prepared import Prepared
+from advisor.recommend.querying import cpus_may_compete
+from advisor.recommend.wording import TOO_SLOW
+from advisor.records import dataclass, field
 from advisor.units import format_hours, format_rate, format_usd
 
 # The first types that are looked at whole; each further group is twice as large.
 _FIRST_GROUP = 8
-
-Judged = tuple[Offer, Runnable | Rejected]
-
-
-def options_of(judged: Iterable[Judged]) -> list[Runnable]:
-    """Those that can run what is asked."""
-    return [one for _, one in judged if isinstance(one, Runnable)]
 
 
 @dataclass(slots=True)
@@ -59,17 +54,16 @@ class _Worth(NamedTuple):
 class CpuOnlySearch:
     """The types that could be shown beside other answers, or lie on the front of price and rate.
 
-    `shown` is how many types are shown, `predict` gives every candidate of judged offers, with
-    fitted disks where they could rank before the last that is shown, `front_of` the Pareto front of
+    `shown` is how many types are shown, `fit` gives candidates of judged offers also with fitted
+    disks, where they could rank before the last that is shown, `front_of` the Pareto front of
     judged offers and candidates. What could not be shown however well it did is neither judged nor
     predicted.
     """
 
     judge: Judge
     shown: int
-    catalog: Catalog
-    model: PerformanceModel
-    predict: Callable[[Sequence[Judged], float], list[Candidate]]
+    prepared: Prepared
+    fit: Callable[[Sequence[Judged], Sequence[Candidate], float], list[Candidate]]
     front_of: Callable[[Sequence[Judged], Sequence[Candidate]], tuple[Candidate, ...]]
 
     @property
@@ -82,10 +76,10 @@ class CpuOnlySearch:
         found = CpuOnlyFound(front)
         if not cpus_may_compete(self.request) or self.request.precision is not Precision.FP32:
             return found
-        types = self.catalog.cpu_only(cpu_only_query(self.request))
-        found.considered = len(types)
-        worth = sorted(_worth_a_look(self.request, self.model, types, found))
+        found.considered = len(self.prepared.cpu_types)
         costs, at, size = self._costs(best), 0, _FIRST_GROUP
+        last = math.inf if wants_front(self.request) else _last_shown(costs, self.shown)
+        worth = sorted(_worth_a_look(self.request, self.prepared, found, last))
         while at < len(worth):
             limit = _last_shown(costs, self.shown)
             group = [
@@ -100,11 +94,8 @@ class CpuOnlySearch:
 
     def _look_at(self, names: Sequence[str], limit: float, found: CpuOnlyFound) -> list[float]:
         """Judge and predict types whole; what those that answer rank by."""
-        query = replace(cpu_only_query(self.request), instances=tuple(names))
-        offers = offers_of(self.request, self.catalog, query)
-        verdicts = runnable(self.request, self.catalog, self.model, offers)
-        judged = list(zip(offers, verdicts, strict=True))
-        candidates = self.predict(judged, limit)
+        judged, coarse = self.prepared.on_cpu(names)
+        candidates = self.fit(judged, coarse, limit)
         found.judged += judged
         found.candidates += candidates
         found.front = self.front_of(judged, [*found.front, *candidates])
@@ -124,31 +115,34 @@ class CpuOnlySearch:
 
 
 def _worth_a_look(
-    request: Request, model: PerformanceModel, types: Sequence[CpuOnly], found: CpuOnlyFound
+    request: Request, prepared: Prepared, found: CpuOnlyFound, last: float
 ) -> Iterator[_Worth]:
-    """Types that may answer; the others are rejected."""
-    if not types:
-        return
-    most = model.most_on_cpu(
-        workloads_of(request),
-        np.array([one.cores for one in types]),
-        np.array([one.mark for one in types]),
-        [one.cpu_model for one in types],
-    ).tolist()
-    if not any(most):
+    """Types that may answer, and rank before the last that is shown; those that cannot answer are
+    rejected."""
+    types, most = prepared.cpu_types, prepared.most_on_cpu
+    if not most.any():
         found.considered = 0  # what the network computes is not known: no CPU can be judged
         return
     target, bound = request.target_throughput, _Bound(request)
-    for one, rate in zip(types, most, strict=True):
+    slow = most * request.max_count < (target or 0.0)
+    found.rejected += bound.too_slow(prepared, np.flatnonzero(slow).tolist())
+    ranks = prepared.cpu_prices * np.maximum(1.0, np.ceil((target or 0.0) / most))
+    limited = _is_limited(request)
+    worth = ~slow if limited or target is None else ~slow & (ranks <= last)
+    for at in np.flatnonzero(worth).tolist():
+        one, rate = types[at], float(most[at])
         missed = bound.missed(one, rate)
         if missed is not None:
             found.rejected.append(_rejected(one, *missed))
             continue
-        usd, all_of_it = one.usd_per_hour, rate * request.max_count
-        if target is not None:
-            yield _Worth(usd * max(1, math.ceil(target / rate)), one.name, usd, all_of_it)
-        else:
-            yield _Worth(bound.usd_per_run(one, rate), one.name, usd, all_of_it)
+        rank = bound.usd_per_run(one, rate) if target is None else float(ranks[at])
+        yield _Worth(rank, one.name, one.usd_per_hour, rate * request.max_count)
+
+
+def _is_limited(request: Request) -> bool:
+    """Whether more than a rate may be missed, which has to be told of each type."""
+    limits = (request.max_hours, request.max_run_usd, request.max_usd_per_hour)
+    return any(one is not None for one in limits)
 
 
 class _Bound:
@@ -156,13 +150,22 @@ class _Bound:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._too_slow = _SlowWords(request)
+        each = " each" if request.max_count > 1 else ""
+        wanted = (request.target_throughput or 0.0) / request.max_count
+        self._wanted = f"{format_rate(wanted)}{each}"
+
+    def too_slow(self, prepared: Prepared, places: Sequence[int]) -> list[Rejected]:
+        """Types that compute less than is wanted, however well everything else does."""
+        types, reached, wanted = prepared.cpu_types, prepared.cpu_words, self._wanted
+        return [
+            Rejected(one.name, TOO_SLOW, f"{reached[at]}, not {wanted}", one.usd_per_hour)
+            for at in places
+            for one in (types[at],)
+        ]
 
     def missed(self, one: CpuOnly, rate: float) -> tuple[str, str] | None:
         """Reason and detail; None where it may answer."""
         request = self._request
-        if rate * request.max_count < (request.target_throughput or 0.0):
-            return "too_slow", self._too_slow.of(one.cores, rate)
         hours = (request.run_samples or 0.0) / (rate * request.max_count * 3600)
         if hours > (request.max_hours or math.inf):
             least, most = format_hours(hours), format_hours(request.max_hours or 0.0)
@@ -179,24 +182,6 @@ class _Bound:
     def usd_per_run(self, one: CpuOnly, rate: float) -> float:
         """The least that a run, or a million samples, costs."""
         return one.usd_per_hour / (rate * 3600) * (self._request.run_samples or 1e6)
-
-
-class _SlowWords:
-    """Why types are too slow: thousands of them, with few different CPUs and sizes."""
-
-    def __init__(self, request: Request) -> None:
-        self._count = request.max_count
-        self._wanted = format_rate((request.target_throughput or 0.0) / request.max_count)
-        self._told: dict[tuple[float, float], str] = {}
-
-    def of(self, cores: float, rate: float) -> str:
-        """'its 2 cores compute 3.4/s likely, without decoding, not 500'."""
-        if (cores, rate) not in self._told:
-            each = " each" if self._count > 1 else ""
-            does = "core computes" if cores == 1 else "cores compute"
-            likely = f"{format_rate(rate)}/s likely, without decoding"
-            self._told[cores, rate] = f"its {cores:g} {does} {likely}, not {self._wanted}{each}"
-        return self._told[cores, rate]
 
 
 def _last_shown(costs: Sequence[float], count: int) -> float:

@@ -9,21 +9,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from heapq import merge
 from typing import NamedTuple
 
 from advisor.catalog import Catalog
-from advisor.domain import Candidate, Prediction, Recommendation, Rejected, Request
+from advisor.domain import Candidate, Recommendation, Rejected, Request
 from advisor.errors import NoIntervalError
-from advisor.recommend.candidates import (
-    PerformanceModel,
-    Runnable,
-    candidate_resources,
-    predicted,
-    runnable,
-    with_latencies,
-)
+from advisor.recommend.candidates import PerformanceModel, Runnable
 from advisor.recommend.close_calls import close_calls
 from advisor.recommend.counting import (
     as_many_as_affordable,
@@ -31,14 +25,16 @@ from advisor.recommend.counting import (
     require_countable,
     with_one_less,
 )
-from advisor.recommend.cpu_only import CpuOnlySearch, Judged, options_of
+from advisor.recommend.cpu_only import CpuOnlySearch
 from advisor.recommend.disk_fitting import with_fitted_disks
+from advisor.recommend.field import Judged, passed_over
 from advisor.recommend.judging import GOOD_ENOUGH, Judge
 from advisor.recommend.pareto import pareto_front, wants_front
-from advisor.recommend.querying import offers_of, query_of
+from advisor.recommend.predicting import predicted, with_latencies
+from advisor.recommend.prepared import Prepared, options_of
 from advisor.recommend.reasons import affordable, answers, has_interval
 from advisor.recommend.runs import sure_rate, with_runs
-from advisor.recommend.wording import chosen_assumptions, shortfall, soon_enough, warnings
+from advisor.recommend.wording import chosen_assumptions, soon_enough, warnings
 from advisor.records import replace
 
 
@@ -51,74 +47,94 @@ def recommend(
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
     require_countable(request)
+    return decide(request, Prepared(request, catalog, model), today=today)
+
+
+def decide(request: Request, prepared: Prepared, *, today: date) -> Recommendation:
+    """Answer one of the requests that `prepared` is for; raises as `recommend` does."""
+    require_countable(request)
     judge = Judge(request)
-    found = _found(judge, catalog, model, request.max_results)
-    candidates = found.candidates
+    found = _found(judge, prepared, request.max_results)
     ranked = sorted(filter(judge.answers, found.best), key=judge.rank)
-    _require_intervals(request, candidates, ranked)
-    nearest = None if ranked else _nearest(request, candidates)
+    if not ranked:
+        _require_intervals(request, found.candidates)
+    nearest = None if ranked else _nearest(request, found.candidates)
     shown = ranked[: request.max_results] if nearest is None else [nearest]
-    told = _told(request, catalog, model, shown)
+    told = _told(request, prepared, shown)
     ranked[: request.max_results] = told if ranked else []
-    passed_over = [_passed_over(request, one) for one in found.best if not judge.answers(one)]
-    rejected = found.rejected + passed_over
-    rejected += catalog.unpriced(query_of(request))
+    turned_down = [passed_over(request, one) for one in found.best if not judge.answers(one)]
+    rejected = [*found.rejected, *turned_down, *prepared.unpriced]
     return Recommendation(
         request=request,
         ranked=tuple(ranked[: request.max_results]),
         nearest=None if nearest is None else told[0],
-        beyond_price=None if ranked else _beyond_price(request, candidates),
+        beyond_price=None if ranked else _beyond_price(request, found.candidates),
         rejected=tuple(sorted(rejected, key=_cheapest_first)),
         offers_considered=found.considered,
         assumptions=chosen_assumptions(request, ranked[0] if ranked else None),
         warnings=warnings(ranked[0] if ranked else None, today),
         today=today,
         close_calls=close_calls(
-            request, _but_for_speed(request, candidates), ranked, _at_confidence(catalog, model)
+            request,
+            _but_for_speed(request, found),
+            _all_ranked(judge, ranked, found),
+            prepared.at_confidence,
         ),
         pareto=found.front,
     )
 
 
 class _Found(NamedTuple):
-    """Types that run nowhere, all candidates and the best one of each type, how many offers were
-    looked at, and the Pareto front, where that is wanted."""
+    """Types that are turned down whatever their disk; candidates with coarse disks, of which
+    `slower` may answer but for their speed, and `more` candidates; the best one of each type that
+    may be shown; how many offers were looked at, the Pareto front, where that is wanted, and the
+    candidates of each type that is too dear to be shown, cheapest first."""
 
     rejected: list[Rejected]
-    candidates: list[Candidate]
+    coarse: Sequence[Candidate]
+    slower: Sequence[Candidate]
+    more: list[Candidate]
     best: list[Candidate]
     considered: int
     front: tuple[Candidate, ...]
+    beyond: Iterable[Sequence[Candidate]]
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """All of them."""
+        return [*self.coarse, *self.more]
 
 
-def _found(judge: Judge, catalog: Catalog, model: PerformanceModel, shown: int) -> _Found:
+def _found(judge: Judge, prepared: Prepared, shown: int) -> _Found:
     """What accelerated types (for preprocessing: all) do, and of the others what may count."""
-    request = judge.request
-    offers = offers_of(request, catalog)
-    judged = list(zip(offers, runnable(request, catalog, model, offers), strict=True))
-    candidates = _candidates(judge, catalog, model, options_of(judged))
-    best = judge.best_of_each(candidates)
+    request, field = judge.request, prepared.field
+    near = field.shortlist(request)
+    coarse = _complete(request, prepared, near.candidates)
+    fitted = _fitted(judge, prepared, near.options, coarse)
+    best = judge.best_of_each([*coarse, *fitted])
     search = CpuOnlySearch(
-        judge, shown, catalog, model,
-        predict=lambda some, limit: _candidates(judge, catalog, model, options_of(some), limit),
-        front_of=lambda some, all_: _front(judge, catalog, model, some, all_),
+        judge, shown, prepared,
+        fit=lambda some, few, limit: _with_fitted(judge, prepared, some, few, limit),
+        front_of=lambda some, all_: _front(judge, prepared, some, all_),
     )  # fmt: skip
-    on_cpu = search.beside(best, _front(judge, catalog, model, judged, candidates))
+    on_cpu = search.beside(best, _front(judge, prepared, prepared.judged, [*coarse, *fitted]))
+    whole = near.candidates is field.candidates
     return _Found(
-        rejected=_not_runnable([*judged, *on_cpu.judged]) + on_cpu.rejected,
-        candidates=[*candidates, *on_cpu.candidates],
+        rejected=_not_runnable([*prepared.judged, *on_cpu.judged])
+        + near.rejected
+        + on_cpu.rejected,
+        coarse=coarse if whole else field.candidates,
+        slower=coarse if whole else near.slower,
+        more=[*fitted, *on_cpu.candidates],
         best=[*best, *on_cpu.best],
-        considered=len(offers) + on_cpu.considered,
+        considered=len(prepared.judged) + on_cpu.considered,
         front=on_cpu.front,
+        beyond=near.beyond,
     )
 
 
 def _front(
-    judge: Judge,
-    catalog: Catalog,
-    model: PerformanceModel,
-    judged: Sequence[Judged],
-    candidates: Sequence[Candidate],
+    judge: Judge, prepared: Prepared, judged: Sequence[Judged], candidates: Sequence[Candidate]
 ) -> tuple[Candidate, ...]:
     """The Pareto front, where it is wanted: hard disks, too, which the ranking seldom needs."""
     request = judge.request
@@ -126,75 +142,78 @@ def _front(
         return ()
     slow = [replace(one, disks=one.slow_disks) for one in options_of(judged) if one.slow_disks]
     limited = request.max_latency_ms is not None
-    found = (
-        predicted(catalog, model, slow, request.confidence, with_latency=limited) if slow else ()
-    )
-    every = [*candidates, *counted(request, with_runs(request, catalog, model, found))]
+    found = predicted(prepared.rows, slow, with_latency=limited)
+    every = [*candidates, *_complete(request, prepared, found)]
     return pareto_front(filter(judge.answers, every))
 
 
-def specs_that_answer(
-    request: Request, catalog: Catalog, model: PerformanceModel
-) -> list[Candidate]:
+def specs_that_answer(request: Request, prepared: Prepared) -> list[Candidate]:
     """Every spec and batch size that may be recommended, in no order, whatever `max_results`; of
     types without a GPU those that could be among the `max_results` best: there are thousands.
     """
     everything = replace(request, max_results=sys.maxsize)
     judge = Judge(everything)
-    found = _found(judge, catalog, model, request.max_results)
+    found = _found(judge, prepared, request.max_results)
     return list(filter(judge.answers, found.candidates))
 
 
-def _candidates(
+def _complete(
+    request: Request, prepared: Prepared, candidates: Iterable[Candidate]
+) -> list[Candidate]:
+    """Candidates with their runs, and with as many instances as they need."""
+    timed = with_runs(request, prepared.catalog, prepared.model, candidates)
+    return counted(request, timed)
+
+
+def _with_fitted(
     judge: Judge,
-    catalog: Catalog,
-    model: PerformanceModel,
+    prepared: Prepared,
+    judged: Sequence[Judged],
+    candidates: Sequence[Candidate],
+    last_shown: float,
+) -> list[Candidate]:
+    coarse = _complete(judge.request, prepared, candidates)
+    return coarse + _fitted(judge, prepared, options_of(judged), coarse, last_shown)
+
+
+def _fitted(
+    judge: Judge,
+    prepared: Prepared,
     options: Sequence[Runnable],
+    coarse: Sequence[Candidate],
     last_shown: float = math.inf,
 ) -> list[Candidate]:
-    """Every spec and batch of the options, and with the cheapest disk that does each that may rank
-    before the last that is shown."""
+    """The options with the cheapest disk that does each that may rank before the last that is
+    shown."""
     request = judge.request
-
-    def with_times(found: Iterable[Candidate]) -> list[Candidate]:
-        return counted(request, with_runs(request, catalog, model, found))
-
-    # Nobody asks how soon the hundreds answer that are not shown, unless that is a limit.
-    limited = request.max_latency_ms is not None
-    found = predicted(catalog, model, options, request.confidence, with_latency=limited)
-    coarse = with_times(found)
-    return coarse + with_fitted_disks(
-        request, catalog, model, options, coarse,
-        answers=answers, rank=judge.rank, complete=with_times, last_shown=last_shown,
+    return with_fitted_disks(
+        request, prepared.catalog, prepared.rows, options, coarse,
+        answers=answers, rank=judge.rank, last_shown=last_shown,
+        complete=lambda found: _complete(request, prepared, found),
     )  # fmt: skip
 
 
-def _told(
-    request: Request, catalog: Catalog, model: PerformanceModel, shown: Sequence[Candidate]
-) -> list[Candidate]:
+def _told(request: Request, prepared: Prepared, shown: Sequence[Candidate]) -> list[Candidate]:
     """What is shown, with its latency and with what its disk lends for a while."""
-    bursting = [_with_burst(catalog, one) for one in shown]
+    bursting = [_with_burst(prepared.catalog, one) for one in shown]
     if request.max_latency_ms is not None:
         return bursting
-    return with_latencies(catalog, model, bursting, request.confidence)
+    return with_latencies(prepared.rows, bursting)
 
 
-def _but_for_speed(request: Request, candidates: Sequence[Candidate]) -> list[Candidate]:
+def _all_ranked(judge: Judge, ranked: Iterable[Candidate], found: _Found) -> Iterator[Candidate]:
+    """What is shown and, told one by one, what is too dear for that, by rank."""
+    dearer = (one for group in found.beyond for one in judge.best_of_each(group))
+    return merge(ranked, dearer, key=judge.rank)
+
+
+def _but_for_speed(request: Request, found: _Found) -> list[Candidate]:
     """Everything that would answer if its rate were enough."""
+    if request.target_throughput is None:
+        return []
     anyhow = replace(request, target_throughput=None)
-    fewer = [less for one in candidates for less in with_one_less(one)]
+    fewer = [less for one in (*found.slower, *found.more) for less in with_one_less(one)]
     return [one for one in fewer if answers(anyhow, one)]
-
-
-def _at_confidence(
-    catalog: Catalog, model: PerformanceModel
-) -> Callable[[Sequence[Candidate], float], list[Prediction]]:
-    def predict_at(candidates: Sequence[Candidate], confidence: float) -> list[Prediction]:
-        pairs = [(one.workload, candidate_resources(catalog, one)) for one in candidates]
-        found = model.predict(pairs, confidence=confidence)
-        return [one.times(c.spec.count) for c, one in zip(candidates, found, strict=True)]
-
-    return predict_at
 
 
 def _with_burst(catalog: Catalog, one: Candidate) -> Candidate:
@@ -222,11 +241,9 @@ def _soonest(request: Request, group: Sequence[Candidate]) -> list[Candidate]:
     return [one for one in group if one.latency and one.latency.p99_seconds == min(seconds)]
 
 
-def _require_intervals(
-    request: Request, candidates: Sequence[Candidate], ranked: Sequence[Candidate]
-) -> None:
+def _require_intervals(request: Request, candidates: Sequence[Candidate]) -> None:
     """Refuse where the only answers are predictions that nothing held out backs."""
-    if ranked or request.allow_extrapolation:
+    if request.allow_extrapolation:
         return
     guessing = replace(request, allow_extrapolation=True)
     if any(not one.prediction.calibrated and answers(guessing, one) for one in candidates):
@@ -235,16 +252,6 @@ def _require_intervals(
             f"to {100 * request.confidence:g} % (no calibrated interval): ask for less with "
             "--confidence, or accept a guess with --allow-extrapolation"
         )
-
-
-def _passed_over(request: Request, candidate: Candidate) -> Rejected:
-    reason, detail = shortfall(request, candidate)
-    return Rejected(
-        instance_type=candidate.spec.offer.instance.name,
-        reason=reason,
-        detail=detail,
-        usd_per_hour=candidate.spec.total_usd_per_hour,
-    )
 
 
 def _nearest(request: Request, candidates: Sequence[Candidate]) -> Candidate | None:

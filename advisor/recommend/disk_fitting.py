@@ -8,9 +8,12 @@ from typing import Any
 
 from advisor.catalog import Catalog
 from advisor.domain import Candidate, Disk, Request
-from advisor.recommend.candidates import PerformanceModel, Runnable, predicted
+from advisor.recommend.candidates import Runnable
 from advisor.recommend.counting import at_count
 from advisor.recommend.disk_search import Aim, Rank, cheaper_orders
+from advisor.recommend.least_disk import least_orders
+from advisor.recommend.predicting import predicted, with_disks
+from advisor.recommend.rows import Rows
 from advisor.records import dataclass, replace
 
 # An instance type in a region, and so many disks of one of its types.
@@ -21,7 +24,7 @@ _Parts = tuple[int, int, int]
 def with_fitted_disks(
     request: Request,
     catalog: Catalog,
-    model: PerformanceModel,
+    rows: Rows,
     options: Sequence[Runnable],
     candidates: Sequence[Candidate],
     *,
@@ -38,7 +41,7 @@ def with_fitted_disks(
     """
     if request.disk is not None:
         return []
-    fit = _Fitting(request, catalog, model, options, answers, rank, complete, last_shown)
+    fit = _Fitting(request, catalog, rows, options, answers, rank, complete, last_shown)
     if request.max_run_usd is None:
         return fit.fitted(candidates)
     # A step is too slow and the next one too dear: what lies between may keep the limit.
@@ -54,7 +57,7 @@ class _Fitting:
 
     request: Request
     catalog: Catalog
-    model: PerformanceModel
+    rows: Rows
     options: Sequence[Runnable]
     answers: Callable[[Request, Candidate], bool]
     rank: Rank
@@ -76,16 +79,25 @@ class _Fitting:
         slow = self._predict(_on_slow_disks(request, self.options, good, rank, by_sample, shown))
         good += [one for one in slow if enough(one)]
         shown = min(shown, _last_shown(request, good, rank))
-        within = _within_price(request, rank)
-        aim = Aim(predict=self._predict, answers=enough, rank=within, by_sample=by_sample)
         disks: dict[_Key, list[Disk]] = {}
         worth = _worth_fitting(request, good, rank, by_sample, shown)
-        for one in cheaper_orders(worth, self.catalog, aim):
-            disks.setdefault(_place(one), []).append(one.spec.disk)
+        for one, disk in self._orders(worth, enough, by_sample):
+            disks.setdefault(_place(one), []).append(disk)
         return self._at_every_batch(disks)
 
+    def _orders(
+        self, worth: Sequence[Candidate], enough: Callable[[Candidate], bool], by_sample: bool
+    ) -> list[tuple[Candidate, Disk]]:
+        """The best order from each start on."""
+        request, target = self.request, self.request.target_throughput
+        if target is not None and request.max_hours is None and not by_sample:
+            return least_orders(worth, self.catalog, self.rows, target)
+        within = _within_price(request, self.rank)
+        aim = Aim(predict=self._predict, answers=enough, rank=within, by_sample=by_sample)
+        return [(one, one.spec.disk) for one in cheaper_orders(worth, self.catalog, aim)]
+
     def _predict(self, asked: Sequence[tuple[Candidate, Disk]]) -> list[Candidate]:
-        found = self.complete(_with_disks(self.catalog, self.model, asked, self.request.confidence))
+        found = self.complete(with_disks(self.rows, asked))
         # An order competes with those for as many instances, so that more of it is never slower.
         return [at_count(new, old.spec.count) for (old, _), new in zip(asked, found, strict=True)]
 
@@ -95,10 +107,8 @@ class _Fitting:
             for option in self.options
             if (key := _place_of(option)) in disks
         ]
-        confidence, limited = self.request.confidence, self.request.max_latency_ms is not None
-        return self.complete(
-            predicted(self.catalog, self.model, options, confidence, with_latency=limited)
-        )
+        limited = self.request.max_latency_ms is not None
+        return self.complete(predicted(self.rows, options, with_latency=limited))
 
 
 def _by_sure_cost(one: Candidate) -> tuple[float, float, str]:
@@ -106,25 +116,6 @@ def _by_sure_cost(one: Candidate) -> tuple[float, float, str]:
     usd = one.usd_per_run
     instance = one.spec.offer.instance
     return (usd.upper if usd else math.inf), -one.prediction.lower, instance.name
-
-
-def _with_disks(
-    catalog: Catalog,
-    model: PerformanceModel,
-    asked: Sequence[tuple[Candidate, Disk]],
-    confidence: float,
-) -> list[Candidate]:
-    """The candidates with other disks; a disk changes no latency: requests arrive in memory."""
-    options = [
-        Runnable(
-            one.spec.offer, (disk,), (one.workload,), one.note, max_gpus=one.prediction.gpus_used
-        )
-        for one, disk in asked
-    ]
-    if not options:
-        return []
-    found = predicted(catalog, model, options, confidence, with_latency=False)
-    return [replace(new, latency=one.latency) for (one, _), new in zip(asked, found, strict=True)]
 
 
 def _on_slow_disks(

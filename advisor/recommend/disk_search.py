@@ -15,6 +15,7 @@ from typing import Any
 
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Candidate, Disk, DiskChoice
+from advisor.recommend.disk_orders import IOPS_STEP, parts_for
 from advisor.records import dataclass, field, replace
 
 # Orders between the ends that are tried at once, and how often at most. A round leaves an eighth of
@@ -24,8 +25,6 @@ _BETWEEN = 7
 _ROUNDS = 8
 # Two ways to the same point of the range end this near to each other.
 _SAME = 1e-9
-# Nobody orders 5,473 IOPS.
-_IOPS_STEP = 10.0
 
 # Smaller ones first; what they begin with says by what is ranked.
 Rank = Callable[[Candidate], tuple[Any, ...]]
@@ -197,20 +196,13 @@ def _size_span(one: _Search, by_sample: bool) -> tuple[float, float, float] | No
 
 
 def _order(one: _Search, iops: float | None, rate: float | None) -> DiskChoice:
-    """What is sold and gives so much: whole units, the least and the ratios of the type."""
-    rule = one.rule
-    if rate is not None:
-        rate = max(float(math.ceil(rate)), rule.provision_mib_s_min or 1.0)
-    if iops is not None:
-        ratio = rule.provision_mib_s_per_iops or math.inf
-        least = max(iops, (rate or 0.0) / ratio, rule.provision_iops_min or 1.0)
-        iops = min(_IOPS_STEP * math.ceil(least / _IOPS_STEP), rule.provision_iops_max or math.inf)
-    size = rule.size_for(one.needed_gib, iops)
-    return replace(one.base, size_gib=min(size, rule.max_gib), iops=iops, mib_per_second=rate)
+    """What is sold and gives so much."""
+    size, iops, rate = parts_for(one.rule, one.needed_gib, iops, rate)
+    return replace(one.base, size_gib=size, iops=iops, mib_per_second=rate)
 
 
 _RATE = _Knob(1.0, _rate_span, lambda one, at: _order(one, one.base.iops, at))
-_IOPS = _Knob(_IOPS_STEP, _iops_span, lambda one, at: _order(one, at, one.base.mib_per_second))
+_IOPS = _Knob(IOPS_STEP, _iops_span, lambda one, at: _order(one, at, one.base.mib_per_second))
 _BOTH = _Knob(
     0.001,
     _both_span,

@@ -13,8 +13,9 @@ from advisor.catalog import Catalog
 from advisor.domain import Candidate, Change, Recommendation, Relaxation, Request
 from advisor.recommend.candidates import PerformanceModel
 from advisor.recommend.constraints import knobs_of
-from advisor.recommend.decision import recommend, specs_that_answer
+from advisor.recommend.decision import decide, specs_that_answer
 from advisor.recommend.knobs import Ask, Knob, cheapest
+from advisor.recommend.prepared import Preparations
 from advisor.recommend.querying import asks_for_gpu
 from advisor.records import replace
 
@@ -35,8 +36,10 @@ def relaxations(
         # Who asks for more than 24 GiB on a GPU is not helped by an instance without one.
         request = replace(request, accelerated_only=True)
 
+    known = Preparations(catalog, model)
+
     def ask(changed: Request) -> Sequence[Candidate]:
-        return specs_that_answer(changed, catalog, model)
+        return specs_that_answer(changed, known.of(changed))
 
     knobs = knobs_of(request, catalog.capability_of)
     asked = [knob for knob in knobs if knob.asked]
@@ -44,7 +47,7 @@ def relaxations(
     turned = turned or _pairs(request, asked, ask) or _together(request, asked, ask)
     found = []
     for relaxed, changed in turned:
-        gives = recommend(relaxed, catalog, model, today=answer.today).chosen
+        gives = decide(relaxed, known.of(relaxed), today=answer.today).chosen
         if gives is not None:
             changes = tuple(_change(knob, request, relaxed) for knob in changed)
             found.append(Relaxation(changes=changes, gives=gives))

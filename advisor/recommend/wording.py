@@ -34,6 +34,8 @@ WARN_PRICE_DAYS = 30
 # --strict refuses an instance price of this age.
 STRICT_PRICE_DAYS = 90
 
+# The reason of types whose rate is below the target.
+TOO_SLOW = "too_slow"
 # A disk that could read this much faster than it has to hides its burst from the throughput.
 BURST_SHOWS = 0.8
 # The line that ends a command has room for so many ways out.
@@ -218,18 +220,28 @@ def shortfall(request: Request, candidate: Candidate) -> tuple[str, str]:
     if not soon_enough(request, candidate):
         return "latency", _latency_detail(request, candidate)
     if target is not None and prediction.lower < target:
-        at_median = "" if prediction.median < target else ", though its median does"
-        return (
-            "too_slow",
-            f"{_surely(candidate)} {floor_rate(prediction.lower):,g}/s only, not "
-            f"{format_rate(target)}{at_median}; bound by {stage_name(candidate)}",
-        )
+        return TOO_SLOW, SlowWords(candidate).detail(target)
     of_run = run_shortfall(request, candidate)
     if of_run:
         return of_run
     assert limit is not None
     total = candidate.spec.total_usd_per_hour
     return "over_max_price", f"{format_usd(total)}/h is above {format_usd(limit)}/h"
+
+
+class SlowWords:
+    """Why a candidate is too slow, for one target after the other."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        lower = floor_rate(candidate.prediction.lower)
+        self._median = candidate.prediction.median
+        self._reached = f"{_surely(candidate)} {lower:,g}/s only"
+        self._bound = f"bound by {stage_name(candidate)}"
+
+    def detail(self, target: float) -> str:
+        """'surely reaches 120/s only, not 500; bound by the GPU'."""
+        at_median = "" if self._median < target else ", though its median does"
+        return f"{self._reached}, not {format_rate(target)}{at_median}; {self._bound}"
 
 
 def _surely(candidate: Candidate) -> str:

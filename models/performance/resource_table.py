@@ -92,6 +92,16 @@ class DiskTable:
         numbers = np.array([_disk_numbers(one) for one in disks], dtype=float)
         return cls(*numbers.reshape(-1, 3).T)
 
+    def take(self, rows: Integers) -> DiskTable:
+        """Some of them."""
+        return DiskTable(self.mib_per_second[rows], self.iops[rows], self.latency_seconds[rows])
+
+    def raveled(self) -> DiskTable:
+        """Columns of shape (n, k) one after the other."""
+        return DiskTable(
+            self.mib_per_second.ravel(), self.iops.ravel(), self.latency_seconds.ravel()
+        )
+
 
 def _disk_numbers(disk: DiskRate) -> tuple[float, float, float]:
     return (

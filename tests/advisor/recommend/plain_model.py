@@ -1,6 +1,7 @@
 """A performance model simple enough to check the decision by hand: three rates, their minimum."""
 
 from advisor.domain import CacheState, Prediction, Provenance, Stage, Task
+from tests.advisor.recommend.one_by_one import OneByOne
 
 MIB = 2**20
 # Samples per second of a network on one core, where CPUs shall not compete.
@@ -11,7 +12,7 @@ def _filled(batch):
     return batch / (batch + 4)
 
 
-class PlainModel:
+class PlainModel(OneByOne):
     """Rates proportional to fp32 TFLOP/s (or cores, without a GPU), physical cores and disk rate;
     lower is 0.8 x median.
 

@@ -24,6 +24,7 @@ from advisor.recommend import recommend
 from advisor.recommend.candidates import runnable
 from advisor.recommend.decision import query_of
 from advisor.report.document import disk_document
+from tests.advisor.recommend.one_by_one import OneByOne
 
 CATALOG = load_catalog()
 TODAY = date(2026, 7, 21)
@@ -31,7 +32,7 @@ EAST = "us-east-1"
 OPERATIONS = 4.6
 
 
-class DiskBound:
+class DiskBound(OneByOne):
     """IOPS and MiB/s bind, whichever is scarcer; the instance could do 40,000 a second."""
 
     def predict(self, requests, *, confidence):

@@ -6,6 +6,7 @@ from statistics import NormalDist
 import numpy as np
 
 from advisor.domain import CacheState, Precision, Prediction, Provenance, Stage, Task
+from tests.advisor.recommend.one_by_one import OneByOne
 
 MIB = 2**20
 OPERATIONS = 4.6  # reads of the disk a sample
@@ -13,7 +14,7 @@ CORE_TFLOPS = 0.7  # what a core of mark 2,500 computes; more than any does, so 
 _MARK = 2500.0
 
 
-class OracleModel:
+class OracleModel(OneByOne):
     """Rates of cores, GPU, copying and disk (MiB/s or IOPS); the least of them is the median.
 
     How unsure a GPU is, and up to which confidence that is calibrated, differ from card to card;

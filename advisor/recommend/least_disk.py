@@ -1,0 +1,167 @@
+"""The least disk order with which a candidate still reaches a target, where its rate alone decides.
+
+A disk counts by the scarcer of its bandwidth and its IOPS. So the least of either that is enough
+is found first, in numbers and for all candidates at once; then the least order of the type that
+gives both. `disk_search` finds the same by trying orders, in ten times as long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.catalog import Catalog, DiskRule
+from advisor.domain import Candidate, Disk, DiskChoice
+from advisor.recommend.candidates import Floats
+from advisor.recommend.disk_orders import IOPS_STEP, Parts, parts_for
+from advisor.recommend.rows import Rows
+from models.performance.resource_table import DiskTable
+
+# Each round leaves a 16th of the range, which spans this factor: six of them are finer than any
+# unit that is sold. What needs less than the range has is served by the least order of any type.
+_POINTS = 17
+_ROUNDS = 6
+_RANGE = 1e4
+
+
+class _Start(NamedTuple):
+    """A candidate with what its type of disk sells, and what its instance passes on at most."""
+
+    candidate: Candidate
+    rule: DiskRule
+    needed_gib: float
+    most: tuple[float, float]
+
+    @property
+    def order(self) -> DiskChoice:
+        """What it begins with."""
+        return self.candidate.spec.disk.choice
+
+
+def least_orders(
+    starts: Sequence[Candidate], catalog: Catalog, rows: Rows, target: float
+) -> list[tuple[Candidate, Disk]]:
+    """Starts that reach the target with less than they have, each with the least disk that does."""
+    begun = [_start(one, catalog) for one in starts if one.spec.disk.price]
+    found = []
+    for one, needs in zip(begun, _needs(begun, rows, target), strict=True):
+        order = _least_order(one, needs)
+        if order != one.order:
+            found.append((one.candidate, _attached(one, order, catalog)))
+    return found
+
+
+def _start(one: Candidate, catalog: Catalog) -> _Start:
+    disk, disks = one.spec.disk, catalog.disks_of(one.spec.offer.instance.cloud)
+    dataset_gib = one.workload.dataset.total_mib / 1024
+    return _Start(
+        candidate=one,
+        rule=disks.rules[disk.choice.type],
+        needed_gib=disks.fitting_size(disk.choice.type, dataset_gib),
+        most=disks.passed_on(one.spec.offer.instance, disk.choice.type),
+    )
+
+
+def _needs(starts: Sequence[_Start], rows: Rows, target: float) -> list[tuple[float, float]]:
+    """The least (MiB/s, IOPS) with which each start reaches the target; each of them alone, since
+    the scarcer one decides."""
+    if not starts:
+        return []
+    count = len(starts)
+    enough = _Enough(starts, rows, target)
+    high = np.concatenate([enough.disks.mib_per_second, enough.disks.iops])
+    low = high / _RANGE
+    shares, row = np.linspace(0.0, 1.0, _POINTS), np.arange(2 * count)
+    for _ in range(_ROUNDS):
+        points = low[:, None] * (high / low)[:, None] ** shares
+        points[:, -1] = high  # whatever rounding made of it
+        first = enough(points).argmax(axis=1)
+        high, low = points[row, first], points[row, np.maximum(first - 1, 0)]
+    units = np.repeat([1.0, IOPS_STEP], count)
+    whole = np.maximum(low, units * np.floor(high / units))
+    high = np.where(enough(whole[:, None])[:, 0], whole, high)
+    return list(zip(high[:count].tolist(), high[count:].tolist(), strict=True))
+
+
+class _Enough:
+    """Asks for all starts whether so much bandwidth, and so many IOPS, reach the target."""
+
+    def __init__(self, starts: Sequence[_Start], rows: Rows, target: float) -> None:
+        candidates = [one.candidate for one in starts]
+        self.disks = DiskTable.of([one.spec.disk.rate for one in candidates])
+        self._asked = [(one.spec.offer, one.workload) for one in candidates] * 2
+        self._rows = rows
+        self._each = np.array([[target / one.spec.count] for one in candidates] * 2)
+
+    def __call__(self, points: Floats) -> NDArray[np.bool_]:
+        """`points` (2n, k) are MiB/s in the first half and IOPS in the second; the last of a row
+        is what the start has, and is enough."""
+        count = len(points) // 2
+        rate, iops = np.full_like(points, np.inf), np.full_like(points, np.inf)
+        rate[:count], iops[count:] = points[:count], points[count:]
+        latency = np.tile(self.disks.latency_seconds, 2)[:, None] + np.zeros_like(points)
+        enough = self._rows.lowers(self._asked, DiskTable(rate, iops, latency)) >= self._each
+        return np.asarray(enough)
+
+
+def _least_order(one: _Start, needs: tuple[float, float]) -> DiskChoice:
+    """First less rate, then fewer IOPS, or less size where size is what buys rate."""
+    rule, order = one.rule, one.order
+
+    def gives(parts: Parts) -> bool:
+        sustained = rule.sustained(*parts)
+        told = zip(sustained, one.most, needs, strict=True)
+        return all(min(own, most) >= need for own, most, need in told)
+
+    rate, iops = order.mib_per_second, order.iops
+    if rate is not None:
+        rate = _least(
+            rule.provision_mib_s_min or 1.0, rate, 1.0,
+            lambda at: gives(parts_for(rule, one.needed_gib, iops, at)),
+        )  # fmt: skip
+    if iops is not None:
+        least = max(
+            rule.provision_iops_min or 1.0,
+            (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf),
+            rule.included_iops(one.needed_gib) or 0.0,
+        )
+        iops = _least(
+            least, iops, IOPS_STEP, lambda at: gives(parts_for(rule, one.needed_gib, at, rate))
+        )
+    parts = parts_for(rule, one.needed_gib, iops, rate)
+    if iops is None and rate is None and order.size_gib and rule.provision_iops_max is None:
+        size = _least(one.needed_gib, order.size_gib, 1.0, lambda at: gives((at, None, None)))
+        parts = size, None, None
+    if not gives(parts):
+        return order
+    size_gib, iops, rate = parts
+    return DiskChoice(type=order.type, size_gib=size_gib, iops=iops, mib_per_second=rate)
+
+
+def _least(low: float, high: float, unit: float, enough: Callable[[float], bool]) -> float:
+    """The least of `low`, `low + unit`, .. that is enough; `high` where none before it is."""
+    first, last = 0, max(0, math.ceil((high - low) / unit))
+    while first < last:
+        middle = (first + last) // 2
+        if enough(low + middle * unit):
+            last = middle
+        else:
+            first = middle + 1
+    return min(low + first * unit, max(low, high))
+
+
+def _attached(one: _Start, order: DiskChoice, catalog: Catalog) -> Disk:
+    offer = one.candidate.spec.offer
+    assert order.size_gib is not None
+    return catalog.disks_of(offer.instance.cloud).attach(
+        offer.instance,
+        order.type,
+        order.size_gib,
+        offer.region,
+        iops=order.iops,
+        mib_per_second=order.mib_per_second,
+    )
