@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.catalog import CpuOnly
 from advisor.domain import Candidate, Precision, Rejected, Request
-from advisor.recommend.field import Judged
+from advisor.recommend.groups import Group, Judged
 from advisor.recommend.judging import Judge
 from advisor.recommend.pareto import wants_front
 from advisor.recommend.prepared import Prepared
@@ -28,16 +28,28 @@ from advisor.units import format_hours, format_rate, format_usd
 _FIRST_GROUP = 8
 
 
+class Looked(NamedTuple):
+    """What became of a group: candidates as coarse as the catalogue's disks, those that may answer
+    but for their speed, those with fitted disks, the best one of each type that may be shown, types
+    that are turned down, and the candidates of each type that is too dear to be shown."""
+
+    group: Group
+    coarse: Sequence[Candidate]
+    slower: Sequence[Candidate]
+    fitted: Sequence[Candidate]
+    best: Sequence[Candidate]
+    rejected: Sequence[Rejected]
+    beyond: Iterable[Sequence[Candidate]]
+
+
 @dataclass(slots=True)
 class CpuOnlyFound:
-    """What became of the types: turned down by the bound, judged whole, predicted, the best of
-    each; how many offers there were, and the Pareto front with them."""
+    """What became of the types: turned down by the bound, or looked at whole; how many offers there
+    were, and the Pareto front with them."""
 
     front: tuple[Candidate, ...]
     rejected: list[Rejected] = field(default_factory=list)
-    judged: list[Judged] = field(default_factory=list)
-    candidates: list[Candidate] = field(default_factory=list)
-    best: list[Candidate] = field(default_factory=list)
+    looked: list[Looked] = field(default_factory=list)
     considered: int = 0
 
 
@@ -54,16 +66,15 @@ class _Worth(NamedTuple):
 class CpuOnlySearch:
     """The types that could be shown beside other answers, or lie on the front of price and rate.
 
-    `shown` is how many types are shown, `fit` gives candidates of judged offers also with fitted
-    disks, where they could rank before the last that is shown, `front_of` the Pareto front of
-    judged offers and candidates. What could not be shown however well it did is neither judged nor
-    predicted.
+    `shown` is how many types are shown, `look` looks at a group whole, of which nothing is shown
+    that ranks after a limit, `front_of` gives the Pareto front of judged offers and candidates.
+    What could not be shown however well it did is neither judged nor predicted.
     """
 
     judge: Judge
     shown: int
     prepared: Prepared
-    fit: Callable[[Sequence[Judged], Sequence[Candidate], float], list[Candidate]]
+    look: Callable[[Group, float], Looked]
     front_of: Callable[[Sequence[Judged], Sequence[Candidate]], tuple[Candidate, ...]]
 
     @property
@@ -94,14 +105,11 @@ class CpuOnlySearch:
 
     def _look_at(self, names: Sequence[str], limit: float, found: CpuOnlyFound) -> list[float]:
         """Judge and predict types whole; what those that answer rank by."""
-        judged, coarse = self.prepared.on_cpu(names)
-        candidates = self.fit(judged, coarse, limit)
-        found.judged += judged
-        found.candidates += candidates
-        found.front = self.front_of(judged, [*found.front, *candidates])
-        best = self.judge.best_of_each(candidates)
-        found.best += best
-        return self._costs(best)
+        looked = self.look(self.prepared.on_cpu(names), limit)
+        found.looked.append(looked)
+        candidates = [*found.front, *looked.coarse, *looked.fitted]
+        found.front = self.front_of(looked.group.judged, candidates)
+        return self._costs(looked.best)
 
     def _costs(self, best: Iterable[Candidate]) -> list[float]:
         return [self.judge.rank(one)[0] for one in best if self.judge.answers(one)]

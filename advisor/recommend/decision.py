@@ -12,12 +12,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from heapq import merge
+from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from advisor.catalog import Catalog
 from advisor.domain import Candidate, Recommendation, Rejected, Request
 from advisor.errors import NoIntervalError
-from advisor.recommend.candidates import PerformanceModel, Runnable
+from advisor.recommend.candidates import PerformanceModel
 from advisor.recommend.close_calls import close_calls
 from advisor.recommend.counting import (
     as_many_as_affordable,
@@ -25,13 +27,14 @@ from advisor.recommend.counting import (
     require_countable,
     with_one_less,
 )
-from advisor.recommend.cpu_only import CpuOnlySearch
+from advisor.recommend.cpu_only import CpuOnlySearch, Looked
 from advisor.recommend.disk_fitting import with_fitted_disks
-from advisor.recommend.field import Judged, passed_over
+from advisor.recommend.field import passed_over
+from advisor.recommend.groups import Group, Judged, options_of
 from advisor.recommend.judging import GOOD_ENOUGH, Judge
 from advisor.recommend.pareto import pareto_front, wants_front
 from advisor.recommend.predicting import predicted, with_latencies
-from advisor.recommend.prepared import Prepared, options_of
+from advisor.recommend.prepared import Prepared
 from advisor.recommend.reasons import affordable, answers, has_interval
 from advisor.recommend.runs import sure_rate, with_runs
 from advisor.recommend.wording import chosen_assumptions, soon_enough, warnings
@@ -62,14 +65,14 @@ def decide(request: Request, prepared: Prepared, *, today: date) -> Recommendati
     shown = ranked[: request.max_results] if nearest is None else [nearest]
     told = _told(request, prepared, shown)
     ranked[: request.max_results] = told if ranked else []
-    turned_down = [passed_over(request, one) for one in found.best if not judge.answers(one)]
-    rejected = [*found.rejected, *turned_down, *prepared.unpriced]
+    missed = (passed_over(request, one) for one in found.best if not judge.answers(one))
+    rejected = [*found.turned_down, *missed, *prepared.unpriced]
     return Recommendation(
         request=request,
         ranked=tuple(ranked[: request.max_results]),
         nearest=None if nearest is None else told[0],
         beyond_price=None if ranked else _beyond_price(request, found.candidates),
-        rejected=tuple(sorted(rejected, key=_cheapest_first)),
+        rejected=tuple(_cheapest_first(rejected)),
         offers_considered=found.considered,
         assumptions=chosen_assumptions(request, ranked[0] if ranked else None),
         warnings=warnings(ranked[0] if ranked else None, today),
@@ -85,50 +88,75 @@ def decide(request: Request, prepared: Prepared, *, today: date) -> Recommendati
 
 
 class _Found(NamedTuple):
-    """Types that are turned down whatever their disk; candidates with coarse disks, of which
-    `slower` may answer but for their speed, and `more` candidates; the best one of each type that
-    may be shown; how many offers were looked at, the Pareto front, where that is wanted, and the
-    candidates of each type that is too dear to be shown, cheapest first."""
+    """The groups that were looked at, types without an accelerator that no look was worth, how many
+    offers there were, and the Pareto front, where that is wanted."""
 
+    looked: list[Looked]
     rejected: list[Rejected]
-    coarse: Sequence[Candidate]
-    slower: Sequence[Candidate]
-    more: list[Candidate]
-    best: list[Candidate]
     considered: int
     front: tuple[Candidate, ...]
-    beyond: Iterable[Sequence[Candidate]]
+
+    @property
+    def best(self) -> list[Candidate]:
+        """The best one of each type that may be shown."""
+        return [one for looked in self.looked for one in looked.best]
 
     @property
     def candidates(self) -> list[Candidate]:
         """All of them."""
-        return [*self.coarse, *self.more]
+        return [one for looked in self.looked for one in (*looked.coarse, *looked.fitted)]
+
+    @property
+    def slower(self) -> list[Candidate]:
+        """Those that may answer but for their speed."""
+        return [one for looked in self.looked for one in (*looked.slower, *looked.fitted)]
+
+    @property
+    def turned_down(self) -> Iterator[Rejected]:
+        """Types whatever their disk."""
+        for looked in self.looked:
+            yield from looked.group.not_runnable
+            yield from looked.rejected
+        yield from self.rejected
 
 
 def _found(judge: Judge, prepared: Prepared, shown: int) -> _Found:
     """What accelerated types (for preprocessing: all) do, and of the others what may count."""
-    request, field = judge.request, prepared.field
-    near = field.shortlist(request)
-    coarse = _complete(request, prepared, near.candidates)
-    fitted = _fitted(judge, prepared, near.options, coarse)
-    best = judge.best_of_each([*coarse, *fitted])
+    accelerated = _look(judge, prepared, prepared.accelerated)
     search = CpuOnlySearch(
         judge, shown, prepared,
-        fit=lambda some, few, limit: _with_fitted(judge, prepared, some, few, limit),
+        look=lambda group, limit: _look(judge, prepared, group, limit),
         front_of=lambda some, all_: _front(judge, prepared, some, all_),
     )  # fmt: skip
-    on_cpu = search.beside(best, _front(judge, prepared, prepared.judged, [*coarse, *fitted]))
-    whole = near.candidates is field.candidates
+    candidates = [*accelerated.coarse, *accelerated.fitted]
+    front = _front(judge, prepared, accelerated.group.judged, candidates)
+    on_cpu = search.beside(accelerated.best, front)
     return _Found(
-        rejected=_not_runnable([*prepared.judged, *on_cpu.judged])
-        + near.rejected
-        + on_cpu.rejected,
+        looked=[accelerated, *on_cpu.looked],
+        rejected=on_cpu.rejected,
+        considered=len(accelerated.group.judged) + on_cpu.considered,
+        front=on_cpu.front,
+    )
+
+
+def _look(judge: Judge, prepared: Prepared, group: Group, last_shown: float = math.inf) -> Looked:
+    """What a group does, with the cheapest disk where it may rank before the last that is shown."""
+    request, field = judge.request, group.field
+    near = field.shortlist(request, last_shown)
+    coarse = _complete(request, prepared, near.candidates)
+    fitted = with_fitted_disks(
+        request, prepared.catalog, prepared.rows, near.options, coarse,
+        answers=answers, rank=judge.rank, last_shown=last_shown,
+        complete=lambda found: _complete(request, prepared, found),
+    )  # fmt: skip
+    whole = near.candidates is field.candidates
+    return Looked(
+        group=group,
         coarse=coarse if whole else field.candidates,
         slower=coarse if whole else near.slower,
-        more=[*fitted, *on_cpu.candidates],
-        best=[*best, *on_cpu.best],
-        considered=len(prepared.judged) + on_cpu.considered,
-        front=on_cpu.front,
+        fitted=fitted,
+        best=judge.best_of_each([*coarse, *fitted]),
+        rejected=near.rejected,
         beyond=near.beyond,
     )
 
@@ -165,34 +193,6 @@ def _complete(
     return counted(request, timed)
 
 
-def _with_fitted(
-    judge: Judge,
-    prepared: Prepared,
-    judged: Sequence[Judged],
-    candidates: Sequence[Candidate],
-    last_shown: float,
-) -> list[Candidate]:
-    coarse = _complete(judge.request, prepared, candidates)
-    return coarse + _fitted(judge, prepared, options_of(judged), coarse, last_shown)
-
-
-def _fitted(
-    judge: Judge,
-    prepared: Prepared,
-    options: Sequence[Runnable],
-    coarse: Sequence[Candidate],
-    last_shown: float = math.inf,
-) -> list[Candidate]:
-    """The options with the cheapest disk that does each that may rank before the last that is
-    shown."""
-    request = judge.request
-    return with_fitted_disks(
-        request, prepared.catalog, prepared.rows, options, coarse,
-        answers=answers, rank=judge.rank, last_shown=last_shown,
-        complete=lambda found: _complete(request, prepared, found),
-    )  # fmt: skip
-
-
 def _told(request: Request, prepared: Prepared, shown: Sequence[Candidate]) -> list[Candidate]:
     """What is shown, with its latency and with what its disk lends for a while."""
     bursting = [_with_burst(prepared.catalog, one) for one in shown]
@@ -203,8 +203,8 @@ def _told(request: Request, prepared: Prepared, shown: Sequence[Candidate]) -> l
 
 def _all_ranked(judge: Judge, ranked: Iterable[Candidate], found: _Found) -> Iterator[Candidate]:
     """What is shown and, told one by one, what is too dear for that, by rank."""
-    dearer = (one for group in found.beyond for one in judge.best_of_each(group))
-    return merge(ranked, dearer, key=judge.rank)
+    dearer = (map(judge.best_of_each, looked.beyond) for looked in found.looked)
+    return merge(ranked, *map(chain.from_iterable, dearer), key=judge.rank)
 
 
 def _but_for_speed(request: Request, found: _Found) -> list[Candidate]:
@@ -212,7 +212,7 @@ def _but_for_speed(request: Request, found: _Found) -> list[Candidate]:
     if request.target_throughput is None:
         return []
     anyhow = replace(request, target_throughput=None)
-    fewer = [less for one in (*found.slower, *found.more) for less in with_one_less(one)]
+    fewer = [less for one in found.slower for less in with_one_less(one)]
     return [one for one in fewer if answers(anyhow, one)]
 
 
@@ -220,16 +220,6 @@ def _with_burst(catalog: Catalog, one: Candidate) -> Candidate:
     instance = one.spec.offer.instance
     disk = catalog.disks_of(instance.cloud).with_burst(instance, one.spec.disk)
     return replace(one, spec=replace(one.spec, disk=disk))
-
-
-def _not_runnable(judged: Iterable[Judged]) -> list[Rejected]:
-    """One reason for each type that runs in none of its regions: that of its cheapest one."""
-    found: dict[tuple[str, str], Runnable | Rejected] = {}
-    for offer, verdict in judged:
-        key = offer.instance.cloud, offer.instance.name
-        if isinstance(verdict, Runnable) or key not in found:
-            found[key] = verdict
-    return [one for one in found.values() if isinstance(one, Rejected)]
 
 
 def _soonest(request: Request, group: Sequence[Candidate]) -> list[Candidate]:
@@ -277,5 +267,15 @@ def _beyond_price(request: Request, candidates: Sequence[Candidate]) -> Candidat
     return min(fast, key=lambda one: one.spec.total_usd_per_hour, default=None)
 
 
-def _cheapest_first(one: Rejected) -> tuple[bool, float, str]:
-    return one.usd_per_hour is None, one.usd_per_hour or 0.0, one.instance_type
+def _cheapest_first(rejected: Iterable[Rejected]) -> list[Rejected]:
+    """By price, then by name; those without a price last."""
+    priced: list[Rejected] = []
+    others: list[Rejected] = []
+    for one in rejected:
+        (others if one.usd_per_hour is None else priced).append(one)
+    others.sort(key=attrgetter("instance_type"))
+    return sorted(priced, key=_PRICE_AND_NAME) + others
+
+
+# Read from the tuple itself: an answer has more than a thousand of them.
+_PRICE_AND_NAME = attrgetter("usd_per_hour", "instance_type")

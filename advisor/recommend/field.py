@@ -14,14 +14,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain import Candidate, Offer, Rejected, Request
+from advisor.domain import Candidate, Rejected, Request
 from advisor.recommend import reasons
 from advisor.recommend.candidates import Floats, Runnable
 from advisor.recommend.pareto import wants_front
 from advisor.recommend.wording import TOO_SLOW, SlowWords, shortfall
 from advisor.records import replace
 
-Judged = tuple[Offer, Runnable | Rejected]
 Booleans = NDArray[np.bool_]
 Integers = NDArray[np.intp]
 Item = TypeVar("Item")
@@ -31,8 +30,8 @@ _UNREACHED = 1e300
 
 class Shortlist(NamedTuple):
     """Options that may be shown, with their candidates; candidates that would answer but for their
-    speed; types that no disk makes fast enough; and the candidates of each type that answers and is
-    too dear to be shown, the cheapest type first, told when they are asked for."""
+    speed; types that are turned down; and the candidates of each type that answers and is too dear
+    to be shown, the cheapest type first, told when they are asked for."""
 
     options: Sequence[Runnable]
     candidates: Sequence[Candidate]
@@ -41,124 +40,110 @@ class Shortlist(NamedTuple):
     beyond: Iterable[Sequence[Candidate]] = ()
 
 
-class Field:
-    """Options and every candidate of them, in the same order; `request` is one without a target."""
+class TypeField:
+    """One type's options and all their candidates; `request` is one without a target."""
 
     def __init__(
         self, request: Request, options: Sequence[Runnable], candidates: Sequence[Candidate]
     ) -> None:
+        self.name = options[0].offer.instance.name
         self.options = options
         self.candidates = candidates
-        self._request = request
+        self.cheapest_offer = min(one.offer.price.usd_per_hour for one in options)
+        steps: dict[tuple[int, str], int] = {}
+        self.columns = np.array(
+            [
+                (
+                    one.prediction.lower,
+                    one.prediction.upper,
+                    one.spec.total_usd_per_hour,
+                    reasons.answers(request, one),
+                    steps.setdefault((id(one.spec.offer), one.spec.disk.rate.type), len(steps)),
+                )
+                for one in candidates
+            ]
+        )
+        self._unreached = replace(request, target_throughput=_UNREACHED)
 
-    def shortlist(self, request: Request) -> Shortlist:
-        """What of it a request is about."""
-        if not _by_speed_and_price(request):
+    def too_slow(self, target: float) -> Rejected:
+        """Why it is turned down by a target that none of its candidates reaches."""
+        known, words = self._otherwise
+        if words is None:
+            return known
+        return Rejected(known.instance_type, TOO_SLOW, words.detail(target), known.usd_per_hour)
+
+    @cached_property
+    def _otherwise(self) -> tuple[Rejected, SlowWords | None]:
+        """Why no target is reached, and the words for one where its rate is what is missing."""
+        closest = reasons.closest(self._unreached, self.candidates)
+        rejected = passed_over(self._unreached, closest)
+        return rejected, SlowWords(closest) if rejected.reason == TOO_SLOW else None
+
+
+class Field:
+    """Some types beside each other."""
+
+    def __init__(self, types: Sequence[TypeField]) -> None:
+        self.types = types
+        columns = np.concatenate([one.columns for one in types]) if types else np.empty((0, 5))
+        self._lower: Floats = columns[:, 0]
+        self._upper: Floats = columns[:, 1]
+        self._usd: Floats = columns[:, 2]
+        able, step = columns[:, 3], columns[:, 4]
+        self._able = able > 0
+        self._type = np.repeat(np.arange(len(types)), [len(one.candidates) for one in types])
+        # No type has as many options and types of disk.
+        self._step = np.unique(self._type * 10_000 + step, return_inverse=True)[1].reshape(-1)
+        self._offer = np.array([one.cheapest_offer for one in types])
+
+    @cached_property
+    def options(self) -> list[Runnable]:
+        """Those of all types."""
+        return [option for one in self.types for option in one.options]
+
+    @cached_property
+    def candidates(self) -> list[Candidate]:
+        """Those of all types, in the order of the options."""
+        return [candidate for one in self.types for candidate in one.candidates]
+
+    def shortlist(self, request: Request, last_shown: float = math.inf) -> Shortlist:
+        """What of it a request is about, where nothing is shown that ranks after `last_shown`."""
+        if not by_speed_and_price(request):
             return Shortlist(self.options, self.candidates, self.candidates, [])
         target, most = request.target_throughput or 0.0, request.max_usd_per_hour or math.inf
         fast = self._able & (self._lower >= target)
         least = self._least(fast & (self._usd <= most))
         able = self._least(fast) < math.inf
-        near = able & (self._cheapest_offer <= _smallest(least, request.max_results))
+        near = able & (self._offer <= min(last_shown, _smallest(least, request.max_results)))
         dear = able & ~near & (least == math.inf)
         beyond = np.flatnonzero(able & ~near & ~dear)
         slower = self._able & (self._lower < target) & (target <= self._upper)
         return Shortlist(
-            options=_those(self.options, near[self._type_of_option]),
-            candidates=_those(self.candidates, near[self._type]),
+            options=[option for one in _those(self.types, near) for option in one.options],
+            candidates=_those(self.candidates, self._cheapest_steps(fast & near[self._type])),
             slower=_those(self.candidates, slower),
             rejected=[
-                *(one.told(target) for one in _those(self._slow_words, ~able)),
-                *(self._closest(request, kind) for kind in np.flatnonzero(dear).tolist()),
+                *(one.too_slow(target) for one in _those(self.types, ~able)),
+                *(_closest(request, one) for one in _those(self.types, dear)),
             ],
-            beyond=map(self._group, beyond[np.argsort(least[beyond], kind="stable")].tolist()),
+            beyond=(
+                self.types[kind].candidates
+                for kind in beyond[np.argsort(least[beyond], kind="stable")].tolist()
+            ),
         )
+
+    def _cheapest_steps(self, some: Booleans) -> Booleans:
+        """Of some candidates those with the cheapest disk of its type, at every batch: a search
+        for less begins there."""
+        least = np.full(self._step.max(initial=-1) + 1, math.inf)
+        np.minimum.at(least, self._step[some], self._usd[some])
+        return np.asarray(some & (self._usd == least[self._step]))
 
     def _least(self, some: Booleans) -> Floats:
         """The least price of some candidates by type; infinite for a type without one."""
-        least = np.full(len(self._names), math.inf)
+        least = np.full(len(self.types), math.inf)
         np.minimum.at(least, self._type[some], self._usd[some])
         return least
-
-    def _closest(self, request: Request, kind: int) -> Rejected:
-        return passed_over(request, reasons.closest(request, self._group(kind)))
-
-    def _group(self, kind: int) -> list[Candidate]:
-        return _those(self.candidates, self._type == kind)
-
-    @cached_property
-    def _names(self) -> dict[tuple[str, str], int]:
-        """Types, and which one each is."""
-        names: dict[tuple[str, str], int] = {}
-        for one in self.options:
-            names.setdefault((one.offer.instance.cloud, one.offer.instance.name), len(names))
-        return names
-
-    @cached_property
-    def _type_of_option(self) -> Integers:
-        return np.array([self._place(one.offer) for one in self.options], dtype=np.intp)
-
-    @cached_property
-    def _type(self) -> Integers:
-        return np.array([self._place(one.spec.offer) for one in self.candidates], dtype=np.intp)
-
-    def _place(self, offer: Offer) -> int:
-        return self._names[offer.instance.cloud, offer.instance.name]
-
-    @cached_property
-    def _cheapest_offer(self) -> Floats:
-        """The least price of an instance by type, without a disk."""
-        least = np.full(len(self._names), math.inf)
-        np.minimum.at(
-            least, self._type_of_option, [one.offer.price.usd_per_hour for one in self.options]
-        )
-        return least
-
-    @cached_property
-    def _able(self) -> Booleans:
-        """Candidates that would answer if their rate and their price did."""
-        request = self._request
-        return np.array([reasons.answers(request, one) for one in self.candidates], dtype=bool)
-
-    @cached_property
-    def _lower(self) -> Floats:
-        return np.array([one.prediction.lower for one in self.candidates])
-
-    @cached_property
-    def _upper(self) -> Floats:
-        return np.array([one.prediction.upper for one in self.candidates])
-
-    @cached_property
-    def _usd(self) -> Floats:
-        return np.array([one.spec.total_usd_per_hour for one in self.candidates])
-
-    @cached_property
-    def _slow_words(self) -> list[_Slow]:
-        """What is said of each type where its target is beyond it."""
-        unreached = replace(self._request, target_throughput=_UNREACHED)
-        groups: list[list[Candidate]] = [[] for _ in self._names]
-        for kind, one in zip(self._type.tolist(), self.candidates, strict=True):
-            groups[kind].append(one)
-        return [_Slow(unreached, reasons.closest(unreached, group)) for group in groups]
-
-
-class _Slow:
-    """The candidate that shows best why a type is turned down, with words for any target."""
-
-    def __init__(self, unreached: Request, closest: Candidate) -> None:
-        self._words: SlowWords | None = None
-        self._otherwise = passed_over(unreached, closest)
-        if self._otherwise.reason == TOO_SLOW:
-            self._words = SlowWords(closest)
-
-    def told(self, target: float) -> Rejected:
-        """Why the type does not reach the target."""
-        known = self._otherwise
-        if self._words is None:
-            return known
-        return Rejected(
-            known.instance_type, TOO_SLOW, self._words.detail(target), known.usd_per_hour
-        )
 
 
 def passed_over(request: Request, candidate: Candidate) -> Rejected:
@@ -172,10 +157,14 @@ def passed_over(request: Request, candidate: Candidate) -> Rejected:
     )
 
 
-def _by_speed_and_price(request: Request) -> bool:
+def by_speed_and_price(request: Request) -> bool:
     """Whether a rate and a price by the hour decide, so that columns can tell who answers."""
     runs = request.max_hours is not None or request.max_run_usd is not None
     return not (wants_front(request) or runs or request.max_count > 1)
+
+
+def _closest(request: Request, one: TypeField) -> Rejected:
+    return passed_over(request, reasons.closest(request, one.candidates))
 
 
 def _smallest(values: Floats, count: int) -> float:

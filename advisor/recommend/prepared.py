@@ -6,7 +6,7 @@ takes most of the time that an answer does, so whoever answers many of them prep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -16,11 +16,10 @@ from advisor.domain import HOURS_PER_MONTH, Candidate, Offer, Prediction, Reject
 from advisor.recommend.candidates import (
     Floats,
     PerformanceModel,
-    Runnable,
     runnable,
     workloads_of,
 )
-from advisor.recommend.field import Field, Judged
+from advisor.recommend.groups import Group, options_of, types_of
 from advisor.recommend.predicting import predicted
 from advisor.recommend.querying import cpu_only_query, offers_of, query_of
 from advisor.recommend.rows import Asked, Rows
@@ -36,21 +35,13 @@ class Prepared:
         self.catalog = catalog
         self.model = model
         self.rows = Rows(catalog, model, request.confidence)
-        self._on_cpu: dict[str, tuple[list[Judged], list[Candidate]]] = {}
+        self._on_cpu: dict[str, Group] = {}
         self._at: dict[float, Rows] = {}
 
     @cached_property
-    def judged(self) -> list[Judged]:
-        """Accelerated offers (for preprocessing: all), each with what runs on it or why nothing
-        does."""
-        offers = offers_of(self.request, self.catalog)
-        return self._judge(offers)
-
-    @cached_property
-    def field(self) -> Field:
-        """What they do with the catalogue's coarse disks."""
-        options = options_of(self.judged)
-        return Field(self.request, options, self._predicted(options))
+    def accelerated(self) -> Group:
+        """Accelerated types (for preprocessing: all)."""
+        return self._group(offers_of(self.request, self.catalog))
 
     @cached_property
     def cpu_types(self) -> list[CpuOnly]:
@@ -79,13 +70,14 @@ class Prepared:
         most = self.most_on_cpu.tolist()
         return [_computes(one.cores, rate) for one, rate in zip(self.cpu_types, most, strict=True)]
 
-    def on_cpu(self, names: Sequence[str]) -> tuple[list[Judged], list[Candidate]]:
-        """Types without an accelerator whole: judged, and with every candidate."""
+    def on_cpu(self, names: Sequence[str]) -> Group:
+        """Some of them whole."""
         new = [name for name in names if name not in self._on_cpu]
         if new:
-            self._look_at(new)
-        judged = [one for name in names for one in self._on_cpu[name][0]]
-        return judged, [one for name in names for one in self._on_cpu[name][1]]
+            query = replace(cpu_only_query(self.request), instances=tuple(new))
+            whole = self._group(offers_of(self.request, self.catalog, query))
+            self._on_cpu.update((name, whole.of(name)) for name in new)
+        return Group.joined([self._on_cpu[name] for name in names])
 
     @cached_property
     def unpriced(self) -> list[Rejected]:
@@ -95,30 +87,20 @@ class Prepared:
     def at_confidence(self, candidates: Sequence[Candidate], confidence: float) -> list[Prediction]:
         """Candidates of these offers at another confidence."""
         rows = self._at.setdefault(confidence, Rows(self.catalog, self.model, confidence))
-        rows.add(self.field.options)
-        rows.add([one for judged, _ in self._on_cpu.values() for one in options_of(judged)])
+        rows.add(self.accelerated.field.options)
+        names = {one.spec.offer.instance.name for one in candidates} & self._on_cpu.keys()
+        rows.add([one for name in names for one in self._on_cpu[name].field.options])
         asked = [Asked(one.spec.offer, one.workload, one.spec.disk) for one in candidates]
         found = rows.predictions(asked)
         return [one.times(c.spec.count) for c, one in zip(candidates, found, strict=True)]
 
-    def _look_at(self, names: Sequence[str]) -> None:
-        query = replace(cpu_only_query(self.request), instances=tuple(names))
-        judged = self._judge(offers_of(self.request, self.catalog, query))
-        found: dict[str, tuple[list[Judged], list[Candidate]]] = {name: ([], []) for name in names}
-        for one in judged:
-            found[one[0].instance.name][0].append(one)
-        for candidate in self._predicted(options_of(judged)):
-            found[candidate.spec.offer.instance.name][1].append(candidate)
-        self._on_cpu.update(found)
-
-    def _judge(self, offers: Sequence[Offer]) -> list[Judged]:
-        verdicts = runnable(self.request, self.catalog, self.model, offers)
-        return list(zip(offers, verdicts, strict=True))
-
-    def _predicted(self, options: Sequence[Runnable]) -> list[Candidate]:
+    def _group(self, offers: Sequence[Offer]) -> Group:
         """Nobody asks how soon the hundreds answer that are not shown, unless that is a limit."""
+        verdicts = runnable(self.request, self.catalog, self.model, offers)
+        judged = list(zip(offers, verdicts, strict=True))
         limited = self.request.max_latency_ms is not None
-        return predicted(self.rows, options, with_latency=limited)
+        candidates = predicted(self.rows, options_of(judged), with_latency=limited)
+        return Group(judged, types_of(self.request, options_of(judged), candidates))
 
 
 class Preparations:
@@ -163,8 +145,3 @@ def _computes(cores: float, rate: float) -> str:
     """There are thousands of types, with few different CPUs and sizes."""
     does = "core computes" if cores == 1 else "cores compute"
     return f"its {cores:g} {does} {format_rate(rate)}/s likely, without decoding"
-
-
-def options_of(judged: Iterable[Judged]) -> list[Runnable]:
-    """Those that can run what is asked."""
-    return [one for _, one in judged if isinstance(one, Runnable)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 FEWEST = 9
@@ -44,6 +45,7 @@ def half_widths(
     return _beyond(max((residuals.get(group, ()) for group in groups), key=len), confidence)
 
 
+@lru_cache(maxsize=64)
 def gaussian_multiplier(confidence: float) -> float:
     """The one-sided standard normal quantile, for doubts that no residuals describe.
 

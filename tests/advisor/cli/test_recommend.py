@@ -16,7 +16,7 @@ from advisor.catalog import check, load_catalog, resources_of
 from advisor.domain import Precision, Request, Task, Workload
 from advisor.recommend import answers, recommend
 from advisor.recommend.candidates import Runnable, predicted, runnable
-from advisor.recommend.decision import query_of
+from advisor.recommend.querying import query_of
 from models.performance import load_model
 
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())

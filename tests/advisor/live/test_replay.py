@@ -15,7 +15,7 @@ from advisor.domain import DiskChoice, Request, Task
 from advisor.domain.live import Refresh
 from advisor.recommend import recommend
 from advisor.recommend.candidates import disks_for, workloads_of
-from advisor.recommend.decision import query_of
+from advisor.recommend.querying import query_of
 from tests.advisor.live.aws import BUNDLED, REGION, TODAY, fill, refreshed
 from tests.advisor.recommend.plain_model import PlainModel
 from tests.infra.live.conftest import point_at

@@ -17,7 +17,7 @@ from advisor.errors import UsageError
 from advisor.recommend import no_offer, predict_instance, recommend
 from advisor.recommend.candidates import Runnable, disks_for, runnable
 from advisor.recommend.counting import at_count, needed_count
-from advisor.recommend.decision import query_of
+from advisor.recommend.querying import query_of
 from advisor.recommend.relaxing import relaxations
 from advisor.recommend.wording import warnings
 from tests.builders import candidate, prediction

@@ -12,7 +12,7 @@ from advisor.domain import IMAGENET, DiskChoice, Request, Task
 from advisor.errors import NoIntervalError, NoOfferError, StalePriceError, UsageError
 from advisor.recommend import no_offer, recommend, require_fresh_price
 from advisor.recommend.candidates import disks_for, workloads_of
-from advisor.recommend.decision import query_of
+from advisor.recommend.querying import query_of
 
 from .plain_model import PlainModel
 

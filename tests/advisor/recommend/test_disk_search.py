@@ -22,7 +22,7 @@ from advisor.domain import (
 )
 from advisor.recommend import recommend
 from advisor.recommend.candidates import runnable
-from advisor.recommend.decision import query_of
+from advisor.recommend.querying import query_of
 from advisor.report.document import disk_document
 from tests.advisor.recommend.one_by_one import OneByOne
 
