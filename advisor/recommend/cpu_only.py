@@ -8,13 +8,14 @@ than what is predicted for the whole, and no disk is cheaper than none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor.catalog import CpuOnly
 from advisor.domain import Candidate, Precision, Rejected, Request
+from advisor.recommend.field import by_speed_and_price
 from advisor.recommend.groups import Group, Judged
 from advisor.recommend.judging import Judge
 from advisor.recommend.pareto import wants_front
@@ -40,6 +41,14 @@ class Looked(NamedTuple):
     best: Sequence[Candidate]
     rejected: Sequence[Rejected]
     beyond: Iterable[Sequence[Candidate]]
+
+    def only(self, wanted: Callable[[str], bool]) -> Looked:
+        """What it tells of types of some names."""
+        return self._replace(
+            best=[one for one in self.best if wanted(one.spec.offer.instance.name)],
+            rejected=[one for one in self.rejected if wanted(one.instance_type)],
+            beyond=(one for one in self.beyond if wanted(one[0].spec.offer.instance.name)),
+        )
 
 
 @dataclass(slots=True)
@@ -74,7 +83,7 @@ class CpuOnlySearch:
     judge: Judge
     shown: int
     prepared: Prepared
-    look: Callable[[Group, float], Looked]
+    look: Callable[[Group, float, Container[str] | None], Looked]
     front_of: Callable[[Sequence[Judged], Sequence[Candidate]], tuple[Candidate, ...]]
 
     @property
@@ -88,9 +97,29 @@ class CpuOnlySearch:
         if not cpus_may_compete(self.request) or self.request.precision is not Precision.FP32:
             return found
         found.considered = len(self.prepared.cpu_types)
-        costs, at, size = self._costs(best), 0, _FIRST_GROUP
+        costs = self._costs(best)
         last = math.inf if wants_front(self.request) else _last_shown(costs, self.shown)
         worth = sorted(_worth_a_look(self.request, self.prepared, found, last))
+        if not by_speed_and_price(self.request):
+            self._look_by_groups(worth, costs, found)
+            return found
+        # What an earlier question asked for is told by columns, all at once.
+        names, known = self.prepared.known_on_cpu
+        asked = {one.name for one in worth if one.name in names}
+        if asked:
+            costs += self._look_at(known, last, found, asked)
+        self._look_by_groups([one for one in worth if one.name not in asked], costs, found)
+        limit = _last_shown(costs, self.shown)
+        # Whatever was known before, the answer is about the same types.
+        ranks = {one.name: one.rank for one in worth}
+        found.looked = [one.only(lambda name: ranks[name] <= limit) for one in found.looked]
+        return found
+
+    def _look_by_groups(
+        self, worth: Sequence[_Worth], costs: list[float], found: CpuOnlyFound
+    ) -> None:
+        """The cheapest first, until nothing more could be shown; adds to `costs`."""
+        at, size = 0, _FIRST_GROUP
         while at < len(worth):
             limit = _last_shown(costs, self.shown)
             group = [
@@ -100,15 +129,17 @@ class CpuOnlySearch:
             ]
             at, size = at + size, 2 * size
             if group:
-                costs += self._look_at(group, limit, found)
-        return found
+                costs += self._look_at(self.prepared.on_cpu(group), limit, found)
 
-    def _look_at(self, names: Sequence[str], limit: float, found: CpuOnlyFound) -> list[float]:
+    def _look_at(
+        self, group: Group, limit: float, found: CpuOnlyFound, names: Container[str] | None = None
+    ) -> list[float]:
         """Judge and predict types whole; what those that answer rank by."""
-        looked = self.look(self.prepared.on_cpu(names), limit)
+        looked = self.look(group, limit, names)
         found.looked.append(looked)
-        candidates = [*found.front, *looked.coarse, *looked.fitted]
-        found.front = self.front_of(looked.group.judged, candidates)
+        if wants_front(self.request):
+            candidates = [*found.front, *looked.coarse, *looked.fitted]
+            found.front = self.front_of(looked.group.judged, candidates)
         return self._costs(looked.best)
 
     def _costs(self, best: Iterable[Candidate]) -> list[float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import date
 from heapq import merge
 from itertools import chain
@@ -115,7 +115,6 @@ class _Found(NamedTuple):
     def turned_down(self) -> Iterator[Rejected]:
         """Types whatever their disk."""
         for looked in self.looked:
-            yield from looked.group.not_runnable
             yield from looked.rejected
         yield from self.rejected
 
@@ -125,7 +124,7 @@ def _found(judge: Judge, prepared: Prepared, shown: int) -> _Found:
     accelerated = _look(judge, prepared, prepared.accelerated)
     search = CpuOnlySearch(
         judge, shown, prepared,
-        look=lambda group, limit: _look(judge, prepared, group, limit),
+        look=lambda *asked: _look(judge, prepared, *asked),
         front_of=lambda some, all_: _front(judge, prepared, some, all_),
     )  # fmt: skip
     candidates = [*accelerated.coarse, *accelerated.fitted]
@@ -139,10 +138,16 @@ def _found(judge: Judge, prepared: Prepared, shown: int) -> _Found:
     )
 
 
-def _look(judge: Judge, prepared: Prepared, group: Group, last_shown: float = math.inf) -> Looked:
+def _look(
+    judge: Judge,
+    prepared: Prepared,
+    group: Group,
+    last_shown: float = math.inf,
+    names: Container[str] | None = None,
+) -> Looked:
     """What a group does, with the cheapest disk where it may rank before the last that is shown."""
     request, field = judge.request, group.field
-    near = field.shortlist(request, last_shown)
+    near = field.shortlist(request, last_shown, names)
     coarse = _complete(request, prepared, near.candidates)
     fitted = with_fitted_disks(
         request, prepared.catalog, prepared.rows, near.options, coarse,
@@ -156,9 +161,13 @@ def _look(judge: Judge, prepared: Prepared, group: Group, last_shown: float = ma
         slower=coarse if whole else near.slower,
         fitted=fitted,
         best=judge.best_of_each([*coarse, *fitted]),
-        rejected=near.rejected,
+        rejected=[*_of_names(group.not_runnable, names), *near.rejected],
         beyond=near.beyond,
     )
+
+
+def _of_names(rejected: Sequence[Rejected], names: Container[str] | None) -> Sequence[Rejected]:
+    return rejected if names is None else [one for one in rejected if one.instance_type in names]
 
 
 def _front(

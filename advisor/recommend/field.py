@@ -7,7 +7,7 @@ from the columns, so that only the few are looked at as records.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -29,9 +29,9 @@ _UNREACHED = 1e300
 
 
 class Shortlist(NamedTuple):
-    """Options that may be shown, with their candidates; candidates that would answer but for their
-    speed; types that are turned down; and the candidates of each type that answers and is too dear
-    to be shown, the cheapest type first, told when they are asked for."""
+    """Options that may be shown, with their candidates; candidates that may answer, for less, but
+    for their speed; types that are turned down; and the candidates of each type that answers and is
+    too dear to be shown, the cheapest type first, told when they are asked for."""
 
     options: Sequence[Runnable]
     candidates: Sequence[Candidate]
@@ -106,24 +106,31 @@ class Field:
         """Those of all types, in the order of the options."""
         return [candidate for one in self.types for candidate in one.candidates]
 
-    def shortlist(self, request: Request, last_shown: float = math.inf) -> Shortlist:
-        """What of it a request is about, where nothing is shown that ranks after `last_shown`."""
+    def shortlist(
+        self, request: Request, last_shown: float = math.inf, names: Container[str] | None = None
+    ) -> Shortlist:
+        """What of it a request is about, where nothing is shown that ranks after `last_shown`, and
+        only types of some `names` are asked for."""
         if not by_speed_and_price(request):
             return Shortlist(self.options, self.candidates, self.candidates, [])
         target, most = request.target_throughput or 0.0, request.max_usd_per_hour or math.inf
-        fast = self._able & (self._lower >= target)
+        asked = np.array([names is None or one.name in names for one in self.types], dtype=bool)
+        allowed = self._able & asked[self._type]
+        fast = allowed & (self._lower >= target)
         least = self._least(fast & (self._usd <= most))
         able = self._least(fast) < math.inf
         near = able & (self._offer <= min(last_shown, _smallest(least, request.max_results)))
         dear = able & ~near & (least == math.inf)
         beyond = np.flatnonzero(able & ~near & ~dear)
-        slower = self._able & (self._lower < target) & (target <= self._upper)
+        # Dearer ones than what answers anyhow tempt nobody.
+        tempting = self._usd < min(last_shown, least.min(initial=math.inf))
+        slower = allowed & (self._lower < target) & (target <= self._upper) & tempting
         return Shortlist(
             options=[option for one in _those(self.types, near) for option in one.options],
             candidates=_those(self.candidates, self._cheapest_steps(fast & near[self._type])),
             slower=_those(self.candidates, slower),
             rejected=[
-                *(one.too_slow(target) for one in _those(self.types, ~able)),
+                *(one.too_slow(target) for one in _those(self.types, asked & ~able)),
                 *(_closest(request, one) for one in _those(self.types, dear)),
             ],
             beyond=(

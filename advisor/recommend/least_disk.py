@@ -37,6 +37,16 @@ class _Start(NamedTuple):
     most: tuple[float, float]
 
     @property
+    def has_more(self) -> bool:
+        """Whether its type sells less than it has."""
+        order, included = self.order, self.rule.included_iops(self.needed_gib) or 0.0
+        return (
+            (order.iops or 0.0) > max(self.rule.provision_iops_min or 0.0, included)
+            or (order.mib_per_second or 0.0) > (self.rule.provision_mib_s_min or 0.0)
+            or (order.size_gib or 0.0) > self.needed_gib
+        )
+
+    @property
     def order(self) -> DiskChoice:
         """What it begins with."""
         return self.candidate.spec.disk.choice
@@ -46,7 +56,9 @@ def least_orders(
     starts: Sequence[Candidate], catalog: Catalog, rows: Rows, target: float
 ) -> list[tuple[Candidate, Disk]]:
     """Starts that reach the target with less than they have, each with the least disk that does."""
-    begun = [_start(one, catalog) for one in starts if one.spec.disk.price]
+    begun = [
+        one for one in (_start(c, catalog) for c in starts if c.spec.disk.price) if one.has_more
+    ]
     found = []
     for one, needs in zip(begun, _needs(begun, rows, target), strict=True):
         order = _least_order(one, needs)

@@ -6,7 +6,7 @@ takes most of the time that an answer does, so whoever answers many of them prep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -36,6 +36,7 @@ class Prepared:
         self.model = model
         self.rows = Rows(catalog, model, request.confidence)
         self._on_cpu: dict[str, Group] = {}
+        self._all_on_cpu: Group | None = None
         self._at: dict[float, Rows] = {}
 
     @cached_property
@@ -77,7 +78,15 @@ class Prepared:
             query = replace(cpu_only_query(self.request), instances=tuple(new))
             whole = self._group(offers_of(self.request, self.catalog, query))
             self._on_cpu.update((name, whole.of(name)) for name in new)
+            self._all_on_cpu = None
         return Group.joined([self._on_cpu[name] for name in names])
+
+    @property
+    def known_on_cpu(self) -> tuple[Set[str], Group]:
+        """All that were ever asked for whole, by name and as one group."""
+        if self._all_on_cpu is None:
+            self._all_on_cpu = Group.joined(list(self._on_cpu.values()))
+        return self._on_cpu.keys(), self._all_on_cpu
 
     @cached_property
     def unpriced(self) -> list[Rejected]:

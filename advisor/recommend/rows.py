@@ -13,6 +13,9 @@ from advisor.recommend.candidates import Floats, PerformanceModel, PreparedRows,
 from advisor.recommend.latency import batch_latencies
 from models.performance.resource_table import DiskTable
 
+# Beyond so many the blocks are made one.
+_MOST_BLOCKS = 4
+
 
 class Asked(NamedTuple):
     """An option's offer at one batch size, with a disk."""
@@ -41,6 +44,9 @@ class Rows:
         new = [one for one in options if id(one.offer) not in self._resources]
         if not new:
             return
+        self._kept += new
+        if len(self._blocks) == _MOST_BLOCKS:
+            self._blocks, new = [], self._kept  # one call of many rows costs as much as one of few
         pairs: list[tuple[Workload, Resources]] = []
         for one in new:
             has = resources_of(self._catalog, one.offer, one.disks[0], one.max_gpus)
@@ -50,7 +56,6 @@ class Rows:
                 self._places[place] = len(self._blocks), len(pairs)
                 pairs.append((workload, has))
         self._blocks.append(self._model.prepare(pairs, confidence=self._confidence))
-        self._kept += new
 
     def predictions(self, asked: Sequence[Asked]) -> list[Prediction]:
         """One prediction each, in order."""
