@@ -83,6 +83,8 @@ class _Fitting:
         worth = _worth_fitting(request, good, rank, by_sample, shown)
         for one, disk in self._orders(worth, enough, by_sample):
             disks.setdefault(_place(one), []).append(disk)
+        if not by_sample and not _limits_runs(request) and request.max_count == 1:
+            disks = _no_dearer(disks, _best_of(good, _place, rank))
         return self._at_every_batch(disks)
 
     def _orders(
@@ -90,7 +92,7 @@ class _Fitting:
     ) -> list[tuple[Candidate, Disk]]:
         """The best order from each start on."""
         request, target = self.request, self.request.target_throughput
-        if target is not None and request.max_hours is None and not by_sample:
+        if target is not None and not by_sample and not _limits_runs(request):
             return least_orders(worth, self.catalog, self.rows, target)
         within = _within_price(request, self.rank)
         aim = Aim(predict=self._predict, answers=enough, rank=within, by_sample=by_sample)
@@ -103,12 +105,34 @@ class _Fitting:
 
     def _at_every_batch(self, disks: Mapping[_Key, Sequence[Disk]]) -> list[Candidate]:
         options = [
-            replace(option, disks=tuple(disks[key]))
+            replace(option, disks=new)
             for option in self.options
-            if (key := _place_of(option)) in disks
+            if (new := _unseen(option, disks.get(_place_of(option), ())))
         ]
         limited = self.request.max_latency_ms is not None
         return self.complete(predicted(self.rows, options, with_latency=limited))
+
+
+def _limits_runs(request: Request) -> bool:
+    """Whether more than the rate has to be enough."""
+    return request.max_hours is not None or request.max_run_usd is not None
+
+
+def _no_dearer(
+    disks: Mapping[_Key, Sequence[Disk]], known: Mapping[_Key, Candidate]
+) -> dict[_Key, list[Disk]]:
+    """Of each instance the cheapest order, unless it costs more than what is known to answer."""
+    found = {}
+    for place, some in disks.items():
+        least = min(known[place].spec.disk.usd_per_hour, *(one.usd_per_hour for one in some))
+        found[place] = [one for one in some if one.usd_per_hour <= least]
+    return found
+
+
+def _unseen(option: Runnable, disks: Iterable[Disk]) -> tuple[Disk, ...]:
+    """Those that the option was not predicted with from the start."""
+    seen = {id(disk) for disk in option.disks}
+    return tuple(disk for disk in disks if id(disk) not in seen)
 
 
 def _by_sure_cost(one: Candidate) -> tuple[float, float, str]:

@@ -21,10 +21,10 @@ from advisor.recommend.disk_orders import IOPS_STEP, Parts, parts_for
 from advisor.recommend.rows import Rows
 from models.performance.resource_table import DiskTable
 
-# Each round leaves a 16th of the range, which spans this factor: six of them are finer than any
+# Each round leaves a 32nd of the range, which spans this factor: five of them are finer than any
 # unit that is sold. What needs less than the range has is served by the least order of any type.
-_POINTS = 17
-_ROUNDS = 6
+_POINTS = 33
+_ROUNDS = 5
 _RANGE = 1e4
 
 

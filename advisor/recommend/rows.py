@@ -38,6 +38,8 @@ class Rows:
         self._resources: dict[int, Resources] = {}
         self._latencies: dict[tuple[int, int], Latency | None] = {}
         self._kept: list[Runnable] = []
+        self._steps: set[int] = set()
+        self._known: dict[tuple[int, int, int], Prediction] = {}
 
     def add(self, options: Sequence[Runnable]) -> None:
         """Make options known that are not yet."""
@@ -45,6 +47,7 @@ class Rows:
         if not new:
             return
         self._kept += new
+        self._steps.update(id(disk.rate) for one in new for disk in (*one.disks, *one.slow_disks))
         if len(self._blocks) == _MOST_BLOCKS:
             self._blocks, new = [], self._kept  # one call of many rows costs as much as one of few
         pairs: list[tuple[Workload, Resources]] = []
@@ -58,7 +61,15 @@ class Rows:
         self._blocks.append(self._model.prepare(pairs, confidence=self._confidence))
 
     def predictions(self, asked: Sequence[Asked]) -> list[Prediction]:
-        """One prediction each, in order."""
+        """One prediction each, in order; those with the options' own disks are told once."""
+        keys = [(id(one.offer), id(one.workload), id(one.disk.rate)) for one in asked]
+        new = [at for at, key in enumerate(keys) if key not in self._known]
+        told = dict(zip(new, self._predicted([asked[at] for at in new]), strict=True))
+        found = [told[at] if at in told else self._known[key] for at, key in enumerate(keys)]
+        self._known.update((keys[at], told[at]) for at in new if keys[at][2] in self._steps)
+        return found
+
+    def _predicted(self, asked: Sequence[Asked]) -> list[Prediction]:
         found: dict[int, Prediction] = {}
         for block, members in self._by_block(asked).items():
             rows = [row for _, row in members]
