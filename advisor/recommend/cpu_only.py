@@ -15,6 +15,7 @@ import numpy as np
 
 from advisor.catalog import CpuOnly
 from advisor.domain import Candidate, Precision, Rejected, Request
+from advisor.recommend.candidates import Floats
 from advisor.recommend.field import by_speed_and_price
 from advisor.recommend.groups import Group, Judged
 from advisor.recommend.judging import Judge
@@ -158,16 +159,15 @@ def _worth_a_look(
 ) -> Iterator[_Worth]:
     """Types that may answer, and rank before the last that is shown; those that cannot answer are
     rejected."""
-    types, most = prepared.cpu_types, prepared.most_on_cpu
-    if not most.any():
+    types = prepared.cpu_types
+    if not types or not prepared.most_on_cpu.any():
         found.considered = 0  # what the network computes is not known: no CPU can be judged
         return
-    target, bound = request.target_throughput, _Bound(request)
+    most, target, bound = prepared.most_on_cpu, request.target_throughput, _Bound(request)
     slow = most * request.max_count < (target or 0.0)
     found.rejected += bound.too_slow(prepared, np.flatnonzero(slow).tolist())
-    ranks = prepared.cpu_prices * np.maximum(1.0, np.ceil((target or 0.0) / most))
-    limited = _is_limited(request)
-    worth = ~slow if limited or target is None else ~slow & (ranks <= last)
+    ranks = prepared.cpu_prices * _counts(np.where(slow, np.inf, most), target or 0.0)
+    worth = ~slow & ((ranks <= last) | (target is None or _is_limited(request)))
     for at in np.flatnonzero(worth).tolist():
         one, rate = types[at], float(most[at])
         missed = bound.missed(one, rate)
@@ -176,6 +176,11 @@ def _worth_a_look(
             continue
         rank = bound.usd_per_run(one, rate) if target is None else float(ranks[at])
         yield _Worth(rank, one.name, one.usd_per_hour, rate * request.max_count)
+
+
+def _counts(most: Floats, target: float) -> Floats:
+    """How many instances of each rate reach the target, one at least."""
+    return np.maximum(1.0, np.ceil(target / np.where(most > 0, most, np.inf)))
 
 
 def _is_limited(request: Request) -> bool:

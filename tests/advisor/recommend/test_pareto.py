@@ -11,6 +11,7 @@ from advisor.domain import Request, Task
 from advisor.recommend import answers, recommend
 from advisor.recommend.decision import specs_that_answer
 from advisor.recommend.pareto import pareto_front
+from advisor.recommend.prepared import Prepared
 from advisor.report.pareto import thinned
 from tests.builders import candidate, prediction
 
@@ -73,7 +74,8 @@ def test_the_cheapest_that_answers_begins_the_front():
     answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
     first = answer.pareto[0].spec.total_usd_per_hour
     assert first == answer.chosen.spec.total_usd_per_hour
-    every = specs_that_answer(replace(request, max_results=1), CATALOG, PlainModel())
+    fewer = replace(request, max_results=1)
+    every = specs_that_answer(fewer, Prepared(fewer, CATALOG, PlainModel()))
     assert max(one.prediction.lower for one in every) == answer.pareto[-1].prediction.lower
 
 
