@@ -13,9 +13,10 @@ from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_import import import_offers
 from advisor.cli.catalog_refresh import refresh
 from advisor.cli.catalog_show import show
-from advisor.cli.hardware import hardware_answers, hardware_options
+from advisor.cli.hardware import hardware_options
 from advisor.cli.parameters import Name, Positive, Text
 from advisor.domain import Market, Offer
+from advisor.operations.questions.hardware import hardware_answers
 from advisor.report.document import instance_document, price_document
 from advisor.report.text import table
 from advisor.units import format_mib, format_usd

@@ -11,12 +11,15 @@ import click
 
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpu_names import sheet_name, sheet_names
-from advisor.cli.hardware import GpuFilter, GpuWanted
+from advisor.cli.hardware import GpuFilter
 from advisor.cli.parameters import Name
-from advisor.cli.requests import question_options, request_from
-from advisor.cli.sources import model_in_use, model_option, sources_of
+from advisor.cli.requests import question_options
+from advisor.cli.sources import model_option
 from advisor.domain import Gpu, OnGpu, Request, Task
 from advisor.errors import UsageError
+from advisor.operations.questions.hardware import GpuWanted
+from advisor.operations.questions.requests import request_from
+from advisor.operations.questions.sources import model_in_use, sources_of
 from advisor.recommend import compare_instances, on_gpu
 from advisor.report.comparing import (
     COLUMNS,

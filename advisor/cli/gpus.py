@@ -10,10 +10,12 @@ from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.gpu_names import sheet_names
 from advisor.catalog.gpu_prices import cheapest_by_gpu
 from advisor.catalog.gpus import GpuSheet
-from advisor.cli.hardware import GPU_HELP, GpuFilter, GpuWanted
+from advisor.cli.hardware import GPU_HELP, GpuFilter
 from advisor.cli.parameters import Name
-from advisor.cli.places import place_options, region_of
+from advisor.cli.places import place_options
 from advisor.domain import Market
+from advisor.operations.questions.hardware import GpuWanted
+from advisor.operations.questions.requests import region_of
 from advisor.report.gpus import (
     COLUMNS,
     SORT_KEYS,

@@ -6,10 +6,11 @@ import json
 
 import click
 
-from advisor.cli.hardware import GpuFilter, GpuWanted
+from advisor.cli.hardware import GpuFilter
 from advisor.cli.parameters import Confidence, Name, Positive
 from advisor.domain import Precision, Task
 from advisor.errors import UsageError
+from advisor.operations.questions.hardware import GpuWanted
 
 _TASKS = (Task.TRAINING, Task.INFERENCE)
 _OPTIMIZERS = ("sgd", "momentum", "adam")

@@ -12,9 +12,11 @@ from advisor.catalog import load_catalog
 from advisor.cli.anchors import anchor_option, model_for
 from advisor.cli.explaining import explain_instance, explain_option
 from advisor.cli.parameters import Name
-from advisor.cli.requests import question_options, request_from, today
+from advisor.cli.requests import question_options
 from advisor.cli.run_options import run_options
-from advisor.cli.sources import model_in_use, model_option, sources_of
+from advisor.cli.sources import model_option
+from advisor.operations.questions.requests import request_from, today
+from advisor.operations.questions.sources import model_in_use, sources_of
 from advisor.recommend import predict_instance
 from advisor.report.single import prediction_text, single_document
 

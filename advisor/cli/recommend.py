@@ -13,11 +13,13 @@ from advisor.cli.anchors import anchor_option, model_for
 from advisor.cli.explaining import Explained, explain_answer, explain_option
 from advisor.cli.hardware import hardware_options
 from advisor.cli.parameters import Name, Positive, Text
-from advisor.cli.requests import question_options, request_from, today
+from advisor.cli.requests import question_options
 from advisor.cli.run_options import run_limit_options, run_options
-from advisor.cli.sources import model_in_use, model_option, sources_of
+from advisor.cli.sources import model_option
 from advisor.domain import HOURS_PER_MONTH, Recommendation, Request
 from advisor.errors import NoOfferError
+from advisor.operations.questions.requests import request_from, today
+from advisor.operations.questions.sources import model_in_use, sources_of
 from advisor.recommend import MOST_INSTANCES, PerformanceModel, no_offer, require_fresh_price
 from advisor.recommend import recommend as decide
 from advisor.records import replace
