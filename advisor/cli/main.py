@@ -34,6 +34,7 @@ COMMANDS = {
     "catalog": "instance types and prices: list, show, import, refresh",
     "gpus": "GPUs by rate, memory, link, power and price",
     "networks": "the networks that can be asked for",
+    "serve": "the same answers over HTTP, and a page",
     "dataset": "data sets in the formats of the articles: make, convert, show",
 }
 
@@ -43,6 +44,7 @@ EXTRA_OF = dict.fromkeys(
     ("PIL", "ray", "torch", "torchvision", "psutil", "skimage", "prometheus_client"), "sweep"
 )
 EXTRA_OF["timm"] = "zoo"
+EXTRA_OF |= dict.fromkeys(("fastapi", "uvicorn", "orjson", "jinja2", "pydantic"), "serve")
 
 
 class LateGroup(click.Group):

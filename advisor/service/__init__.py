@@ -1,0 +1,1 @@
+"""The service: the same answers over HTTP, and a page. Only `advisor serve` imports it."""

@@ -1,0 +1,51 @@
+"""The application: routes, what they stand on, and what is around each request."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, FastAPI
+
+from advisor.catalog import load_catalog
+from advisor.operations.answering import Ground
+from advisor.operations.questions.sources import model_in_use
+from advisor.service.problems import add_problem_handlers
+from advisor.service.routes import health, recommend
+from advisor.service.settings import Settings
+
+# Registered in this order; one line a noun.
+ROUTERS: tuple[APIRouter, ...] = (
+    health.router,
+    recommend.router,
+)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`."""
+    app = FastAPI(
+        title="Instance sizing advisor",
+        version="1",
+        openapi_url="/openapi.json",
+        docs_url=None,  # it would load its script from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+    )
+    app.state.settings = settings
+    for router in ROUTERS:
+        app.include_router(router)
+    add_problem_handlers(app)
+    return app
+
+
+def app_of_worker() -> FastAPI:
+    """What a worker process serves: the settings come by its environment."""
+    return create_app(Settings.from_environment())
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Load once what every answer needs."""
+    app.state.ground = Ground(load_catalog(), model_in_use(None))
+    yield

@@ -1,0 +1,43 @@
+"""How the service was told to run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+# How a worker process learns what `advisor serve` was told.
+VARIABLE = "ADVISOR_SERVICE"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where it listens, and what it lets in. Sizes are bytes.
+
+    `allowed_code` are the references `file.py:build` that clients may use, by the name they use.
+    `database_url` None is the store's own default.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    workers: int = 1
+    log_level: str = "info"
+    database_url: str | None = None
+    allowed_code: Mapping[str, str] = field(default_factory=dict)
+    most_body_bytes: int = 64 * 1024
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in LOOPBACK
+
+    def to_environment(self) -> None:
+        """Leave it where worker processes find it."""
+        os.environ[VARIABLE] = json.dumps(asdict(self))
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """As `to_environment` left it; the defaults where nobody did."""
+        return cls(**json.loads(os.environ.get(VARIABLE, "{}")))
