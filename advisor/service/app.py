@@ -7,9 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 
-from advisor.catalog import load_catalog
-from advisor.operations.answering import Ground
-from advisor.operations.questions.sources import model_in_use
+from advisor.operations.answering.ground import ground_in_use
 from advisor.service.problems import add_problem_handlers
 from advisor.service.routes import health, recommend
 from advisor.service.settings import Settings
@@ -47,5 +45,5 @@ def app_of_worker() -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Load once what every answer needs."""
-    app.state.ground = Ground(load_catalog(), model_in_use(None))
+    app.state.ground = ground_in_use()
     yield

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 
-from advisor.operations.answering import recommended
+from advisor.operations.answering.recommending import recommended
 from advisor.service.access import Scope, needs
 from advisor.service.answers import ground_of, json_answer
 
@@ -41,10 +41,10 @@ class Question(BaseModel):
 @router.post("/recommend")
 def recommend(question: Question, request: Request) -> Response:
     """The cheapest instance and disk that will really reach a throughput."""
-    return json_answer(recommended(ground_of(request), question.answers()))
+    return json_answer(recommended(ground_of(request), question.answers()).document())
 
 
 @router.get("/recommend")
 def recommend_by_link(question: Annotated[Question, Query()], request: Request) -> Response:
     """The same by a link: the words are query parameters."""
-    return json_answer(recommended(ground_of(request), question.answers()))
+    return json_answer(recommended(ground_of(request), question.answers()).document())
