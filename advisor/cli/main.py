@@ -29,6 +29,7 @@ COMMANDS = {
     "sweep": "measure workloads on this machine: plan, run, status, list, log, simulate",
     "cloud": "what sweeps have on AWS: status, reap, policy, template",
     "schedule": "sweeps, fits and refreshes at set times: add, list, show, remove, run",
+    "keys": "who may ask `advisor serve`: add, list, revoke",
     "fit": "fit the performance model on what was measured",
     "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show, import, refresh",
