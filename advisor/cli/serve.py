@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from advisor.cli.parameters import Name, Positive, Text
+from advisor.cli.serve_options import guard_options, settings_of
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -28,7 +31,8 @@ LEVELS = ("debug", "info", "warning", "error")
     help="Processes that answer.",
 )
 @click.option("--log-level", type=Name("log level", LEVELS), default="info", show_default=True)
-def serve(host: str, port: int, workers: int, log_level: str) -> None:
+@guard_options
+def serve(host: str, port: int, workers: int, log_level: str, **guard: Any) -> None:
     """Answer over HTTP, and show a page.
 
     \b
@@ -36,13 +40,15 @@ def serve(host: str, port: int, workers: int, log_level: str) -> None:
     curl -s localhost:8765/v1/recommend -H 'Content-Type: application/json' \\
         -d '{"task": "inference", "model": "googlenet", "target_throughput": 500}'
     """
-    import uvicorn
-
+    from advisor.service.guard.starting import check_may_listen
+    from advisor.service.running import run
     from advisor.service.settings import Settings
 
-    settings = Settings(host=host, port=port, workers=workers, log_level=log_level)
-    settings.to_environment()
-    uvicorn.run(
-        "advisor.service.app:app_of_worker", factory=True, host=host, port=port, workers=workers,
-        log_level=log_level,
-    )  # fmt: skip
+    settings = Settings(
+        host=host, port=port, workers=workers, log_level=log_level, **settings_of(**guard)
+    )
+    check_may_listen(settings)
+    if not settings.is_loopback and not settings.tls_certificate:
+        click.echo("Without TLS everybody on the way reads the keys: put it behind a proxy that "
+                   "speaks HTTPS, or name --tls-certificate and --tls-key.", err=True)  # fmt: skip
+    run(settings)

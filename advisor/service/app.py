@@ -8,20 +8,22 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 
 from advisor.operations.answering.ground import ground_in_use
+from advisor.service.guard.install import Guarded
 from advisor.service.problems import add_problem_handlers
-from advisor.service.routes import health, recommend
+from advisor.service.routes import health, login, recommend
 from advisor.service.settings import Settings
 
 # Registered in this order; one line a noun.
 ROUTERS: tuple[APIRouter, ...] = (
     health.router,
+    login.router,
     recommend.router,
 )
 
 
 def create_app(settings: Settings) -> FastAPI:
     """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`."""
-    app = FastAPI(
+    app = Guarded(
         title="Instance sizing advisor",
         version="1",
         openapi_url="/openapi.json",
@@ -43,7 +45,8 @@ def app_of_worker() -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: Guarded) -> AsyncIterator[None]:
     """Load once what every answer needs."""
     app.state.ground = ground_in_use()
     yield
+    app.close_door()

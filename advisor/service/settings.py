@@ -26,7 +26,20 @@ class Settings:
     log_level: str = "info"
     database_url: str | None = None
     allowed_code: Mapping[str, str] = field(default_factory=dict)
-    most_body_bytes: int = 64 * 1024
+    most_body_bytes: int = 1024 * 1024
+    most_import_bytes: int = 64 * 1024 * 1024
+    # Requests a second of each key, or address without keys, in each worker; 0 is no limit.
+    rate_limit: float = 100.0
+    # Answers that a worker computes at once, and that may wait for their turn.
+    most_at_once: int = 8
+    most_waiting: int = 256
+    # Names under which it is asked besides localhost; None is the user's audit.jsonl.
+    public_hosts: tuple[str, ...] = ()
+    audit_log: str | None = None
+    # The address of a proxy whose X-Forwarded-For and -Proto are believed; PEM files.
+    trusted_proxy: str | None = None
+    tls_certificate: str | None = None
+    tls_key: str | None = None
 
     @property
     def is_loopback(self) -> bool:
@@ -40,4 +53,5 @@ class Settings:
     @classmethod
     def from_environment(cls) -> Settings:
         """As `to_environment` left it; the defaults where nobody did."""
-        return cls(**json.loads(os.environ.get(VARIABLE, "{}")))
+        told = json.loads(os.environ.get(VARIABLE, "{}"))
+        return cls(**told | {"public_hosts": tuple(told.get("public_hosts", ()))})
