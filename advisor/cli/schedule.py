@@ -17,16 +17,10 @@ from types import FrameType
 import click
 
 from advisor.cli.parameters import Name, Text
-from advisor.cli.schedule_commands import checked_command, monthly_budget
-from advisor.cli.schedule_view import (
-    added_text,
-    list_document,
-    list_text,
-    one_document,
-    one_text,
-    standings,
-)
+from advisor.cli.schedule_commands import checked_command
+from advisor.cli.schedule_view import added_text, list_text, one_text
 from advisor.errors import Stopped, UsageError
+from advisor.operations.scheduling.documents import list_document, one_document, standings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -69,6 +63,7 @@ def add(
 
     It may be `sweep run`, `fit` or `catalog refresh`, and is checked now.
     """
+    from advisor.operations.scheduling.checking import monthly_budget
     from advisor.operations.scheduling.commands import kind_of
     from advisor.operations.scheduling.crontab import Crontab
     from sweeps.store.schedule_book import open_schedules
