@@ -87,9 +87,17 @@ def to_jsonl(measurements: Iterable[Measurement]) -> str:
 
 
 def to_csv(measurements: Sequence[Measurement]) -> str:
-    """One summary row a measurement."""
+    """One summary row a measurement, below the columns' names."""
+    return csv_header() + csv_rows(map(summary_row, measurements))
+
+
+def csv_header() -> str:
+    """The columns' names."""
+    return csv_rows([dict(zip(SUMMARY_COLUMNS, SUMMARY_COLUMNS, strict=True))])
+
+
+def csv_rows(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The rows alone; what a row does not have is empty."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, SUMMARY_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(map(summary_row, measurements))
+    csv.DictWriter(buffer, SUMMARY_COLUMNS, lineterminator="\n").writerows(rows)
     return buffer.getvalue()

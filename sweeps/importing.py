@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from advisor.domain import Measurement, Status
 from advisor.domain.checks import is_positive
-from advisor.errors import DataError
+from advisor.errors import DataError, UsageError
 from sweeps.serialization import measurement_from_dict
 
 
@@ -44,11 +44,12 @@ def read_file(path: Path) -> ReadLines:
     return read_lines(content.split(b"\n"))
 
 
-def read_lines(lines: Iterable[bytes]) -> ReadLines:
+def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> ReadLines:
     """The measurements of the lines, in order; empty lines are passed over.
 
     Where a trial occurs more than once, a row that ended well beats one that did not, and a
-    later row an earlier one.
+    later row an earlier one. `UsageError` when more than `most_refused` lines are refused: what
+    somebody else sends is no file of ours then, and its troubles would fill the memory.
     """
     rows: dict[str, Measurement] = {}
     refused: list[Refused] = []
@@ -60,6 +61,12 @@ def read_lines(lines: Iterable[bytes]) -> ReadLines:
             row = read_line(line)
         except DataError as error:
             refused.append(Refused(number, str(error)))
+            if most_refused is not None and len(refused) > most_refused:
+                first = refused[0]
+                raise UsageError(
+                    f"more than {most_refused} lines are no measurements; nothing was kept; line "
+                    f"{first.line}: {first.reason}"
+                ) from error
             continue
         taken += 1
         known = rows.get(row.trial.trial_id)

@@ -1,0 +1,206 @@
+"""/v1/measurements: listed page by page, imported, exported."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from advisor.service.access import Scope, needs
+from advisor.service.answers import json_answer
+from advisor.service.problems import Problem
+from advisor.service.settings import Settings
+from advisor.service.stores import stored
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from sweeps.store.pages import Wanted
+
+router = APIRouter(prefix="/v1/measurements", tags=["measurements"])
+
+MOST_IMPORT_BYTES = 16 * 2**20
+_MOST_REFUSED = 1000
+IMPORT_PATH = "/v1/measurements/import"
+_AT_ONCE = 2
+_READING_SECONDS = 120.0
+_JSONL = "application/x-ndjson"
+_TAKEN = (_JSONL, "application/jsonl", "application/json", "text/plain")
+_Word = Annotated[str, Field(max_length=200)]
+
+
+class Which(BaseModel):
+    """The filters of `advisor measurements list` and `export`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: _Word | None = None
+    task: _Word | None = None
+    accelerator: _Word | None = None
+    status: _Word | None = None
+    limited_by: _Word | None = None
+
+    def wanted(self) -> Wanted:
+        """As the store is asked; `UsageError` for a mistyped word."""
+        from advisor.operations.stored.documents import wanted_from
+
+        return wanted_from(
+            {
+                "network": self.model, "task": self.task, "accelerator": self.accelerator,
+                "status": self.status, "limited_by": self.limited_by,
+            }
+        )  # fmt: skip
+
+
+class Listing(Which):
+    """And which page; `cursor` is what the link to the next page carries."""
+
+    spread: bool = False
+    limit: int = Field(default=100, ge=1, le=1000)
+    cursor: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
+
+
+class Export(Which):
+    """And in which format."""
+
+    format: _Word = "jsonl"
+
+
+@router.get("", dependencies=[needs(Scope.READ)])
+def listed(asked: Annotated[Listing, Query()], request: Request) -> Response:
+    """What was measured, in the order in which trials were first stored, failed ones too.
+
+    A Link header (RFC 8288) leads to the next page as long as there is one."""
+    from advisor.operations.stored.documents import list_document
+    from sweeps.store.pages import page_of
+
+    wanted = asked.wanted()
+    with stored(request.app.state.settings, reading=True) as store:
+        page = page_of(store, wanted, after=int(asked.cursor or 0), limit=asked.limit)
+    answer = json_answer(list_document(page.stored, spread=asked.spread))
+    if page.next_after is not None:
+        answer.headers["Link"] = _next_link(asked, page.next_after)
+    return answer
+
+
+@router.get("/export", dependencies=[needs(Scope.READ)])
+def export(asked: Annotated[Export, Query()], request: Request) -> Response:
+    """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
+    from advisor.operations.stored.documents import FORMATS, exported
+    from sweeps.store.pages import pages_of
+
+    settings, wanted = request.app.state.settings, asked.wanted()
+    exported((), asked.format)  # refuses an unknown format before anything is sent
+
+    def pieces() -> Iterator[str]:
+        with stored(settings, reading=True) as store:
+            yield from exported(pages_of(store, wanted), asked.format)
+
+    name = f"measurements.{asked.format}"
+    return StreamingResponse(
+        pieces(), media_type=FORMATS[asked.format],
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )  # fmt: skip
+
+
+@router.post(
+    "/import",
+    dependencies=[needs(Scope.MEASURE)],
+    openapi_extra={
+        "requestBody": {"required": True, "content": {_JSONL: {"schema": {"type": "string"}}}}
+    },
+)
+async def import_(request: Request) -> Response:
+    """Take measurements: the JSON lines of an export or of a campaign, up to 16 MiB.
+
+    All good lines are kept together, or none; again, they change nothing. 200: every line was
+    good; 207: some were kept, and `refused` tells each other line by its number; 422: none was
+    good, and nothing kept."""
+    _refuse_foreign(request.headers.get("content-type", _JSONL))
+    async with _place(request):
+        body = await _body(request)
+        document = await run_in_threadpool(_import, request.app.state.settings, body)
+    if not document["refused"]:
+        return json_answer(document)
+    kept = sum(document[name] for name in ("added", "replaced", "known"))
+    if kept:
+        return json_answer(document, 207)
+    first = document["refused"][0]
+    raise Problem(
+        422, "no-measurements", f"line {first['line']}: {first['reason']}",
+        refused=document["refused"],
+        way_out="send the lines of `advisor measurements export`, one JSON object each",
+    )  # fmt: skip
+
+
+def _import(settings: Settings, body: bytes) -> dict[str, Any]:
+    from advisor.operations.stored.documents import import_document
+    from sweeps.importing import read_lines
+
+    read = read_lines(io.BytesIO(body), most_refused=_MOST_REFUSED)
+    with stored(settings, reading=False) as store:
+        return import_document(read, store.append_all(read.measurements))
+
+
+def _refuse_foreign(content_type: str) -> None:
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in _TAKEN:
+        raise Problem(
+            415, "unsupported-media-type", f"cannot read '{kind[:80]}'",
+            way_out=f"send JSON lines as {_JSONL}",
+        )  # fmt: skip
+
+
+async def _body(request: Request) -> bytes:
+    """What is sent, as it comes; never more of it than is taken."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_READING_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MOST_IMPORT_BYTES:
+                    raise _too_large()
+    except TimeoutError as error:
+        raise Problem(
+            408, "too-slow", f"the body did not come within {_READING_SECONDS:g} s",
+            way_out="send it in smaller parts",
+        ) from error  # fmt: skip
+    return bytes(body)
+
+
+def _too_large() -> Problem:
+    return Problem(
+        413, "too-large", f"more than {MOST_IMPORT_BYTES} bytes",
+        way_out="split the file at line ends, and send its parts one after the other",
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def _place(request: Request) -> AsyncIterator[None]:
+    """Bodies take memory: so many at once in this process, and the others are told to wait."""
+    state = request.app.state
+    if not hasattr(state, "imports"):
+        state.imports = 0
+    if state.imports >= _AT_ONCE:
+        raise Problem(
+            503, "busy", "other imports are being taken", way_out="send it again in a moment",
+            headers={"Retry-After": "2"},
+        )  # fmt: skip
+    state.imports += 1
+    try:
+        yield
+    finally:
+        state.imports -= 1
+
+
+def _next_link(asked: Listing, after: int) -> str:
+    words = asked.model_dump(exclude_none=True, exclude_defaults=True) | {"cursor": after}
+    return f'<{router.prefix}?{urlencode(words)}>; rel="next"'
