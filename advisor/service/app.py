@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
+from starlette.types import ASGIApp
 
 from advisor.operations.answering.ground import ground_in_use
+from advisor.service.around import Around, Defects
 from advisor.service.guard.install import Guarded
+from advisor.service.metrics import product_version, tell_build
 from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
-from advisor.service.routes import health, login, measurements, recommend
+from advisor.service.routes import (
+    answers,
+    catalog,
+    describing,
+    health,
+    login,
+    measurements,
+    recommend,
+)
 from advisor.service.settings import Settings
 
-# Registered in this order; one line a noun.
+# Registered in this order, what is asked most first; one line a noun.
 ROUTERS: tuple[APIRouter, ...] = (
-    health.router,
-    login.router,
     recommend.router,
+    answers.router,
+    catalog.router,
     measurements.router,
+    health.router,
+    describing.router,
+    login.router,
     page.router,
 )
 
 
+class Service(Guarded):
+    """The guarded application, each of its requests numbered, timed and noted."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """What is guarded, and what notes each request around it: refusals are noted too."""
+        settings: Settings = self.state.settings
+        return Around(super().build_middleware_stack(), logs=settings.logs_requests)
+
+
 def create_app(settings: Settings) -> FastAPI:
     """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`."""
-    app = Guarded(
+    app = Service(
         title="Instance sizing advisor",
-        version="1",
-        openapi_url="/openapi.json",
+        version=product_version(),
+        openapi_url=None,  # routes/describing.py
         docs_url=None,  # it would load its script from elsewhere
         redoc_url=None,
         redirect_slashes=False,
@@ -39,6 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
+    app.add_middleware(Defects)
     return app
 
 
@@ -48,8 +74,11 @@ def app_of_worker() -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(app: Guarded) -> AsyncIterator[None]:
+async def _lifespan(app: Service) -> AsyncIterator[None]:
     """Load once what every answer needs."""
-    app.state.ground = ground_in_use()
+    tell_build()
+    app.state.ground = await asyncio.to_thread(ground_in_use)
+    gc.collect()
+    gc.freeze()  # what was loaded stays: the collector need not look at it again
     yield
     app.close_door()
