@@ -69,9 +69,9 @@ class AskedSweep:
     usd: float | None = None
 
     @property
-    def on(self) -> str:
-        """Where it measures."""
-        return str(self.answers["on"])
+    def on_aws(self) -> bool:
+        """Whether it measures there, and leaves this machine's quiet."""
+        return bool(self.answers["on"] == AWS)
 
 
 def asked_sweep(fields: Mapping[str, Any], allowed: Allowed) -> AskedSweep:
