@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 from advisor.operations.answering.ground import ground_in_use
 from advisor.service.guard.install import Guarded
 from advisor.service.problems import add_problem_handlers
-from advisor.service.routes import health, login, measurements, recommend, sweeps
+from advisor.service.routes import health, login, measurements, recommend, schedules, sweeps
 from advisor.service.settings import Settings
 
 # Registered in this order; one line a noun.
@@ -20,6 +20,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     recommend.router,
     measurements.router,
     sweeps.router,
+    schedules.router,
 )
 
 

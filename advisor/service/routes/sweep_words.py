@@ -95,14 +95,18 @@ def allowed_by(request: Request) -> Allowed:
     return Allowed(data=settings.allowed_data, code=settings.allowed_code)
 
 
+def wants_aws(words: SweepWords) -> bool:
+    """Whether it spends money at a cloud."""
+    return (words.on or "").strip().lower() == "aws"
+
+
 def checked(words: SweepWords, request: Request) -> AskedSweep:
     """The sweep that is asked for; `Problem` 403 for who may not spend, 422 for what cannot be."""
     from advisor.operations.jobs.asking import asked_sweep
 
-    fields = words.fields()
-    if str(fields.get("on", "")).strip().lower() == "aws":
+    if wants_aws(words):
         may_spend(request)
     try:
-        return asked_sweep(fields, allowed_by(request))
+        return asked_sweep(words.fields(), allowed_by(request))
     except MeasuringError as error:
         raise Problem(422, "unmeasurable", str(error)) from error
