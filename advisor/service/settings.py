@@ -44,6 +44,11 @@ class Settings:
     tls_key: str | None = None
 
     @property
+    def logs_requests(self) -> bool:
+        """Whether each request gets a line in the log."""
+        return self.log_level in ("debug", "info")
+
+    @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
         return self.host in LOOPBACK
