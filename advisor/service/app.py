@@ -9,6 +9,7 @@ from fastapi import APIRouter, FastAPI
 
 from advisor.operations.answering.ground import ground_in_use
 from advisor.service.guard.install import Guarded
+from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
 from advisor.service.routes import health, login, measurements, recommend
 from advisor.service.settings import Settings
@@ -19,6 +20,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     login.router,
     recommend.router,
     measurements.router,
+    page.router,
 )
 
 
