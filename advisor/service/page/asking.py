@@ -72,6 +72,12 @@ LIMITS: dict[str, Read] = {
     "accelerated_only": _yes,
     "allow_extrapolation": _yes,
 }
+# What is compared: instances, or GPUs.
+NAMES: dict[str, Read] = {
+    "instance": lambda text: [one.strip() for one in text.split(",") if one.strip()],
+    "gpu": wanted_gpus,
+    "baseline": _text("baseline"),
+}
 RECOMMEND = WORKLOAD | PLACE | LIMITS
 DEFAULTS: dict[str, Any] = {
     "confidence": 0.9,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from advisor.service.page.sentences import told
 from advisor.service.page.static_files import static_path
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -48,7 +50,13 @@ def _tell(context: Context, text: object) -> Markup:
     translated = told(str(text), words.language)
     if translated is None:
         return Markup('<span lang="en">{}</span>').format(text)
-    return escape(translated)
+    return escape(_OPTION.sub(lambda found: _field_name(found, words), translated))
+
+
+def _field_name(option: re.Match[str], words: Words) -> str:
+    """'--max-price' as the page calls it; an option that is no field stays as it is."""
+    label = words.known("field." + option[1].replace("-", "_"), "")
+    return words("field.named", field=label) if label else option[0]
 
 
 def surely(rate: float) -> str:
