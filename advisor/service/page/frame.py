@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
+from advisor.service.access import caller_of
 from advisor.service.page.languages import LANGUAGES, NAMES, Words, chosen_language, words_of
 from advisor.service.page.rendering import render
 from advisor.service.page.static_files import accepts_gzip
@@ -69,7 +70,7 @@ class Frame:
             "same": self.same,
             "asked": dict(self.asked),
             "wrong": {},
-            "session": None,
+            "session": _has_session(self.request),
             "docs_href": "/openapi.json",
             "other_language": self._other_language(path),
             "next_theme": self._next_theme(path),
@@ -103,6 +104,12 @@ class Frame:
         for name, value in (("lang", self.words.language), ("theme", self.theme)):
             if name in query and value:
                 response.set_cookie(name, value, max_age=_A_YEAR, samesite="lax")
+
+
+def _has_session(request: Request) -> bool:
+    """Whether somebody has logged in and may log out."""
+    caller = caller_of(request)
+    return caller is not None and caller.by == "session"
 
 
 def link(path: str, words: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:

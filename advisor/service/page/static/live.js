@@ -55,7 +55,7 @@ async function answer(form, query, signal) {
   const lang = new URLSearchParams(location.search).get("lang");
   if (lang) asked.set("lang", lang);
   try {
-    const response = await fetch(`${form.getAttribute("action")}?${asked}`, { signal, headers: { Accept: "text/html" } });
+    const response = await fetch(`${form.getAttribute("action")}?${asked}`, { signal });
     if (response.status === 401 || response.status === 403) return template("key-refused");
     if (response.status === 429 || response.status >= 500) return template("server-away");
     return await response.text();
