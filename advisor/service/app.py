@@ -10,9 +10,9 @@ from fastapi import APIRouter, FastAPI
 
 from advisor.operations.answering.ground import Ground, ground_in_use
 from advisor.service.around import Around, Defects
-from advisor.service.guard.install import Guarded
-from advisor.service.page import routes as page
+from advisor.service.guard.install import add_gate, close_door
 from advisor.service.metrics import product_version, tell_build
+from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
 from advisor.service.routes import (
     answers,
@@ -44,7 +44,7 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 def create_app(settings: Settings) -> FastAPI:
     """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`."""
-    app = Guarded(
+    app = FastAPI(
         title="Instance sizing advisor",
         version=product_version(),
         openapi_url=None,  # routes/describing.py
@@ -59,6 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
     add_problem_handlers(app)
     # The last one added is the outermost.
     app.add_middleware(Defects)
+    add_gate(app, settings)
     app.add_middleware(Around, logs=settings.logs_requests)
     return app
 
@@ -69,17 +70,17 @@ def app_of_worker() -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(app: Guarded) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Load once what every answer needs: beside the loop, so that it is alive before it is
     ready."""
     tell_build()
     loading = asyncio.create_task(_load(app))
     yield
     loading.cancel()
-    app.close_door()
+    close_door(app)
 
 
-async def _load(app: Guarded) -> None:
+async def _load(app: FastAPI) -> None:
     app.state.ground = await asyncio.to_thread(_loaded)
 
 
