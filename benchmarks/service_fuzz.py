@@ -135,7 +135,7 @@ def run(bodies: int, seed: int) -> dict[str, Any]:
         before = service.resident_mib
         fuzz(service, itertools.islice(requests, bodies - warm), key, found)
         seconds, after = time.perf_counter() - begun, service.resident_mib
-        defects = service.log.count("Traceback") + service.log.count("defect ")
+        defects = defects_in(service.log)
     return {
         "benchmark": "service_fuzz",
         "bodies": bodies,
@@ -145,10 +145,27 @@ def run(bodies: int, seed: int) -> dict[str, Any]:
         "ways": dict(sorted(found.ways.items())),
         "slowest_seconds": round(found.slowest_seconds, 3),
         "resident_mib": {"after_a_fifth": round(before, 1), "at_the_end": round(after, 1)},
-        "tracebacks_in_the_log": defects,
-        "troubles": found.troubles[:50],
+        "defects_in_the_log": defects,
+        "troubles": _each_once(found.troubles),
         "passed": not found.troubles and not defects and after - before < _MOST_GROWTH_MIB,
     }
+
+
+def defects_in(log: str) -> list[str]:
+    """Each kind of defect that the service wrote down, with the lines where it happened."""
+    found = {line for line in log.splitlines() if "Traceback" in line and '"event"' not in line}
+    for line in log.splitlines():
+        if '"event":"defect"' in line:
+            told = json.loads(line)
+            places = [one.strip() for one in told["trace"] if "advisor" in one or "sweeps" in one]
+            found.add(f"{told['error'][:200]} at {' < '.join(reversed(places))[:800]}")
+    return sorted(found)
+
+
+def _each_once(troubles: Sequence[str]) -> list[str]:
+    """Of those on one operation that end alike the first, at most fifty."""
+    first = {(one.split()[2].partition("?")[0], one[-40:]): one for one in reversed(troubles)}
+    return list(first.values())[:50]
 
 
 def described(port: int) -> dict[str, Any]:

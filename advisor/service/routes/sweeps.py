@@ -14,6 +14,7 @@ from advisor.operations.jobs.records import Job, all_jobs, known_job
 from advisor.service.access import Scope, audit_subject, needs
 from advisor.service.answers import json_answer
 from advisor.service.live_events import following, taken_seat
+from advisor.service.private import without_paths
 from advisor.service.problems import Problem
 from advisor.service.routes.sweep_words import StartedWords, allowed_by, checked
 from advisor.service.stores import stored
@@ -61,7 +62,7 @@ def listed(request: Request) -> Response:
 
     with stored(request.app.state.settings, reading=True) as store:
         document = list_document(all_jobs(), store)
-    return json_answer(document)
+    return json_answer(without_paths(document))
 
 
 def _followed(sweep_id: str) -> Job:
@@ -76,7 +77,7 @@ def shown(sweep_id: str, request: Request) -> Response:
     job = _job(sweep_id)
     with stored(request.app.state.settings, reading=True) as store:
         status = status_document(job, store, allowed_by(request))
-    return json_answer({**_document(job), "status": status})
+    return json_answer({**_document(job), "status": without_paths(status)})
 
 
 @router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)])
@@ -141,7 +142,7 @@ def _document(job: Job) -> dict[str, Any]:
 
     path = _path(job)
     links = {"self": path, "events": f"{path}/events", "trials": f"{path}/trials"}
-    return {**job_document(job), "links": links}
+    return {**without_paths(job_document(job)), "links": links}
 
 
 def _path(job: Job) -> str:
