@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
-from starlette.types import ASGIApp
 
 from advisor.operations.answering.ground import ground_in_use
 from advisor.service.around import Around, Defects
-from advisor.service.guard.install import Guarded
+from advisor.service.guard.install import add_gate, close_door
 from advisor.service.metrics import product_version, tell_build
 from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
@@ -24,34 +23,29 @@ from advisor.service.routes import (
     login,
     measurements,
     recommend,
+    schedules,
+    sweeps,
 )
 from advisor.service.settings import Settings
 
-# Registered in this order, what is asked most first; one line a noun.
+# Registered in this order; one line a noun.
 ROUTERS: tuple[APIRouter, ...] = (
     recommend.router,
     answers.router,
     catalog.router,
-    measurements.router,
     health.router,
     describing.router,
     login.router,
+    measurements.router,
     page.router,
+    sweeps.router,
+    schedules.router,
 )
-
-
-class Service(Guarded):
-    """The guarded application, each of its requests numbered, timed and noted."""
-
-    def build_middleware_stack(self) -> ASGIApp:
-        """What is guarded, and what notes each request around it: refusals are noted too."""
-        settings: Settings = self.state.settings
-        return Around(super().build_middleware_stack(), logs=settings.logs_requests)
 
 
 def create_app(settings: Settings) -> FastAPI:
     """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`."""
-    app = Service(
+    app = FastAPI(
         title="Instance sizing advisor",
         version=product_version(),
         openapi_url=None,  # routes/describing.py
@@ -64,7 +58,10 @@ def create_app(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
+    # The last one added is the outermost: refusals of the gate are numbered and noted, too.
     app.add_middleware(Defects)
+    add_gate(app, settings)
+    app.add_middleware(Around, logs=settings.logs_requests)
     return app
 
 
@@ -74,11 +71,11 @@ def app_of_worker() -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(app: Service) -> AsyncIterator[None]:
-    """Load once what every answer needs."""
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Load once what every answer needs: a worker takes no question before it can answer."""
     tell_build()
     app.state.ground = await asyncio.to_thread(ground_in_use)
     gc.collect()
     gc.freeze()  # what was loaded stays: the collector need not look at it again
     yield
-    app.close_door()
+    close_door(app)

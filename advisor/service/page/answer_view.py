@@ -46,7 +46,6 @@ def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
         "points": chart_points(document, t),
         "alternatives": [_alternative(one, frame) for one in document["alternatives"]],
         "compare_href": _compare_href(document, frame),
-        "what_if_href": what_if_href(pick, frame),
     }
 
 

@@ -12,15 +12,17 @@ from advisor.errors import AdvisorError
 from advisor.operations.answering import Ground
 from advisor.operations.answering.comparing import compared
 from advisor.service.answers import ground_of
-from advisor.service.page.asking import NAMES, PLACE, WORKLOAD, read_words
+from advisor.service.forms.questions import COMPARE
+from advisor.service.page.asking import read_form
 from advisor.service.page.choices import choices_of
 from advisor.service.page.comparison_view import comparison_view
 from advisor.service.page.frame import Frame
 from advisor.service.page.trouble import trouble_view
+from advisor.service.page.what_if import target_of
+from advisor.service.problems import Problem
 
 EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g4dn.xlarge,g5.xlarge,g6.xlarge"}
 USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
-READERS = WORKLOAD | PLACE | NAMES
 
 router = APIRouter(include_in_schema=False)
 
@@ -52,8 +54,7 @@ def _asked(frame: Frame) -> dict[str, str]:
 
 def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[dict[str, Any], int]:
     try:
-        words = read_words(asked, READERS)
-        words["instances"] = words.pop("instance", None)
-        return comparison_view(compared(ground, words).document(), frame), 200
-    except AdvisorError as error:
+        document = compared(ground, read_form(COMPARE, asked)).document()
+        return comparison_view(document, target_of(asked), frame), 200
+    except (AdvisorError, Problem) as error:
         return trouble_view(error, asked, frame)

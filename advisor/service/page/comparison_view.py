@@ -15,7 +15,9 @@ from advisor.units import format_mib
 _SPARE = 1.0
 
 
-def comparison_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
+def comparison_view(
+    document: Mapping[str, Any], target: float | None, frame: Frame
+) -> dict[str, Any]:
     """Values of `comparison.html`: one group a network, its bars on one scale."""
     t, rows = frame.words, document["rows"]
     networks = list(dict.fromkeys(row["network"] for row in rows))
@@ -26,9 +28,9 @@ def comparison_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]
         "said": t("compare.said", number=len(rows)),
         "of_gpus": not any("instance_type" in row for row in rows),
         "baseline": document["baseline"],
-        "target": first["target_throughput"],
+        "target": target,
         "title": t("compare.of", task=t("task." + first["task"]), precision=first["precision"]),
-        "groups": [_group(name, rows, first["target_throughput"], t) for name in networks],
+        "groups": [_group(name, rows, target, t) for name in networks],
     }
 
 
@@ -54,7 +56,7 @@ def _row(row: Mapping[str, Any], full: float, target: float | None, t: Words) ->
     }
     if row["predicted"] is None:
         return shared
-    rates = row["predicted"]["throughput"]
+    rates: dict[str, float] = row["predicted"]["throughput"]
     return (
         shared
         | rates

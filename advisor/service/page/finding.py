@@ -12,11 +12,14 @@ from advisor.errors import AdvisorError
 from advisor.operations.answering import Ground
 from advisor.operations.answering.recommending import recommended
 from advisor.service.answers import ground_of
+from advisor.service.forms.questions import RECOMMEND
 from advisor.service.page.answer_view import answer_view
-from advisor.service.page.asking import RECOMMEND, read_words
+from advisor.service.page.asking import read_form
 from advisor.service.page.choices import choices_of
 from advisor.service.page.frame import Frame
 from advisor.service.page.trouble import trouble_view
+from advisor.service.page.what_if import what_if_of
+from advisor.service.problems import Problem
 
 # What is answered where nobody has asked yet: an answer says more than an empty page.
 EXAMPLE = {"task": "inference", "model": "googlenet", "target_throughput": "500"}
@@ -54,7 +57,11 @@ def _form(request: Request, shown: Mapping[str, str], frame: Frame) -> dict[str,
 def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[dict[str, Any], int]:
     """The answer's values, or what is wrong with the question and the way out."""
     try:
-        answers = read_words(asked, RECOMMEND) | {"pareto": True}
-        return answer_view(recommended(ground, answers).document(), frame), 200
-    except AdvisorError as error:
+        words = read_form(RECOMMEND, asked) | {"pareto": True}
+        document = recommended(ground, words).document()
+        values = answer_view(document, frame)
+        if values["pick"]:
+            values["what_if"] = what_if_of(ground, document["recommendation"], frame)
+        return values, 200
+    except (AdvisorError, Problem) as error:
         return trouble_view(error, asked, frame)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from advisor.service.page import comparing, finding, static_files
+from advisor.service.page import comparing, finding, measured, predicting, static_files, sweeping
 
 router = APIRouter(include_in_schema=False)
-for _one in (static_files, finding, comparing):
+for _one in (static_files, finding, predicting, comparing, measured, sweeping):
     router.include_router(_one.router)

@@ -1,9 +1,9 @@
-// A slider beside a number, on a logarithmic scale; and sliders that say their value.
+// A slider beside a number, on a logarithmic scale; and lists that are moved by one.
 const STEPS = 1000;
 
 export function sliders(root) {
   for (const slider of root.querySelectorAll("input[data-slides]")) pair(slider);
-  for (const slider of root.querySelectorAll("input[type=range][data-says]")) says(slider);
+  for (const select of root.querySelectorAll("select[data-slider]")) ladder(select);
 }
 
 function pair(slider) {
@@ -32,17 +32,22 @@ function rounded(value) {
   return Math.round(value / unit) * unit;
 }
 
-// A slider over a list of values: `data-values` holds them, `data-for` the input that is sent.
-function says(slider) {
-  const values = slider.dataset.values.split(" ");
-  const sent = document.getElementById(slider.dataset.for);
-  const output = document.getElementById(slider.dataset.says);
+// A list of steps is moved by a slider; the list itself stays, unseen, and is what is sent.
+function ladder(select) {
+  const label = select.form.querySelector(`label[for="${select.id}"]`);
+  const slider = document.createElement("input");
+  const told = document.createElement("output");
+  Object.assign(slider, { type: "range", min: "0", max: String(select.options.length - 1), step: "1", value: String(select.selectedIndex), id: `${select.id}-slider` });
+  told.className = "told";
+  label.append(told);
+  label.htmlFor = slider.id;
+  select.tabIndex = -1;
+  select.setAttribute("aria-hidden", "true");
+  select.after(slider);
   const tell = () => {
-    const value = values[Number(slider.value)];
-    sent.value = value;
-    output.textContent = slider.dataset.unit ? `${value.replace(/[^0-9.].*$/, "")} ${slider.dataset.unit}` : value;
-    slider.setAttribute("aria-valuetext", output.textContent);
+    told.textContent = select.options[select.selectedIndex].text;
+    slider.setAttribute("aria-valuetext", told.textContent);
   };
-  slider.addEventListener("input", tell);
-  slider.setAttribute("aria-valuetext", output.textContent);
+  slider.addEventListener("input", () => { select.selectedIndex = Number(slider.value); tell(); });
+  tell();
 }

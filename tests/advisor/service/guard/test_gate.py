@@ -11,6 +11,7 @@ from advisor.operations.access_keys import Scope
 from advisor.operations.audit import default_audit_log
 from advisor.service.app import ROUTERS
 from advisor.service.guard import key_ring
+from advisor.service.guard.install import close_door
 from sweeps.store.api_keys import ApiKeys
 
 OUTSIDE = {"host": "192.0.2.1"}
@@ -159,7 +160,7 @@ class TestWithKeys:
         client = serve()
         for _ in range(3):
             client.get("/v1/things", headers=mine)
-        client.app.close_door()
+        close_door(client.app)
         with closing(ApiKeys()) as book:
             assert time.time() - book.named("read").last_used_at < 60
 
