@@ -7,7 +7,6 @@ that the OpenAPI document describes, in all the forms that a path, a command or 
 can have.
 """
 
-import itertools
 import json
 import urllib.request
 from urllib.parse import quote
@@ -49,7 +48,6 @@ def _watch(event, arguments):
 
 sys.addaudithook(_watch)
 """
-OWN = {"schedule": f"weekly-{MARK}"}
 
 
 def hostile(operation):
@@ -59,9 +57,11 @@ def hostile(operation):
             yield target(operation, form, f"?{quote(name)}={quote(form)}")
         if operation.in_path or not operation.bodies:
             yield target(operation, form)
-        for body, field in itertools.product(operation.bodies[:2], operation.fields):
-            for value in (form, [form]):
-                yield target(operation, form, body=changed(body, field, value))
+        for field in operation.fields:
+            yield target(operation, form, body=changed(operation.bodies[0], field, form))
+    for field in operation.fields:
+        listed = changed(operation.bodies[0], field, list(FORMS))
+        yield target(operation, FORMS[0], body=listed)
 
 
 def target(operation, form, query="", body=None):
@@ -114,5 +114,5 @@ def test_no_name_from_a_client_is_opened_run_or_connected_to(watched):
             assert status < 500, (one.method, one.target, one.body[:500])
             sent += 1
     asker.close()
-    assert sent > 2000
+    assert sent > 1000
     assert touched(found) == []
