@@ -16,6 +16,8 @@ from advisor.units import format_rate, format_usd
 
 # Rows of cheaper types that are shown at first; the rest is one link away.
 SHOWN_REJECTED = 12
+# How the engine says that a type was ruled out before its whole rate was predicted: less telling.
+_WITHOUT_DECODING = "without decoding"
 # Instances that are compared side by side: more columns nobody reads.
 COMPARED = 4
 EXPORTS = ("json", "csv", "md", "yaml", "terraform", "skypilot", "dstack", "ray", "awscli")
@@ -109,12 +111,13 @@ def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | Non
     if not cheaper:
         return None
     ordered = sorted(cheaper, key=lambda one: -(one["usd_per_hour"] or 0.0))
-    ordered.sort(key=lambda one: one["reason"] not in RAN)
+    ordered.sort(key=lambda one: (one["reason"] not in RAN, _WITHOUT_DECODING in one["detail"]))
     all_of_them = frame.request.query_params.get("rejected") == "all"
     shown = ordered if all_of_them else ordered[:SHOWN_REJECTED]
     key = "why.title" if pick else "why.none_title"
     return {
         "title": t(key, number=f"{len(cheaper):,}"),
+        "of": document["catalog"]["offers_considered"],
         "counts": list(document["catalog"]["rejected_by_reason"].items()),
         "shown": shown,
         "number": len(cheaper),
