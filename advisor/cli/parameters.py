@@ -16,6 +16,7 @@ from advisor.operations.questions.words import (
     shown_text,
     some_text,
 )
+from advisor.units import parse_memory_mib
 
 
 class Positive(click.ParamType[float]):
@@ -72,6 +73,18 @@ class Name(click.ParamType[str]):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Show the list in --help; click passes both by name."""
         return f"[{'|'.join(self.known)}]"
+
+
+class Size(click.ParamType[float]):
+    """A size of memory in MiB."""
+
+    name = "SIZE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """'24GiB' -> 24576.0."""
+        return value if isinstance(value, float) else parse_memory_mib(str(value))
 
 
 class Day(click.ParamType[date]):

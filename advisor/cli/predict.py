@@ -10,12 +10,13 @@ import click
 
 from advisor.cli.anchors import anchor_option
 from advisor.cli.explaining import explain_option
-from advisor.cli.parameters import Name
+from advisor.cli.parameters import Name, Positive, Size
 from advisor.cli.requests import question_options
 from advisor.cli.run_options import run_options
 from advisor.cli.sources import model_option
 from advisor.operations.answering.ground import ground_in_use
 from advisor.operations.answering.predicting import predicted
+from advisor.operations.answering.what_if import MOST_VCPUS
 from advisor.report.single import prediction_text
 
 
@@ -25,6 +26,11 @@ from advisor.report.single import prediction_text
 @anchor_option
 @explain_option
 @model_option
+@click.option(
+    "--vcpus", "as_vcpus", type=Positive("--vcpus", whole=True, most=MOST_VCPUS),
+    help="What if it had so many vCPUs.",
+)  # fmt: skip
+@click.option("--memory", "as_memory_mib", type=Size(), help="What if it had so much RAM: 24GiB.")
 @click.option("--instance", required=True, help="Instance type, as g4dn.xlarge.")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
@@ -35,6 +41,7 @@ def predict(model_file: Path | None, output: str, **asked: Any) -> None:
 
     \b
     advisor predict --task training --model resnet50 --instance g5.xlarge --disk gp3:500GiB
+    advisor predict --task training --model resnet50 --instance g5.xlarge --vcpus 16
     advisor predict --task training --model my_net --anchor anchor-net.json --instance g5.xlarge
     """
     answer = predicted(ground_in_use(model_file), asked)

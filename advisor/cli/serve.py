@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from advisor.cli.allow_options import allow_options, allowed_settings
 from advisor.cli.parameters import Name, Positive, Text
 from advisor.cli.serve_options import guard_options, settings_of
 
@@ -32,7 +33,16 @@ LEVELS = ("debug", "info", "warning", "error")
 )
 @click.option("--log-level", type=Name("log level", LEVELS), default="info", show_default=True)
 @guard_options
-def serve(host: str, port: int, workers: int, log_level: str, **guard: Any) -> None:
+@allow_options
+def serve(
+    host: str,
+    port: int,
+    workers: int,
+    log_level: str,
+    allow_data: tuple[str, ...],
+    allow_code: tuple[str, ...],
+    **guard: Any,
+) -> None:
     """Answer over HTTP, and show a page.
 
     \b
@@ -45,8 +55,9 @@ def serve(host: str, port: int, workers: int, log_level: str, **guard: Any) -> N
     from advisor.service.settings import Settings
 
     settings = Settings(
-        host=host, port=port, workers=workers, log_level=log_level, **settings_of(**guard)
-    )
+        host=host, port=port, workers=workers, log_level=log_level, **settings_of(**guard),
+        **allowed_settings(allow_data, allow_code),
+    )  # fmt: skip
     check_may_listen(settings)
     if not settings.is_loopback and not settings.tls_certificate:
         click.echo("Without TLS everybody on the way reads the keys: put it behind a proxy that "

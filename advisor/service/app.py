@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 
-from advisor.operations.answering.ground import ground_in_use
-from advisor.service.guard.install import Guarded
+from advisor.operations.answering.ground import Ground, ground_in_use
+from advisor.service.around import Around, Defects
+from advisor.service.guard.install import add_gate, close_door
+from advisor.service.metrics import product_version, tell_build
 from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
-from advisor.service.routes import health, login, measurements, recommend
+from advisor.service.routes import (
+    answers,
+    catalog,
+    describing,
+    health,
+    login,
+    measurements,
+    recommend,
+    schedules,
+    sweeps,
+)
 from advisor.service.settings import Settings
 
 # Registered in this order; one line a noun.
 ROUTERS: tuple[APIRouter, ...] = (
-    health.router,
-    login.router,
     recommend.router,
+    answers.router,
+    catalog.router,
+    health.router,
+    describing.router,
+    login.router,
     measurements.router,
     page.router,
+    sweeps.router,
+    schedules.router,
 )
 
 
 def create_app(settings: Settings) -> FastAPI:
     """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`."""
-    app = Guarded(
+    app = FastAPI(
         title="Instance sizing advisor",
-        version="1",
-        openapi_url="/openapi.json",
+        version=product_version(),
+        openapi_url=None,  # routes/describing.py
         docs_url=None,  # it would load its script from elsewhere
         redoc_url=None,
         redirect_slashes=False,
@@ -39,6 +57,10 @@ def create_app(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
+    # The last one added is the outermost.
+    app.add_middleware(Defects)
+    add_gate(app, settings)
+    app.add_middleware(Around, logs=settings.logs_requests)
     return app
 
 
@@ -48,8 +70,19 @@ def app_of_worker() -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(app: Guarded) -> AsyncIterator[None]:
-    """Load once what every answer needs."""
-    app.state.ground = ground_in_use()
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Load once what every answer needs: beside the loop, so that it is alive before it is
+    ready."""
+    tell_build()
+    loading = asyncio.create_task(_load(app))
     yield
-    app.close_door()
+    loading.cancel()
+    close_door(app)
+
+
+async def _load(app: FastAPI) -> None:
+    app.state.ground = await asyncio.to_thread(_loaded)
+
+
+def _loaded() -> Ground:
+    return ground_in_use()

@@ -16,7 +16,8 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 class Settings:
     """Where it listens, and what it lets in. Sizes are bytes.
 
-    `allowed_code` are the references `file.py:build` that clients may use, by the name they use.
+    `allowed_code` are the references `file.py:build` that clients may use, by the name they use;
+    `allowed_data` likewise the paths of data sets.
     `database_url` None is the store's own default.
     """
 
@@ -26,6 +27,7 @@ class Settings:
     log_level: str = "info"
     database_url: str | None = None
     allowed_code: Mapping[str, str] = field(default_factory=dict)
+    allowed_data: Mapping[str, str] = field(default_factory=dict)
     most_body_bytes: int = 1024 * 1024
     most_import_bytes: int = 64 * 1024 * 1024
     # Requests a second of each key, or address without keys, in each worker; 0 is no limit.
@@ -40,6 +42,11 @@ class Settings:
     trusted_proxy: str | None = None
     tls_certificate: str | None = None
     tls_key: str | None = None
+
+    @property
+    def logs_requests(self) -> bool:
+        """Whether each request gets a line in the log."""
+        return self.log_level in ("debug", "info")
 
     @property
     def is_loopback(self) -> bool:

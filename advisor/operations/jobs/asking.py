@@ -21,6 +21,7 @@ from advisor.operations.cloud_asking import refuse_without_aws
 from advisor.operations.cloud_sweep_asking import MARKETS, owner_and_budget, split_cloud
 from advisor.operations.host_price import host_usd_per_hour
 from advisor.operations.questions.words import one_of, positive
+from advisor.operations.scheduling.checking import Checked, checked_sweep
 from advisor.operations.sweep_data import planned_data
 from advisor.operations.sweep_run_asking import checked_answers
 from advisor.operations.sweeping import plan_sweep
@@ -69,9 +70,9 @@ class AskedSweep:
     usd: float | None = None
 
     @property
-    def on(self) -> str:
-        """Where it measures."""
-        return str(self.answers["on"])
+    def on_aws(self) -> bool:
+        """Whether it measures there, and leaves this machine's quiet."""
+        return bool(self.answers["on"] == AWS)
 
 
 def asked_sweep(fields: Mapping[str, Any], allowed: Allowed) -> AskedSweep:
@@ -81,23 +82,34 @@ def asked_sweep(fields: Mapping[str, Any], allowed: Allowed) -> AskedSweep:
     `UsageError` names what is wrong, as the command would; `MeasuringError` what this machine
     cannot measure.
     """
+    words, answers = sweep_words(fields, allowed)
+    return _on_aws(words, answers) if answers["on"] == AWS else _here(words, answers)
+
+
+def scheduled_sweep(fields: Mapping[str, Any], allowed: Allowed) -> Checked:
+    """The same to be scheduled: planned as any machine would, since the daemon's may be another."""
+    words, answers = sweep_words(fields, allowed)
+    return checked_sweep(words, answers)
+
+
+def sweep_words(
+    fields: Mapping[str, Any], allowed: Allowed
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The words behind `advisor`, and the answers that the command's own checks take."""
     given = {name: _text(name, value) for name, value in fields.items() if value is not None}
-    answers = dict.fromkeys(_ANSWERS) | _DEFAULTS | given
+    answers: dict[str, Any] = dict.fromkeys(_ANSWERS) | _DEFAULTS | given
     _check_closed(answers)
     _refuse_many(answers)
     answers["networks"] = _named_networks(answers["networks"], allowed)
     answers["data"] = _named_data(answers["data"], allowed)
-    words = tuple(_words({name: answers[name] for name in given}))
-    if answers["on"] == AWS:
-        return _on_aws(words, answers)
-    return _here(words, answers)
+    return ("sweep", "run", *_words({name: answers[name] for name in given})), answers
 
 
 def _on_aws(words: tuple[str, ...], answers: dict[str, Any]) -> AskedSweep:
     grid, cloud = split_cloud(answers)
     owner, usd = owner_and_budget(grid, cloud)
     pinned = () if answers["owner"] else (f"--owner={owner}",)
-    return AskedSweep(words=("sweep", "run", *words, *pinned), answers=answers, usd=usd)
+    return AskedSweep(words=(*words, *pinned), answers=answers, usd=usd)
 
 
 def _here(words: tuple[str, ...], answers: dict[str, Any]) -> AskedSweep:
@@ -110,7 +122,7 @@ def _here(words: tuple[str, ...], answers: dict[str, Any]) -> AskedSweep:
     if adaptive["adaptive"]:
         adaptive_from(trials, adaptive)
     host_usd_per_hour(answers)
-    return AskedSweep(words=("sweep", "run", *words), answers=answers, trials=tuple(trials))
+    return AskedSweep(words=words, answers=answers, trials=tuple(trials))
 
 
 def _text(name: str, value: Any) -> Any:

@@ -26,7 +26,6 @@ _TOLD = {
     "left_to_another": "trial_left",
     "measured_meanwhile": "trial_left",
     "kept_in_file": "trial_kept_in_file",
-    "sweep_ended": "ended",
 }
 _OK = "ok"
 _INNER = ("level", "pid", "event", "database", "executor", "file")

@@ -77,7 +77,7 @@ class Job:
     @property
     def on_aws(self) -> bool:
         """Whether it measures elsewhere, and leaves this machine's quiet."""
-        return self.asked.get("on") == "aws"
+        return self.asked.get("on") != "here"
 
     def state(self, now: datetime) -> JobState:
         """Where it stands: told by its files and by the table of processes."""

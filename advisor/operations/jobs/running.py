@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import AdvisorError, UsageError
-from advisor.operations.jobs.asking import HERE
 from advisor.operations.jobs.records import (
     Job,
     JobState,
@@ -57,7 +56,7 @@ def run_job(job_id: str) -> int:
 
 def command_of(job: Job) -> list[str]:
     """The whole command line; a sweep on AWS writes no log of events here."""
-    log = [f"--log-file={job.events_path}"] if job.asked.get("on") == HERE else []
+    log = [] if job.on_aws else [f"--log-file={job.events_path}"]
     return [*ADVISOR, *job.asked["words"], *log, "-o", "json"]
 
 

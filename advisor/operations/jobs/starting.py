@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from advisor.errors import UsageError
-from advisor.operations.jobs.asking import AWS, AskedSweep
+from advisor.operations.jobs.asking import AskedSweep
 from advisor.operations.jobs.records import (
     OPEN,
     Job,
@@ -54,7 +54,7 @@ def start_sweep(
         forget_old(now)
         job = new_job(
             {
-                "on": asked.on, "words": list(asked.words), "fields": dict(fields),
+                "on": asked.answers["on"], "words": list(asked.words), "fields": dict(fields),
                 "max_minutes": max_minutes, "planned": len(asked.trials) or None,
             },
             now,
@@ -75,7 +75,7 @@ def stop_sweep(job: Job, *, by: str = "") -> Job:
 
 def _refuse_beside(asked: AskedSweep, now: datetime) -> None:
     running = [job for job in all_jobs() if job.state(now) in OPEN]
-    if asked.on == AWS:
+    if asked.on_aws:
         there = [job for job in running if job.on_aws]
         if len(there) >= MOST_ON_AWS:
             raise OtherSweep(f"{len(there)} sweeps run on AWS; wait for one to end", there[0].id)

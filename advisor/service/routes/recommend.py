@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Any
 
-from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict
-from starlette.responses import Response
+from fastapi import APIRouter, Request
 
-from advisor.operations.answering.recommending import recommended
+from advisor.operations.answering import Ground, Words
+from advisor.operations.answering.recommending import Recommended, relaxed, settled
+from advisor.operations.questions.requests import region_of
 from advisor.service.access import Scope, needs
-from advisor.service.answers import ground_of, json_answer
+from advisor.service.asking import Question, slowly
+from advisor.service.forms.questions import RECOMMEND
+from advisor.service.metrics import count_recommendation
+from advisor.service.openapi.examples import QUESTIONS
 
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
 
 
-class Question(BaseModel):
-    """The words of `advisor recommend`, with underscores."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-    task: str
-    model: str
-    target_throughput: float | None = None
-    confidence: float = 0.9
-    batch_size: int | None = None
-    precision: str = "fp32"
-    dataset: str = "imagenet"
-    cloud: str = "aws"
-    region: str | None = None
-    market: str = "on-demand"
-    disk: str | None = None
-
-    def answers(self) -> dict[str, object]:
-        """As `request_from` reads them."""
-        words = self.model_dump()
-        return words | {"network": words.pop("model")}
+async def answer(_request: Request, ground: Ground, words: Words) -> Mapping[str, Any]:
+    """The document; a question about every region, and what to relax, are asked beside the loop."""
+    everywhere = region_of(words["cloud"], words["region"]) is None
+    found: Recommended = (
+        await slowly(settled, ground, words) if everywhere else settled(ground, words)
+    )
+    if found.answer.chosen is None:
+        found = await slowly(relaxed, found, words)
+    count_recommendation(met=found.answer.chosen is not None)
+    return found.document()
 
 
-@router.post("/recommend")
-def recommend(question: Question, request: Request) -> Response:
-    """The cheapest instance and disk that will really reach a throughput."""
-    return json_answer(recommended(ground_of(request), question.answers()).document())
-
-
-@router.get("/recommend")
-def recommend_by_link(question: Annotated[Question, Query()], request: Request) -> Response:
-    """The same by a link: the words are query parameters."""
-    return json_answer(recommended(ground_of(request), question.answers()).document())
+QUESTION = Question(
+    "/recommend", RECOMMEND, answer, "Recommendation",
+    "The cheapest instance and disk that will really reach a throughput.",
+    QUESTIONS["recommend"],
+)  # fmt: skip
+QUESTION.add_to(router)

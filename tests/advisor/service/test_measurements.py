@@ -17,7 +17,8 @@ from tests.sweeps.builders import measurement, resources, trial
 
 @pytest.fixture
 def client():
-    with TestClient(create_app(Settings())) as client:
+    app = create_app(Settings(most_import_bytes=100_000, rate_limit=0.0))
+    with TestClient(app, base_url="http://localhost") as client:
         yield client
 
 
@@ -79,9 +80,8 @@ def test_thousands_of_bad_lines_are_not_collected(client):
     assert not open_store().done_ids()
 
 
-def test_a_body_that_is_too_large_is_refused_while_it_comes(client, monkeypatch):
-    monkeypatch.setattr("advisor.service.routes.measurements.MOST_IMPORT_BYTES", 1000)
-    answer = sent(client, to_jsonl(some(3)))
+def test_a_body_that_is_too_large_is_refused(client):
+    answer = sent(client, to_jsonl(some(300)))
     assert answer.status_code == 413
     assert not open_store().done_ids()
 
