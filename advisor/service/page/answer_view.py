@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.report.rejections import RAN
+from advisor.service.page.exporting import export_links
 from advisor.service.page.frame import Frame
 from advisor.service.page.languages import Words
 from advisor.service.page.points import chart_points
@@ -20,8 +21,6 @@ SHOWN_REJECTED = 12
 _WITHOUT_DECODING = "without decoding"
 # Instances that are compared side by side: more columns nobody reads.
 COMPARED = 4
-EXPORTS = ("json", "csv", "md", "yaml", "terraform", "skypilot", "dstack", "ray", "awscli")
-ENDINGS = {"terraform": "tf", "skypilot": "yaml", "dstack": "yaml", "ray": "yaml", "awscli": "sh"}
 
 
 def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
@@ -174,15 +173,3 @@ def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
 
 def _place_of(one: Mapping[str, Any]) -> tuple[object, ...]:
     return one["cloud"], one["region"], one["market"]
-
-
-def export_links(frame: Frame) -> list[dict[str, str]]:
-    """The same question as a file; what `--export` writes, and each format of the document."""
-    return [
-        {
-            "name": name,
-            "href": frame.same("/export", format=name),
-            "file": f"recommendation.{ENDINGS.get(name, name)}",
-        }
-        for name in EXPORTS
-    ]

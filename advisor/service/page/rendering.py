@@ -18,9 +18,11 @@ from advisor.service.page.sentences import told
 from advisor.service.page.static_files import static_path
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
-# A field as messages name it: an option, a word of the API, or one word that a message begins with.
+# A field as messages name it: an option, a word of the API, or the word that a message begins with.
 _FIELD = re.compile(
-    r"--([a-z]+(?:-[a-z]+)*)|\b([a-z]+(?:_[a-z]+)+)\b|^([a-z]+)(?= (?:must|is|has|takes|\u5fc5|\u6700|\u662f))"
+    r"--([a-z]+(?:-[a-z]+)*)"
+    r"|\b([a-z]+(?:_[a-z]+)+)\b"
+    r"|^([a-z]+)(?= (?:must|is|has|takes|\u5fc5|\u6700|\u662f))"
 )
 TEMPLATES = Path(__file__).with_name("templates")
 

@@ -2,9 +2,10 @@
 
 Reasons, stages and the like have codes and are in the catalogue. Details, assumptions, warnings
 and errors are sentences with numbers in them. `translations/<language>.sentences.json` pairs the
-English form of each with its translation: `"needs {a} of RAM, has {b}": "需要 {a} 内存,只有 {b}"`.
-What a blank holds is looked up in `phrases`, else translated as one of the `parts` (forms too general
-for a whole sentence) or as a sentence, else taken as it is. A sentence that nothing matches stays English, and the page marks it so.
+English form of each with its translation: `"needs {a} of RAM, has {b}": ".. {a} .. {b} .."`. What a
+blank holds is looked up in `phrases`, else translated as one of the `parts` (forms too general for
+a whole sentence) or as a sentence, else taken as it is. A sentence that nothing matches stays
+English, and the page marks it so.
 """
 
 from __future__ import annotations
