@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 
-from advisor.operations.answering.ground import Ground, ground_in_use
+from advisor.operations.answering.ground import ground_in_use
 from advisor.service.around import Around, Defects
 from advisor.service.guard.install import add_gate, close_door
 from advisor.service.metrics import product_version, tell_build
@@ -57,7 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
-    # The last one added is the outermost.
+    # The last one added is the outermost: refusals of the gate are numbered and noted, too.
     app.add_middleware(Defects)
     add_gate(app, settings)
     app.add_middleware(Around, logs=settings.logs_requests)
@@ -71,18 +72,10 @@ def app_of_worker() -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Load once what every answer needs: beside the loop, so that it is alive before it is
-    ready."""
+    """Load once what every answer needs: a worker takes no question before it can answer."""
     tell_build()
-    loading = asyncio.create_task(_load(app))
+    app.state.ground = await asyncio.to_thread(ground_in_use)
+    gc.collect()
+    gc.freeze()  # what was loaded stays: the collector need not look at it again
     yield
-    loading.cancel()
     close_door(app)
-
-
-async def _load(app: FastAPI) -> None:
-    app.state.ground = await asyncio.to_thread(_loaded)
-
-
-def _loaded() -> Ground:
-    return ground_in_use()
