@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 
 _READY_SECONDS = 60
@@ -34,7 +33,11 @@ class Served:
         self.log = (self.home / "serve.log").open("ab")
         words = [sys.executable, "-m", "advisor.cli.main", "serve", "--port", str(port)]
         self.process = subprocess.Popen(words, env=self.env, stdout=self.log, stderr=self.log)
-        self._wait()
+        try:
+            self._wait()
+        except BaseException:
+            self.end()
+            raise
         return self
 
     def command(self, *words):
@@ -61,6 +64,6 @@ class Served:
             try:
                 urllib.request.urlopen(f"{self.url}/readyz", timeout=2)
                 return
-            except (urllib.error.URLError, ConnectionError):
+            except OSError:
                 time.sleep(0.05)
         raise AssertionError("the service is not ready")
