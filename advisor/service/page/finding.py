@@ -50,7 +50,8 @@ def find(request: Request) -> Response:
 def _form(request: Request, shown: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     return {
         "choices": choices_of(ground_of(request), shown, frame.words),
-        "more_open": any(name not in ALWAYS_SHOWN for name in shown),
+        "more_open": any(name not in ALWAYS_SHOWN for name in shown)
+        or shown["market"] != USUAL["market"],
     }
 
 
