@@ -21,6 +21,7 @@ from advisor.service.routes import (
     login,
     measurements,
     recommend,
+    reports,
     schedules,
     sweeps,
 )
@@ -37,6 +38,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     measurements.router,
     sweeps.router,
     schedules.router,
+    reports.router,
 )
 
 

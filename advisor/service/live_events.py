@@ -52,7 +52,7 @@ async def following(
     a quiet connection awake, a comment every 15 s, is the framework's."""
     from advisor.operations.jobs.standing import job_document
 
-    log = EventLog(job.events_path, last_id)
+    log, told = EventLog(job.events_path, last_id), False
     yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {job.id}")
     while True:
         # Looked at before the log: what it wrote before its end is read after that.
@@ -61,7 +61,8 @@ async def following(
         found = await run_in_threadpool(log.look)
         for event in found:
             yield ServerSentEvent(id=event.id, event=event.name, data=event.facts)
-        if any(event.name in _TELLS_PROGRESS for event in found) or (over and not found):
+        if any(event.name in _TELLS_PROGRESS for event in found) or (over and not told):
+            told = True
             status = await run_in_threadpool(_status, job, settings, allowed)
             yield ServerSentEvent(event="progress", data=status)
         if over and not found:
