@@ -26,6 +26,7 @@ from advisor.service.routes import (
     sweeps,
 )
 from advisor.service.settings import Settings
+from advisor.service.workers import end_with_parent
 
 # Registered in this order; one line a noun.
 ROUTERS: tuple[APIRouter, ...] = (
@@ -65,6 +66,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 def app_of_worker() -> FastAPI:
     """What a worker process serves: the settings come by its environment."""
+    end_with_parent()
     return create_app(Settings.from_environment())
 
 

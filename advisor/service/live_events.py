@@ -52,7 +52,9 @@ async def following(
     a quiet connection awake, a comment every 15 s, is the framework's."""
     from advisor.operations.jobs.standing import job_document
 
-    log, told = EventLog(job.events_path, last_id), False
+    # A sweep on AWS has its events there; here it says how it goes.
+    path = job.talk_path if job.on_aws else job.events_path
+    log, told = EventLog(path, last_id, says=job.on_aws), False
     yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {job.id}")
     while True:
         # Looked at before the log: what it wrote before its end is read after that.

@@ -11,6 +11,7 @@ _APPLICATION = "advisor.service.app:app_of_worker"
 _MOST_CONNECTIONS = 1000
 _KEEP_ALIVE_SECONDS = 5
 _BACKLOG = 1024
+_LAST_ANSWERS_SECONDS = 5
 
 
 def uvicorn_settings(settings: Settings) -> dict[str, Any]:
@@ -28,6 +29,8 @@ def uvicorn_settings(settings: Settings) -> dict[str, Any]:
         "limit_concurrency": _MOST_CONNECTIONS,
         "timeout_keep_alive": _KEEP_ALIVE_SECONDS,
         "backlog": _BACKLOG,
+        # Who follows a sweep would hold up the end of the server for as long as that runs.
+        "timeout_graceful_shutdown": _LAST_ANSWERS_SECONDS,
         "server_header": False,
         # Who asks is told by the connection, unless a proxy that is trusted says otherwise.
         "proxy_headers": proxy is not None,

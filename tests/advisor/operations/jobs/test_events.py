@@ -81,3 +81,10 @@ def test_nothing_is_lost_or_told_twice_while_the_log_is_turned(tmp_path_factory,
             last = found[-1].id if found else last
     seen += numbers(all_of(log))
     assert seen == list(range(told))
+
+
+def test_what_somebody_said_is_an_event_a_line(tmp_path):
+    path = tmp_path / "talk.log"
+    path.write_bytes(b"launching\x1b[2J\n\nready\n")
+    said = [event.facts["text"] for event in EventLog(path, says=True).look()]
+    assert said == ["launching?[2J", "ready"]
