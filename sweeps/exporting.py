@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from advisor.csv_cells import csv_lines, csv_of
 from advisor.domain import Measurement
 from sweeps.serialization import measurement_to_dict
 
@@ -93,11 +92,9 @@ def to_csv(measurements: Sequence[Measurement]) -> str:
 
 def csv_header() -> str:
     """The columns' names."""
-    return csv_rows([dict(zip(SUMMARY_COLUMNS, SUMMARY_COLUMNS, strict=True))])
+    return csv_of((), SUMMARY_COLUMNS)
 
 
 def csv_rows(rows: Iterable[Mapping[str, Any]]) -> str:
     """The rows alone; what a row does not have is empty."""
-    buffer = io.StringIO()
-    csv.DictWriter(buffer, SUMMARY_COLUMNS, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
+    return csv_lines(rows, SUMMARY_COLUMNS)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 
-from advisor.operations.answering.ground import Ground, ground_in_use
+from advisor.operations.answering.ground import ground_in_use
 from advisor.service.around import Around, Defects
-from advisor.service.guard.install import Guarded
+from advisor.service.guard.install import add_gate, close_door
 from advisor.service.metrics import product_version, tell_build
+from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
 from advisor.service.routes import (
     answers,
@@ -37,6 +39,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     describing.router,
     login.router,
     measurements.router,
+    page.router,
     sweeps.router,
     schedules.router,
     reports.router,
@@ -45,7 +48,7 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 def create_app(settings: Settings) -> FastAPI:
     """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`."""
-    app = Guarded(
+    app = FastAPI(
         title="Instance sizing advisor",
         version=product_version(),
         openapi_url=None,  # routes/describing.py
@@ -58,8 +61,9 @@ def create_app(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
-    # The last one added is the outermost.
+    # The last one added is the outermost: refusals of the gate are numbered and noted, too.
     app.add_middleware(Defects)
+    add_gate(app, settings)
     app.add_middleware(Around, logs=settings.logs_requests)
     return app
 
@@ -71,19 +75,11 @@ def app_of_worker() -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(app: Guarded) -> AsyncIterator[None]:
-    """Load once what every answer needs: beside the loop, so that it is alive before it is
-    ready."""
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Load once what every answer needs: a worker takes no question before it can answer."""
     tell_build()
-    loading = asyncio.create_task(_load(app))
+    app.state.ground = await asyncio.to_thread(ground_in_use)
+    gc.collect()
+    gc.freeze()  # what was loaded stays: the collector need not look at it again
     yield
-    loading.cancel()
-    app.close_door()
-
-
-async def _load(app: Guarded) -> None:
-    app.state.ground = await asyncio.to_thread(_loaded)
-
-
-def _loaded() -> Ground:
-    return ground_in_use()
+    close_door(app)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import secrets
 import time
 import traceback
-from datetime import UTC, datetime
-from typing import Any
 
-import orjson
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from advisor.service.logs import log_line
 from advisor.service.metrics import count_request
 from advisor.service.problems import defect_response
 
@@ -23,14 +20,6 @@ _HEADER = b"x-request-id"
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _NO_ROUTE = "(none)"
-_STDERR = 2
-
-
-def log_line(event: str, **facts: Any) -> None:
-    """One JSON object, one line on stderr, written at once: workers share the stream."""
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    line = orjson.dumps({"at": at, "event": event, **facts}, default=str)
-    os.write(_STDERR, line + b"\n")
 
 
 class Around:

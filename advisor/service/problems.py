@@ -22,9 +22,11 @@ from advisor.errors import (
     UsageError,
     one_line,
 )
+from advisor.service.private import without_paths_in
 from advisor.service.wording import in_fields, way_out_in
 
 MEDIA_TYPE = "application/problem+json"
+_MOST_CHARACTERS = 2000
 TYPE_PREFIX = "urn:advisor:problem:"
 # The product's own errors that a client can mend, the narrower ones first.
 _MENDED = (
@@ -61,16 +63,23 @@ def problem_response(problem: Problem) -> Response:
         "type": TYPE_PREFIX + problem.kind,
         "title": HTTPStatus(problem.status).phrase,
         "status": problem.status,
-        "detail": one_line(problem.detail),
+        "detail": _told(problem.detail),
     }
     if problem.way_out:
-        document["way_out"] = one_line(problem.way_out)
+        document["way_out"] = _told(problem.way_out)
     return Response(
         orjson.dumps(document | problem.more),
         status_code=problem.status,
         media_type=MEDIA_TYPE,
         headers=dict(problem.headers or {}),
     )
+
+
+def _told(text: str) -> str:
+    """One line of bounded length, without the machine's paths: it may repeat what a client sent,
+    or what a message for the command line says."""
+    line = without_paths_in(one_line(text))
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
 
 
 def defect_response(number: str) -> Response:

@@ -12,6 +12,7 @@ import orjson
 from advisor.errors import UsageError
 from advisor.service.forms.words import Word
 from advisor.service.problems import Problem
+from advisor.service.wording import in_fields
 
 MOST_QUERY_WORDS = 200
 
@@ -62,7 +63,7 @@ class Form:
             try:
                 found[word.answer] = word.read_text(value) if by_link else word.read(value)
             except UsageError as error:
-                raise Problem(422, "invalid", str(error), field=name) from None
+                raise Problem(422, "invalid", in_fields(str(error)), field=name) from None
         for name in self._required:
             if name not in said:
                 raise Problem(422, "invalid", f"{name} is missing", field=name,

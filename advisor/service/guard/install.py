@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp
 
 from advisor.operations.audit import AuditLog
 from advisor.service.guard.door import Door
@@ -21,23 +20,20 @@ from sweeps.store.api_keys import ApiKeys
 _PATIENCE_SECONDS = 0.5
 
 
-class Guarded(FastAPI):
-    """FastAPI with the gate outside of everything, also of what answers for defects."""
+def add_gate(app: FastAPI, settings: Settings) -> None:
+    """Put the gate around what the application has so far. Its parts are `app.state.door`,
+    `.limits` and `.logbook`."""
+    door = Door(key_ring(settings), is_loopback=settings.is_loopback)
+    limits, logbook = Limits(settings), Logbook(audit_log(settings))
+    hosts = Hosts(is_loopback=settings.is_loopback, public=settings.public_hosts)
+    app.state.door, app.state.limits, app.state.logbook = door, limits, logbook
+    app.add_middleware(Gate, door=door, hosts=hosts, limits=limits, logbook=logbook)
 
-    def build_middleware_stack(self) -> ASGIApp:
-        """What the framework makes, and the gate around it."""
-        settings: Settings = self.state.settings
-        door = Door(key_ring(settings), is_loopback=settings.is_loopback)
-        limits, logbook = Limits(settings), Logbook(audit_log(settings))
-        hosts = Hosts(is_loopback=settings.is_loopback, public=settings.public_hosts)
-        self.state.door, self.state.limits, self.state.logbook = door, limits, logbook
-        return Gate(super().build_middleware_stack(), door, hosts, limits, logbook)
 
-    def close_door(self) -> None:
-        """End what the gate holds; to be called when the service ends."""
-        door: Door | None = getattr(self.state, "door", None)
-        if door is not None:
-            door.ring.close()
+def close_door(app: FastAPI) -> None:
+    """End what the gate holds, when the service ends."""
+    door: Door = app.state.door
+    door.ring.close()
 
 
 def key_ring(settings: Settings) -> KeyRing:

@@ -20,6 +20,7 @@ from sweeps.store.api_keys import ApiKeys, Holders, StoredKey
 
 FRESH_SECONDS = 1.0
 STALE_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
 # When a key was used is noted so often at most: never a write for each request.
 USE_NOTED_EVERY_SECONDS = 900.0
 _LEAST_SECONDS_BETWEEN_LOOKS = 0.1
@@ -81,7 +82,7 @@ class KeyRing:
     async def _read_now(self) -> None:
         task = self._read_meanwhile()
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(task), FRESH_SECONDS)
+            await asyncio.wait_for(asyncio.shield(task), _LOOK_SECONDS)
 
     def _read_meanwhile(self) -> asyncio.Task[None]:
         if self._reading is None or self._reading.done():

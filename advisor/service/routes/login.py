@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from html import escape
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from advisor.service.guard.sessions import local_path, log_in, log_out, set_cookie
+from advisor.service.page.login import login_page
 from advisor.service.problems import Problem
 
 router = APIRouter(include_in_schema=False)
-
-_FORM = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Log in</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"></head>
-<body><main><h1>Log in</h1>{problem}
-<form method="post" action="/login">
-<input type="hidden" name="next" value="{next_path}">
-<p><label for="key">Key</label>
-<input id="key" name="key" type="password" autocomplete="current-password" required></p>
-<p><button>Log in</button></p></form>
-<p><a href="{next_path}">Logged in already? Go on</a></p>
-</main></body></html>
-"""
-
-
-def login_page(_request: Request, *, problem: str, next_path: str, status: int) -> Response:
-    """The form: it posts `key` and `next` to /login. `problem` is one line, or ''.
-
-    The link to `next_path` is for who followed a link of another site: the browser sends our cookie
-    only where our own page leads."""
-    told = f'<p role="alert">{escape(problem)}</p>' if problem else ""
-    html = _FORM.format(problem=told, next_path=escape(next_path, quote=True))
-    return HTMLResponse(html, status)
 
 
 @router.get("/login")

@@ -15,6 +15,7 @@ from advisor.places import user_folder
 from advisor.service.access import Scope, audit_subject, may_spend, needs
 from advisor.service.answers import json_answer
 from advisor.service.openapi.parts import described, problem, refusals
+from advisor.service.private import without_paths
 from advisor.service.problems import Problem
 from advisor.service.routes.sweep_words import SweepWords, allowed_by, wants_aws
 from advisor.service.stores import scheduled
@@ -97,7 +98,8 @@ def listed(request: Request) -> Response:
     now = time.time()
     with scheduled(request.app.state.settings, reading=True) as book:
         leader = book.leadership.current() if book.is_ready else None
-        return json_answer(list_document(book.name, standings(book, book.all(), now), leader, now))
+        document = list_document(book.name, standings(book, book.all(), now), leader, now)
+    return json_answer(without_paths(document))
 
 
 @router.post("", status_code=201, dependencies=[needs(Scope.MEASURE)], responses=_ADDED)
@@ -176,7 +178,9 @@ def _one(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
     now = time.time()
     kept = book.named(name)
     (found,) = standings(book, [kept], now)
-    return one_document(found, book.runs.of(kept.number, runs), now)
+    document = one_document(found, book.runs.of(kept.number, runs), now)
+    told: dict[str, Any] = without_paths(document)
+    return told
 
 
 def _has(book: ScheduleBook, name: str) -> bool:

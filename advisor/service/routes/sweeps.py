@@ -15,6 +15,7 @@ from advisor.service.access import Scope, audit_subject, needs
 from advisor.service.answers import json_answer
 from advisor.service.live_events import following, taken_seat
 from advisor.service.openapi.parts import described, problem, refusals
+from advisor.service.private import without_paths
 from advisor.service.problems import Problem
 from advisor.service.routes.sweep_words import StartedWords, allowed_by, checked
 from advisor.service.stores import stored
@@ -55,7 +56,7 @@ def start(words: StartedWords, request: Request) -> Response:
 
     asked = checked(words, request)
     if words.dry_run:
-        return json_answer(_plan(asked))
+        return json_answer(without_paths(_plan(asked)))
     if asked.on_aws and (reason := why_not(dry_run(asked.words))):
         raise Problem(422, "cannot-launch", reason)
     try:
@@ -78,7 +79,7 @@ def listed(request: Request) -> Response:
 
     with stored(request.app.state.settings, reading=True) as store:
         document = list_document(all_jobs(), store)
-    return json_answer(document)
+    return json_answer(without_paths(document))
 
 
 def _followed(sweep_id: str) -> Job:
@@ -93,7 +94,7 @@ def shown(sweep_id: str, request: Request) -> Response:
     job = _job(sweep_id)
     with stored(request.app.state.settings, reading=True) as store:
         status = status_document(job, store, allowed_by(request))
-    return json_answer({**_document(job), "status": status})
+    return json_answer({**_document(job), "status": without_paths(status)})
 
 
 @router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)], responses=refusals_of_one())
@@ -103,7 +104,8 @@ def trials(sweep_id: str, request: Request) -> Response:
 
     job = _job(sweep_id)
     with stored(request.app.state.settings, reading=True) as store:
-        return json_answer(trials_document(job, store, allowed_by(request)))
+        document = trials_document(job, store, allowed_by(request))
+    return json_answer(without_paths(document))
 
 
 @router.delete(
@@ -161,7 +163,7 @@ def _document(job: Job) -> dict[str, Any]:
 
     path = _path(job)
     links = {"self": path, "events": f"{path}/events", "trials": f"{path}/trials"}
-    return {**job_document(job), "links": links}
+    return {**without_paths(job_document(job)), "links": links}
 
 
 def _path(job: Job) -> str:
