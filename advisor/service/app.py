@@ -24,11 +24,13 @@ from advisor.service.routes import (
     login,
     measurements,
     recommend,
+    reports,
     schedules,
     sweeps,
 )
 from advisor.service.settings import Settings
 from advisor.service.shortcut import Shortcut
+from advisor.service.workers import end_with_parent
 
 # Registered in this order; one line a noun.
 ROUTERS: tuple[APIRouter, ...] = (
@@ -42,6 +44,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     page.router,
     sweeps.router,
     schedules.router,
+    reports.router,
 )
 
 ASKED_MOST = (recommend.QUESTION, *answers.ASKED)
@@ -74,6 +77,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 def app_of_worker() -> FastAPI:
     """What a worker process serves: the settings come by its environment."""
+    end_with_parent()
     return create_app(Settings.from_environment())
 
 
