@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from advisor.csv_cells import csv_lines, csv_of
 from advisor.domain import Measurement
 from sweeps.serialization import measurement_to_dict
 
@@ -87,9 +86,15 @@ def to_jsonl(measurements: Iterable[Measurement]) -> str:
 
 
 def to_csv(measurements: Sequence[Measurement]) -> str:
-    """One summary row a measurement."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, SUMMARY_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(map(summary_row, measurements))
-    return buffer.getvalue()
+    """One summary row a measurement, below the columns' names."""
+    return csv_header() + csv_rows(map(summary_row, measurements))
+
+
+def csv_header() -> str:
+    """The columns' names."""
+    return csv_of((), SUMMARY_COLUMNS)
+
+
+def csv_rows(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The rows alone; what a row does not have is empty."""
+    return csv_lines(rows, SUMMARY_COLUMNS)

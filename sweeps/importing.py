@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from advisor.domain import Measurement, Status
 from advisor.domain.checks import is_positive
-from advisor.errors import DataError
+from advisor.errors import DataError, UsageError
+from advisor.strict_json import check_json
 from sweeps.serialization import measurement_from_dict
 
 
@@ -44,11 +45,12 @@ def read_file(path: Path) -> ReadLines:
     return read_lines(content.split(b"\n"))
 
 
-def read_lines(lines: Iterable[bytes]) -> ReadLines:
+def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> ReadLines:
     """The measurements of the lines, in order; empty lines are passed over.
 
     Where a trial occurs more than once, a row that ended well beats one that did not, and a
-    later row an earlier one.
+    later row an earlier one. `UsageError` when more than `most_refused` lines are refused: what
+    somebody else sends is no file of ours then, and its troubles would fill the memory.
     """
     rows: dict[str, Measurement] = {}
     refused: list[Refused] = []
@@ -60,6 +62,12 @@ def read_lines(lines: Iterable[bytes]) -> ReadLines:
             row = read_line(line)
         except DataError as error:
             refused.append(Refused(number, str(error)))
+            if most_refused is not None and len(refused) > most_refused:
+                first = refused[0]
+                raise UsageError(
+                    f"more than {most_refused} lines are no measurements; nothing was kept; line "
+                    f"{first.line}: {first.reason}"
+                ) from error
             continue
         taken += 1
         known = rows.get(row.trial.trial_id)
@@ -71,6 +79,7 @@ def read_lines(lines: Iterable[bytes]) -> ReadLines:
 def read_line(line: bytes) -> Measurement:
     """The measurement of one line; `DataError` for what is none, or cannot be true."""
     try:
+        check_json(line)
         document = json.loads(line, parse_constant=_not_a_number)
     except (ValueError, RecursionError) as error:
         raise DataError(f"no JSON: {error}") from error
@@ -96,4 +105,17 @@ def _impossible(row: Measurement) -> str:
         return f"status {row.status}, but no reason"
     if not all(map(is_positive, row.stage_rates.values())):
         return "a stage rate is a finite number above 0"
+    return _other_kind(row)
+
+
+def _other_kind(row: Measurement) -> str:
+    """Why a store could not hold it, or nobody compute with it."""
+    texts = (row.started_at, row.reason, row.trial.accelerator, row.trial.dataset_path)
+    if not all(isinstance(text, str) for text in texts):
+        return "started_at, reason, accelerator and dataset_path are texts"
+    numbers = (row.cpu_seconds, row.wall_seconds, row.peak_memory_mib, row.read_bytes)
+    if not all(one is None or isinstance(one, (int, float)) for one in numbers):
+        return "cpu_seconds, wall_seconds, peak_memory_mib and read_bytes are numbers"
+    if not isinstance(row.environment.get("cpu_model", ""), (str, type(None))):
+        return "environment.cpu_model is a text"
     return ""

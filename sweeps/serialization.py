@@ -27,9 +27,10 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.errors import DataError
+from advisor.errors import DataError, one_line
 
 SCHEMA_VERSION = 1
+_MOST_REASON = 200
 
 
 def trial_to_dict(trial: Trial) -> dict[str, Any]:
@@ -76,13 +77,13 @@ def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
     try:
         return _measurement(document)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise DataError(f"not a measurement: {type(error).__name__}: {error}") from error
+        raise DataError(f"not a measurement: {_reason(error)}") from error
 
 
 def _trial(document: Mapping[str, Any]) -> Trial:
     workload, resources = document["workload"], document["resources"]
     if not isinstance(workload["network"], str) or not isinstance(workload["batch_size"], int):
-        raise TypeError("a network is a name, and a batch size a whole number")
+        raise ValueError("a network is a name, and a batch size a whole number")
     return Trial(
         workload=Workload(
             network=workload["network"],
@@ -105,6 +106,15 @@ def _trial(document: Mapping[str, Any]) -> Trial:
         dataset_path=document.get("dataset_path", ""),
         plan=dict(document.get("plan", {})),
     )
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, in words that are not Python's, and in a line of bounded length."""
+    if isinstance(error, KeyError):
+        return f"{one_line(str(error))[:_MOST_REASON]} is missing"
+    if isinstance(error, ValueError):
+        return one_line(str(error))[:_MOST_REASON]
+    return "a field has a value of another kind than it must have"
 
 
 def _measurement(document: Mapping[str, Any]) -> Measurement:

@@ -45,5 +45,16 @@ def ending_facts(measurement: Measurement) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
+def kept_facts(measurement: Measurement) -> dict[str, Any]:
+    """What a trial's row says now, flat: of all its runs; what is not known is left out."""
+    facts = {
+        "status": measurement.status.value,
+        "trial": trial_name(measurement.trial),
+        "samples_per_second": _rounded(measurement.throughput_samples_per_second),
+        "reason": measurement.reason,
+    }
+    return {name: value for name, value in facts.items() if value not in (None, "")}
+
+
 def _rounded(number: Any) -> Any:
     return round(number, 3) if isinstance(number, float) else number

@@ -11,7 +11,7 @@ from advisor.errors import DataError
 from sweeps.events import WARNING, Event, tell, this_node
 from sweeps.repeating import merged, wanted_runs
 from sweeps.spool import Spool
-from sweeps.telling import trial_name
+from sweeps.telling import kept_facts, trial_name
 
 if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
@@ -155,4 +155,4 @@ def _tell_kept(fresh: Measurement, kept: Measurement | None) -> None:
     if kept is None:
         tell("not_stored", trial_id=trial_id, level=WARNING, reason="another one was faster")
         return
-    tell("stored", trial_id=trial_id, status=kept.status.value, runs=1 + len(kept.repeats))
+    tell("stored", trial_id=trial_id, runs=1 + len(kept.repeats), **kept_facts(kept))

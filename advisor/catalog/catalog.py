@@ -55,6 +55,16 @@ class Catalog:
             for name, part in sorted(bundle.manifest["parts"].items())
         )
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of all that it says: the bundle, imports, what was refreshed, currencies."""
+        import hashlib  # for the service alone
+        import json
+
+        said = [json.dumps(one.manifest, sort_keys=True, default=str) for one in self._bundles]
+        said.append(repr(sorted(self._currencies.items())))
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()
+
     @property
     def clouds(self) -> tuple[str, ...]:
         """Clouds with data, imported ones last."""

@@ -7,6 +7,7 @@ looked for elsewhere, and `withdrawn` in the manifest says why.
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
@@ -70,7 +71,13 @@ class OverlaidFiles:
         oldest = refreshed.dates[0].isoformat()
         part = {"as_of": oldest, "source": told, "licence": _LICENCE}
         whole["parts"] = {**whole["parts"], "refreshed prices of AWS": part}
+        whole["refreshed"] = self._digest()
         return whole
+
+    def _digest(self) -> str:
+        """Of all that is laid over the bundle: two that differ in anything have two."""
+        said = repr((sorted(self._prices.items()), sorted(self._offerings.items())))
+        return hashlib.sha256(said.encode()).hexdigest()
 
     @cached_property
     def _bases(self) -> dict[tuple[Market, str, Any, str, str], str]:

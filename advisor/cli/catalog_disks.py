@@ -10,10 +10,10 @@ import click
 
 from advisor.catalog import Catalog, DiskCatalog, load_catalog
 from advisor.catalog.local_disks import LOCAL
-from advisor.cli.disk_options import OWN
 from advisor.cli.parameters import Name
 from advisor.domain import HOURS_PER_MONTH, Burst, DiskChoice, Price
 from advisor.errors import UsageError, unknown_name
+from advisor.operations.questions.disks import OWN
 from advisor.report.text import table
 
 SCHEMA = "advisor.disks/1"

@@ -9,12 +9,12 @@ import click
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.bundle import own_imports
-from advisor.cli.hardware import hardware_answers, hardware_options
+from advisor.cli.hardware import hardware_options
 from advisor.cli.parameters import Name, Text
-from advisor.cli.places import DEFAULT_REGION
-from advisor.cli.requests import today
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
+from advisor.operations.questions.hardware import hardware_answers
+from advisor.operations.questions.requests import DEFAULT_REGION, today
 from advisor.records import replace
 
 if TYPE_CHECKING:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from advisor.errors import UsageError
-from advisor.units import parse_positive
+from advisor.operations.host_price import NAMES as NAMES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-NAMES = ("usd_per_hour", "instance")
 
 
 def host_price_options(command: Command) -> Command:
@@ -26,16 +23,3 @@ def host_price_options(command: Command) -> Command:
         help="This host's type, for its price; the one to launch, with --on aws.",
     )
     return price(instance(command))
-
-
-def host_usd_per_hour(answers: Mapping[str, Any]) -> float | None:
-    """The price that is given, or that of the type on demand; None where neither is."""
-    if answers["usd_per_hour"] and answers["instance"]:
-        raise UsageError("--usd-per-hour and --instance both price this host; give one of them")
-    if answers["usd_per_hour"]:
-        return parse_positive(answers["usd_per_hour"], "--usd-per-hour")
-    if not answers["instance"]:
-        return None
-    from advisor.operations.host_price import on_demand_usd_per_hour
-
-    return on_demand_usd_per_hour(answers["instance"])

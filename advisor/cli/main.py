@@ -29,11 +29,13 @@ COMMANDS = {
     "sweep": "measure workloads on this machine: plan, run, status, list, log, simulate",
     "cloud": "what sweeps have on AWS: status, reap, policy, template",
     "schedule": "sweeps, fits and refreshes at set times: add, list, show, remove, run",
+    "keys": "who may ask `advisor serve`: add, list, revoke",
     "fit": "fit the performance model on what was measured",
     "measurements": "what was measured: list, export, import",
     "catalog": "instance types and prices: list, show, import, refresh",
     "gpus": "GPUs by rate, memory, link, power and price",
     "networks": "the networks that can be asked for",
+    "serve": "the same answers over HTTP, and a page",
     "dataset": "data sets in the formats of the articles: make, convert, show",
 }
 
@@ -43,6 +45,7 @@ EXTRA_OF = dict.fromkeys(
     ("PIL", "ray", "torch", "torchvision", "psutil", "skimage", "prometheus_client"), "sweep"
 )
 EXTRA_OF["timm"] = "zoo"
+EXTRA_OF |= dict.fromkeys(("fastapi", "uvicorn", "orjson", "jinja2", "pydantic"), "serve")
 
 
 class LateGroup(click.Group):

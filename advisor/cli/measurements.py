@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,6 +21,25 @@ from advisor.units import format_rate
 if TYPE_CHECKING:
     from sweeps.checking import Checked
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+_output_option = click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+_WANTED = (
+    click.option("--model", "network", metavar="NAME", help="Of this network alone."),
+    click.option("--task", metavar="TASK", help="Of this task alone."),
+    click.option("--accelerator", metavar="KIND", help="On this one alone, as emulated:T4."),
+    click.option("--status", metavar="STATUS", help="That ended like this, as ok or failed."),
+    click.option("--limited-by", metavar="WHAT", help="Held by this, as cgroup-v2 or none."),
+)
+
+
+def _wanted_options(command: Command) -> Command:
+    for option in reversed(_WANTED):
+        command = option(command)
+    return command
+
 
 @click.group()
 def measurements() -> None:
@@ -28,39 +47,39 @@ def measurements() -> None:
 
 
 @measurements.command("list")
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
-def list_(output: str) -> None:
+@_wanted_options
+@click.option("--spread", is_flag=True, help="With -o json: how far steps and runs spread.")
+@_output_option
+def list_(output: str, spread: bool, **wanted: str | None) -> None:
     """One line a measurement, in the order of measuring."""
-    from sweeps.exporting import summary_row
+    from advisor.operations.stored.documents import list_document, wanted_from
+    from sweeps.store import Stored
 
-    with stored_measurements() as rows:
+    with stored_measurements(wanted_from(wanted)) as rows:
         if output == "json":
-            document = {
-                "schema": "advisor.measurements/1",
-                "measurements": list(map(summary_row, rows)),
-            }
+            document = list_document(Stored(tuple(rows), ()), spread=spread)
             click.echo(json.dumps(document, indent=1))
             return
         cells = [_cells(row) for row in rows]
         header = ("trial", "what", "samples/s", "status", "limited by", "started")
-        click.echo("\n".join(table(header, cells, right=(2,))) if rows else "Nothing measured yet.")
+        nothing = "Nothing like that." if any(wanted.values()) else "Nothing measured yet."
+        click.echo("\n".join(table(header, cells, right=(2,))) if rows else nothing)
 
 
 @measurements.command()
+@_wanted_options
 @click.option(
     "--format", "form", type=Name("format", ("jsonl", "csv")), default="jsonl", show_default=True,
     help="jsonl has every raw value, csv one summary row a measurement.",
 )  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), help="A file; by default stdout.")
-def export(form: str, out: Path | None) -> None:
-    """Write all measurements; a file is written whole or not at all."""
+def export(form: str, out: Path | None, **wanted: str | None) -> None:
+    """Write all measurements, or these; a file is written whole or not at all."""
     from advisor.files import write_whole
+    from advisor.operations.stored.documents import wanted_from
     from sweeps.exporting import to_csv, to_jsonl
 
-    with stored_measurements() as rows:
+    with stored_measurements(wanted_from(wanted)) as rows:
         text = to_jsonl(rows) if form == "jsonl" else to_csv(rows)
         if out is None:
             click.echo(text, nl=False)
@@ -71,13 +90,15 @@ def export(form: str, out: Path | None) -> None:
 
 @measurements.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-def import_(file: Path) -> None:
+@_output_option
+def import_(file: Path, output: str) -> None:
     """Take measurements from a JSONL FILE: an export, or what a campaign wrote.
 
     All good lines are stored together, or none; again, it changes nothing. A line that is no
     measurement is told with its number, and the exit code is 1. A stored row stays, but for one
     that did not end well where the file has one that did.
     """
+    from advisor.operations.stored.documents import import_document
     from sweeps.importing import read_file
     from sweeps.store import open_store
 
@@ -86,20 +107,21 @@ def import_(file: Path) -> None:
         click.echo(f"line {refused.line}: {' '.join(refused.reason.split())}", err=True)
     with closing(open_store()) as store:
         done = store.append_all(found.measurements)
-    there = len(found.measurements) - done.added - done.replaced
-    click.echo(
-        f"{done.added} measurements added, {done.replaced} took the place of failed ones, "
-        f"{there} were there already, {found.repeated} lines repeat a trial"
-    )
+    document = import_document(found, done)
+    click.echo(json.dumps(document, indent=1) if output == "json" else _imported_text(document))
     if found.refused:
         raise DataError(f"{len(found.refused)} lines of '{file}' were refused (told above)")
 
 
+def _imported_text(document: dict[str, Any]) -> str:
+    return (
+        f"{document['added']} measurements added, {document['replaced']} took the place of failed "
+        f"ones, {document['known']} were there already, {document['repeated']} lines repeat a trial"
+    )
+
+
 @measurements.command()
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+@_output_option
 def check(output: str) -> None:
     """Which numbers are weak (wide interval, few steps, drift, outliers, not limited ..), and
     what to do about each."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
-from advisor.cli.hardware import GpuFilter, GpuWanted
+from advisor.cli.hardware import GpuFilter
 from advisor.cli.parameters import Confidence, Name, Positive
 from advisor.domain import Precision, Task
-from advisor.errors import UsageError
 
 _TASKS = (Task.TRAINING, Task.INFERENCE)
 _OPTIMIZERS = ("sgd", "momentum", "adam")
@@ -19,7 +19,7 @@ _DEFAULT_BATCH = "32"
 
 @click.command()
 @click.option(
-    "--model", "reference", required=True, help="A network (advisor networks), or file.py:build."
+    "--model", "network", required=True, help="A network (advisor networks), or file.py:build."
 )
 @click.option("--task", type=Name("task", _TASKS), default="training", show_default=True)
 @click.option(
@@ -58,19 +58,7 @@ _DEFAULT_BATCH = "32"
 )
 @click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
               show_default=True)  # fmt: skip
-def memory(
-    reference: str,
-    task: str,
-    batch_size: int,
-    precision: str,
-    optimizer: str,
-    checkpointing: bool,
-    keep_graph: bool,
-    input_size: int | None,
-    gpu: GpuWanted | None,
-    confidence: float,
-    output: str,
-) -> None:
+def memory(output: str, **asked: Any) -> None:
     """Peak GPU memory with its parts, the GPUs it fits, and the largest batch on each.
 
     "Fits": its upper bound is within the card. "Does not fit": its lower one is not.
@@ -81,35 +69,14 @@ def memory(
     advisor memory --model net.py:build --task inference --precision amp --gpu T4,L4
     """
     from advisor.catalog import load_catalog
-    from advisor.operations.memory import answer_memory, gpus_named
+    from advisor.operations.answering.memory import memory_answered
     from advisor.report.memory import memory_document, memory_text
-    from models.performance.memory import Conditions, Optimizer, Question
 
-    _check_mix(task, keep_graph)
-    conditions = Conditions(
-        task=Task(task),
-        batch_size=batch_size,
-        precision=Precision(precision),
-        optimizer=Optimizer(optimizer),
-        checkpointing=checkpointing,
-        keeps_graph=keep_graph,
-    )
-    wanted = gpu or GpuWanted()
-    gpus = gpus_named(load_catalog(), wanted.names, wanted.allows)
-    question = Question(
-        reference=reference, conditions=conditions, pixels=input_size, confidence=confidence
-    )
-    answer = answer_memory(question, gpus)
+    source = click.get_current_context().get_parameter_source("optimizer")
+    if source is click.core.ParameterSource.DEFAULT:
+        asked["optimizer"] = None
+    answer = memory_answered(load_catalog(), asked)
     if output == "json":
         click.echo(json.dumps(memory_document(answer), indent=2, allow_nan=False))
     else:
         click.echo(memory_text(answer))
-
-
-def _check_mix(task: str, keep_graph: bool) -> None:
-    """What belongs to one task only; a batch and its precision belong to both."""
-    source = click.get_current_context().get_parameter_source("optimizer")
-    if task == Task.INFERENCE and source is not click.core.ParameterSource.DEFAULT:
-        raise UsageError("--optimizer belongs to training; leave it out for inference")
-    if task == Task.TRAINING and keep_graph:
-        raise UsageError("--keep-graph belongs to inference: training keeps its graph anyway")

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.parameters import Name
-from advisor.domain import Provenance, Task
 from advisor.errors import DataError
+from advisor.operations.answering.networks import networks_document
 from advisor.report.text import table
-from models.zoo.networks import NETWORKS, NetworkInfo
-from models.zoo.sizes import Size, known_size
 
 if TYPE_CHECKING:
     from models.performance import PerformanceModel
 
-SCHEMA = "advisor.networks/1"
 FORMAT = Name("output format", ("table", "json"))
-_BEST_FIRST = tuple(Provenance)
 
 
 @click.command()
@@ -30,12 +26,11 @@ def networks(output: str) -> None:
     Rates are of GPUs: measured, published (measured by others, on at least one GPU) or modelled;
     `-` means that it can be built, and that no rate can be predicted yet.
     """
-    model = _model()
-    rows = [_row(info, known_size(info.name), model) for info in NETWORKS.values()]
+    document = networks_document(_model())
     if output == "json":
-        click.echo(json.dumps({"schema": SCHEMA, "networks": rows}, indent=2, allow_nan=False))
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
         return
-    click.echo("\n".join(_table(rows)))
+    click.echo("\n".join(_table(document["networks"])))
 
 
 def _model() -> PerformanceModel | None:
@@ -47,35 +42,6 @@ def _model() -> PerformanceModel | None:
     except DataError as error:
         click.echo(f"advisor: rates are not shown: {error}", err=True)
         return None
-
-
-def _row(info: NetworkInfo, size: Size, model: PerformanceModel | None) -> dict[str, Any]:
-    return {
-        "name": info.name,
-        "title": info.title,
-        "kind": str(info.kind),
-        "tasks": [str(task) for task in info.tasks],
-        "input_shape": list(info.input_shape),
-        "unit": info.unit,
-        "samples_per_row": info.samples_per_row,
-        "parameters": size.parameters,
-        "gmacs_per_sample": size.macs_per_sample / 1e9,
-        "rates": {str(task): _rates(info.name, task, model) for task in _computed(info)},
-        "needs": info.needs,
-    }
-
-
-def _computed(info: NetworkInfo) -> list[Task]:
-    return [task for task in info.tasks if task is not Task.PREPROCESSING]
-
-
-def _rates(name: str, task: Task, model: PerformanceModel | None) -> str | None:
-    """The best provenance that any GPU's rate has; None where no rate can be told."""
-    if model is None or name not in model.networks:
-        return None
-    cells = model.gpu_rates.anchors.items()
-    known = {anchor.provenance for cell, anchor in cells if cell.startswith(f"{name}/{task}/")}
-    return str(next((one for one in _BEST_FIRST if one in known), Provenance.MODELLED))
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

@@ -8,8 +8,15 @@ from typing import Any
 
 import click
 
-from advisor.errors import UsageError, unknown_name
-from advisor.units import parse_positive
+from advisor.errors import UsageError
+from advisor.operations.questions.words import (
+    one_of,
+    positive,
+    probability,
+    shown_text,
+    some_text,
+)
+from advisor.units import parse_memory_mib
 
 
 class Positive(click.ParamType[float]):
@@ -26,14 +33,7 @@ class Positive(click.ParamType[float]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """'500' -> 500.0; UsageError for 0, -5, nan, inf and 'abc'."""
-        number = parse_positive(str(value), self.what)
-        if number > self.most:
-            raise UsageError(f"{self.what} must be at most {self.most:,.0f}, not '{value}'")
-        if not self.whole:
-            return number
-        if number != math.floor(number):
-            raise UsageError(f"{self.what} must be a whole number, not '{value}'")
-        return int(number)
+        return positive(value, self.what, whole=self.whole, most=self.most)
 
 
 class Text(click.ParamType[str]):
@@ -46,10 +46,7 @@ class Text(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text without blanks around it."""
-        text = str(value).strip()
-        if not text:
-            raise UsageError(f"{self.what} is empty; name one, or leave it out")
-        return text
+        return some_text(value, self.what)
 
 
 class Shown(Text):
@@ -57,10 +54,7 @@ class Shown(Text):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text without blanks around it."""
-        text = super().convert(value, param, ctx)
-        if not text.isprintable():
-            raise UsageError(f"{self.what} has characters that cannot be shown: {text!r}")
-        return text
+        return shown_text(value, self.what)
 
 
 class Name(click.ParamType[str]):
@@ -74,14 +68,23 @@ class Name(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name in lower case."""
-        text = str(value).lower()
-        if text not in self.known:
-            raise unknown_name(self.kind, str(value), self.known)
-        return text
+        return one_of(value, self.kind, self.known)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Show the list in --help; click passes both by name."""
         return f"[{'|'.join(self.known)}]"
+
+
+class Size(click.ParamType[float]):
+    """A size of memory in MiB."""
+
+    name = "SIZE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """'24GiB' -> 24576.0."""
+        return value if isinstance(value, float) else parse_memory_mib(str(value))
 
 
 class Day(click.ParamType[date]):
@@ -132,7 +135,4 @@ class Confidence(click.ParamType[float]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """'0.9' -> 0.9; '90' is told to be 0.9."""
-        number = parse_positive(str(value), "--confidence")
-        if not 0.5 <= number < 1:
-            raise UsageError(f"--confidence must lie between 0.5 and 1 (as 0.9), not '{value}'")
-        return number
+        return probability(value)

@@ -12,8 +12,6 @@ from advisor.domain import Market
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-DEFAULT_REGION = {"aws": "us-east-1"}
-
 
 def place_options(command: Command) -> Command:
     """--cloud, --region and --market. Clouds are checked by the catalogue: imports add some."""
@@ -28,8 +26,3 @@ def place_options(command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def region_of(cloud: str, region: str | None) -> str | None:
-    """The region that is asked for, or the cloud's usual one; None is every region."""
-    return region or DEFAULT_REGION.get(cloud)

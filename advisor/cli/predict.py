@@ -8,15 +8,16 @@ from typing import Any
 
 import click
 
-from advisor.catalog import load_catalog
-from advisor.cli.anchors import anchor_option, model_for
-from advisor.cli.explaining import explain_instance, explain_option
-from advisor.cli.parameters import Name
-from advisor.cli.requests import question_options, request_from, today
+from advisor.cli.anchors import anchor_option
+from advisor.cli.explaining import explain_option
+from advisor.cli.parameters import Name, Positive, Size
+from advisor.cli.requests import question_options
 from advisor.cli.run_options import run_options
-from advisor.cli.sources import model_in_use, model_option, sources_of
-from advisor.recommend import predict_instance
-from advisor.report.single import prediction_text, single_document
+from advisor.cli.sources import model_option
+from advisor.operations.answering.ground import ground_in_use
+from advisor.operations.answering.predicting import predicted
+from advisor.operations.answering.what_if import MOST_VCPUS
+from advisor.report.single import prediction_text
 
 
 @click.command()
@@ -25,29 +26,29 @@ from advisor.report.single import prediction_text, single_document
 @anchor_option
 @explain_option
 @model_option
-@click.option("--instance", "name", required=True, help="Instance type, as g4dn.xlarge.")
+@click.option(
+    "--vcpus", "as_vcpus", type=Positive("--vcpus", whole=True, most=MOST_VCPUS),
+    help="What if it had so many vCPUs.",
+)  # fmt: skip
+@click.option("--memory", "as_memory_mib", type=Size(), help="What if it had so much RAM: 24GiB.")
+@click.option("--instance", required=True, help="Instance type, as g4dn.xlarge.")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
-def predict(model_file: Path | None, output: str, name: str, explain: bool, **answers: Any) -> None:
+def predict(model_file: Path | None, output: str, **asked: Any) -> None:
     """What one instance will reach, how sure that is, and what holds it back.
 
     \b
     advisor predict --task training --model resnet50 --instance g5.xlarge --disk gp3:500GiB
+    advisor predict --task training --model resnet50 --instance g5.xlarge --vcpus 16
     advisor predict --task training --model my_net --anchor anchor-net.json --instance g5.xlarge
     """
-    catalog = load_catalog()
-    heard = model_for(model_in_use(model_file), catalog, answers)
-    for warning in heard.warnings:
-        click.echo(f"note: {warning}", err=True)
-    model = heard.model
-    request = request_from(model.networks, catalog, answers)
-    answer = predict_instance(request, catalog, model, catalog.name_of(name), today=today())
-    sources = sources_of(model, catalog)
-    explained = explain_instance(explain, answer, catalog, model)
+    answer = predicted(ground_in_use(model_file), asked)
+    for note in answer.ground.notes:
+        click.echo(f"note: {note}", err=True)
     if output == "json":
-        document = single_document(request, answer, sources, explained.document())
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
+        click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
     else:
-        click.echo(prediction_text(request, answer, sources) + explained.text())
+        told = prediction_text(answer.request, answer.one, answer.sources)
+        click.echo(told + answer.explained.text())

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from advisor.catalog import Catalog, load_catalog
-from advisor.cli.anchors import anchor_option, model_for
-from advisor.cli.explaining import Explained, explain_answer, explain_option
+from advisor.catalog import Catalog
+from advisor.cli.anchors import anchor_option
+from advisor.cli.explaining import explain_option
 from advisor.cli.hardware import hardware_options
 from advisor.cli.parameters import Name, Positive, Text
-from advisor.cli.requests import question_options, request_from, today
+from advisor.cli.requests import question_options
 from advisor.cli.run_options import run_limit_options, run_options
-from advisor.cli.sources import model_in_use, model_option, sources_of
+from advisor.cli.sources import model_option
 from advisor.domain import HOURS_PER_MONTH, Recommendation, Request
-from advisor.errors import NoOfferError
-from advisor.recommend import MOST_INSTANCES, PerformanceModel, no_offer, require_fresh_price
-from advisor.recommend import recommend as decide
-from advisor.records import replace
-from advisor.report.document import Sources, document_yaml, recommendation_document
+from advisor.errors import NoOfferError, UsageError
+from advisor.operations.answering.ground import ground_in_use
+from advisor.operations.answering.recommending import Recommended, decided, recommended
+from advisor.operations.answering.reports import format_named
+from advisor.operations.questions.requests import today
+from advisor.recommend import MOST_INSTANCES, PerformanceModel, no_offer
 from advisor.report.exporting import FORMATS, export
-from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
 
 OUTPUTS = ("table", "json", "yaml", "csv", "md")
+EXPLAINED_IN = ("table", "json", "yaml")
 
 
 @click.command()
@@ -93,12 +93,10 @@ def recommend(
     model_file: Path | None,
     output: str,
     live: bool,
-    strict: bool,
-    explain: bool,
     explain_rejected: bool,
     cny_per_usd: float | None,
     export_to: str | None,
-    **answers: Any,
+    **asked: Any,
 ) -> None:
     """The cheapest instance and disk that will really reach a throughput.
 
@@ -109,44 +107,29 @@ def recommend(
     advisor recommend --task training --model my_net --anchor anchor-net.json
     advisor recommend --task training --model resnet50 --export terraform > main.tf
     """
-    catalog = load_catalog(cny_per_usd=cny_per_usd)
-    heard = model_for(model_in_use(model_file), catalog, answers)
-    model = heard.model
-    request = request_from(model.networks, catalog, answers)
-    if live:
-        answer, catalog = _live_answer(request, model)
-    else:
-        answer = decide(request, catalog, model, today=today())
-    answer = replace(answer, warnings=(*heard.warnings, *answer.warnings))
-    if strict and answer.chosen is not None:
-        require_fresh_price(answer.chosen, answer.today)
-    if answer.chosen is None:
-        answer = _relaxed(answer, catalog, model)
+    if asked["explain"] and output not in EXPLAINED_IN:
+        raise UsageError("--explain goes with -o table, json or yaml")
+    ground = ground_in_use(model_file, cny_per_usd=cny_per_usd)
+    found = recommended(ground, asked, _decided_live if live else decided)
+    chosen = found.answer.chosen
     if export_to is None:
-        explained = explain_answer(explain, output, answer, catalog, model)
-        sources = sources_of(model, catalog)
-        shown = _Shown(explain_rejected, _asked_results(request))
-        click.echo(_written(answer, sources, output, explained, shown), nl=False)
-    elif answer.chosen is not None:
-        click.echo(export(answer.chosen, export_to), nl=False)
-    if answer.chosen is None:
-        raise NoOfferError(no_offer(answer))
+        shown = _Shown(explain_rejected, _asked_results(found.answer.request))
+        click.echo(_written(found, output, shown), nl=False)
+    elif chosen is not None:
+        click.echo(export(chosen, export_to), nl=False)
+    if chosen is None:
+        raise NoOfferError(no_offer(found.answer))
 
 
-def _live_answer(request: Request, model: PerformanceModel) -> tuple[Recommendation, Catalog]:
+def _decided_live(
+    request: Request, _catalog: Catalog, model: PerformanceModel
+) -> tuple[Recommendation, Catalog]:
     """The verified answer, and the catalogue with what was told; boto3 is imported only here."""
     from advisor.operations.live_checking import recommend_live
 
     return recommend_live(
         request, model, today=today(), say=lambda line: click.echo(line, err=True)
     )
-
-
-def _relaxed(answer: Recommendation, catalog: Catalog, model: PerformanceModel) -> Recommendation:
-    """With what to relax; asking again takes seconds, and most questions have an answer."""
-    from advisor.recommend.relaxing import relaxations
-
-    return replace(answer, relaxations=relaxations(answer, catalog, model))
 
 
 class _Shown(NamedTuple):
@@ -162,18 +145,9 @@ def _asked_results(request: Request) -> int | None:
     return None if source is click.core.ParameterSource.DEFAULT else request.max_results
 
 
-def _written(
-    answer: Recommendation, sources: Sources, output: str, explained: Explained, shown: _Shown
-) -> str:
+def _written(found: Recommended, output: str, shown: _Shown) -> str:
     """The whole answer in one format."""
     if output == "table":
-        text = recommendation_text(answer, sources, **shown._asdict())
-        return text + explained.text() + "\n"
-    document = recommendation_document(answer, sources, explained.document())
-    if output == "json":
-        return json.dumps(document, indent=2, allow_nan=False) + "\n"
-    if output == "yaml":
-        return document_yaml(document)
-    if output == "csv":
-        return recommendation_csv(document)
-    return recommendation_markdown(document)
+        text = recommendation_text(found.answer, found.sources, **shown._asdict())
+        return text + found.explained.text() + "\n"
+    return format_named(output).write(found)

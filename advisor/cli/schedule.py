@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 import threading
@@ -17,18 +16,11 @@ from types import FrameType
 import click
 
 from advisor.cli.parameters import Name, Text
-from advisor.cli.schedule_commands import checked_command, monthly_budget
-from advisor.cli.schedule_view import (
-    added_text,
-    list_document,
-    list_text,
-    one_document,
-    one_text,
-    standings,
-)
-from advisor.errors import Stopped, UsageError
+from advisor.cli.schedule_commands import checked_command
+from advisor.cli.schedule_view import added_text, list_text, one_text
+from advisor.errors import Stopped
+from advisor.operations.scheduling.documents import list_document, one_document, standings
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _output_option = click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
@@ -69,24 +61,13 @@ def add(
 
     It may be `sweep run`, `fit` or `catalog refresh`, and is checked now.
     """
-    from advisor.operations.scheduling.commands import kind_of
-    from advisor.operations.scheduling.crontab import Crontab
+    from advisor.operations.scheduling.adding import Times, new_schedule
     from sweeps.store.schedule_book import open_schedules
-    from sweeps.store.schedule_words import Misfire, NewSchedule
 
-    now, line, checked = time.time(), Crontab(cron, timezone), checked_command(command)
-    due = line.require_due(datetime.fromtimestamp(now, UTC))
-    new = NewSchedule(
-        name=_checked_name(name or "-".join(kind_of(checked.words) or ())),
-        cron=line.text,
-        timezone=timezone,
-        command=checked.words,
-        folder=str(Path.cwd()),
-        misfire=Misfire(misfire),
-        budget_usd=monthly_budget(budget_per_month, checked),
-        usd_per_hour=checked.usd_per_hour,
-        run_usd=checked.run_usd,
-    )
+    times = Times(cron=cron, timezone=timezone, name=name, misfire=misfire,
+                  budget_per_month=budget_per_month)  # fmt: skip
+    now = time.time()
+    new, due = new_schedule(times, checked_command(command), str(Path.cwd()), now)
     with closing(open_schedules()) as book:
         kept, leader = book.add(new, now=now), book.leadership.current()
     click.echo(added_text(kept, due, leader))
@@ -195,12 +176,3 @@ class _Stopping:
 def _say(line: str) -> None:
     when = datetime.now(UTC).isoformat(timespec="seconds")
     print(f"{when} {line}", file=sys.stderr, flush=True)
-
-
-def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"--name '{name}' must be up to 64 letters, digits, '.', '_' and '-', not beginning "
-            "with one of the last three"
-        )
-    return name

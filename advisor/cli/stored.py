@@ -13,16 +13,18 @@ from advisor.errors import DataError
 
 if TYPE_CHECKING:
     from sweeps.store import Stored
+    from sweeps.store.pages import Wanted
 
 
 @contextmanager
-def stored_measurements() -> Iterator[Sequence[Measurement]]:
-    """The rows that can be read. Those that cannot are told on stderr, and the command ends with
-    exit code 1 once it has answered from the others."""
+def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measurement]]:
+    """The rows that can be read, all or those that are wanted. Those that cannot are told on
+    stderr, and the command ends with exit code 1 once it has answered from the others."""
     from sweeps.store import open_store
+    from sweeps.store.pages import all_of
 
     with closing(open_store(reading=True)) as store:
-        stored = store.read()
+        stored = store.read() if wanted is None else all_of(store, wanted)
     tell_damaged(stored)
     yield stored.measurements
     fail_if_damaged(stored)

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.cloud_options import refuse_without_aws
-from advisor.cli.host_price import host_price_options, host_usd_per_hour
+from advisor.cli.host_price import host_price_options
 from advisor.cli.parameters import Instant, Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
-from advisor.cli.sweep_adaptive import adaptive_options, refuse_without_adaptive, split_answers
+from advisor.cli.sweep_adaptive import adaptive_options
 from advisor.cli.sweep_adaptive_runs import plan_adaptively, print_adaptive, run_adaptively
-from advisor.cli.sweep_cloud import cloud_options, split_cloud
+from advisor.cli.sweep_cloud import cloud_options
 from advisor.cli.sweep_log import log
-from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
-from advisor.cli.sweep_rows import shown_rows
+from advisor.cli.sweep_options import sweep_options
 from advisor.cli.sweep_simulate import simulate
 from advisor.cli.sweep_status import status
 from advisor.cli.sweep_table import (
@@ -30,17 +28,17 @@ from advisor.cli.sweep_table import (
     print_json,
     print_trials,
     raise_failures,
-    trial_document,
 )
-from advisor.cli.sweep_watching import (
-    watch_from,
-    watch_options,
-    watched_sweep,
-    without_watch_options,
-)
+from advisor.cli.sweep_watching import watch_options, watched_sweep
 from advisor.domain import Measurement, Trial
-from advisor.errors import UsageError
+from advisor.operations.adaptive_asking import refuse_without_adaptive, split_answers
+from advisor.operations.cloud_asking import refuse_without_aws
+from advisor.operations.cloud_sweep_asking import split_cloud
+from advisor.operations.host_price import host_usd_per_hour
+from advisor.operations.sweep_asking import asked_for_nothing, options_from
 from advisor.operations.sweep_data import planned_data, prepared_data
+from advisor.operations.sweep_rows import shown_rows, trial_document
+from advisor.operations.sweep_run_asking import checked_answers
 from advisor.operations.sweeping import (
     EXECUTORS,
     SweepOptions,
@@ -206,16 +204,13 @@ def _followed(
             yield trials, watch.following(kept.noting(told))
 
 
-def checked_answers(
-    answers: dict[str, Any], *, retry_failed: bool
-) -> tuple[SweepOptions, WatchOptions, dict[str, Any]]:
-    """What `run` is asked for: the sweep, how it is watched, and how it plans itself; `UsageError`
-    for what cannot be asked like this, on whatever machine."""
-    grid, adaptive = split_answers(without_watch_options(answers))
-    refuse_without_adaptive(adaptive)
-    if adaptive["adaptive"] and retry_failed:
-        raise UsageError("--adaptive goes on past failures; leave --retry-failed out")
-    return options_from(grid), watch_from(answers), adaptive
+@sweep.command(hidden=True)
+@click.argument("job_id")
+def job(job_id: str) -> int:
+    """Run the sweep that was started under this id: what the service starts."""
+    from advisor.operations.jobs.running import run_job
+
+    return run_job(job_id)
 
 
 @sweep.command("list")

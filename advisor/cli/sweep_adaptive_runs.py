@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from advisor.cli.sweep_adaptive import (
-    adaptive_from,
-    doubt_text,
-    plan_lines,
-    standing_document,
-)
-from advisor.cli.sweep_rows import shown_rows
+from advisor.cli.sweep_adaptive import doubt_text, plan_lines, standing_document
 from advisor.cli.sweep_table import (
     COLUMNS,
     RIGHT,
@@ -23,9 +17,10 @@ from advisor.cli.sweep_table import (
     print_json,
     print_trials,
     raise_failures,
-    trial_document,
 )
 from advisor.domain import Trial
+from advisor.operations.adaptive_asking import adaptive_from
+from advisor.operations.sweep_rows import shown_rows, trial_document
 from advisor.report.text import table
 from sweeps.age import began_before
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.sweep_cloud import cloud_options_from
 from advisor.cli.sweep_cloud_view import fleet_lines, plan_lines, run_lines
-from advisor.cli.sweep_options import options_from
 from advisor.errors import CloudError
+from advisor.operations.cloud_sweep_asking import fleet_asked
 
 if TYPE_CHECKING:
-    from advisor.operations.cloud_plan import CloudOptions, CloudPlan
+    from advisor.operations.cloud_plan import CloudPlan
     from advisor.operations.cloud_running import CloudRun
     from infra.aws.asking import Aws
 
@@ -25,7 +24,7 @@ def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]
     from advisor.operations.cloud_fleet import plan_fleet
     from infra.aws.asking import Aws
 
-    options, aws = _asked(answers, cloud), Aws()
+    options, aws = fleet_asked(answers, cloud), Aws()
     plans = plan_fleet(options, aws)
     if cloud["dry_run"]:
         return show_plans(plans, output)
@@ -87,27 +86,6 @@ def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
     if failed:
         raise CloudError(f"nothing came of {', '.join(failed)}; see above")
     return max(_exit_code(one.run) for one in berths if one.run)
-
-
-def owner_and_budget(answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> tuple[str, float]:
-    """Whose such a sweep is, and the dollars that it may spend; `UsageError` for what the command
-    would refuse, as far as AWS need not be asked."""
-    from advisor.operations.cloud_plan import refuse_unknown
-
-    options = _asked(answers, cloud)
-    for one in options:
-        refuse_unknown(one)
-    return options[0].owner, sum(one.budget_usd for one in options)
-
-
-def _asked(answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> tuple[CloudOptions, ...]:
-    from advisor.operations.sweep_checking import plan_anywhere
-
-    gpu = None if answers["preset"] else "cuda"
-    grid = options_from({**answers, "accelerator": answers["accelerator"] or gpu})
-    options = cloud_options_from(answers, cloud, grid)
-    plan_anywhere(grid)  # what the guest would refuse is not paid for
-    return options
 
 
 def _show(document: Mapping[str, Any], lines: Sequence[str], output: str) -> None:

@@ -14,10 +14,12 @@ import click
 from advisor.cli.live import is_terminal, live_block
 from advisor.cli.parameters import Name
 from advisor.cli.stored import fail_if_damaged, tell_damaged
-from advisor.cli.sweep_options import asked_for_nothing, options_from, sweep_options
-from advisor.cli.sweep_status_view import snapshot_document, snapshot_lines
+from advisor.cli.sweep_options import sweep_options
+from advisor.cli.sweep_status_view import snapshot_lines
 from advisor.errors import DataError, UsageError
+from advisor.operations.sweep_asking import asked_for_nothing, options_from
 from advisor.operations.sweep_data import planned_data
+from advisor.operations.sweep_standing import snapshot_document
 from advisor.operations.sweeping import plan_sweep
 from advisor.units import parse_positive
 

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.sweep_rows import Shown
 from advisor.domain import Measurement, Trial
 from advisor.errors import MeasuringError
+from advisor.operations.sweep_rows import Shown, rate_of, state_of, trial_documents
 from advisor.report.text import table
 from advisor.units import format_counted, format_mib, format_rate
-from sweeps.serialization import trial_to_dict
 
 if TYPE_CHECKING:
     from sweeps.runner import Outcome
 
 COLUMNS = ("trial", "network", "task", "accelerator", "batch", "vcpus", "memory", "disk", "cache")
 RIGHT = (4, 5, 6)
-_WAITING = "waiting"
 
 
 def raise_failures(outcome: Outcome, again: str = "run the same command with") -> None:
@@ -44,15 +42,14 @@ def print_trials(
 ) -> None:
     """The trials with their state and rate, waiting where no row is; `facts` stand in JSON."""
     if output == "json":
-        documents = [
-            {**trial_document(trial), "state": _state(trial, rows), "reason": _reason(trial, rows),
-             "throughput_samples_per_second": _rate(trial, rows)}
-            for trial in trials
-        ]  # fmt: skip
-        print_json(schema, **facts, trials=documents)
+        print_json(schema, **facts, trials=trial_documents(trials, rows))
         return
     cells = [
-        (*cells_of(trial), _state(trial, rows).replace("_", " "), _shown_rate(_rate(trial, rows)))
+        (
+            *cells_of(trial),
+            state_of(trial, rows).replace("_", " "),
+            _shown_rate(rate_of(trial, rows)),
+        )
         for trial in trials
     ]
     header = (*COLUMNS, "state", "samples/s")
@@ -61,7 +58,7 @@ def print_trials(
 
 
 def _summary(trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]) -> str:
-    counts = Counter(_state(trial, rows) for trial in trials)
+    counts = Counter(state_of(trial, rows) for trial in trials)
     parts = [f"{count} {state.replace('_', ' ')}" for state, count in counts.most_common()]
     counted = format_counted(len(trials), "trial")
     return f"{counted}: {', '.join(parts)}." if trials else "No trials yet."
@@ -88,26 +85,6 @@ def disk_text(trial: Trial) -> str:
     disk = trial.resources.disk
     rate = disk.read_mib_per_second
     return disk.type if rate is None else f"{disk.type} {rate:.4g} MiB/s"
-
-
-def trial_document(trial: Trial) -> dict[str, Any]:
-    """A trial, for JSON."""
-    return {"trial_id": trial.trial_id, "trial": trial_to_dict(trial)}
-
-
-def _state(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
-    row = rows.get(trial.trial_id)
-    return row.status.value if row else _WAITING
-
-
-def _reason(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
-    row = rows.get(trial.trial_id)
-    return row.reason if row else ""
-
-
-def _rate(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> float | None:
-    row = rows.get(trial.trial_id)
-    return row.throughput_samples_per_second if row else None
 
 
 def _shown_rate(rate: float | None) -> str:

@@ -12,12 +12,15 @@ from typing import Any
 import click
 
 from advisor.catalog import Catalog, load_catalog
-from advisor.cli.cloud_options import launch_options, refuse_without_aws, split
+from advisor.cli.cloud_options import launch_options
 from advisor.cli.parameters import Name, Positive, Text
-from advisor.cli.requests import question_options, request_from, today
-from advisor.cli.sources import model_in_use, model_option
+from advisor.cli.requests import question_options
+from advisor.cli.sources import model_option
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
+from advisor.operations.cloud_asking import refuse_without_aws, split
+from advisor.operations.questions.requests import request_from, today
+from advisor.operations.questions.sources import model_in_use
 from advisor.recommend import PerformanceModel
 from advisor.report.verification import verification_document, verification_text
 

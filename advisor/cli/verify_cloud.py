@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.catalog import Catalog
-from advisor.cli.cloud_options import dollars, launch_values
-from advisor.cli.requests import today
 from advisor.cli.sweep_cloud_run import ended_on_aws, show_plans, tell
 from advisor.cli.sweep_cloud_view import run_lines
 from advisor.domain import Request, Verification
 from advisor.errors import UsageError
+from advisor.operations.cloud_asking import dollars, launch_values
+from advisor.operations.questions.requests import today
 from advisor.recommend import PerformanceModel
 
 if TYPE_CHECKING:

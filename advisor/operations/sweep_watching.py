@@ -13,7 +13,7 @@ from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError
 from advisor.places import sweep_log_path
 from sweeps.events import Event, heard, tell
-from sweeps.telling import asked_facts
+from sweeps.telling import asked_facts, trial_name
 from sweeps.watching.logfile import LEVELS, logged, print_warning
 from sweeps.watching.tally import Tally
 
@@ -68,7 +68,7 @@ class Watch:
         trial_id = trial.trial_id
         facts = {"of": self._planned, **asked_facts(trial)}
         tell("planned", trial_id=trial_id, at=self._planned_at, **facts)
-        tell("began", trial_id=trial_id)
+        tell("began", trial_id=trial_id, trial=trial_name(trial))
 
     def write_to(self, path: Path) -> None:
         """Keep the metrics in this file; `DataError` where that cannot be."""

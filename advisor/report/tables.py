@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from advisor.csv_cells import csv_of
 from advisor.report.runs import RUN_COLUMNS, run_cells
 
 COLUMNS = (
@@ -101,14 +102,7 @@ def _telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Flat records as CSV; null is an empty cell."""
-    import csv  # most answers are no tables
-    import io
-
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()
+    return csv_of(rows, columns)
 
 
 def records_markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

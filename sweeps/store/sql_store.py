@@ -135,22 +135,22 @@ class SqlStore:
     def statuses(self) -> dict[str, str]:
         """See `MeasurementStore`."""
         query = sql.select(ROWS.c.trial_id, ROWS.c.status)
-        return {row.trial_id: row.status for row in self._rows(query)}
+        return {row.trial_id: row.status for row in self.rows(query)}
 
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
         """See `MeasurementStore`."""
         query = sql.select(ROWS.c.trial_id, ROWS.c.status, ROWS.c.started_at)
-        rows = self._rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
+        rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
         return {row.trial_id: Summary(row.status, row.started_at) for row in rows}
 
     def done_ids(self) -> set[str]:
         """See `MeasurementStore`."""
-        return {row.trial_id for row in self._rows(sql.select(ROWS.c.trial_id))}
+        return {row.trial_id for row in self.rows(sql.select(ROWS.c.trial_id))}
 
     def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
         """See `MeasurementStore`."""
         query = sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
-        rows = self._rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
+        rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
         rows.sort(key=lambda row: row.number)
         return sorted_out(((row.trial_id, row.payload) for row in rows), self._database.name)
 
@@ -160,7 +160,7 @@ class SqlStore:
             return []
         query = sql.select(EARLIER.c.trial_id, EARLIER.c.payload, EARLIER.c.number)
         if trial_ids is None:
-            rows = self._rows(query)
+            rows = self.rows(query)
         else:
             rows = self._rows_of(query, trial_ids, EARLIER.c.trial_id)
         rows.sort(key=lambda row: row.number)
@@ -187,7 +187,8 @@ class SqlStore:
         """Give the connections back."""
         self._database.close()
 
-    def _rows(self, query: sql.Select[Any]) -> list[Any]:
+    def rows(self, query: sql.Select[Any]) -> list[Any]:
+        """What the query finds; nothing where there are no tables. For modules of the store."""
         if not self._there():
             return []
         return list(self._database.read(lambda connection: connection.execute(query).all()))
@@ -200,7 +201,7 @@ class SqlStore:
     ) -> list[Any]:
         found = []
         for part in in_parts(sorted(set(trial_ids))):
-            found += self._rows(query.where(column.in_(part)))
+            found += self.rows(query.where(column.in_(part)))
         return found
 
     def _there(self) -> bool:

@@ -111,3 +111,29 @@ SCHEDULE_LEADER = sql.Table(
     sql.Column("started", sql.String(32), nullable=False),
     sql.Column("expires_at", sql.Double, nullable=False),
 )
+
+# Keys of the HTTP service. A key's secret is nowhere: `digest` is its SHA-256, hexadecimal.
+API_KEYS = sql.Table(
+    "api_keys",
+    METADATA,
+    sql.Column("number", sql.Integer, primary_key=True, autoincrement=True),
+    sql.Column("key_id", sql.String(16), nullable=False, unique=True),
+    sql.Column("name", sql.String(64), nullable=False, index=True),
+    sql.Column("scope", sql.String(16), nullable=False),
+    sql.Column("digest", sql.String(64), nullable=False),
+    # Seconds since 1970. `last_used_at` is coarse: a row is not written for every request.
+    sql.Column("created_at", sql.Double, nullable=False),
+    sql.Column("expires_at", sql.Double, nullable=True),
+    sql.Column("last_used_at", sql.Double, nullable=True),
+    sql.Column("revoked_at", sql.Double, nullable=True),
+)
+
+# Who logged in on the page, with which key; of the cookie's token, too, only the SHA-256.
+API_SESSIONS = sql.Table(
+    "api_sessions",
+    METADATA,
+    sql.Column("digest", sql.String(64), primary_key=True),
+    sql.Column("key_id", sql.String(16), nullable=False, index=True),
+    sql.Column("created_at", sql.Double, nullable=False),
+    sql.Column("expires_at", sql.Double, nullable=False),
+)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.cli.hardware import GpuFilter, GpuWanted
+from advisor.cli.hardware import GpuFilter
 from advisor.domain import ANY, Range
 from advisor.errors import UsageError
+from advisor.operations.questions.hardware import GpuWanted
 from advisor.units import format_range, parse_positive, parse_range
 
 

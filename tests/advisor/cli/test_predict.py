@@ -28,3 +28,21 @@ def test_the_region_and_the_terms_of_a_price_are_told(ask):
     assert "interrupted within a month" in out
     assert max(map(len, out.splitlines())) <= 100
     assert json.loads(ask(*spot, "-o", "json")[1])["region"] == "us-east-1"
+
+
+def test_another_host_is_asked_about_in_the_same_words(ask):
+    what_if = (*QUESTION, "--instance", "g4dn.xlarge", "--vcpus", "16", "--memory", "24GiB")
+    _, out, _ = ask(*what_if)
+    assert "as if it had 16 vCPUs (8 cores) and 24 GiB RAM" in " ".join(out.split())
+    assert "price unknown" in out
+    document = json.loads(ask(*what_if, "-o", "json")[1])
+    assert document["what_if"]["vcpus"] == {"real": 4, "asked": 16}
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--vcpus", "0"), ("--vcpus", "2.5"), ("--vcpus", "5000"), ("--memory", "24")]
+)
+def test_a_host_that_cannot_be_is_refused(ask, wrong):
+    code, _, err = ask(*QUESTION, "--instance", "g4dn.xlarge", *wrong)
+    assert code == 2
+    assert err.startswith("advisor: ")

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.catalog.quotas import parse_quota
-from advisor.cli.disk_options import disk_answers
-from advisor.cli.hardware import Between, GpuFilter, hardware_answers
+from advisor.cli.hardware import Between, GpuFilter
 from advisor.domain import IMAGENET, DiskChoice, Market, Range, Request, Task
+from advisor.operations.questions.disks import disk_answers
+from advisor.operations.questions.hardware import hardware_answers, wanted_memory, wanted_vcpus
 from advisor.recommend import no_offer, recommend
 from advisor.recommend.constraints import knobs_of
 from advisor.recommend.querying import asks_for_gpu
 from advisor.recommend.relaxing import relaxations
-from advisor.units import parse_memory_mib
 
 from .plain_model import PlainModel
 
@@ -91,8 +91,8 @@ def typed(request, change):
             request, **{k: fields[k] for k in fields if k not in ("vcpus", "memory_mib")}
         )
     parsers = {
-        "--vcpus": lambda: {"vcpus": Between(float).convert(text, None, None)},
-        "--memory": lambda: {"memory_mib": Between(parse_memory_mib).convert(text, None, None)},
+        "--vcpus": lambda: {"vcpus": Between(wanted_vcpus).convert(text, None, None)},
+        "--memory": lambda: {"memory_mib": Between(wanted_memory).convert(text, None, None)},
         "--disk": lambda: {
             "disk": None,
             "disk_types": (),

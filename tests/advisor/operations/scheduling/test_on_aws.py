@@ -7,14 +7,13 @@ from datetime import UTC, datetime, timedelta
 import boto3
 import pytest
 
-from advisor.cli import sweep_cloud_run
 from advisor.cli.main import run as advisor
 from advisor.cli.schedule_commands import checked_command
 from advisor.cli.sweep import run as sweep_run
-from advisor.cli.sweep_cloud import split_cloud
 from advisor.operations.cloud_measurements import Sender
 from advisor.operations.cloud_plan import sweep_id
 from advisor.operations.cloud_states import Diary, End, Phase
+from advisor.operations.cloud_sweep_asking import fleet_asked, split_cloud
 from advisor.operations.scheduling.commands import ADVISOR, started_as
 from advisor.operations.scheduling.deciding import spent_usd
 from advisor.operations.scheduling.executing import execute
@@ -58,7 +57,7 @@ def occurrence(due):
 
 def id_of(due):
     context = sweep_run.make_context("run", occurrence(due)[2:])
-    (asked,) = sweep_cloud_run._asked(*split_cloud(context.params))
+    (asked,) = fleet_asked(*split_cloud(context.params))
     return sweep_id(asked)
 
 

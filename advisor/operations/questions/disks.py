@@ -1,24 +1,16 @@
-"""`--disk`: one disk that is fixed, or types among which the advisor chooses."""
+"""The disk of a question: one disk that is fixed, or types among which the advisor chooses."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from advisor.catalog import Catalog
 from advisor.catalog.local_disks import LOCAL
-from advisor.cli.parameters import Text
 from advisor.domain import DatasetProfile, DiskChoice
 from advisor.errors import UsageError, unknown_name
 
 # The instance's own disk, whatever a cloud calls it.
 OWN = "local"
-
-disk_option = click.option(
-    "--disk", type=Text("--disk"), metavar="TYPE[:SIZE..]|TYPE,TYPE..",
-    help="Fix the disk, as gp3:500GiB:6000iops:250MiB/s; or choose among types: gp3,io2 or local.",
-)  # fmt: skip
 
 
 def disk_answers(

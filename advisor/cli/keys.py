@@ -1,0 +1,148 @@
+"""`advisor keys`: who may ask the HTTP service, and what."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from advisor.cli.parameters import Name, Text
+from advisor.report.text import table
+
+if TYPE_CHECKING:
+    from sweeps.store.api_keys import StoredKey
+
+LIST = "advisor.keys/1"
+_COLUMNS = ("id", "name", "scope", "state", "created", "expires", "last used")
+_audit_option = click.option(
+    "--audit-log", type=click.Path(path_type=Path), metavar="FILE",
+    help="Where it is written down.  [default: audit.jsonl in the user data directory]",
+)  # fmt: skip
+
+
+@click.group()
+def keys() -> None:
+    """Keys of `advisor serve`. The store is ADVISOR_DATABASE_URL; it has only their digests.
+
+    \b
+    advisor keys add grafana --scope read --expires 90d
+    advisor keys revoke grafana
+    """
+
+
+@keys.command()
+@click.argument("name")
+@click.option("--scope", type=Name("scope", ("read", "measure", "admin")), required=True,
+              help="read: ask; measure: import, sweep, schedule, too; admin: all.")  # fmt: skip
+@click.option("--expires", type=Text("--expires"), metavar="TIME",
+              help="Time to live, as 12h, 90d or 1y.  [default: until it is revoked]")  # fmt: skip
+@_audit_option
+def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> None:
+    """Make a key and print it: once, it cannot be shown again.
+
+    From the first key on every request needs one, on this machine too.
+    """
+    from advisor.operations.access_keys import add_key, parse_lifetime_seconds
+    from advisor.operations.audit import AuditLog
+    from sweeps.store.api_keys import ApiKeys
+
+    lifetime = parse_lifetime_seconds(expires) if expires else None
+    log = AuditLog(audit_log)
+    log.check()
+    with closing(ApiKeys()) as book:
+        first = not book.all()
+        key, kept = add_key(book, name, scope, lifetime_seconds=lifetime, now=time.time())
+        log.write("key-added", key=kept.key_id, name=kept.name, scope=kept.scope)
+    click.echo(key)
+    click.echo(_added_words(kept, first), err=True)
+
+
+@keys.command("list")
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+def list_(output: str) -> None:
+    """All keys, revoked ones too; never their secrets."""
+    from sweeps.store.api_keys import ApiKeys
+
+    with closing(ApiKeys(reading=True)) as book:
+        found, database = book.all(), book.name
+    now = time.time()
+    if output == "json":
+        described = [_document(one, now) for one in found]
+        document = {"schema": LIST, "at": _iso(now), "database": database, "keys": described}
+        click.echo(json.dumps(document, indent=1))
+        return
+    rows = [_row(one, now) for one in found]
+    none = "No keys yet: `advisor serve` answers on this machine only; see `advisor keys add -h`."
+    click.echo("\n".join(table(_COLUMNS, rows)) if rows else none)
+
+
+@keys.command()
+@click.argument("name", metavar="NAME|ID")
+@_audit_option
+def revoke(name: str, audit_log: Path | None) -> None:
+    """End a key, by name or id, and the logins that were made with it.
+
+    Services that run refuse it within two seconds.
+    """
+    from advisor.operations.audit import AuditLog
+    from sweeps.store.api_keys import ApiKeys
+
+    log, now = AuditLog(audit_log), time.time()
+    log.check()
+    with closing(ApiKeys()) as book:
+        gone = book.revoke(name, now=now)
+        if gone.revoked_at == now:
+            log.write("key-revoked", key=gone.key_id, name=gone.name, scope=gone.scope)
+    again = "" if gone.revoked_at == now else f" already, on {_iso(gone.revoked_at)}"
+    click.echo(f"Revoked key '{gone.name}' ({gone.key_id}){again}.")
+
+
+def _added_words(kept: StoredKey, first: bool) -> str:
+    until = f" until {_iso(kept.expires_at)}" if kept.expires_at else ""
+    locked = " From now on every request needs a key." if first else ""
+    return (
+        f"Key '{kept.name}' ({kept.key_id}, scope {kept.scope}){until}. Keep it: it is not shown "
+        f"again. Send it as 'Authorization: Bearer adv_..'.{locked}"
+    )
+
+
+def _state(one: StoredKey, now: float) -> str:
+    if one.revoked_at is not None:
+        return "revoked"
+    return "works" if one.works(now) else "expired"
+
+
+def _document(one: StoredKey, now: float) -> dict[str, Any]:
+    return {
+        "id": one.key_id,
+        "name": one.name,
+        "scope": one.scope,
+        "state": _state(one, now),
+        "created_at": _iso(one.created_at),
+        "expires_at": _iso(one.expires_at),
+        "last_used_at": _iso(one.last_used_at),
+        "revoked_at": _iso(one.revoked_at),
+    }
+
+
+def _row(one: StoredKey, now: float) -> tuple[str, ...]:
+    days = (_day(moment) for moment in (one.created_at, one.expires_at, one.last_used_at))
+    return (one.key_id, one.name, one.scope, _state(one, now), *days)
+
+
+def _day(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
+
+
+def _iso(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,57 @@
+"""GPU memory of a network, and the GPUs that it fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.catalog import Catalog
+from advisor.domain import Precision, Task
+from advisor.errors import UsageError
+from advisor.operations.answering.words import Words
+from advisor.operations.memory import answer_memory, gpus_named
+from advisor.operations.questions.hardware import GpuWanted
+from models.performance.memory import Conditions, MemoryAnswer, Optimizer, Question
+
+OPTIMIZERS = ("sgd", "momentum", "adam")
+DEFAULT_OPTIMIZER = "momentum"
+
+
+def memory_answered(catalog: Catalog, words: Words) -> MemoryAnswer:
+    """The answer to `words`, named as the command's options; `optimizer` None is the default.
+
+    Raises `UsageError` for what cannot be asked, `MeasuringError` where a network must be traced
+    and torch is missing.
+    """
+    task, optimizer = Task(words["task"]), words.get("optimizer")
+    keeps_graph = bool(words.get("keep_graph"))
+    if task is Task.INFERENCE and optimizer is not None:
+        raise UsageError("--optimizer belongs to training; leave it out for inference")
+    if task is Task.TRAINING and keeps_graph:
+        raise UsageError("--keep-graph belongs to inference: training keeps its graph anyway")
+    wanted = words.get("gpu") or GpuWanted()
+    gpus = gpus_named(catalog, wanted.names, wanted.allows)
+    conditions = Conditions(
+        task=task,
+        batch_size=words["batch_size"],
+        precision=Precision(words["precision"]),
+        optimizer=Optimizer(optimizer or DEFAULT_OPTIMIZER),
+        checkpointing=bool(words.get("checkpointing")),
+        keeps_graph=keeps_graph,
+    )
+    return answer_memory(_question(words, conditions), gpus)
+
+
+def _question(words: Words, conditions: Conditions) -> Question:
+    return Question(
+        reference=words["network"],
+        conditions=conditions,
+        pixels=words.get("input_size"),
+        confidence=words["confidence"],
+    )
+
+
+def memory_document_of(catalog: Catalog, words: Words) -> dict[str, Any]:
+    """`advisor.memory-answer/1`."""
+    from advisor.report.memory import memory_document
+
+    return memory_document(memory_answered(catalog, words))

@@ -1,0 +1,67 @@
+"""The throughput of one named instance, as it is or as if it had another host."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from advisor.domain import InstancePrediction, Request
+from advisor.operations.answering.explaining import NOTHING, Explained, explain_instance
+from advisor.operations.answering.ground import Ground, with_anchors
+from advisor.operations.answering.what_if import WhatIf, asked_of
+from advisor.operations.answering.words import Words
+from advisor.operations.questions.requests import today
+from advisor.recommend import predict_instance
+from advisor.records import replace
+from advisor.report.document import Sources
+from advisor.report.single import single_document
+
+
+class Predicted(NamedTuple):
+    """A prediction with all that is told of it; `curve` is JSON-ready."""
+
+    request: Request
+    one: InstancePrediction
+    ground: Ground
+    what_if: WhatIf | None = None
+    explained: Explained = NOTHING
+    curve: dict[str, Any] | None = None
+
+    @property
+    def sources(self) -> Sources:
+        """What it stands on."""
+        return self.ground.sources()
+
+    def document(self) -> dict[str, Any]:
+        """`advisor.prediction/1`, numbers unrounded."""
+        return {
+            **single_document(self.request, self.one, self.sources, self.explained.document()),
+            "what_if": self.what_if.document() if self.what_if else None,
+            "curve": self.curve,
+        }
+
+
+def predicted(ground: Ground, words: Words) -> Predicted:
+    """What the type in `words["instance"]` will reach; `UsageError` where it cannot run there.
+
+    With `as_vcpus` or `as_memory_mib`: what it would reach with that host. With `curve` (a
+    `curves.Curve`): how that moves with vCPUs, RAM and disks.
+    """
+    ground, words = with_anchors(ground, words)
+    name = ground.catalog.name_of(str(words["instance"]))
+    ground, what_if = asked_of(ground, name, words)
+    catalog, model, _ = ground
+    request = ground.request(words)
+    one = predict_instance(request, catalog, model, name, today=today())
+    if what_if:
+        one = replace(one, assumptions=(what_if.told(), *one.assumptions))
+    found = Predicted(request, one, ground, what_if)
+    if words.get("explain"):
+        found = found._replace(explained=explain_instance(one, catalog, model))
+    return _with_curve(found, words) if words.get("curve") else found
+
+
+def _with_curve(found: Predicted, words: Words) -> Predicted:
+    from advisor.operations.answering.curves import curves_document, curves_of
+
+    curves = curves_of(found.ground, found.request, found.one, words["curve"])
+    return found._replace(curve=curves_document(curves))

@@ -1,0 +1,122 @@
+"""What happens to a started sweep, read from its log as it grows; resumed where one was.
+
+An event's id is the place behind its line: the file (its inode, since a log that is full is
+renamed) and the offset in it. So any process can go on for a client that another one served.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import one_line
+from sweeps.watching.logfile import OLDER_FILES
+
+_PLACE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})")
+_MOST_BYTES = 2**20  # of one look
+# Of the log's events, those that a client is told; the others are for whoever mends something.
+_TOLD = {
+    "sweep_began": "began",
+    "began": "trial_started",
+    "run_lost": "trial_lost",
+    "left_to_another": "trial_left",
+    "measured_meanwhile": "trial_left",
+    "kept_in_file": "trial_kept_in_file",
+}
+_OK = "ok"
+_INNER = ("level", "pid", "event", "database", "executor", "file")
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One event: its id, what happened, and its facts."""
+
+    id: str
+    name: str
+    facts: Mapping[str, Any]
+
+
+class EventLog:
+    """The events of a log behind a place in it; the log need not exist yet. With `says` it is what
+    somebody said, a line an event."""
+
+    def __init__(self, path: Path, last_id: str | None = None, *, says: bool = False) -> None:
+        self._path, self._event_of = path, _said if says else _event_of
+        found = _PLACE.fullmatch(last_id or "")
+        self._inode, self._offset = (int(found[1], 16), int(found[2], 16)) if found else (0, 0)
+
+    def look(self) -> list[JobEvent]:
+        """What has come since the last look, up to a mebibyte of it."""
+        files = self._files()
+        places = [inode for inode, _ in files]
+        if self._inode not in places:  # never begun, or turned away so often that it is gone
+            self._offset = 0
+            first = 0
+        else:
+            first = places.index(self._inode)
+        found: list[JobEvent] = []
+        for inode, file in files[first:]:
+            if inode != self._inode:
+                self._inode, self._offset = inode, 0
+            found += self._read(file)
+            if found:
+                break
+        return found
+
+    def _read(self, file: Path) -> Iterator[JobEvent]:
+        try:
+            with file.open("rb") as log:
+                found = os.fstat(log.fileno())
+                if found.st_ino != self._inode:
+                    return  # turned at this very moment; the next look finds it
+                self._offset = self._offset if self._offset <= found.st_size else 0
+                log.seek(self._offset)
+                part = log.read(_MOST_BYTES)
+        except OSError:
+            return
+        for line in part.splitlines(keepends=True):
+            if not line.endswith(b"\n"):
+                return  # it is being written
+            self._offset += len(line)
+            event = self._event_of(line, f"{self._inode:x}-{self._offset:x}")
+            if event:
+                yield event
+
+    def _files(self) -> list[tuple[int, Path]]:
+        """The log and the older ones before it, the oldest first, by inode."""
+        names = [f"{self._path.name}.{number}" for number in range(OLDER_FILES, 0, -1)]
+        files = []
+        for file in (*map(self._path.with_name, names), self._path):
+            try:
+                files.append((file.stat().st_ino, file))
+            except OSError:
+                continue
+        return files
+
+
+def _event_of(line: bytes, place: str) -> JobEvent | None:
+    try:
+        told = json.loads(line)
+        event = told["event"]
+    except (ValueError, TypeError, KeyError):
+        return None  # torn by a power cut
+    name = _name_of(event, told)
+    if name is None:
+        return None
+    return JobEvent(place, name, {key: one for key, one in told.items() if key not in _INNER})
+
+
+def _said(line: bytes, place: str) -> JobEvent | None:
+    text = one_line(line.decode(errors="replace"))
+    return JobEvent(place, "said", {"text": text}) if text else None
+
+
+def _name_of(event: str, told: Mapping[str, Any]) -> str | None:
+    if event == "stored":
+        return "trial_done" if told.get("status") == _OK else "trial_failed"
+    return _TOLD.get(event)

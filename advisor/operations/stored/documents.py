@@ -1,0 +1,84 @@
+"""Measurements as documents: listed, imported, exported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+from advisor.domain import LimitedBy, Measurement, Status, Task
+from advisor.errors import unknown_name
+from sweeps.exporting import csv_header, csv_rows, summary_row, to_jsonl
+from sweeps.importing import ReadLines
+from sweeps.spread import spread_document
+from sweeps.store import Appended, Damaged, Stored
+from sweeps.store.pages import Wanted
+
+LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
+FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
+_CLOSED: Mapping[str, type[StrEnum]] = {"task": Task, "status": Status, "limited_by": LimitedBy}
+
+
+def wanted_from(answers: Mapping[str, str | None]) -> Wanted:
+    """Which measurements are asked for; `UsageError` for a mistyped task, status or limit."""
+    asked = {name: value or None for name, value in answers.items()}
+    for name, words in _CLOSED.items():
+        known = [one.value for one in words]
+        value = asked.get(name)
+        if value is not None and value not in known:
+            raise unknown_name(name.replace("_", " "), value, known)
+    return Wanted(**asked)
+
+
+def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
+    """`advisor.measurements/1`: a flat row a measurement, numbers unrounded; `spread` on demand,
+    since a bootstrap of a run takes milliseconds."""
+    return {
+        "schema": LIST,
+        "measurements": [_listed(row, spread) for row in stored.measurements],
+        "damaged": [{"trial_id": one.trial_id, "reason": one.words} for one in stored.damaged],
+    }
+
+
+def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
+    """`advisor.measurements-import/1`: what was kept, and each line that was not."""
+    return {
+        "schema": IMPORT,
+        "added": done.added,
+        "replaced": done.replaced,
+        "known": len(read.measurements) - done.added - done.replaced,
+        "repeated": read.repeated,
+        "refused": [{"line": one.line, "reason": one.reason} for one in read.refused],
+    }
+
+
+def exported(pages: Iterable[Stored], form: str) -> Iterator[str]:
+    """The whole export in pieces. A row that cannot be read has a line that says so, which an
+    import refuses by its number. `UsageError` for an unknown format, before the first piece."""
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS)
+    return _csv(pages) if form == "csv" else _jsonl(pages)
+
+
+def _jsonl(pages: Iterable[Stored]) -> Iterator[str]:
+    for stored in pages:
+        yield to_jsonl(stored.measurements) + "".join(map(_damaged_line, stored.damaged))
+
+
+def _csv(pages: Iterable[Stored]) -> Iterator[str]:
+    yield csv_header()
+    for stored in pages:
+        damaged = [
+            {"trial_id": one.trial_id, "status": "damaged", "reason": one.words}
+            for one in stored.damaged
+        ]
+        yield csv_rows([*map(summary_row, stored.measurements), *damaged])
+
+
+def _damaged_line(one: Damaged) -> str:
+    return json.dumps({"damaged": one.trial_id, "reason": one.words}) + "\n"
+
+
+def _listed(row: Measurement, spread: bool) -> Mapping[str, Any]:
+    return {**summary_row(row), "spread": spread_document(row)} if spread else summary_row(row)

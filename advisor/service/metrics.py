@@ -1,0 +1,88 @@
+"""What /metrics tells, in the text format of Prometheus.
+
+Each worker process counts for itself. With several of them the counts lie in files of one folder
+(PROMETHEUS_MULTIPROC_DIR, which `advisor serve` makes), and whichever worker is asked adds up all.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    multiprocess,
+)
+
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+# From what is told from memory to a question that must be asked thirty times over.
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+REGISTRY = CollectorRegistry()
+
+_requests = Counter(
+    "advisor_http_requests", "Requests answered, by route and status.",
+    ("route", "method", "status"), registry=REGISTRY,
+)  # fmt: skip
+_seconds = Histogram(
+    "advisor_http_request_seconds", "Seconds from the request to its whole answer, by route.",
+    ("route",), buckets=_SECONDS, registry=REGISTRY,
+)  # fmt: skip
+_recommendations = Counter(
+    "advisor_recommendations", "Recommendations, by whether an offer met the question.",
+    ("outcome",), registry=REGISTRY,
+)  # fmt: skip
+_build = Gauge(
+    "advisor_build_info", "1; its labels say what runs.", ("version", "python"),
+    registry=REGISTRY, multiprocess_mode="max",
+)  # fmt: skip
+
+
+@cache
+def product_version() -> str:
+    """As it is installed."""
+    try:
+        return version("instance-sizing-advisor")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def tell_build() -> None:
+    """Once a process."""
+    _build.labels(product_version(), platform.python_version()).set(1)
+
+
+def count_request(route: str, method: str, status: int, seconds: float) -> None:
+    """One answered request; `route` is its template, never a path that a client made up."""
+    _counter(route, method, status).inc()
+    _timer(route).observe(seconds)
+
+
+def count_recommendation(*, met: bool) -> None:
+    """One answer to /v1/recommend."""
+    _recommendations.labels("met" if met else "not-met").inc()
+
+
+def metrics_text() -> bytes:
+    """All of it; of all workers where there are several."""
+    if os.environ.get(FOLDER_VARIABLE):
+        registry = CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+    return generate_latest(REGISTRY)
+
+
+@lru_cache(maxsize=1024)
+def _counter(route: str, method: str, status: int) -> Any:
+    return _requests.labels(route, method, str(status))
+
+
+@lru_cache(maxsize=256)
+def _timer(route: str) -> Any:
+    return _seconds.labels(route)

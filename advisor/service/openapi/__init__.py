@@ -1,0 +1,1 @@
+"""The description of the service: OpenAPI 3.1, its schemas those of the documents."""

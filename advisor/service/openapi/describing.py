@@ -1,0 +1,52 @@
+"""The whole description, put together when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from advisor.operations.answering.ground import Ground
+from advisor.service.forms import catalog, questions
+from advisor.service.openapi.examples import example_of
+from advisor.service.openapi.parts import EXAMPLE
+from advisor.service.openapi.schemas import all_schemas
+
+FORMS = (
+    questions.RECOMMEND,
+    questions.PREDICT,
+    questions.COMPARE,
+    questions.MEMORY_OF,
+    questions.GPUS,
+    catalog.LIST,
+    catalog.TYPE,
+)
+_ABOUT = (
+    "The cheapest cloud instance and disk that will really reach a throughput, with an interval "
+    "and the bottleneck. The same words and the same answers as the command line's."
+)
+
+
+def description(app: FastAPI, ground: Ground | None) -> dict[str, Any]:
+    """OpenAPI 3.1 of `app`; with a ground, its answers have examples."""
+    whole = get_openapi(
+        title=app.title, version=app.version, openapi_version="3.1.0", description=_ABOUT,
+        routes=app.routes,
+    )  # fmt: skip
+    schemas = whole.setdefault("components", {}).setdefault("schemas", {})
+    schemas |= all_schemas(FORMS)
+    for content in _contents(whole):
+        name = content.pop(EXAMPLE, None)
+        if name is not None and ground is not None:
+            content["example"] = example_of(name, ground)
+    return whole
+
+
+def _contents(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every media type of every answer."""
+    for path in whole["paths"].values():
+        for operation in path.values():
+            for response in operation.get("responses", {}).values():
+                yield from response.get("content", {}).values()

@@ -1,0 +1,68 @@
+"""Examples of the answers: real ones, of the very catalogue and model that answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from advisor.operations.answering.comparing import compared
+from advisor.operations.answering.gpus import gpus_document_of
+from advisor.operations.answering.ground import Ground
+from advisor.operations.answering.listing import page_of, query_of, shown_type
+from advisor.operations.answering.memory import memory_document_of
+from advisor.operations.answering.networks import networks_document
+from advisor.operations.answering.predicting import predicted
+from advisor.operations.answering.recommending import settled
+from advisor.service.forms.catalog import LIST, TYPE
+from advisor.service.forms.form import Form
+from advisor.service.forms.questions import COMPARE, GPUS, MEMORY_OF, PREDICT, RECOMMEND
+
+# A list of an example shows so many of its things: an answer may name hundreds.
+_SHOWN = 2
+_Document = Mapping[str, Any]
+TYPE_SHOWN = "g4dn.xlarge"
+QUESTIONS: Mapping[str, Mapping[str, Any]] = {
+    "recommend": {"task": "inference", "model": "googlenet", "target_throughput": 500},
+    "predict": {
+        "task": "inference", "model": "googlenet", "instance": TYPE_SHOWN, "disk": "gp3:500GiB",
+        "vcpus": 8, "curve": {"vcpus": [2, 4]},
+    },
+    "compare": {"task": "training", "model": "resnet50", "instance": [TYPE_SHOWN, "g5.xlarge"]},
+    "memory": {"model": "resnet50", "batch_size": 64, "gpu": "T4,L4"},
+}  # fmt: skip
+_ANSWERS: Mapping[str, Callable[[Ground], _Document]] = {
+    "recommend": lambda at: settled(at, _said(RECOMMEND, "recommend")).document(),
+    "predict": lambda at: predicted(at, _said(PREDICT, "predict")).document(),
+    "compare": lambda at: compared(at, _said(COMPARE, "compare")).document(),
+    "memory": lambda at: memory_document_of(at.catalog, _said(MEMORY_OF, "memory")),
+    "catalog": lambda at: page_of(
+        at.catalog, query_of(LIST.from_query(b"cloud=aws&gpu=T4")), 0, _SHOWN
+    ).document(at.catalog),
+    "catalog_type": lambda at: shown_type(
+        at.catalog, {**TYPE.from_query(b"region=us-east-1"), "instance_type": TYPE_SHOWN}
+    ),
+    "networks": lambda at: networks_document(at.model),
+    "gpus": lambda at: gpus_document_of(at.catalog, GPUS.from_query(b"gpu=T4,L4")),
+}
+
+
+def example_of(name: str, ground: Ground) -> Any:
+    """The answer called `name`, its lists cut short."""
+    return _short(_ANSWERS[name](ground))
+
+
+def names() -> tuple[str, ...]:
+    """The answers there are."""
+    return tuple(_ANSWERS)
+
+
+def _said(form: Form, name: str) -> dict[str, Any]:
+    return form.from_json(orjson.dumps(QUESTIONS[name]))
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _short(one) for key, one in value.items()}
+    return [_short(one) for one in value[:_SHOWN]] if isinstance(value, list | tuple) else value

@@ -1,0 +1,130 @@
+"""What is around every page: its language and theme, where its links lead, and how it is sent."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import Request
+from starlette.responses import HTMLResponse, Response
+
+from advisor.service.access import caller_of
+from advisor.service.page.languages import LANGUAGES, NAMES, Words, chosen_language, words_of
+from advisor.service.page.rendering import render
+from advisor.service.page.static_files import accepts_gzip
+
+NAVIGATION = (
+    ("/", "nav.find"),
+    ("/predict", "nav.predict"),
+    ("/compare", "nav.compare"),
+    ("/measurements", "nav.measurements"),
+    ("/sweeps", "nav.sweeps"),
+)
+THEMES = ("light", "dark")
+# Parameters that say how a page looks, not what it answers.
+LOOKS = ("lang", "theme", "part")
+_A_YEAR = 365 * 24 * 3600
+# Less is not worth compressing.
+_WORTH_PACKING = 1000
+
+
+class Frame:
+    """One request as a page sees it: `asked` are its parameters without blanks and looks."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        query, cookies = request.query_params, request.cookies
+        accepted = request.headers.get("accept-language")
+        self.words: Words = words_of(
+            chosen_language(query.get("lang"), cookies.get("lang"), accepted)
+        )
+        self.theme = _theme(query.get("theme")) or _theme(cookies.get("theme"))
+        self.asked = _stripped(query.multi_items())
+        self.is_part = query.get("part") in ("answer", "inner")
+
+    def here(self, path: str, **changed: object) -> str:
+        """A link in the same language: the cookie knows it, and a copied address says it too."""
+        looks = {"lang": self.words.language} if "lang" in self.request.query_params else {}
+        return link(path, changed | looks)
+
+    def same(self, path: str, **changed: object) -> str:
+        """A link to the same question with other words; None takes a word out."""
+        merged = {**dict(self.asked), **changed}
+        return self.here(path, **{name: one for name, one in merged.items() if one is not None})
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """A template filled in with the frame and `values`."""
+        html = render(template, self._common() | values)
+        return self._sent(html, status)
+
+    def _common(self) -> dict[str, Any]:
+        path = self.request.url.path
+        return {
+            "t": self.words,
+            "theme": self.theme,
+            "place": "/sweeps" if path.startswith("/sweeps/") else path,
+            "navigation": NAVIGATION,
+            "here": self.here,
+            "same": self.same,
+            "asked": dict(self.asked),
+            "wrong": {},
+            "inner": self.request.query_params.get("part") == "inner",
+            "session": _has_session(self.request),
+            "docs_href": "/openapi.json",
+            "other_language": self._other_language(path),
+            "next_theme": self._next_theme(path),
+        }
+
+    def _other_language(self, path: str) -> dict[str, str]:
+        code = next(one for one in LANGUAGES if one != self.words.language)
+        href = link(path, [*self.asked, ("lang", code)])
+        return {"code": code, "name": NAMES[code], "href": href}
+
+    def _next_theme(self, path: str) -> dict[str, str]:
+        """Without a script nobody knows what the system prefers: dark is offered first."""
+        name = "light" if self.theme == "dark" else "dark"
+        return {"name": name, "href": link(path, [*self.asked, ("theme", name)])}
+
+    def _sent(self, html: str, status: int) -> Response:
+        body = html.encode()
+        packs = accepts_gzip(self.request) and len(body) > _WORTH_PACKING
+        response = HTMLResponse(gzip.compress(body, 5, mtime=0) if packs else body, status)
+        if packs:
+            response.headers["Content-Encoding"] = "gzip"
+        response.headers["Vary"] = "Accept-Encoding, Accept-Language, Cookie"
+        response.headers["Cache-Control"] = "private, no-cache"
+        response.headers["Content-Language"] = self.words.language
+        self._remember(response)
+        return response
+
+    def _remember(self, response: Response) -> None:
+        """What was switched is kept; neither is secret, and the script may switch the theme too."""
+        query = self.request.query_params
+        for name, value in (("lang", self.words.language), ("theme", self.theme)):
+            if name in query and value:
+                response.set_cookie(name, value, max_age=_A_YEAR, samesite="lax")
+
+
+def _has_session(request: Request) -> bool:
+    """Whether somebody has logged in and may log out."""
+    caller = caller_of(request)
+    return caller is not None and caller.by == "session"
+
+
+def link(path: str, words: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
+    """A path with a query, which may be empty."""
+    pairs = list(words.items() if isinstance(words, Mapping) else words)
+    query = urlencode(pairs, safe=":,./@", doseq=True)
+    return f"{path}?{query}" if query else path
+
+
+def _theme(name: str | None) -> str | None:
+    return name if name in THEMES else None
+
+
+def _stripped(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A form sends every field: those left empty say nothing."""
+    stripped = ((name, value.strip()) for name, value in pairs if name not in LOOKS)
+    return [(name, value) for name, value in stripped if value]

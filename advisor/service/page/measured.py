@@ -1,0 +1,134 @@
+"""`/measurements`: what the store holds, with its spread, a page of it at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from advisor.domain import Status, Task
+from advisor.errors import AdvisorError
+from advisor.service.page.frame import Frame
+from advisor.service.page.languages import Words
+from advisor.service.page.trouble import trouble_view
+from advisor.service.problems import Problem
+from advisor.service.settings import Settings
+from advisor.service.stores import stored
+from advisor.units import format_mib
+
+# A bootstrap of each run takes milliseconds: a page of these is there in a moment.
+ROWS = 40
+FILTERS = ("model", "task", "accelerator", "status")
+# Where the fastest spread of a group ends, in percent of a bar.
+_FILLED = 96.0
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/measurements")
+def measurements(request: Request) -> Response:
+    """Rows with their rates, one scale for those of one network and task."""
+    frame = Frame(request)
+    asked = dict(frame.asked)
+    try:
+        values, status = _view(_document(request, asked), frame), 200
+    except (AdvisorError, Problem) as error:
+        values, status = trouble_view(error, asked, frame)
+    values["choices"] = _choices(frame.words)
+    template = "measurement_rows.html" if frame.is_part else "measurements.html"
+    return frame.page(template, status=status, **values)
+
+
+def _document(request: Request, asked: Mapping[str, str]) -> dict[str, Any]:
+    """What /v1/measurements tells, and the cursor of the next page."""
+    from advisor.operations.stored.documents import list_document, wanted_from
+    from sweeps.store.pages import page_of
+
+    settings: Settings = request.app.state.settings
+    wanted = wanted_from({"network": asked.get("model"), **_filters(asked)})
+    cursor = asked.get("cursor", "0")
+    after = int(cursor) if cursor.isdecimal() and len(cursor) < 19 else 0
+    with stored(settings, reading=True) as store:
+        page = page_of(store, wanted, after=after, limit=ROWS)
+    return list_document(page.stored, spread=True) | {"next": page.next_after}
+
+
+def _filters(asked: Mapping[str, str]) -> dict[str, str | None]:
+    return {name: asked.get(name) for name in FILTERS if name != "model"}
+
+
+def _choices(t: Words) -> dict[str, list[tuple[str, str]]]:
+    anything = ("", t("measured.anything"))
+    return {
+        "task": [anything, *((str(one), t(f"task.{one}")) for one in Task)],
+        "status": [anything, *((str(one), t(f"status.{one}")) for one in Status)],
+    }
+
+
+def _view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
+    rows = document["measurements"]
+    names = list(dict.fromkeys((row["network"], row["task"]) for row in rows))
+    following = document["next"]
+    return {
+        "problem": None,
+        "wrong": {},
+        "said": frame.words("measured.said", number=len(rows)),
+        "groups": [_group(name, rows, frame.words) for name in names],
+        "damaged": document["damaged"],
+        "next_href": frame.same("/measurements", cursor=following) if following else None,
+        "filtered": any(name in dict(frame.asked) for name in FILTERS),
+    }
+
+
+def _group(name: tuple[str, str], rows: Sequence[Mapping[str, Any]], t: Words) -> dict[str, Any]:
+    mine = [row for row in rows if (row["network"], row["task"]) == name]
+    tops = [_top(row) for row in mine]
+    full = max(tops, default=0.0) or 1.0
+    return {
+        "title": t("measured.group", model=name[0], task=t("task." + name[1])),
+        "rows": [_row(row, full, t) for row in mine],
+    }
+
+
+def _top(row: Mapping[str, Any]) -> float:
+    """The right end of what is drawn of it; 0 where nothing is."""
+    spread, rate = row["spread"], row["throughput_samples_per_second"] or 0.0
+    return max(rate, spread["step_rates"]["p95"]) if spread else rate
+
+
+def _row(row: Mapping[str, Any], full: float, t: Words) -> dict[str, Any]:
+    spread = row["spread"]
+    return {
+        "machine": t(
+            "measured.machine",
+            vcpus=f"{row['vcpus']:g}",
+            ram=format_mib(row["memory_mib"]),
+            disk=row["disk_type"],
+            batch=row["batch_size"],
+        ),
+        "accelerator": row["accelerator"],
+        "emulated": str(row["accelerator"]).startswith("emulated"),
+        "cache": t.known("cache." + str(row["cache"]), str(row["cache"])),
+        "limited_by": row["limited_by"],
+        "status": row["status"],
+        "reason": row["reason"],
+        "rate": row["throughput_samples_per_second"],
+        "at": str(row["started_at"])[:16].replace("T", " "),
+        "box": _box(spread["step_rates"], full) if spread else None,
+        "error": _error(spread),
+        "runs": len(spread["runs"]) if spread else 0,
+    }
+
+
+def _box(rates: Mapping[str, float], full: float) -> dict[str, float]:
+    """Percentiles of single steps, in percent of the bar."""
+    at = {name: round(_FILLED * rate / full, 2) for name, rate in rates.items()}
+    return at | {"width": round(at["p75"] - at["p25"], 2)}
+
+
+def _error(spread: Mapping[str, Any] | None) -> float | None:
+    """Half of the first run's interval over its rate; None where it has too few steps."""
+    error = spread["runs"][0]["relative_error"] if spread and spread["runs"] else None
+    return None if error is None else float(error)

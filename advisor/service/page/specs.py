@@ -1,0 +1,184 @@
+"""One candidate of an answer's document -> what a page shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.domain import HOURS_PER_MONTH, Stage
+from advisor.service.page.bars import interval_bar
+from advisor.service.page.languages import Words
+from advisor.service.page.rendering import plain, surely
+from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_usd
+
+STAGES = tuple(str(one) for one in Stage)
+LOCAL = "instance_store"
+NOTHING = "\u2013"
+
+
+def spec_view(one: Mapping[str, Any], target: float | None, t: Words) -> dict[str, Any]:
+    """Everything about a spec that is told: names, bars, prices and sentences in `t`'s language."""
+    rates = one["predicted"]["throughput"]
+    return {
+        **spec_row(one, t),
+        "disk": disk_text(one["disk"], t),
+        "has": machine_text(one, t),
+        "place": place_text(one, t),
+        "price_told": price_text(one["price"], t),
+        "bar": interval_bar(rates, target, t("chart.target")),
+        "bar_label": interval_text(rates, target, t),
+        "sure": sure_text(one["predicted"], t),
+        "provenance": one["predicted"]["provenance"],
+        "risk": one["risk"],
+        "stages": stage_views(one, t),
+        "details": _details(one, t),
+    }
+
+
+def spec_row(one: Mapping[str, Any], t: Words) -> dict[str, Any]:
+    """What a row of a table has of it; numbers as they are."""
+    rates, count = one["predicted"]["throughput"], one.get("count", 1)
+    name = one["instance_type"]
+    return {
+        "name": name if count == 1 else f"{count} x {name}",
+        "instance_type": name,
+        "gpu": gpu_text(one["gpu"]),
+        "disk_order": disk_order(one["disk"], t),
+        "usd_per_hour": one["price"]["total_usd_per_hour"] if one["price"] else None,
+        "usd_per_million": (one.get("cost") or {}).get("usd_per_million_samples"),
+        "bottleneck": stage_text(one["bottleneck"], one, t),
+        **{bound: rates[bound] for bound in ("lower", "median", "upper")},
+    }
+
+
+def gpu_text(gpu: Mapping[str, Any] | None) -> str:
+    """'4 x T4', 'H100-SXM5-80GB', or a dash."""
+    if gpu is None:
+        return NOTHING
+    return f"{gpu['count']} x {gpu['name']}" if gpu.get("count", 1) > 1 else str(gpu["name"])
+
+
+def disk_order(disk: Mapping[str, Any], t: Words) -> str:
+    """As `--disk` takes it; the instance's own disk by its word."""
+    return t("disk.local") if disk["type"] == LOCAL else str(disk["order"])
+
+
+def disk_text(disk: Mapping[str, Any], t: Words) -> str:
+    """'local disk (210 GiB, reads 166 MiB/s)'."""
+    size = format_mib(disk["size_gib"] * 1024)
+    speed = disk["read_mib_per_second"]
+    told = size if speed is None else f"{size}, {format_rate(speed)} MiB/s"
+    return f"{disk_order(disk, t).partition(':')[0]} ({told})"
+
+
+def machine_text(one: Mapping[str, Any], t: Words) -> str:
+    """'1 x T4 15 GiB, 8 vCPUs (4 cores), 32 GiB RAM'."""
+    gpu, parts = one["gpu"], []
+    if gpu:
+        parts.append(f"{gpu['count']} x {gpu['name']} {format_mib(gpu['memory_mib'])}")
+    cores = one["physical_cores"]
+    parts.append(t("answer.vcpus", vcpus=plain(one["vcpus"]), cores=plain(cores)))
+    parts.append(t("answer.ram", ram=format_mib(one["memory_mib"])))
+    return " · ".join(parts)
+
+
+def place_text(one: Mapping[str, Any], t: Words) -> str:
+    """'aws us-east-1, on-demand'."""
+    return f"{one['cloud']} {one['region']}, {t.known('market.' + one['market'], one['market'])}"
+
+
+def price_text(price: Mapping[str, Any], t: Words) -> str:
+    """Which kind of price, and of when."""
+    kind = t.known("price." + price["kind"], price["kind"])
+    return t("answer.price_of", kind=kind, date=price["as_of"])
+
+
+def interval_text(rates: Mapping[str, float], target: float | None, t: Words) -> str:
+    """The bar in words, for those who do not see it."""
+    said = t(
+        "answer.interval",
+        lower=surely(rates["lower"]),
+        median=format_rate(rates["median"]),
+        upper=format_rate(rates["upper"]),
+    )
+    return said if target is None else f"{said}; {t('chart.target')} {format_rate(target)}"
+
+
+def sure_text(predicted: Mapping[str, Any], t: Words) -> str:
+    """'90 % sure of 720 or more; upper bound 1,110'."""
+    rates = predicted["throughput"]
+    return t(
+        "answer.sure",
+        confidence=plain(round(100 * predicted["confidence"], 4)),
+        lower=surely(rates["lower"]),
+        upper=format_rate(rates["upper"]),
+    )
+
+
+def stage_text(stage: str, one: Mapping[str, Any], t: Words) -> str:
+    """A stage by its name; where nothing but the CPU computes, the accelerator is the CPU."""
+    if stage == "accelerator" and one["gpu"] is None:
+        return t("stage.cpu")
+    return t("stage." + stage)
+
+
+def stage_views(one: Mapping[str, Any], t: Words) -> list[dict[str, Any]]:
+    """Each stage with the share of its own rate that is used, in the order data flow ends."""
+    return [
+        {
+            "name": stage_text(stage, one, t),
+            "percent": round(min(100 * one["utilization"][stage], 100), 1),
+            "rate": f"{format_rate(one['stage_rates'][stage])}/s",
+            "binds": stage == one["bottleneck"],
+        }
+        for stage in STAGES
+        if stage in one["utilization"]
+    ]
+
+
+def _details(one: Mapping[str, Any], t: Words) -> list[tuple[str, str]]:
+    """Names and values under the answer; what does not apply is left out."""
+    predicted, price = one["predicted"], one["price"]
+    found = [(t("detail.batch"), str(one["batch_size"]))]
+    latency = one.get("latency")
+    if latency:
+        found.append((t("detail.latency"), _latency_text(latency, t)))
+    cost = (one.get("cost") or {}).get("usd_per_million_samples")
+    if cost:
+        found.append((t("detail.per_million"), format_usd(cost)))
+    if price and price["disk_usd_per_hour"]:
+        disk = price["disk_usd_per_hour"] * HOURS_PER_MONTH * one.get("count", 1)
+        found.append((t("detail.disk_price"), t("detail.of_total", usd=format_usd(disk))))
+    if predicted["gpus_used"] > 1:
+        found.append((t("detail.gpus"), _gpus_text(predicted)))
+    return found + _run_details(one.get("run"), t)
+
+
+def _latency_text(latency: Mapping[str, float | None], t: Words) -> str:
+    p50, p99 = latency["p50_ms"], latency["p99_ms"]
+    likely = f"{format_rate(p50 or 0.0)} ms"
+    if p99 is None:
+        return likely
+    return t("detail.latency_value", p50=likely, p99=f"{ceil_ms(p99 / 1000):,g} ms")
+
+
+def _gpus_text(predicted: Mapping[str, Any]) -> str:
+    return f"{predicted['gpus_used']} x {100 * predicted['gpu_efficiency']:.0f}\u00a0%"
+
+
+def _run_details(run: Mapping[str, Any] | None, t: Words) -> list[tuple[str, str]]:
+    """How long the whole run takes and what it costs: likely, and surely at most."""
+    if not run:
+        return []
+    hours = _span(run["hours"], lambda one, up: format_hours(one, up=up), t)
+    found = [(t("detail.run"), hours)]
+    if run["usd"]:
+        found.append((t("detail.run_cost"), _span(run["usd"], lambda one, _: format_usd(one), t)))
+    return found
+
+
+def _span(span: Mapping[str, float | None], write: Any, t: Words) -> str:
+    likely, most = write(span["median"], False), span["upper"]
+    if most is None:
+        return str(likely)
+    return t("detail.span", likely=likely, most=write(most, True))

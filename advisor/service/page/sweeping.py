@@ -1,0 +1,130 @@
+"""`/sweeps`: sweeps that were started, one of them live, and a form that starts a small one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from advisor.errors import AdvisorError
+from advisor.service.access import Scope, audit_subject, needs
+from advisor.service.page.frame import Frame
+from advisor.service.page.sweep_view import job_view, list_view
+from advisor.service.page.trouble import trouble_view
+from advisor.service.private import without_paths
+from advisor.service.problems import Problem
+from advisor.service.routes.sweep_words import allowed_by
+from advisor.service.settings import Settings
+from advisor.service.stores import stored
+
+# What the form begins with: two trials on an emulated GPU, a minute on a quiet machine.
+EXAMPLE = {
+    "networks": "googlenet",
+    "tasks": "inference",
+    "vcpus": "0.5,1",
+    "memory": "2GiB",
+    "disks": "gp3",
+    "accelerator": "emulated:T4",
+    "max_minutes": "10",
+}
+FIELDS = ("networks", "tasks", "vcpus", "memory", "disks", "accelerator", "iterations")
+# On this machine alone: no cluster has to be started for it.
+HERE = {"executor": "process"}
+_MOST_FIELDS = 30
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/sweeps")
+def sweeps(request: Request) -> Response:
+    """All of them, and the form."""
+    frame = Frame(request)
+    return _listed(frame, {"asked": EXAMPLE | dict(frame.asked)}, 200)
+
+
+@router.post("/sweeps")
+async def start(request: Request) -> Response:
+    """Start what the form asks for, and go where it can be watched; else the form again."""
+    frame = Frame(request)
+    asked = await _form(request)
+    try:
+        await needs(Scope.MEASURE).dependency(request)
+        job_id = await run_in_threadpool(_started, request, asked)
+    except (AdvisorError, Problem) as error:
+        values, status = trouble_view(error, asked, frame)
+        values["asked"] = asked
+        return await run_in_threadpool(_listed, frame, values, status)
+    audit_subject(request, job_id)
+    return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
+
+
+@router.get("/sweeps/{job_id}")
+def sweep(job_id: str, request: Request) -> Response:
+    """One of them, as it stands now."""
+    frame = Frame(request)
+    try:
+        values, status = _standing(request, job_id, frame), 200
+    except (AdvisorError, Problem) as error:
+        values, status = trouble_view(error, {}, frame)
+        values |= {"one": None}
+        status = 404 if isinstance(error, AdvisorError) else status
+    return frame.page("sweep_now.html" if frame.is_part else "sweep.html", status=status, **values)
+
+
+@router.post("/sweeps/{job_id}/stop")
+async def stop(job_id: str, request: Request) -> Response:
+    """Ask it to end; what it has measured is kept."""
+    from advisor.operations.jobs.records import known_job
+    from advisor.operations.jobs.starting import stop_sweep
+
+    frame = Frame(request)
+    await needs(Scope.MEASURE).dependency(request)
+    audit_subject(request, job_id)
+    await run_in_threadpool(lambda: stop_sweep(known_job(job_id), by="page"))
+    return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
+
+
+def _started(request: Request, asked: Mapping[str, str]) -> str:
+    from advisor.operations.jobs.asking import asked_sweep
+    from advisor.operations.jobs.starting import start_sweep
+    from advisor.operations.questions.words import positive
+
+    settings: Settings = request.app.state.settings
+    fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
+    minutes = positive(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
+    found = asked_sweep(fields, allowed_by(request))
+    job = start_sweep(found, fields, max_minutes=minutes, database_url=settings.database_url)
+    return job.id
+
+
+def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
+    from advisor.operations.jobs.records import known_job
+    from advisor.operations.jobs.standing import job_document, status_document, trials_document
+
+    settings: Settings = request.app.state.settings
+    job, may_name = known_job(job_id), allowed_by(request)
+    with stored(settings, reading=True) as store:
+        status = status_document(job, store, may_name)
+        trials = trials_document(job, store, may_name)
+    told, status = without_paths(job_document(job)), without_paths(status)
+    return job_view(told, status, trials["trials"], frame.words)
+
+
+def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
+    from advisor.operations.jobs.records import all_jobs
+    from advisor.operations.jobs.standing import job_document
+
+    shown = {"problem": None, "wrong": {}, "said": "", **values}
+    jobs = [without_paths(job_document(job)) for job in all_jobs()]
+    return frame.page("sweeps.html", status=status, **shown, **list_view(jobs, frame.words))
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a posted form that say something."""
+    body = (await request.body()).decode("utf-8", "replace")
+    posted = parse_qs(body, max_num_fields=_MOST_FIELDS)
+    return {name: values[0].strip() for name, values in posted.items() if values[0].strip()}

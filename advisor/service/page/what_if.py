@@ -1,0 +1,175 @@
+"""A spec as it is beside the same with other vCPUs, RAM or disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advisor.errors import AdvisorError, UsageError
+from advisor.operations.answering.curves import Curve
+from advisor.operations.answering.ground import Ground
+from advisor.operations.answering.predicting import predicted
+from advisor.service.forms.questions import PREDICT
+from advisor.service.page.answer_view import spec_words, workload_words
+from advisor.service.page.asking import read_form
+from advisor.service.page.bars import interval_bar
+from advisor.service.page.frame import Frame
+from advisor.service.page.ladders import Step, disk_steps, memory_steps, vcpu_steps
+from advisor.service.page.languages import Words
+from advisor.service.page.rendering import plain, surely
+from advisor.service.page.specs import (
+    disk_text,
+    interval_text,
+    machine_text,
+    price_text,
+    spec_row,
+    stage_text,
+    stage_views,
+    sure_text,
+)
+from advisor.service.problems import Problem
+
+# Words that make of a spec what nobody sells.
+CHANGES = ("vcpus", "memory")
+
+
+def what_if_values(ground: Ground, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    """Values of `what_if_answer.html` and of its sliders."""
+    t, target = frame.words, target_of(asked)
+    words = read_form(PREDICT, asked)
+    base = predicted(ground, words | {"as_vcpus": None, "as_memory_mib": None}).document()
+    steps = steps_of(base, asked, t)
+    curve = Curve(
+        tuple(int(str(one.point)) for one in steps["vcpus"]),
+        tuple(float(str(one.point)) for one in steps["memory"]),
+    )
+    document = predicted(ground, words | {"curve": curve}).document()
+    return {
+        "problem": None,
+        "wrong": {},
+        "said": _said(document, t),
+        "now": prediction_view(document, base, target, t),
+        "sliders": _sliders(steps, asked, t),
+        "curves": _curves(document, steps, t),
+        "target": target,
+        "assumptions": document["assumptions"],
+        "warnings": document["warnings"],
+        "changed": _is_changed(asked),
+    }
+
+
+def what_if_of(ground: Ground, pick: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
+    """The same for a recommended spec, with the words that its form sends besides the sliders';
+    None where one instance alone does not answer, or cannot be asked about."""
+    if pick["count"] > 1:
+        return None
+    asked = {name: str(value) for name, value in (workload_words(frame) | spec_words(pick)).items()}
+    try:
+        values = what_if_values(ground, asked, frame)
+    except (AdvisorError, Problem):
+        return None
+    fixed = [(name, value) for name, value in asked.items() if name != "disk"]
+    return values | {"fixed": fixed}
+
+
+def target_of(asked: Mapping[str, str]) -> float | None:
+    """The target that a rate is held to; None where none is asked for, or it is no number."""
+    from advisor.operations.questions.words import positive
+
+    text = asked.get("target_throughput")
+    try:
+        return positive(text, "target_throughput") if text else None
+    except UsageError:
+        return None
+
+
+def steps_of(base: Mapping[str, Any], asked: Mapping[str, str], t: Words) -> dict[str, list[Step]]:
+    """The places of each slider."""
+    return {
+        "vcpus": vcpu_steps(base["vcpus"], t),
+        "memory": memory_steps(base["memory_mib"], t),
+        "disk": disk_steps(base["request"]["cloud"], base["disk"], asked.get("disk"), t),
+    }
+
+
+def prediction_view(
+    document: Mapping[str, Any], base: Mapping[str, Any], target: float | None, t: Words
+) -> dict[str, Any]:
+    """The prediction as it is asked about, on one scale with the spec as it is."""
+    rates, was = document["predicted"]["throughput"], base["predicted"]["throughput"]
+    full = max(rates["upper"], was["upper"], target or 0.0)
+    price = document["price"]
+    return {
+        **spec_row(document, t),
+        "disk": disk_text(document["disk"], t),
+        "has": machine_text(document, t),
+        "price_told": price_text(price, t) if price else t("what_if.no_price"),
+        "bar": interval_bar(rates, target, t("chart.target"), full),
+        "bar_label": interval_text(rates, target, t),
+        "was_bar": interval_bar(was, target, t("chart.target"), full),
+        "was_label": interval_text(was, target, t),
+        "was_median": was["median"],
+        "delta": rates["median"] / was["median"] - 1,
+        "sure": sure_text(document["predicted"], t),
+        "provenance": document["predicted"]["provenance"],
+        "risk": document["risk"],
+        "bottleneck": stage_text(document["bottleneck"], document, t),
+        "stages": stage_views(document, t),
+        "batch_size": document["batch_size"],
+    }
+
+
+def _is_changed(asked: Mapping[str, str]) -> bool:
+    return any(name in asked for name in CHANGES)
+
+
+def _said(document: Mapping[str, Any], t: Words) -> str:
+    rates = document["predicted"]["throughput"]
+    return t(
+        "what_if.said",
+        name=document["instance_type"],
+        median=surely(rates["median"]),
+        lower=surely(rates["lower"]),
+        stage=stage_text(document["bottleneck"], document, t),
+    )
+
+
+def _sliders(
+    steps: Mapping[str, Sequence[Step]], asked: Mapping[str, str], t: Words
+) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "label": t("field." + name), "steps": ladder, "value": asked.get(name, "")}
+        for name, ladder in steps.items()
+    ]
+
+
+def _curves(
+    document: Mapping[str, Any], steps: Mapping[str, Sequence[Step]], t: Words
+) -> list[dict[str, Any]]:
+    """Rate against vCPUs and RAM: rows of a chart and of its table."""
+    here = {"vcpus": document["vcpus"], "memory": document["memory_mib"]}
+    scale = {"vcpus": 1, "memory": 1024}
+    return [
+        {
+            "name": name,
+            "x": t("what_if.x." + name),
+            "title": t("what_if.curve." + name),
+            "rows": [
+                _point(at, scale[name], here[name] == _place(at), t)
+                for at in document["curve"][name]
+            ],
+        }
+        for name in ("vcpus", "memory")
+        if len(steps[name]) > 1
+    ]
+
+
+def _place(at: Mapping[str, Any]) -> float:
+    return float(at.get("vcpus") or at["memory_mib"])
+
+
+def _point(at: Mapping[str, Any], scale: float, is_here: bool, t: Words) -> dict[str, Any]:
+    rates: dict[str, Any] = at["throughput"]
+    x = plain(_place(at) / scale)
+    said = t("what_if.point", x=x, lower=surely(rates["lower"]), median=surely(rates["median"]))
+    return rates | {"x": x, "kind": "now" if is_here else "step", "said": said}

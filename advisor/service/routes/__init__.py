@@ -1,0 +1,1 @@
+"""Routes, one file a noun: read what is asked, call one function, hand back its document."""

@@ -1,0 +1,114 @@
+"""/v1/catalog, /v1/networks and /v1/gpus: what is known, with ETags that outlive a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from advisor.errors import UsageError
+from advisor.operations.answering.gpus import gpus_document_of
+from advisor.operations.answering.ground import Ground
+from advisor.operations.answering.listing import page_of, query_of, shown_type
+from advisor.operations.answering.networks import networks_document
+from advisor.operations.answering.words import Words
+from advisor.service.access import Scope, needs
+from advisor.service.answers import (
+    cache_headers,
+    etag_of,
+    ground_of,
+    json_answer,
+    not_modified,
+)
+from advisor.service.asking import slowly
+from advisor.service.forms.catalog import LIST, TYPE
+from advisor.service.forms.form import Form
+from advisor.service.forms.questions import GPUS
+from advisor.service.forms.words import some_shown
+from advisor.service.openapi.parts import described, refusals
+from advisor.service.paging import first_of, link_header
+from advisor.service.problems import problem_of, unknown_path
+
+router = APIRouter(prefix="/v1", tags=["catalogue"], dependencies=[needs(Scope.READ)])
+NO_WORDS = Form("NoWords", "Nothing can be said", ())
+_CACHE = {
+    "ETag": {"description": "Of these very bytes.", "schema": {"type": "string"}},
+    "Cache-Control": {"schema": {"type": "string"}},
+}
+_LINK = {"Link": {"description": "first, prev and next page.", "schema": {"type": "string"}}}
+
+
+def documented(schema: str, form: Form, example: str, *more: int, **headers: Any) -> dict[str, Any]:
+    """What OpenAPI tells of a route that can be cached, and may also refuse with `more`."""
+    responses = described(schema, example) | (refusals(*more) if more else {})
+    responses[200]["headers"] = {**_CACHE, **headers}
+    responses[304] = {"description": "It is as the client has it.", "headers": _CACHE}
+    return {"responses": responses, "openapi_extra": {"parameters": form.parameters()}}
+
+
+@router.get("/catalog", **documented("Catalog", LIST, "catalog", **_LINK))
+async def list_offers(request: Request) -> Response:
+    """Priced offers, cheapest first, a page at a time; `Link` says where the next one is."""
+    words, ground = LIST.from_query(request.scope["query_string"]), ground_of(request)
+    etag = _etag(ground, "catalog", words)
+    if unchanged := not_modified(request, etag):
+        return unchanged
+    edition = _etag(ground, "cursor", {**words, "cursor": None, "limit": None})[1:9]
+    first, count = first_of(words["cursor"], edition), int(words["limit"])
+    page = await slowly(page_of, ground.catalog, query_of(words), first, count)
+    link = link_header(request, first, count, page.total, edition)
+    return json_answer(
+        page.document(ground.catalog),
+        headers={**cache_headers(etag), "Link": link, "X-Total-Count": str(page.total)},
+    )
+
+
+@router.get("/catalog/{instance_type}", **documented("InstanceType", TYPE, "catalog_type", 404))
+async def show_type(request: Request, instance_type: str) -> Response:
+    """All that is known of a type, and its price in each region."""
+    words = TYPE.from_query(request.scope["query_string"])
+    words["instance_type"] = _known_type(ground_of(request), instance_type, words["cloud"])
+    return await _kept(request, "type", words, lambda at: shown_type(at.catalog, words))
+
+
+@router.get("/networks", **documented("Networks", NO_WORDS, "networks"))
+async def list_networks(request: Request) -> Response:
+    """The networks that can be asked for, and what is known of each."""
+    words = NO_WORDS.from_query(request.scope["query_string"])
+    return await _kept(request, "networks", words, lambda at: networks_document(at.model))
+
+
+@router.get("/gpus", **documented("Gpus", GPUS, "gpus"))
+async def list_gpus(request: Request) -> Response:
+    """GPUs by rate, memory, bandwidth, link, power and price."""
+    words = GPUS.from_query(request.scope["query_string"])
+    return await _kept(request, "gpus", words, lambda at: gpus_document_of(at.catalog, words))
+
+
+def _known_type(ground: Ground, text: str, cloud: str | None) -> str:
+    """A type as the catalogue writes it; `Problem` 404 for a path of one that nobody knows."""
+    try:
+        return ground.catalog.name_of(some_shown(text, "instance_type"), cloud)
+    except UsageError as error:
+        problem = problem_of(error)
+        raise unknown_path(problem.detail, problem.way_out or "") from None
+
+
+async def _kept(
+    request: Request, kind: str, words: Words, answer: Callable[[Ground], Mapping[str, Any]]
+) -> Response:
+    """The answer, or 304 before it is computed where the client has it."""
+    ground = ground_of(request)
+    etag = _etag(ground, kind, words)
+    if unchanged := not_modified(request, etag):
+        return unchanged
+    return json_answer(await slowly(answer, ground), headers=cache_headers(etag))
+
+
+def _etag(ground: Ground, kind: str, words: Words) -> str:
+    """Of all that decides the answer's bytes: the catalogue, the model, and what was asked."""
+    asked = orjson.dumps(words, default=repr, option=orjson.OPT_SORT_KEYS).decode()
+    return etag_of(ground.catalog.fingerprint, ground.model.id, kind, asked)

@@ -1,0 +1,64 @@
+"""How the service was told to run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+# How a worker process learns what `advisor serve` was told.
+VARIABLE = "ADVISOR_SERVICE"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where it listens, and what it lets in. Sizes are bytes.
+
+    `allowed_code` are the references `file.py:build` that clients may use, by the name they use;
+    `allowed_data` likewise the paths of data sets.
+    `database_url` None is the store's own default.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    workers: int = 1
+    log_level: str = "info"
+    database_url: str | None = None
+    allowed_code: Mapping[str, str] = field(default_factory=dict)
+    allowed_data: Mapping[str, str] = field(default_factory=dict)
+    most_body_bytes: int = 1024 * 1024
+    most_import_bytes: int = 64 * 1024 * 1024
+    # Requests a second of each key, or address without keys, in each worker; 0 is no limit.
+    rate_limit: float = 100.0
+    # Answers that a worker computes at once, and that may wait for their turn.
+    most_at_once: int = 8
+    most_waiting: int = 256
+    # Names under which it is asked besides localhost; None is the user's audit.jsonl.
+    public_hosts: tuple[str, ...] = ()
+    audit_log: str | None = None
+    # The address of a proxy whose X-Forwarded-For and -Proto are believed; PEM files.
+    trusted_proxy: str | None = None
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+
+    @property
+    def logs_requests(self) -> bool:
+        """Whether each request gets a line in the log."""
+        return self.log_level in ("debug", "info")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in LOOPBACK
+
+    def to_environment(self) -> None:
+        """Leave it where worker processes find it."""
+        os.environ[VARIABLE] = json.dumps(asdict(self))
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """As `to_environment` left it; the defaults where nobody did."""
+        told = json.loads(os.environ.get(VARIABLE, "{}"))
+        return cls(**told | {"public_hosts": tuple(told.get("public_hosts", ()))})

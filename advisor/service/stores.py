@@ -1,0 +1,54 @@
+"""The store within a request: opened for it, away only for a moment, else 503."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from advisor.errors import DataError
+from advisor.service.problems import Problem
+from advisor.service.settings import Settings
+
+if TYPE_CHECKING:
+    from sweeps.store import SqlStore
+    from sweeps.store.schedule_book import ScheduleBook
+
+# A person waits; who asks again later loses nothing, since every write can be repeated.
+_PATIENCE_SECONDS = 10.0
+
+
+@contextmanager
+def stored(settings: Settings, *, reading: bool) -> Iterator[SqlStore]:
+    """The measurements; `Problem` 503 where the database is away, full or another program's."""
+    from sweeps.store import SqlStore, default_database_url
+
+    url = settings.database_url or default_database_url()
+    with _explained():
+        opened = SqlStore(url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
+    with closing(opened) as store, _explained():
+        yield store
+
+
+@contextmanager
+def scheduled(settings: Settings, *, reading: bool) -> Iterator[ScheduleBook]:
+    """The schedules, likewise."""
+    from sweeps.store.schedule_book import open_schedules
+
+    with _explained():
+        opened = open_schedules(
+            settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS
+        )
+    with closing(opened) as book, _explained():
+        yield book
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except DataError as error:
+        raise Problem(
+            503, "store-unavailable", str(error), way_out="ask again in a moment",
+            headers={"Retry-After": "5"},
+        ) from error  # fmt: skip

@@ -1,0 +1,124 @@
+"""A real `advisor serve` in a home of its own, for benchmarks and tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+_READY_SECONDS = 60.0
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Served:
+    """`with Served(..) as service`: a process that answers on `port`; ends with the block.
+
+    `modules` are sources by file name that are found before anything installed (a `torch.py` that
+    fails keeps sweeps from measuring). The service's own words are in `log`.
+    """
+
+    def __init__(
+        self,
+        *options: str,
+        modules: dict[str, str] | None = None,
+        variables: dict[str, str] | None = None,
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="advisor-served-"))
+        self.port = _free_port()
+        self._options = options
+        first = self.folder / "first"
+        first.mkdir()
+        for name, text in (modules or {}).items():
+            (first / name).write_text(text)
+        root = str(Path(__file__).parents[1])
+        paths = [str(first), root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        self.environment = {
+            **{name: one for name, one in os.environ.items() if not name.startswith("ADVISOR_")},
+            "HOME": str(self.folder / "home"),
+            "XDG_DATA_HOME": str(self.folder / "data"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "PYTHONPATH": os.pathsep.join(paths),
+            **(variables or {}),
+        }
+
+    def __enter__(self) -> Served:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def log(self) -> str:
+        """What the service has written to stderr."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    @property
+    def resident_mib(self) -> float:
+        """Memory of the process now, without that of its children."""
+        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+        return pages * _PAGE_BYTES / 1024**2
+
+    def advisor(self, *words: str) -> str:
+        """A command in the same home; what it says on stdout."""
+        done = subprocess.run(
+            [sys.executable, "-m", "advisor", *words],
+            env=self.environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+        command: Sequence[str] = (
+            sys.executable, "-m", "advisor", "serve", "--port", str(self.port), *self._options,
+        )  # fmt: skip
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, env=self.environment, stdout=log, stderr=log, cwd=self.folder,
+                start_new_session=True,
+            )  # fmt: skip
+        until = time.monotonic() + _READY_SECONDS
+        while not _is_ready(self.port):
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise SystemExit(f"the service does not start:\n{self.log}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End the process and what it started, its own session."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False

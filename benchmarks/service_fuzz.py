@@ -1,0 +1,191 @@
+"""Hostile requests against a real, running service: no 5xx, no traceback, no leak, flat memory.
+
+    python benchmarks/service_fuzz.py --json --bodies 10000
+
+`hostile_requests` tells how they are made, from the service's own OpenAPI document; a key of scope
+measure asks, so that every route is reached. A body is one request. Sweeps that a mutation starts
+by accident end at once: their torch is one that cannot be imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import itertools
+import json
+import re
+import socket
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.hostile_requests import Hostile, hostile_requests, operations_of
+from benchmarks.served import Served
+
+NO_TORCH = {"torch.py": "raise ImportError('no torch while hostile requests are sent')\n"}
+# What of the inside may never be in an answer.
+_INSIDE = re.compile(
+    rb"Traceback|File \\?\"|\.py\\?\", line|site-packages|sqlalchemy|psycopg|sqlite3|starlette|"
+    rb"pydantic|uvicorn| object at 0x|[A-Za-z]+(Error|Exception)\b: |<class |<function "
+)
+_SENSIBLE = (b"application/json", b"application/problem+json", b"application/x-ndjson", b"text/")
+_WARM_UP = 0.2
+_MOST_GROWTH_MIB = 16.0
+_TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class Findings:
+    """What came of the requests: `troubles` has one line for each that must not be."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    ways: Counter[str] = field(default_factory=Counter)
+    troubles: list[str] = field(default_factory=list)
+    slowest_seconds: float = 0.0
+
+
+class Asker:
+    """Sends requests over one connection, and makes a new one where that was closed."""
+
+    def __init__(self, port: int, key: str) -> None:
+        self._port = port
+        self._more = (("Authorization", f"Bearer {key}"),)
+        self._socket: socket.socket | None = None
+
+    def ask(self, one: Hostile) -> tuple[int, bytes, bytes]:
+        """Status, content type and body. A connection that the service closed meanwhile is made
+        anew, once."""
+        encoded = one.encoded(f"127.0.0.1:{self._port}", self._more)
+        for _ in range(2):
+            try:
+                return self._sent(encoded, one.method)
+            except (ConnectionError, http.client.HTTPException):
+                self.close()
+        # The answer was lost behind a body that nobody reads: ask for it while sending.
+        return 0, b"", b""
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _sent(self, encoded: bytes, method: str) -> tuple[int, bytes, bytes]:
+        if self._socket is None:
+            self._socket = socket.create_connection(("127.0.0.1", self._port), _TIMEOUT_SECONDS)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.sendall(encoded)
+        answer = http.client.HTTPResponse(self._socket, method=method)
+        answer.begin()
+        body = answer.read()
+        kind = (answer.getheader("Content-Type") or "").encode()
+        if answer.will_close:
+            self.close()
+        return answer.status, kind, body
+
+
+def judge(one: Hostile, told: tuple[int, bytes, bytes], secrets: Sequence[bytes]) -> str:
+    """What is wrong with an answer; '' where nothing is."""
+    status, kind, body = told
+    if status >= 500:
+        return f"{status}: {body[:300]!r}"
+    if status >= 400 and one.method != "HEAD" and not kind.startswith((b"application/problem",)):
+        return f"{status} is no problem document but {kind!r}"
+    if status and body and not kind.startswith(_SENSIBLE):
+        return f"content type {kind!r}"
+    # What was sent may be told again; what was not, must not come from inside.
+    for found in _INSIDE.finditer(body):
+        if found.group(0) not in one.body and found.group(0) not in one.target.encode():
+            return f"tells of the inside: {body[max(0, found.start() - 60) : found.end() + 60]!r}"
+    leaked = [secret for secret in secrets if secret in body]
+    return f"leaks {leaked[0]!r}" if leaked else ""
+
+
+def fuzz(service: Served, requests: Iterable[Hostile], key: str, found: Findings) -> None:
+    """Send them all, and note what came."""
+    secrets = [key.encode(), str(service.folder).encode(), str(Path(__file__).parents[1]).encode()]
+    asker = Asker(service.port, key)
+    for one in requests:
+        begun = time.perf_counter()
+        told = asker.ask(one)
+        found.slowest_seconds = max(found.slowest_seconds, time.perf_counter() - begun)
+        found.statuses[told[0]] += 1
+        found.ways[one.what] += 1
+        if trouble := judge(one, told, secrets):
+            shown = one.body[:200]
+            found.troubles.append(
+                f"{one.what} {one.method} {one.target[:200]} {shown!r}: {trouble}"
+            )
+    asker.close()
+
+
+def run(bodies: int, seed: int) -> dict[str, Any]:
+    """Start a service, send so many, and tell what came of it."""
+    found = Findings()
+    with Served("--rate-limit", "0", "--log-level", "warning", modules=NO_TORCH) as service:
+        key = service.advisor("keys", "add", "fuzz", "--scope", "measure").strip()
+        requests = hostile_requests(operations_of(described(service.port)), seed)
+        begun = time.perf_counter()
+        warm = round(bodies * _WARM_UP)
+        fuzz(service, itertools.islice(requests, warm), key, found)
+        before = service.resident_mib
+        fuzz(service, itertools.islice(requests, bodies - warm), key, found)
+        seconds, after = time.perf_counter() - begun, service.resident_mib
+        defects = defects_in(service.log)
+    return {
+        "benchmark": "service_fuzz",
+        "bodies": bodies,
+        "seed": seed,
+        "seconds": round(seconds, 1),
+        "statuses": {str(status): count for status, count in sorted(found.statuses.items())},
+        "ways": dict(sorted(found.ways.items())),
+        "slowest_seconds": round(found.slowest_seconds, 3),
+        "resident_mib": {"after_a_fifth": round(before, 1), "at_the_end": round(after, 1)},
+        "defects_in_the_log": defects,
+        "troubles": _each_once(found.troubles),
+        "passed": not found.troubles and not defects and after - before < _MOST_GROWTH_MIB,
+    }
+
+
+def defects_in(log: str) -> list[str]:
+    """Each kind of defect that the service wrote down, with the lines where it happened."""
+    found = {line for line in log.splitlines() if "Traceback" in line and '"event"' not in line}
+    for line in log.splitlines():
+        if '"event":"defect"' in line:
+            told = json.loads(line)
+            places = [one.strip() for one in told["trace"] if "advisor" in one or "sweeps" in one]
+            found.add(f"{told['error'][:200]} at {' < '.join(reversed(places))[:800]}")
+    return sorted(found)
+
+
+def _each_once(troubles: Sequence[str]) -> list[str]:
+    """Of those on one operation that end alike the first, at most fifty."""
+    first = {(one.split()[2].partition("?")[0], one[-40:]): one for one in reversed(troubles)}
+    return list(first.values())[:50]
+
+
+def described(port: int) -> dict[str, Any]:
+    """The service's OpenAPI document."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/openapi.json") as answer:
+        document: dict[str, Any] = json.load(answer)
+        return document
+
+
+def main() -> None:
+    """Print what was found; exit code 1 where something must not be."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="as JSON (the only form)")
+    parser.add_argument("--bodies", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=8)
+    told = parser.parse_args()
+    result = run(told.bodies, told.seed)
+    print(json.dumps(result, indent=1))
+    raise SystemExit(0 if result["passed"] else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""`advisor keys` as a user types it."""
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+from advisor.operations.access_keys import key_id_of
+from advisor.operations.audit import default_audit_log
+
+SCHEMA = json.loads((files("advisor.report") / "schemas" / "keys.schema.json").read_text())
+
+
+def told(ask):
+    code, out, _ = ask("keys", "list", "-o", "json")
+    document = json.loads(out)
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(document, SCHEMA)
+    assert code == 0
+    return document["keys"]
+
+
+def test_a_key_is_printed_once_alone_on_stdout(ask):
+    code, out, err = ask("keys", "add", "ci", "--scope", "measure", "--expires", "90d")
+    key = out.strip()
+    assert code == 0
+    assert key_id_of(key)
+    assert key not in err
+    assert "every request needs a key" in err
+    (one,) = told(ask)
+    assert (one["name"], one["scope"], one["state"]) == ("ci", "measure", "works")
+    assert key.rpartition("_")[2] not in json.dumps(one)
+    assert one["id"] in ask("keys", "list")[1]
+
+
+def test_a_revoked_key_stays_on_the_list_and_its_name_is_free(ask):
+    ask("keys", "add", "ci", "--scope", "read")
+    code, out, _ = ask("keys", "revoke", "ci")
+    assert (code, out.startswith("Revoked key 'ci'")) == (0, True)
+    assert "already" in ask("keys", "revoke", "ci")[1]
+    assert ask("keys", "add", "ci", "--scope", "admin")[0] == 0
+    assert [one["state"] for one in told(ask)] == ["revoked", "works"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("add", "ci"), "--scope"),
+        (("add", "ci", "--scope", "reed"), "did you mean read"),
+        (("add", "a b", "--scope", "read"), "a key's name must be"),
+        (("add", "ci", "--scope", "read", "--expires", "soon"), "12h, 90d or 1y"),
+        (("revoke", "ci"), "none was added"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_way_out(ask, words, reason):
+    code, out, err = ask("keys", *words)
+    assert (code, out) == (2, "")
+    assert reason in err
+    assert told(ask) == []
+
+
+def test_key_changes_are_on_the_audit_log_without_the_key(ask):
+    key = ask("keys", "add", "ci", "--scope", "read")[1].strip()
+    ask("keys", "revoke", "ci")
+    ask("keys", "revoke", "ci")
+    text = default_audit_log().read_text()
+    assert [json.loads(line)["event"] for line in text.splitlines()] == ["key-added", "key-revoked"]
+    assert key.rpartition("_")[2] not in text
+
+
+def test_no_key_is_made_where_it_could_not_be_written_down(ask, tmp_path):
+    code, out, err = ask("keys", "add", "ci", "--scope", "read", "--audit-log", str(tmp_path))
+    assert (code, out) == (1, "")
+    assert "--audit-log" in err
+    assert told(ask) == []
+
+
+def test_without_keys_it_is_told_who_may_ask(ask):
+    assert "this machine only" in ask("keys", "list")[1]

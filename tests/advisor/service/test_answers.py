@@ -1,0 +1,195 @@
+"""What the service answers is what the command line prints."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from advisor.cli import compare, predict
+from advisor.cli import recommend as recommend_command
+from advisor.cli.main import run
+from advisor.service.openapi.schemas import DOCUMENTS
+from tests.advisor.service.schemas import schema_of
+
+QUESTION = {"task": "inference", "model": "googlenet"}
+COMMANDS = {"recommend": recommend_command, "predict": predict, "compare": compare}
+
+
+ONE_CLIENT = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.function_scoped_fixture],
+}
+
+
+def some(**words):
+    """Some of the words, each with one of its values."""
+    return st.fixed_dictionaries({}, optional={k: st.sampled_from(v) for k, v in words.items()})
+
+
+shared = some(
+    precision=["fp32", "amp"],
+    batch_size=[1, 32],
+    confidence=[0.8, 0.95],
+    disk=["gp3:500GiB", "gp3,io2", "local"],
+    market=["spot", "on-demand"],
+    region=["us-west-2", "eu-central-1"],
+    max_gpus=[1],
+)
+limits = some(
+    target_throughput=[50, 800.5],
+    gpu=["T4,L4", "16GiB.."],
+    vcpus=["4..16", 8],
+    memory=["16GiB.."],
+    epochs=[2.5],
+    max_results=[3],
+    max_count=[2],
+    pareto=[True],
+    explain=[True],
+    allow_extrapolation=[True],
+    accelerated_only=[True],
+)
+networks = st.sampled_from(["googlenet", "resnet50", "AlexNet"])
+tasks = st.sampled_from(["training", "inference", "preprocessing"])
+
+
+@pytest.fixture
+def as_typed(ground, monkeypatch, capsys):
+    """The same words as a command's options; returns (exit code, document, what it complained)."""
+
+    def command(name, words):
+        monkeypatch.setattr(COMMANDS[name], "ground_in_use", lambda *_, **__: ground)
+        typed = [part for word, value in words.items() for part in _option(word, value)]
+        capsys.readouterr()
+        code = run([name, *typed, "-o", "json"])
+        said = capsys.readouterr()
+        return code, json.loads(said.out) if said.out else None, said.err
+
+    return command
+
+
+def _option(word, value):
+    option = f"--{word.replace('_', '-')}"
+    if value is True:
+        return [option]
+    values = value if isinstance(value, list) else [value]
+    return [part for one in values for part in (option, str(one))]
+
+
+def _same(answer, code, document):
+    """One answer, or one refusal; a question that nothing meets is an answer (exit 3)."""
+    if answer.status_code == 200:
+        assert code in (0, 3)
+        assert json.dumps(answer.json(), sort_keys=True) == json.dumps(document, sort_keys=True)
+    else:
+        assert answer.status_code == 422, answer.text
+        assert code in (2, 3, 4, 5)
+        assert document is None
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(task=tasks, model=networks, words=st.tuples(shared, limits))
+def test_a_recommendation_is_the_command_lines(service, as_typed, task, model, words):
+    asked = {"task": task, "model": model, **words[0], **words[1]}
+    code, document, _ = as_typed("recommend", asked)
+    _same(service.post("/v1/recommend", json=asked), code, document)
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    task=tasks,
+    model=networks,
+    words=shared,
+    more=some(vcpus=[1, 4, 48], memory=["8GiB", "64GiB"], explain=[True], samples=[10_000]),
+    instance=st.sampled_from(["g4dn.xlarge", "G5.2xlarge", "c5.4xlarge", "p3.8xlarge", "nope"]),
+)
+def test_a_prediction_is_the_command_lines(service, as_typed, task, model, words, more, instance):
+    asked = {"task": task, "model": model, "instance": instance, **words, **more}
+    code, document, _ = as_typed("predict", asked)
+    _same(service.post("/v1/predict", json=asked), code, document)
+
+
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(words=shared, what=st.sampled_from([
+    {"instance": ["g4dn.xlarge", "g5.xlarge"]}, {"gpu": "T4,V100", "baseline": "L4"}, {},
+    {"instance": ["g4dn.xlarge"]}, {"instance": ["g4dn.xlarge", "c5.xlarge"]},
+]))  # fmt: skip
+def test_a_comparison_is_the_command_lines(service, as_typed, words, what):
+    asked = {**QUESTION, **words, **what}
+    code, document, _ = as_typed("compare", asked)
+    _same(service.post("/v1/compare", json=asked), code, document)
+
+
+@pytest.mark.parametrize(
+    ("path", "typed"),
+    [
+        ("/v1/memory?model=resnet50&batch_size=64&gpu=T4,L4",
+         ["memory", "--model", "resnet50", "--batch-size", "64", "--gpu", "T4,L4"]),
+        ("/v1/networks", ["networks"]),
+        ("/v1/gpus?gpu=24GiB..&sort_by=memory_mib",
+         ["gpus", "--gpu", "24GiB..", "--sort-by", "memory_mib"]),
+        ("/v1/catalog/g4dn.xlarge?market=spot",
+         ["catalog", "show", "g4dn.xlarge", "--market", "spot"]),
+        ("/v1/catalog?cloud=aws&gpu=T4&limit=1000", ["catalog", "list", "--cloud", "aws",
+                                                     "--gpu", "T4"]),
+    ],
+)  # fmt: skip
+def test_what_is_known_is_told_alike(service, capsys, path, typed):
+    assert run([*typed, "-o", "json"]) == 0
+    assert service.get(path).json() == json.loads(capsys.readouterr().out)
+
+
+def test_a_link_asks_the_same_as_a_body(service):
+    """Of every kind of word: numbers, texts, flags, choices."""
+    link = "task=inference&model=googlenet&target_throughput=500&vcpus=4..&pareto=true&market=spot"
+    body = {**QUESTION, "target_throughput": 500, "vcpus": "4..", "pareto": True, "market": "spot"}
+    asked = service.get(f"/v1/recommend?{link}")
+    assert asked.status_code == 200
+    assert asked.json() == service.post("/v1/recommend", json=body).json()
+
+
+def test_a_word_that_is_null_is_left_out(service):
+    left_out = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"}).json()
+    null = {**QUESTION, "instance": "g4dn.xlarge", "region": None, "batch_size": None}
+    assert service.post("/v1/predict", json=null).json() == left_out
+
+
+def test_a_question_that_nothing_meets_is_answered_with_what_to_relax(service):
+    asked = {**QUESTION, "target_throughput": 500, "max_price": 0.4, "gpu": "T4"}
+    answer = service.post("/v1/recommend", json=asked)
+    assert answer.status_code == 200
+    document = answer.json()
+    assert document["recommendation"] is None
+    assert document["nearest"] is not None
+    assert document["relax"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/v1/recommend?task=inference&model=googlenet&explain=true", "Recommendation"),
+        ("/v1/predict?task=inference&model=googlenet&instance=g4dn.xlarge&vcpus=8"
+         '&curve={"vcpus":[2,4],"memory":["8GiB"],"disk":["gp3:500GiB"]}', "Prediction"),
+        ("/v1/compare?task=inference&model=googlenet&gpu=T4,L4", "Comparison"),
+        ("/v1/compare?task=inference&model=googlenet&instance=g4dn.xlarge&instance=c5.xlarge",
+         "Comparison"),
+        ("/v1/memory?model=resnet50", "MemoryAnswer"),
+        ("/v1/catalog?limit=1000", "Catalog"),
+        ("/v1/catalog/p4d.24xlarge", "InstanceType"),
+        ("/v1/catalog/STANDARD_nc4as_t4_v3", "InstanceType"),
+        ("/v1/networks", "Networks"),
+        ("/v1/gpus?cloud=any", "Gpus"),
+    ],
+)  # fmt: skip
+def test_every_document_keeps_its_schema(service, path, name):
+    answer = service.get(path)
+    assert answer.status_code == 200, answer.text
+    Draft202012Validator(schema_of(DOCUMENTS[name])).validate(answer.json())

@@ -1,0 +1,79 @@
+"""The description: every route with every answer it may give, and examples that are true."""
+
+import jsonschema
+import pytest
+
+METHODS = {"get", "post", "delete", "put", "patch"}
+
+
+@pytest.fixture
+def described(service):
+    return service.get("/openapi.json").json()
+
+
+def operations(described):
+    for path, item in described["paths"].items():
+        for method in METHODS & item.keys():
+            yield path, method, item[method]
+
+
+def validator(described, schema):
+    return jsonschema.Draft202012Validator({**schema, "components": described["components"]})
+
+
+def test_it_is_openapi_3_1_whose_references_lead_somewhere(described):
+    assert described["openapi"] == "3.1.0"
+    seen = []
+
+    def walk(value):
+        if isinstance(value, dict):
+            seen.extend([value["$ref"]] if isinstance(value.get("$ref"), str) else [])
+            for one in value.values():
+                walk(one)
+        elif isinstance(value, list):
+            for one in value:
+                walk(one)
+
+    walk(described)
+    known = {f"#/components/schemas/{name}" for name in described["components"]["schemas"]}
+    assert set(seen) <= known
+    for schema in described["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("path", ["recommend", "predict", "compare", "memory"])
+def test_a_question_has_an_example_whose_answer_is_the_example(service, described, path):
+    posted = described["paths"][f"/v1/{path}"]["post"]
+    asked = posted["requestBody"]["content"]["application/json"]
+    validator(described, asked["schema"]).validate(asked["example"])
+    answer = service.post(f"/v1/{path}", json=asked["example"])
+    assert answer.status_code == 200
+    shown = posted["responses"]["200"]["content"]["application/json"]
+    validator(described, shown["schema"]).validate(shown["example"])
+    validator(described, shown["schema"]).validate(answer.json())
+    assert shown["example"]["request" if path != "compare" else "requests"]
+
+
+def test_every_answer_has_a_true_example(described):
+    told = 0
+    for _, _, operation in operations(described):
+        for response in operation["responses"].values():
+            for content in response.get("content", {}).values():
+                if "example" in content:
+                    told += 1
+                    validator(described, content["schema"]).validate(content["example"])
+    assert told >= 12
+
+
+def test_what_may_be_refused_is_documented(described):
+    ours = [one for one in operations(described) if "answers" in one[2].get("tags", ())]
+    assert len(ours) == 8
+    for path, _, operation in ours:
+        statuses = set(operation["responses"])
+        assert {"200", "400", "401", "403", "413", "422", "429", "500", "503"} <= statuses, path
+
+
+def test_a_link_documents_the_words_of_the_body(described):
+    item = described["paths"]["/v1/recommend"]
+    body = described["components"]["schemas"]["RecommendQuestion"]
+    assert [one["name"] for one in item["get"]["parameters"]] == list(body["properties"])

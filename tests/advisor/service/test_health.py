@@ -1,0 +1,91 @@
+"""Whether it lives, whether it can answer, and what it counted."""
+
+import json
+
+import pytest
+
+from advisor.service import around
+from advisor.service.routes import health
+
+
+def test_it_is_alive_and_ready(service):
+    assert service.get("/healthz").json()["status"] == "alive"
+    assert service.get("/readyz").json()["status"] == "ready"
+
+
+def test_without_a_catalogue_it_is_alive_and_not_ready(service, refused):
+    service.app.state.ground = None
+    assert service.get("/healthz").status_code == 200
+    assert "catalogue" in refused(503, "/readyz")["detail"]
+    words = {"task": "inference", "model": "googlenet"}
+    assert refused(503, "/v1/recommend", words)["way_out"]
+
+
+def test_a_store_that_does_not_answer_is_named(refused, monkeypatch):
+    def away(_url):
+        raise OSError("connection refused")
+
+    monkeypatch.setattr(health, "require_store", away)
+    assert "connection refused" in refused(503, "/readyz")["detail"]
+
+
+@pytest.fixture
+def counted(service):
+    """The value of a line of /metrics; 0 where there is none."""
+
+    def ask(line):
+        lines = service.get("/metrics").text.splitlines()
+        return next((float(one.split()[-1]) for one in lines if one.startswith(line)), 0.0)
+
+    return ask
+
+
+def test_requests_are_counted_by_route_and_status_never_by_path(service, counted):
+    known = 'advisor_http_requests_total{method="GET",route="/v1/catalog/{instance_type}",status='
+    lost = 'advisor_http_requests_total{method="GET",route="(none)",status="404"}'
+    before = counted(known + '"200"}'), counted(known + '"404"}'), counted(lost)
+    service.get("/v1/catalog/g4dn.xlarge")
+    service.get("/v1/catalog/g4dn.xlrge")
+    for path in ("/v1/x", "/v1/y"):
+        service.get(path)
+    after = counted(known + '"200"}'), counted(known + '"404"}'), counted(lost)
+    assert [b - a for a, b in zip(before, after, strict=True)] == [1, 1, 2]
+
+
+def test_recommendations_are_counted_by_outcome(service, counted):
+    met, not_met = (
+        f'advisor_recommendations_total{{outcome="{one}"}}' for one in ("met", "not-met")
+    )
+    before = counted(met), counted(not_met)
+    ask = {"task": "inference", "model": "googlenet", "target_throughput": 500, "gpu": "T4"}
+    service.post("/v1/recommend", json=ask)
+    service.post("/v1/recommend", json=ask | {"max_price": 0.4})
+    assert (counted(met) - before[0], counted(not_met) - before[1]) == (1, 1)
+
+
+def test_seconds_and_the_build_are_told(counted):
+    assert counted("advisor_build_info{") == 1
+    assert counted('advisor_http_request_seconds_count{route="/metrics"}') > 0
+
+
+def test_each_request_is_one_line_of_json(capfd, monkeypatch):
+    """A path is somebody's text: its line stays one line."""
+    sent = []
+
+    async def application(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(message):
+        sent.append(message)
+
+    import asyncio
+
+    scope = {
+        "type": "http", "method": "GET", "path": "/a\nb", "headers": [], "client": ("::1", 5),
+    }  # fmt: skip
+    asyncio.run(around.Around(application, logs=True)(scope, None, send))
+    (line,) = capfd.readouterr().err.splitlines()
+    told = json.loads(line)
+    assert (told["path"], told["status"], told["client"]) == ("/a\nb", 200, "::1")
+    assert dict(sent[0]["headers"])[b"x-request-id"].decode() == told["id"]

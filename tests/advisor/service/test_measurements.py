@@ -1,0 +1,149 @@
+"""Measurements over HTTP: the same rows and documents as on the command line."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from advisor.cli.measurements import measurements as command
+from advisor.domain import Status
+from advisor.service.app import create_app
+from advisor.service.settings import Settings
+from sweeps.exporting import to_csv, to_jsonl
+from sweeps.store import open_store
+from tests.sweeps.builders import measurement, resources, trial
+
+
+@pytest.fixture
+def client():
+    app = create_app(Settings(most_import_bytes=100_000, rate_limit=0.0))
+    with TestClient(app, base_url="http://localhost") as client:
+        yield client
+
+
+def some(count, **changes):
+    trials = [trial(resources=resources(memory_mib=512.0 + i)) for i in range(count)]
+    return [measurement(trial=one, **changes) for one in trials]
+
+
+def sent(client, text, **headers):
+    headers = {"content-type": "application/x-ndjson", **headers}
+    return client.post("/v1/measurements/import", content=text, headers=headers)
+
+
+def told(*arguments):
+    return CliRunner().invoke(command, arguments).stdout
+
+
+def test_an_empty_store_has_an_empty_list_and_export(client):
+    assert client.get("/v1/measurements").json()["measurements"] == []
+    assert client.get("/v1/measurements/export").text == ""
+
+
+def test_what_is_imported_is_listed_and_exported_as_the_command_does(client):
+    rows = some(3)
+    answer = sent(client, to_jsonl(rows))
+    assert (answer.status_code, answer.json()["added"]) == (200, 3)
+    assert client.get("/v1/measurements").json() == json.loads(told("list", "-o", "json"))
+    assert client.get("/v1/measurements/export").text == told("export") == to_jsonl(rows)
+    csv = client.get("/v1/measurements/export", params={"format": "csv"})
+    assert csv.text == told("export", "--format", "csv") == to_csv(rows)
+
+
+def test_the_same_import_again_changes_nothing(client):
+    text = to_jsonl(some(2))
+    sent(client, text)
+    again = sent(client, text).json()
+    assert (again["added"], again["replaced"], again["known"]) == (0, 0, 2)
+    assert len(open_store().done_ids()) == 2
+
+
+def test_bad_lines_are_told_by_number_and_the_good_ones_are_kept(client):
+    answer = sent(client, "no JSON\n" + to_jsonl(some(1)) + "{}\n")
+    assert answer.status_code == 207
+    assert [one["line"] for one in answer.json()["refused"]] == [1, 3]
+    assert len(open_store().done_ids()) == 1
+
+
+def test_nothing_is_kept_of_what_holds_no_measurement(client):
+    answer = sent(client, "no JSON\n")
+    assert answer.status_code == 422
+    assert answer.json()["refused"][0]["line"] == 1
+    assert answer.json()["way_out"]
+
+
+def test_thousands_of_bad_lines_are_not_collected(client):
+    answer = sent(client, to_jsonl(some(1)) + "x\n" * 5000)
+    assert answer.status_code == 422
+    assert "nothing was kept" in answer.json()["detail"]
+    assert not open_store().done_ids()
+
+
+def test_a_body_that_is_too_large_is_refused(client):
+    answer = sent(client, to_jsonl(some(300)))
+    assert answer.status_code == 413
+    assert not open_store().done_ids()
+
+
+def test_other_content_is_refused(client):
+    assert sent(client, "a,b", **{"content-type": "text/csv"}).status_code == 415
+
+
+def test_pages_follow_each_other_by_links_and_miss_nothing_that_comes_meanwhile(client):
+    sent(client, to_jsonl(some(5)))
+    found, url = [], "/v1/measurements?limit=2&task=preprocessing"
+    while url:
+        answer = client.get(url)
+        found += [row["memory_mib"] for row in answer.json()["measurements"]]
+        url = answer.links.get("next", {}).get("url")
+        if len(found) == 2:
+            sent(client, to_jsonl(some(6)))
+    assert found == [512.0 + i for i in range(6)]
+
+
+def test_filters_are_the_commands(client):
+    rows = [*some(1), measurement(trial=trial(network="alexnet"), status=Status.FAILED, reason="x")]
+    sent(client, to_jsonl(rows))
+    for words in ({"status": "failed"}, {"model": "alexnet"}):
+        listed = client.get("/v1/measurements", params=words).json()
+        assert [row["network"] for row in listed["measurements"]] == ["alexnet"]
+        flags = [f"--{name}={value}" for name, value in words.items()]
+        assert listed == json.loads(told("list", "-o", "json", *flags))
+
+
+@pytest.mark.parametrize(
+    "words", [{"task": "infrence"}, {"limit": 0}, {"cursor": "../x"}, {"modle": "x"}]
+)
+def test_a_wrong_filter_is_refused_by_name(client, words):
+    answer = client.get("/v1/measurements", params=words)
+    assert answer.status_code == 422
+    assert next(iter(words)) in answer.json()["detail"]
+
+
+def test_the_spread_tells_runs_steps_and_an_interval_that_holds_the_rate(client):
+    steps = tuple(0.1 + 0.001 * (i % 7) for i in range(60))
+    sent(client, to_jsonl([measurement(step_seconds=steps, repeats=({"step_seconds": steps},))]))
+    (row,) = client.get("/v1/measurements", params={"spread": True}).json()["measurements"]
+    first = row["spread"]["runs"][0]
+    assert len(row["spread"]["runs"]) == 2
+    assert first["lower"] <= first["throughput_samples_per_second"] <= first["upper"]
+    assert row["spread"]["step_rates"]["p5"] <= row["spread"]["step_rates"]["p95"]
+
+
+def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):
+    import sqlalchemy as sql
+
+    from sweeps.store.tables import MEASUREMENTS
+
+    sent(client, to_jsonl(some(2)))
+    store = open_store()
+    engine = sql.create_engine(f"sqlite:///{store.name}")
+    with engine.begin() as connection:
+        connection.execute(MEASUREMENTS.update().where(MEASUREMENTS.c.number == 1)
+                           .values(payload="{"))  # fmt: skip
+    engine.dispose()
+    listed = client.get("/v1/measurements").json()
+    assert (len(listed["measurements"]), len(listed["damaged"])) == (1, 1)
+    exported = client.get("/v1/measurements/export").text
+    assert sent(client, exported).json()["refused"][0]["line"] == 2

@@ -1,0 +1,171 @@
+"""What cannot be asked is a problem document that says what would be right."""
+
+import json
+import re
+
+import pytest
+
+from advisor.operations.answering import predicting
+from advisor.service.routes import answers
+from advisor.service.wording import in_fields
+
+QUESTION = {"task": "inference", "model": "googlenet"}
+ASK = "/v1/recommend"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "field", "said"),
+    [
+        ({"target_troughput": 5}, "unknown-field", None, "did you mean target_throughput"),
+        ({"zzz": 5}, "unknown-field", None, "there are: task, model"),
+        ({"target_throughput": -5}, "invalid", "target_throughput", "above 0, not '-5'"),
+        ({"target_throughput": "500"}, "invalid", "target_throughput", "a number, not a text"),
+        ({"target_throughput": True}, "invalid", "target_throughput", "not a boolean"),
+        ({"batch_size": 1.5}, "invalid", "batch_size", "whole number"),
+        ({"batch_size": 10**12}, "invalid", "batch_size", "at most 1,000,000,000"),
+        ({"confidence": 90}, "invalid", "confidence", "between 0.5 and 1"),
+        ({"task": "infer"}, "invalid", "task", "did you mean inference"),
+        ({"pareto": "yes"}, "invalid", "pareto", "true or false"),
+        ({"region": ""}, "invalid", "region", "is empty"),
+        ({"disk": "x" * 301}, "invalid", "disk", "longer than 300"),
+        ({"model": "a\x1b[2J"}, "invalid", "model", "cannot be shown"),
+        ({"vcpus": []}, "invalid", "vcpus", "must be a text, not a list"),
+        ({"vcpus": "9..3"}, "invalid", "vcpus", "write the lower end first"),
+        ({"gpu": ","}, "invalid", "gpu", "gpu takes names"),
+        ({"gpu": "T44"}, "unanswerable", None, "unknown GPU"),
+        ({"model": "gogglenet"}, "unanswerable", None, "did you mean googlenet"),
+        ({"region": "us-eats-1"}, "unanswerable", None, "did you mean us-east-1"),
+        ({"max_hours": 3}, "unanswerable", None, "with epochs or samples"),
+        ({"task": "training", "max_latency_ms": 3}, "unanswerable", None, "max_latency_ms goes"),
+        ({"disk": "gp3:1GiB"}, "unanswerable", None, "disk gp3:1GiB cannot hold"),
+    ],
+)  # fmt: skip
+def test_a_wrong_word_is_named_with_what_would_be_right(refused, words, kind, field, said):
+    problem = refused(422, ASK, QUESTION | words)
+    assert problem["type"] == f"urn:advisor:problem:{kind}"
+    assert problem.get("field") == field
+    assert said in f"{problem['detail']}; {problem.get('way_out')}"
+    assert "--" not in json.dumps(problem), "an option of the command line is no word of a client"
+
+
+def test_a_word_that_is_missing_is_named(refused):
+    assert refused(422, ASK, {"task": "training"})["field"] == "model"
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"{", 400), (b"", 400), (b"nonsense", 400), (b"\xff\xfe", 400),
+        (b'{"task": "inference", "model": "googlenet", "max_price": NaN}', 400),
+        (b'{"task": "inference", "model": "googlenet", "max_price": Infinity}', 400),
+        (b'{"task": "inference", "model": "googlenet", "max_price": 1e999}', 400),
+        (b'{"task": "inference", "model": "\\ud800"}', 400),
+        (b'{"task": "inference", "model": "a\\u0000b"}', 400),
+        (b'{"max_price": ' + b"9" * 5000 + b"}", 400),
+        (b"[" * 5000, 400),
+        (b"[]", 422), (b'"text"', 422), (b"7", 422), (b"null", 422),
+        (b'{"task": "inference", "model": "googlenet", "max_price": 1e308}', 200),
+    ],
+)  # fmt: skip
+def test_what_is_no_question_is_refused_cleanly(service, content, status):
+    answer = service.post(ASK, content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status, answer.text
+
+
+def test_a_body_of_another_kind_is_refused(refused):
+    """A form of another site's page cannot be sent as JSON: the browser asks first."""
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        problem = refused(415, ASK, content=b"{}", headers={"Content-Type": kind})
+        assert "application/json" in problem["way_out"]
+
+
+def test_a_body_may_not_be_endless(refused):
+    body = b'"' + b"a" * 2_000_000 + b'"'
+    assert refused(413, ASK, content=body, headers={"Content-Type": "application/json"})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"model": "/etc/passwd"}, {"model": "net.py:build"}, {"model": "../net.py"},
+        {"dataset": "/etc"}, {"dataset": "."}, {"anchor": "/etc/passwd"}, {"anchors": ["x"]},
+        {"model_file": "/etc/passwd"}, {"performance_model": "/etc/passwd"}, {"export": "x"},
+        {"live": True}, {"input_size": 9},
+    ],
+)  # fmt: skip
+def test_no_file_of_the_server_is_opened_for_a_client(refused, monkeypatch, words):
+    def opened(*_, **__):
+        raise AssertionError("opened")
+
+    monkeypatch.setattr("advisor.operations.questions.requests.Path", opened)
+    for path in ("/v1/recommend", "/v1/memory"):
+        refused(422, path, QUESTION | words)
+
+
+def test_an_unknown_path_and_an_unknown_type_say_where_to_look(refused):
+    assert "/openapi.json" in refused(404, "/v1/nothing")["way_out"]
+    assert "did you mean g4dn.xlarge" in refused(404, "/v1/catalog/g4dn.xlrge")["way_out"]
+
+
+def test_a_method_that_is_not_taken_tells_those_that_are(service):
+    answer = service.delete("/v1/recommend")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "GET, POST"
+    assert service.post("/v1/networks").headers["allow"] == "GET"
+
+
+def test_a_link_says_each_word_once_and_in_utf_8(refused):
+    link = "/v1/recommend?task=inference&model=googlenet"
+    assert "2 times" in refused(422, f"{link}&task=training")["detail"]
+    assert refused(400, "/v1/recommend?model=%ff")["way_out"]
+    assert refused(422, f"{link}&pareto=maybe")["field"] == "pareto"
+
+
+def test_no_interval_and_an_old_price_have_their_own_types(refused):
+    strict = {**QUESTION, "strict": True}
+    assert refused(422, ASK, strict)["type"].endswith(":stale-price")
+
+
+def test_a_defect_is_told_by_its_number_alone(service, monkeypatch, capfd):
+    """The client learns where to look in the log, and nothing of what is inside."""
+
+    def broken(*_):
+        raise RuntimeError("the secret of the house")
+
+    monkeypatch.setattr(answers, "predicted", broken)
+    answer = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"})
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert "Traceback" not in answer.text
+    number = answer.json()["id"]
+    assert answer.headers["x-request-id"] == number
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    (told,) = [one for one in lines if one["event"] == "defect"]
+    assert told["id"] == number
+    assert "the secret of the house" in told["error"]
+    assert any("in broken" in line for line in told["trace"])
+
+
+def test_a_file_that_is_damaged_is_no_defect_of_the_question(service, monkeypatch):
+    from advisor.errors import DataError
+
+    def damaged(*_, **__):
+        raise DataError("the model is damaged; install the package again")
+
+    monkeypatch.setattr(predicting, "predict_instance", damaged)
+    answer = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"})
+    assert answer.status_code == 500
+    assert answer.json()["way_out"] == "install the package again"
+
+
+def test_options_become_fields_and_commands_stay():
+    said = "--max-hours limits a run: say --epochs; `advisor fit --out x` makes one"
+    assert in_fields(said) == "max_hours limits a run: say epochs; `advisor fit --out x` makes one"
+
+
+def test_request_ids_are_echoed_where_they_are_ids(service):
+    assert service.get("/healthz", headers={"X-Request-Id": "mine-7"}).headers[
+        "x-request-id"
+    ] == "mine-7"  # fmt: skip
+    own = service.get("/healthz", headers={"X-Request-Id": "no id\t!"}).headers["x-request-id"]
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]+", own)

@@ -1,0 +1,74 @@
+"""What if an instance had another host, and how a rate moves with it."""
+
+import pytest
+
+ASK = {"task": "inference", "model": "googlenet", "instance": "g4dn.xlarge", "disk": "gp3:500GiB"}
+
+
+@pytest.fixture
+def predicted(service):
+    def ask(**words):
+        answer = service.post("/v1/predict", json=ASK | words)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return ask
+
+
+def test_another_host_is_told_with_what_it_really_has_and_has_no_price(predicted):
+    document = predicted(vcpus=16, memory="24GiB")
+    assert document["what_if"] == {
+        "vcpus": {"real": 4, "asked": 16},
+        "physical_cores": {"real": 2, "asked": 8},
+        "memory_mib": {"real": 16384, "asked": 24576},
+    }
+    assert document["price"] is None
+    assert document["cost"]["usd_per_million_samples"] is None
+    assert "as if it had 16 vCPUs (8 cores) and 24 GiB RAM" in document["assumptions"][0]
+
+
+def test_the_host_that_it_has_is_no_what_if(predicted):
+    plain = predicted()
+    assert plain["price"]["usd_per_hour"] > 0
+    assert predicted(vcpus=4, memory="16GiB") == plain
+    assert plain["what_if"] is None
+
+
+def test_more_vcpus_feed_a_starving_gpu(predicted):
+    rates = [predicted(vcpus=n)["predicted"]["throughput"]["median"] for n in (2, 4, 8, 16)]
+    assert rates == sorted(rates)
+    assert rates[-1] > 1.5 * rates[0]
+
+
+def test_a_curve_says_what_each_question_alone_would(predicted):
+    """Batch and disk are held, so that only what is varied moves."""
+    fixed = {"batch_size": 32}
+    curve = predicted(**fixed, curve={
+        "vcpus": [1, 3, 8], "memory": ["8GiB", "64GiB"], "disk": ["gp3:500GiB", "st1:500GiB"],
+    })["curve"]  # fmt: skip
+    for at in curve["vcpus"]:
+        alone = predicted(**fixed, vcpus=at["vcpus"])
+        assert at["throughput"] == pytest.approx(alone["predicted"]["throughput"])
+        assert (at["physical_cores"], at["bottleneck"]) == (
+            alone["physical_cores"], alone["bottleneck"]
+        )  # fmt: skip
+    for at in curve["disk"]:
+        alone = predicted(**fixed | {"disk": at["order"]})
+        assert at["throughput"] == pytest.approx(alone["predicted"]["throughput"])
+    assert [at["memory_mib"] for at in curve["memory"]] == [8192, 65536]
+
+
+@pytest.mark.parametrize(
+    ("curve", "said"),
+    [
+        ({}, "some of vcpus, memory, disk"), ({"gpu": [1]}, "some of vcpus, memory, disk"),
+        ([1], "takes an object"), ({"vcpus": []}, "a list of 1 to 256"),
+        ({"vcpus": 4}, "a list of 1 to 256"), ({"vcpus": [1.5]}, "whole number"),
+        ({"vcpus": ["4"]}, "whole numbers"), ({"vcpus": [5000]}, "at most 1,024"),
+        ({"memory": ["4"]}, "not a size"), ({"memory": [4]}, "must be a text"),
+        ({"disk": ["gp3,io2"]}, "one disk a point"), ({"disk": ["nope:1TiB"]}, "unknown disk"),
+        ({"vcpus": [1] * 200, "memory": ["1GiB"] * 100}, "up to 256 points, not 300"),
+    ],
+)  # fmt: skip
+def test_a_curve_that_cannot_be_drawn_is_refused(refused, curve, said):
+    assert said in refused(422, "/v1/predict", ASK | {"curve": curve})["detail"]
