@@ -56,6 +56,13 @@ def recommend(
 def decide(request: Request, prepared: Prepared, *, today: date) -> Recommendation:
     """Answer one of the requests that `prepared` is for; raises as `recommend` does."""
     require_countable(request)
+    with prepared.deciding:
+        answer = _decided(request, prepared, today)
+        prepared.was_asked = True
+    return answer
+
+
+def _decided(request: Request, prepared: Prepared, today: date) -> Recommendation:
     judge = Judge(request)
     found = _found(judge, prepared, request.max_results)
     ranked = sorted(filter(judge.answers, found.best), key=judge.rank)

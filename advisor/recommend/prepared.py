@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from functools import cached_property, lru_cache
+from threading import Lock
 
 import numpy as np
 
@@ -38,6 +39,9 @@ class Prepared:
         self._on_cpu: dict[str, Group] = {}
         self._all_on_cpu: Group | None = None
         self._at: dict[float, Rows] = {}
+        # One thread decides at a time: what one asks for is kept for the next.
+        self.deciding = Lock()
+        self.was_asked = False
 
     @cached_property
     def accelerated(self) -> Group:
@@ -121,14 +125,21 @@ class Preparations:
         self.model = model
         self._most = most
         self._known: dict[Request, Prepared] = {}
+        self._keeping = Lock()
+
+    def is_quick(self, request: Request) -> bool:
+        """Whether somebody has waited for its preparation already."""
+        prepared = self._known.get(key_of(request))
+        return prepared is not None and prepared.was_asked
 
     def of(self, request: Request) -> Prepared:
         """What the request needs, prepared now or before."""
         key = key_of(request)
-        prepared = self._known.pop(key, None) or Prepared(key, self.catalog, self.model)
-        self._known[key] = prepared  # the last one used is the last one to go
-        while len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
+        with self._keeping:
+            prepared = self._known.pop(key, None) or Prepared(key, self.catalog, self.model)
+            self._known[key] = prepared  # the last one used is the last one to go
+            while len(self._known) > self._most:
+                del self._known[next(iter(self._known))]
         return prepared
 
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 
 from advisor.operations.answering.ground import ground_in_use
+from advisor.recommend import Preparations
 from advisor.service.access import Scope, needs
 from advisor.service.around import Around, Defects
 from advisor.service.guard.install import add_gate, close_door
@@ -47,6 +48,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     reports.router,
 )
 
+# Workloads whose questions are answered quickly, the last ones asked; ten megabytes each.
+_PREPARED = 16
 ASKED_MOST = (recommend.QUESTION, *answers.ASKED)
 
 
@@ -85,7 +88,9 @@ def app_of_worker() -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Load once what every answer needs: a worker takes no question before it can answer."""
     tell_build()
-    app.state.ground = await asyncio.to_thread(ground_in_use)
+    ground = await asyncio.to_thread(ground_in_use)
+    app.state.preparations = Preparations(ground.catalog, ground.model, _PREPARED)
+    app.state.ground = ground
     gc.collect()
     gc.freeze()  # what was loaded stays: the collector need not look at it again
     yield

@@ -11,7 +11,13 @@ from advisor.operations.answering.explaining import NOTHING, Explained, explain_
 from advisor.operations.answering.ground import Ground, with_anchors
 from advisor.operations.answering.words import Words
 from advisor.operations.questions.requests import today
-from advisor.recommend import PerformanceModel, recommend, require_fresh_price
+from advisor.recommend import (
+    PerformanceModel,
+    Preparations,
+    decide,
+    recommend,
+    require_fresh_price,
+)
 from advisor.records import replace
 from advisor.report.document import Sources, recommendation_document
 
@@ -43,20 +49,33 @@ def decided(
     return recommend(request, catalog, model, today=today()), catalog
 
 
-def recommended(ground: Ground, words: Words, decide: Decide = decided) -> Recommended:
+def deciding_with(known: Preparations) -> Decide:
+    """The same, where questions of one workload follow each other."""
+
+    def decide_quickly(
+        request: Request, catalog: Catalog, model: PerformanceModel
+    ) -> tuple[Recommendation, Catalog]:
+        if model is not known.model or catalog is not known.catalog:
+            return decided(request, catalog, model)
+        return decide(request, known.of(request), today=today()), catalog
+
+    return decide_quickly
+
+
+def recommended(ground: Ground, words: Words, deciding: Decide = decided) -> Recommended:
     """The answer to `words`, with what to relax where nothing meets them.
 
     Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with
     `strict` `StalePriceError`. What to relax takes seconds; `settled` and `relaxed` part the two.
     """
-    return relaxed(settled(ground, words, decide), words)
+    return relaxed(settled(ground, words, deciding), words)
 
 
-def settled(ground: Ground, words: Words, decide: Decide = decided) -> Recommended:
+def settled(ground: Ground, words: Words, deciding: Decide = decided) -> Recommended:
     """The answer alone, in milliseconds: where nothing meets the question, `relaxed` tells what
     would."""
     ground, words = with_anchors(ground, words)
-    answer, catalog = decide(ground.request(words), ground.catalog, ground.model)
+    answer, catalog = deciding(ground.request(words), ground.catalog, ground.model)
     answer = replace(answer, warnings=(*ground.notes, *answer.warnings))
     if words.get("strict") and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)

@@ -8,9 +8,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from advisor.operations.answering.ground import Ground
-from advisor.operations.answering.recommending import Recommended, relaxed, settled
+from advisor.operations.answering.recommending import deciding_with, relaxed, settled
 from advisor.operations.answering.words import Words
 from advisor.operations.questions.requests import region_of
+from advisor.recommend import Preparations
 from advisor.service.access import Scope, needs
 from advisor.service.asking import Question, slowly
 from advisor.service.forms.questions import RECOMMEND
@@ -20,16 +21,26 @@ from advisor.service.openapi.examples import QUESTIONS
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
 
 
-async def answer(_request: Request, ground: Ground, words: Words) -> Mapping[str, Any]:
-    """The document; a question about every region, and what to relax, are asked beside the loop."""
-    everywhere = region_of(words["cloud"], words["region"]) is None
-    found: Recommended = (
-        await slowly(settled, ground, words) if everywhere else settled(ground, words)
-    )
+async def answer(request: Request, ground: Ground, words: Words) -> Mapping[str, Any]:
+    """The document; what is asked for the first time, what is asked of every region, and what to
+    relax are looked for beside the loop."""
+    known: Preparations = request.app.state.preparations
+    deciding = deciding_with(known)
+    if _is_quick(ground, words, known):
+        found = settled(ground, words, deciding)
+    else:
+        found = await slowly(settled, ground, words, deciding)
     if found.answer.chosen is None:
         found = await slowly(relaxed, found, words)
     count_recommendation(met=found.answer.chosen is not None)
     return found.document()
+
+
+def _is_quick(ground: Ground, words: Words, known: Preparations) -> bool:
+    """Whether a question of this workload was answered before, in one region."""
+    if region_of(words["cloud"], words["region"]) is None:
+        return False
+    return known.is_quick(ground.request(words))
 
 
 QUESTION = Question(
