@@ -69,6 +69,11 @@ class Served:
         return (self.folder / "log").read_text(errors="replace")
 
     @property
+    def pid(self) -> int:
+        """Of the process that was started; workers are its children."""
+        return self._process.pid
+
+    @property
     def resident_mib(self) -> float:
         """Memory of the process now, without that of its children."""
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])

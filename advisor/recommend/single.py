@@ -9,6 +9,7 @@ from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerate
 from advisor.domain import (
     BatchPoint,
     Disk,
+    DiskRate,
     Gpu,
     InstancePrediction,
     InstanceType,
@@ -53,9 +54,11 @@ def predict_instance(
     note = _note(request, catalog, instance)
     offer = _offer(request, catalog, instance)
     region = offer.region if offer else request.region
-    disk, workload, prediction = _good_enough(request, catalog, model, instance, region)
+    table = _Table(request, catalog, model, instance, region)
+    disk, workload, prediction = table.good_enough()
+    points = table.by_batch(disk)
+    disk = catalog.disks_of(instance.cloud).with_burst(instance, disk)
     resources = resources_of(catalog, instance, disk, request.max_gpus)
-    points = _by_batch(request, model, resources.gpu, resources)
     (run,) = run_times(request, model, [(workload, resources)], [prediction])
     price = offer.price if offer else None
     warned = price_warnings(price, disk, today) if today else []
@@ -92,41 +95,85 @@ def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
     return verdict.detail
 
 
-def _good_enough(
-    request: Request,
-    catalog: Catalog,
-    model: PerformanceModel,
-    instance: InstanceType,
-    region: str | None,
-) -> tuple[Disk, Workload, Prediction]:
-    """The cheapest disk and smallest batch whose lower bound is within 5 % of the best one."""
-    gpu = catalog.gpu_of(instance)
-    workloads = [w for w in workloads_of(request) if _fits(model, w, gpu)]
-    if not workloads:
-        needed = format_mib(model.gpu_memory_mib(workloads_of(request)[0]))
-        raise UsageError(f"{instance.name} cannot run this: it needs {needed} of GPU memory")
-    options = [
-        (disk, workload, resources_of(catalog, instance, disk, request.max_gpus))
-        for disk in disks_for(request, catalog, instance, region)
-        for workload in workloads
-    ]
-    if not options:
-        raise UsageError(
-            f"no disk of known rate and price holds {request.dataset.name} on {instance.name}: "
-            "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
+class _Table:
+    """Every disk that is worth a look with every batch size that fits: the one that was asked for,
+    and those that users choose. All of it is predicted in one call of the model."""
+
+    def __init__(
+        self,
+        request: Request,
+        catalog: Catalog,
+        model: PerformanceModel,
+        instance: InstanceType,
+        region: str | None,
+    ) -> None:
+        self._request = request
+        self._model = model
+        self._asked = _fitting(model, workloads_of(request), catalog.gpu_of(instance))
+        if not self._asked:
+            needed = format_mib(model.gpu_memory_mib(workloads_of(request)[0]))
+            raise UsageError(f"{instance.name} cannot run this: it needs {needed} of GPU memory")
+        self._disks = disks_for(request, catalog, instance, region)
+        if not self._disks:
+            raise UsageError(
+                f"no disk of known rate and price holds {request.dataset.name} on {instance.name}: "
+                "`advisor catalog import` takes local disks of your own, and prices of a cloud's "
+                "disks"
+            )
+        usual = workloads_of(replace(request, batch_size=None)) if request.batch_size else ()
+        others = [one for one in usual if one not in self._asked]
+        shown = [*self._asked, *_fitting(model, others, catalog.gpu_of(instance))]
+        self._workloads = sorted(shown, key=lambda one: one.batch_size)
+        self._resources = resources_of(catalog, instance, self._disks[0], request.max_gpus)
+        self._by_disk = self._predicted([disk.rate for disk in self._disks])
+
+    def good_enough(self) -> tuple[Disk, Workload, Prediction]:
+        """The cheapest disk and smallest batch whose lower bound is within 5 % of the best one."""
+        asked = set(self._asked)
+        options = [
+            (disk, workload, prediction)
+            for disk, predictions in zip(self._disks, self._by_disk, strict=True)
+            for workload, prediction in zip(self._workloads, predictions, strict=True)
+            if workload in asked
+        ]
+        enough = GOOD_ENOUGH * max(prediction.lower for *_, prediction in options)
+        return next(one for one in options if one[2].lower >= enough)
+
+    def by_batch(self, disk: Disk) -> tuple[BatchPoint, ...]:
+        """Every batch size, with one of the disks."""
+        predictions = self._by_disk[self._disks.index(disk)]
+        asked = [(workload, self._resources) for workload in self._workloads]
+        latencies = batch_latencies(asked, self._alone)
+        return tuple(
+            BatchPoint(batch_size=workload.batch_size, prediction=prediction, latency=latency)
+            for workload, prediction, latency in zip(
+                self._workloads, predictions, latencies, strict=True
+            )
         )
-    predictions = model.predict(
-        [(workload, resources) for _, workload, resources in options],
-        confidence=request.confidence,
-    )
-    enough = GOOD_ENOUGH * max(prediction.lower for prediction in predictions)
-    disk, workload, prediction = next(
-        (disk, workload, prediction)
-        for (disk, workload, _), prediction in zip(options, predictions, strict=True)
-        if prediction.lower >= enough
-    )
-    bursting = catalog.disks_of(instance.cloud).with_burst(instance, disk)
-    return bursting, workload, prediction
+
+    def _predicted(self, disks: Sequence[DiskRate]) -> list[list[Prediction]]:
+        """By disk, every batch size."""
+        pairs = [(workload, self._resources) for workload in self._workloads]
+        rows = self._model.prepare(pairs, confidence=self._request.confidence)
+        size = len(pairs)
+        told = rows.with_disks(
+            list(range(size)) * len(disks), [disk for disk in disks for _ in range(size)]
+        )
+        return [told[start : start + size] for start in range(0, len(told), size)]
+
+    def _alone(self, asked: list[tuple[Workload, Resources]]) -> list[Prediction]:
+        return self._model.predict(asked, confidence=self._request.confidence)
+
+
+def _fitting(
+    model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | None
+) -> list[Workload]:
+    """Those that fit the GPU; a larger batch takes no less."""
+    if gpu is None or not workloads or workloads[0].task is Task.PREPROCESSING:
+        return list(workloads)
+    if model.gpu_memory_mib(workloads[-1]) <= gpu.memory_mib:
+        return list(workloads)
+    return [one for one in workloads if model.gpu_memory_mib(one) <= gpu.memory_mib]
 
 
 def _offer(request: Request, catalog: Catalog, instance: InstanceType) -> Offer | None:
@@ -145,28 +192,3 @@ def smallest_good_batch(points: Sequence[BatchPoint]) -> int:
     """The smallest batch within 5 % of the best lower bound; throughput is saturated beyond."""
     enough = GOOD_ENOUGH * max(point.prediction.lower for point in points)
     return min(point.batch_size for point in points if point.prediction.lower >= enough)
-
-
-def _by_batch(
-    request: Request, model: PerformanceModel, gpu: Gpu | None, resources: Resources
-) -> tuple[BatchPoint, ...]:
-    """Every batch size that is worth a look and fits, and the one that was asked for."""
-    sizes = set(workloads_of(request)) | set(workloads_of(replace(request, batch_size=None)))
-    workloads = sorted((w for w in sizes if _fits(model, w, gpu)), key=lambda w: w.batch_size)
-    asked = [(workload, resources) for workload in workloads]
-
-    def predict(some: list[tuple[Workload, Resources]]) -> list[Prediction]:
-        return model.predict(some, confidence=request.confidence)
-
-    return tuple(
-        BatchPoint(batch_size=workload.batch_size, prediction=prediction, latency=latency)
-        for workload, prediction, latency in zip(
-            workloads, predict(asked), batch_latencies(asked, predict), strict=True
-        )
-    )
-
-
-def _fits(model: PerformanceModel, workload: Workload, gpu: Gpu | None) -> bool:
-    if workload.task is Task.PREPROCESSING or gpu is None:
-        return True
-    return model.gpu_memory_mib(workload) <= gpu.memory_mib
