@@ -1,0 +1,72 @@
+"""Questions of which no two are alike."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+NETWORKS = ("alexnet", "googlenet", "inception_v3", "resnet50", "vgg16")
+TASKS = ("training", "inference")
+INSTANCES = (
+    "g4dn.xlarge", "g4dn.2xlarge", "g5.xlarge", "g5.2xlarge", "g6.xlarge", "g6e.xlarge",
+    "p3.2xlarge", "c7i.4xlarge", "m7i.8xlarge", "c7g.2xlarge",
+)  # fmt: skip
+
+
+def recommendations(seed: int, *, wide: bool = False) -> Iterator[dict[str, Any]]:
+    """Each network in training and inference, targets from 10 to 3,000/s in equal ratios, over all
+    types of AWS in us-east-1; `wide`: prices, confidences, precisions, regions and GPUs vary, too.
+    """
+    draw = random.Random(seed)
+    while True:
+        words: dict[str, Any] = {
+            "task": draw.choice(TASKS),
+            "model": draw.choice(NETWORKS),
+            "target_throughput": round(10 ** draw.uniform(1.0, 3.5), 6),
+        }
+        if wide:
+            words |= _beside(draw)
+        yield words
+
+
+def _beside(draw: random.Random) -> dict[str, Any]:
+    """What some ask for besides."""
+    some: dict[str, Any] = {}
+    if draw.random() < 0.3:
+        some["confidence"] = draw.choice([0.8, 0.9, 0.95])
+    if draw.random() < 0.3:
+        some["precision"] = draw.choice(["fp32", "amp"])
+    if draw.random() < 0.2:
+        some["max_price"] = round(10 ** draw.uniform(-0.3, 1.3), 6)
+    if draw.random() < 0.2:
+        some["region"] = draw.choice(["us-east-1", "us-west-2", "eu-west-1"])
+    if draw.random() < 0.2:
+        some["gpu"] = draw.choice(["T4,L4", "A10G", "24GiB.."])
+    return some
+
+
+def predictions(seed: int) -> Iterator[dict[str, Any]]:
+    """A network on an instance, with a disk and a confidence that nobody asked for before."""
+    draw = random.Random(seed)
+    while True:
+        yield {
+            "task": draw.choice(TASKS),
+            "model": draw.choice(NETWORKS),
+            "instance": draw.choice(INSTANCES),
+            "batch_size": draw.randint(1, 64),
+            "disk": f"gp3:{draw.randint(200, 16000)}GiB",
+            "confidence": round(draw.uniform(0.6, 0.9), 6),
+        }
+
+
+def as_requests(path: str, words: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    """Each as an HTTP/1.1 POST."""
+    for one in words:
+        body = json.dumps(one).encode()
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        yield head.encode() + body
