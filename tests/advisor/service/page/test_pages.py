@@ -1,6 +1,11 @@
 """What if, compare, measurements, sweeps and the login as HTML."""
 
+from contextlib import closing
+
+from advisor.domain import Status
 from advisor.service.page.static_files import static_path
+from sweeps.store import open_store
+from tests.sweeps.builders import measurement, resources, trial
 
 SPEC = "/predict?task=training&model=resnet50&instance=g5.xlarge"
 OURS = {"Sec-Fetch-Site": "same-origin"}
@@ -94,3 +99,19 @@ def test_a_theme_that_was_chosen_is_rendered(client):
     assert 'data-theme="dark"' in client.get("/compare").text
     client.cookies.clear()
     assert static_path("app.css") in client.get("/compare").text
+
+
+def test_measurements_show_their_spread(page, client):
+    """A row a trial: its rate, and a box of single steps; a failed one says why."""
+    trials = [trial(resources=resources(memory_mib=512.0 + at)) for at in range(3)]
+    rows = [
+        measurement(trial=trials[0], step_seconds=(0.1, 0.11, 0.12) * 10),
+        measurement(trial=trials[1], step_seconds=(0.2, 0.21, 0.3) * 10),
+        measurement(trial=trials[2], status=Status.FAILED, reason="no disk left", step_seconds=()),
+    ]
+    with closing(open_store()) as store:
+        store.append_all(rows)
+    found = page("/measurements")
+    assert len(found.all("svg", **{"class": "box"})) == 2
+    assert "no disk left" in found.text
+    assert "Nothing is measured" in page("/measurements?model=vgg16").text
