@@ -13,6 +13,10 @@ from advisor.domain.checks import is_positive
 from advisor.errors import DataError, UsageError
 from sweeps.serialization import measurement_from_dict
 
+_MOST_WHOLE = 2**63 - 1
+_MOST_DIGITS = 20
+_MOST_ROWS = 2**31
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -78,9 +82,11 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
 def read_line(line: bytes) -> Measurement:
     """The measurement of one line; `DataError` for what is none, or cannot be true."""
     try:
-        document = json.loads(line, parse_constant=_not_a_number)
+        document = json.loads(line, parse_constant=_not_a_number, parse_int=_whole_number)
     except (ValueError, RecursionError) as error:
         raise DataError(f"no JSON: {error}") from error
+    if b"\\u" in line and not _is_text(document):
+        raise DataError("a text in it has null characters, or halves of characters")
     if not isinstance(document, dict):
         raise DataError(f"a JSON {type(document).__name__}, not a measurement")
     row = measurement_from_dict(document)
@@ -93,6 +99,23 @@ def _not_a_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no measured number")
 
 
+def _whole_number(digits: str) -> int:
+    """No database and no other program's JSON has more than 64 bits."""
+    number = int(digits) if len(digits) <= _MOST_DIGITS else None
+    if number is None or abs(number) > _MOST_WHOLE:
+        raise ValueError("a whole number of more than 64 bits")
+    return number
+
+
+def _is_text(document: object) -> bool:
+    try:
+        return b"\0" not in json.dumps(document, ensure_ascii=False).encode().replace(
+            b"\\u0000", b"\0"
+        )
+    except UnicodeEncodeError:
+        return False
+
+
 def _impossible(row: Measurement) -> str:
     """Why this cannot have been measured; empty when it can."""
     if not all(map(is_positive, (*row.step_seconds, *row.warmup_step_seconds))):
@@ -103,4 +126,22 @@ def _impossible(row: Measurement) -> str:
         return f"status {row.status}, but no reason"
     if not all(map(is_positive, row.stage_rates.values())):
         return "a stage rate is a finite number above 0"
-    return ""
+    return _untold(row)
+
+
+def _untold(row: Measurement) -> str:
+    """Why nothing could be told of it: whoever lists measurements would meet this one, too."""
+    plan = row.trial.plan
+    for name in ("samples_per_row", "loader_workers"):
+        if not (isinstance(plan.get(name, 1), int) and 0 <= plan.get(name, 1) <= _MOST_ROWS):
+            return f"{name} is a whole number of at most {_MOST_ROWS}"
+    try:
+        runs = [run["step_seconds"] for run in row.repeats]
+        steps = [step for run in runs for step in run]
+        rate = row.throughput_samples_per_second
+        name = row.trial.trial_id
+    except (TypeError, ValueError, KeyError, ArithmeticError) as error:
+        return f"its numbers cannot be true ({error})"
+    if not all(map(is_positive, steps)) or (rate is not None and not is_positive(rate)):
+        return "a step, and a rate, is a finite number above 0"
+    return "" if name else "no trial"
