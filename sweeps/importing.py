@@ -11,7 +11,10 @@ from typing import NoReturn
 from advisor.domain import Measurement, Status
 from advisor.domain.checks import is_positive
 from advisor.errors import DataError, UsageError
+from advisor.strict_json import check_json
 from sweeps.serialization import measurement_from_dict
+
+_MOST_ROWS = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
 def read_line(line: bytes) -> Measurement:
     """The measurement of one line; `DataError` for what is none, or cannot be true."""
     try:
+        check_json(line)
         document = json.loads(line, parse_constant=_not_a_number)
     except (ValueError, RecursionError) as error:
         raise DataError(f"no JSON: {error}") from error
@@ -103,4 +107,35 @@ def _impossible(row: Measurement) -> str:
         return f"status {row.status}, but no reason"
     if not all(map(is_positive, row.stage_rates.values())):
         return "a stage rate is a finite number above 0"
+    return _other_kind(row) or _untold(row)
+
+
+def _other_kind(row: Measurement) -> str:
+    """Why a store could not hold it, or nobody compute with it."""
+    texts = (row.started_at, row.reason, row.trial.accelerator, row.trial.dataset_path)
+    if not all(isinstance(text, str) for text in texts):
+        return "started_at, reason, accelerator and dataset_path are texts"
+    numbers = (row.cpu_seconds, row.wall_seconds, row.peak_memory_mib, row.read_bytes)
+    if not all(one is None or isinstance(one, (int, float)) for one in numbers):
+        return "cpu_seconds, wall_seconds, peak_memory_mib and read_bytes are numbers"
+    if not isinstance(row.environment.get("cpu_model", ""), (str, type(None))):
+        return "environment.cpu_model is a text"
     return ""
+
+
+def _untold(row: Measurement) -> str:
+    """Why nothing could be told of it: whoever lists measurements would meet this one, too."""
+    plan = row.trial.plan
+    for name in ("samples_per_row", "loader_workers"):
+        if not (isinstance(plan.get(name, 1), int) and 0 <= plan.get(name, 1) <= _MOST_ROWS):
+            return f"{name} is a whole number of at most {_MOST_ROWS}"
+    try:
+        runs = [run["step_seconds"] for run in row.repeats]
+        steps = [step for run in runs for step in run]
+        rate = row.throughput_samples_per_second
+        name = row.trial.trial_id
+    except (TypeError, ValueError, KeyError, ArithmeticError) as error:
+        return f"its numbers cannot be true ({error})"
+    if not all(map(is_positive, steps)) or (rate is not None and not is_positive(rate)):
+        return "a step, and a rate, is a finite number above 0"
+    return "" if name else "no trial"

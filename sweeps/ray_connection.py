@@ -6,6 +6,7 @@ import logging
 import os
 import secrets
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sweeps.placing import TRIAL_RESOURCE
 _CONNECT_SECONDS = 5.0
 _START_ATTEMPTS = 3
 _OBJECT_STORE_BYTES = 80 * 2**20  # measurements are small; Ray's default is 30 % of memory
+_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Unlimited by default; and a trial beyond its memory is a result, not a reason to repeat.
@@ -31,6 +33,7 @@ def connected(address: str | None) -> Any:
     if not address:
         # Else Ray leaves one in the home, and clusters started there later ask for it.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
+    _listen_on_loopback(not address)
     try:
         import ray
     except ImportError as error:
@@ -58,11 +61,25 @@ def connected(address: str | None) -> Any:
     raise AssertionError("unreachable")
 
 
+def _listen_on_loopback(alone: bool) -> None:
+    """A Ray of our own is nobody else's: on Linux it would listen on every address of the machine
+    (a node of a cluster must). Ray asks this setting of macOS and Windows on Linux too, once, when
+    it is imported; which another Ray may have been before."""
+    if alone:
+        os.environ[_CLUSTERS] = "0"
+    else:
+        os.environ.pop(_CLUSTERS, None)
+    constants = sys.modules.get("ray._private.ray_constants")
+    if constants is not None:
+        constants.ENABLE_RAY_CLUSTER = not alone  # type: ignore[attr-defined]
+
+
 def _own_ray() -> dict[str, Any]:
     root = str(Path(__file__).resolve().parents[1])
     return {
         "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
         "include_dashboard": False,
+        "dashboard_host": "127.0.0.1",  # were it ever switched on
         "num_cpus": 1,
         "num_gpus": 0,
         "resources": {TRIAL_RESOURCE: 1},

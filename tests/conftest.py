@@ -20,7 +20,7 @@ settings.load_profile("repeatable")
 
 # Rooms whose tests measure, kill or count what is on this machine; of some only the slow ones do.
 _MEASURE = ("sweeps", "contracts", "benchmarks/test_kills", "infra/ray", "infra/aws/guest")
-_MEASURE_SLOWLY = ("advisor/cli", "advisor/operations", "benchmarks")
+_MEASURE_SLOWLY = ("advisor/cli", "advisor/operations", "advisor/service", "benchmarks")
 
 
 def pytest_collection_modifyitems(items):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +19,10 @@ from advisor.domain import HOURS_PER_MONTH, Recommendation, Request
 from advisor.errors import NoOfferError, UsageError
 from advisor.operations.answering.ground import ground_in_use
 from advisor.operations.answering.recommending import Recommended, decided, recommended
+from advisor.operations.answering.reports import format_named
 from advisor.operations.questions.requests import today
 from advisor.recommend import MOST_INSTANCES, PerformanceModel, no_offer
-from advisor.report.document import document_yaml
 from advisor.report.exporting import FORMATS, export
-from advisor.report.tables import recommendation_csv, recommendation_markdown
 from advisor.report.text import recommendation_text
 
 OUTPUTS = ("table", "json", "yaml", "csv", "md")
@@ -152,11 +150,4 @@ def _written(found: Recommended, output: str, shown: _Shown) -> str:
     if output == "table":
         text = recommendation_text(found.answer, found.sources, **shown._asdict())
         return text + found.explained.text() + "\n"
-    document = found.document()
-    if output == "json":
-        return json.dumps(document, indent=2, allow_nan=False) + "\n"
-    if output == "yaml":
-        return document_yaml(document)
-    if output == "csv":
-        return recommendation_csv(document)
-    return recommendation_markdown(document)
+    return format_named(output).write(found)

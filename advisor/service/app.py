@@ -23,10 +23,12 @@ from advisor.service.routes import (
     login,
     measurements,
     recommend,
+    reports,
     schedules,
     sweeps,
 )
 from advisor.service.settings import Settings
+from advisor.service.workers import end_with_parent
 
 # Registered in this order; one line a noun.
 ROUTERS: tuple[APIRouter, ...] = (
@@ -40,6 +42,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     page.router,
     sweeps.router,
     schedules.router,
+    reports.router,
 )
 
 
@@ -67,6 +70,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 def app_of_worker() -> FastAPI:
     """What a worker process serves: the settings come by its environment."""
+    end_with_parent()
     return create_app(Settings.from_environment())
 
 

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from advisor.operations.jobs.events import EventLog
 from advisor.operations.jobs.records import OPEN, Job, known_job
+from advisor.service.private import without_paths
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
@@ -52,7 +53,9 @@ async def following(
     a quiet connection awake, a comment every 15 s, is the framework's."""
     from advisor.operations.jobs.standing import job_document
 
-    log = EventLog(job.events_path, last_id)
+    # A sweep on AWS has its events there; here it says how it goes.
+    path = job.talk_path if job.on_aws else job.events_path
+    log, told = EventLog(path, last_id, says=job.on_aws), False
     yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {job.id}")
     while True:
         # Looked at before the log: what it wrote before its end is read after that.
@@ -60,12 +63,13 @@ async def following(
         over = job.state(datetime.now(UTC)) not in OPEN
         found = await run_in_threadpool(log.look)
         for event in found:
-            yield ServerSentEvent(id=event.id, event=event.name, data=event.facts)
-        if any(event.name in _TELLS_PROGRESS for event in found) or (over and not found):
+            yield ServerSentEvent(id=event.id, event=event.name, data=without_paths(event.facts))
+        if any(event.name in _TELLS_PROGRESS for event in found) or (over and not told):
+            told = True
             status = await run_in_threadpool(_status, job, settings, allowed)
-            yield ServerSentEvent(event="progress", data=status)
+            yield ServerSentEvent(event="progress", data=without_paths(status))
         if over and not found:
-            yield ServerSentEvent(event="end", data=job_document(job))
+            yield ServerSentEvent(event="end", data=without_paths(job_document(job)))
             return
         if not found:
             await asyncio.sleep(LOOK_EVERY_SECONDS)

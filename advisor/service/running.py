@@ -23,7 +23,8 @@ _APPLICATION = "advisor.service.app:app_of_worker"
 _MOST_CONNECTIONS = 1000
 _KEEP_ALIVE_SECONDS = 5
 _BACKLOG = 1024
-# So long may answers that are on their way take once it is told to end.
+# So long may answers that are on their way take once it is told to end; who follows a sweep would
+# hold it up for as long as that runs.
 _GRACE_SECONDS = 10
 # Of `advisor.service.metrics`, whose import waits for this to be set.
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"

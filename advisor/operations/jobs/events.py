@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from advisor.errors import one_line
 from sweeps.watching.logfile import OLDER_FILES
 
 _PLACE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})")
@@ -41,10 +42,11 @@ class JobEvent:
 
 
 class EventLog:
-    """The events of a log behind a place in it; the log need not exist yet."""
+    """The events of a log behind a place in it; the log need not exist yet. With `says` it is what
+    somebody said, a line an event."""
 
-    def __init__(self, path: Path, last_id: str | None = None) -> None:
-        self._path = path
+    def __init__(self, path: Path, last_id: str | None = None, *, says: bool = False) -> None:
+        self._path, self._event_of = path, _said if says else _event_of
         found = _PLACE.fullmatch(last_id or "")
         self._inode, self._offset = (int(found[1], 16), int(found[2], 16)) if found else (0, 0)
 
@@ -81,7 +83,7 @@ class EventLog:
             if not line.endswith(b"\n"):
                 return  # it is being written
             self._offset += len(line)
-            event = _event_of(line, f"{self._inode:x}-{self._offset:x}")
+            event = self._event_of(line, f"{self._inode:x}-{self._offset:x}")
             if event:
                 yield event
 
@@ -107,6 +109,11 @@ def _event_of(line: bytes, place: str) -> JobEvent | None:
     if name is None:
         return None
     return JobEvent(place, name, {key: one for key, one in told.items() if key not in _INNER})
+
+
+def _said(line: bytes, place: str) -> JobEvent | None:
+    text = one_line(line.decode(errors="replace"))
+    return JobEvent(place, "said", {"text": text}) if text else None
 
 
 def _name_of(event: str, told: Mapping[str, Any]) -> str | None:

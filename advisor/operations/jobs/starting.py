@@ -26,6 +26,8 @@ from sweeps.store import DATABASE_VARIABLE
 
 # Each launches within a budget of its own; a client that asks in a loop is stopped here.
 MOST_ON_AWS = 4
+# Of the server's environment: what only it means.
+_SERVERS = ("ADVISOR_SERVICE", "PROMETHEUS_MULTIPROC_DIR")
 
 
 class OtherSweep(UsageError):
@@ -96,7 +98,8 @@ def _refuse_beside(asked: AskedSweep, now: datetime) -> None:
 def _spawn(job: Job, database_url: str | None) -> None:
     """A session of its own: neither Ctrl-C nor the end of this process reaches it. It lowers its
     own priority; nothing of ours runs between fork and exec, where threads allow nothing."""
-    variables = environment() | ({DATABASE_VARIABLE: database_url} if database_url else {})
+    given = {DATABASE_VARIABLE: database_url} if database_url else {}
+    variables = {name: one for name, one in environment().items() if name not in _SERVERS} | given
     with (job.folder / "start.log").open("ab") as talk:
         process = subprocess.Popen(
             [*ADVISOR, "sweep", "job", job.id], cwd=job.folder, env=variables,

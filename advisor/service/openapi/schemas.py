@@ -20,6 +20,12 @@ DOCUMENTS = {
     "InstanceType": "instance-type",
     "Networks": "networks",
     "Gpus": "gpus",
+    "Measurements": "measurements",
+    "MeasurementsImport": "measurements-import",
+    "SweepJob": "sweep-job",
+    "SweepJobs": "sweep-jobs",
+    "Schedule": "schedule",
+    "Schedules": "schedules",
 }
 _TEXT = {"type": "string"}
 _PROBLEM = {

@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from advisor.service.access import Scope, needs
 from advisor.service.answers import json_answer
+from advisor.service.openapi.parts import described, refusals
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
@@ -26,6 +27,15 @@ router = APIRouter(prefix="/v1/measurements", tags=["measurements"])
 _MOST_REFUSED = 1000
 _JSONL = "application/x-ndjson"
 _TAKEN = (_JSONL, "application/jsonl", "application/json", "text/plain")
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The file.",
+        "content": {kind: {"schema": {"type": "string"}} for kind in (_JSONL, "text/csv")},
+    },
+    **refusals(),
+}
+_IMPORTED = described("MeasurementsImport")
+_IMPORTED[207] = {**_IMPORTED[200], "description": "Some lines were bad; the others are kept."}
 _Word = Annotated[str, Field(max_length=200)]
 
 
@@ -66,7 +76,7 @@ class Export(Which):
     format: _Word = "jsonl"
 
 
-@router.get("", dependencies=[needs(Scope.READ)])
+@router.get("", dependencies=[needs(Scope.READ)], responses=described("Measurements"))
 def listed(asked: Annotated[Listing, Query()], request: Request) -> Response:
     """What was measured, in the order in which trials were first stored, failed ones too.
 
@@ -83,7 +93,7 @@ def listed(asked: Annotated[Listing, Query()], request: Request) -> Response:
     return answer
 
 
-@router.get("/export", dependencies=[needs(Scope.READ)])
+@router.get("/export", dependencies=[needs(Scope.READ)], responses=_FILE)
 def export(asked: Annotated[Export, Query()], request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
     from advisor.operations.stored.documents import FORMATS, exported
@@ -106,6 +116,7 @@ def export(asked: Annotated[Export, Query()], request: Request) -> Response:
 @router.post(
     "/import",
     dependencies=[needs(Scope.MEASURE)],
+    responses=_IMPORTED,
     openapi_extra={
         "requestBody": {"required": True, "content": {_JSONL: {"schema": {"type": "string"}}}}
     },

@@ -14,6 +14,7 @@ from advisor.errors import UsageError
 from advisor.places import user_folder
 from advisor.service.access import Scope, audit_subject, may_spend, needs
 from advisor.service.answers import json_answer
+from advisor.service.openapi.parts import described, problem, refusals
 from advisor.service.private import without_paths
 from advisor.service.problems import Problem
 from advisor.service.routes.sweep_words import SweepWords, allowed_by, wants_aws
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from sweeps.store.schedule_book import ScheduleBook
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
+_ONE = {**described("Schedule"), **refusals(404)}
+_ADDED = {
+    **described("Schedule"),
+    201: described("Schedule")[200],
+    409: problem("Another schedule has that name."),
+}
 _Word = Annotated[str, Field(max_length=200)]
 
 
@@ -83,7 +90,7 @@ class Shown(BaseModel):
     runs: int = Field(default=10, ge=1, le=1000)
 
 
-@router.get("", dependencies=[needs(Scope.READ)])
+@router.get("", dependencies=[needs(Scope.READ)], responses=described("Schedules"))
 def listed(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
     from advisor.operations.scheduling.documents import list_document, standings
@@ -95,7 +102,7 @@ def listed(request: Request) -> Response:
     return json_answer(without_paths(document))
 
 
-@router.post("", status_code=201, dependencies=[needs(Scope.MEASURE)])
+@router.post("", status_code=201, dependencies=[needs(Scope.MEASURE)], responses=_ADDED)
 def add(words: NewScheduleWords, request: Request) -> Response:
     """Keep a schedule. The same one again is there already (200); another one of its name is a
     409. A sweep on AWS needs a `budget` and a key of scope admin."""
@@ -120,7 +127,7 @@ def add(words: NewScheduleWords, request: Request) -> Response:
     return answer
 
 
-@router.get("/{name}", dependencies=[needs(Scope.READ)])
+@router.get("/{name}", dependencies=[needs(Scope.READ)], responses=_ONE)
 def shown(name: str, asked: Annotated[Shown, Query()], request: Request) -> Response:
     """What `advisor schedule show -o json` tells: its runs, the fit after each, what drifted."""
     with scheduled(request.app.state.settings, reading=True) as book:
@@ -128,7 +135,9 @@ def shown(name: str, asked: Annotated[Shown, Query()], request: Request) -> Resp
         return json_answer(_one(book, name, asked.runs))
 
 
-@router.delete("/{name}", dependencies=[needs(Scope.MEASURE)])
+@router.delete(
+    "/{name}", dependencies=[needs(Scope.MEASURE)], responses={**refusals(), **refusals(404)}
+)
 def remove(name: str, request: Request) -> Response:
     """End a schedule; a run that goes on comes to its end, and its record stays."""
     with scheduled(request.app.state.settings, reading=False) as book:

@@ -14,6 +14,7 @@ from advisor.operations.jobs.records import Job, all_jobs, known_job
 from advisor.service.access import Scope, audit_subject, needs
 from advisor.service.answers import json_answer
 from advisor.service.live_events import following, taken_seat
+from advisor.service.openapi.parts import described, problem, refusals
 from advisor.service.private import without_paths
 from advisor.service.problems import Problem
 from advisor.service.routes.sweep_words import StartedWords, allowed_by, checked
@@ -28,7 +29,23 @@ router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
 PLAN = "advisor.sweep-plan/1"
 
 
-@router.post("", status_code=202, dependencies=[needs(Scope.MEASURE)])
+def refusals_of_one() -> dict[int | str, dict[str, Any]]:
+    """What a route about one sweep may refuse."""
+    return {**refusals(), **refusals(404)}
+
+
+_ONE = {**described("SweepJob"), **refusals(404)}
+_ENDED = {**_ONE, 202: described("SweepJob")[200]}
+_STARTED: dict[int | str, dict[str, Any]] = {
+    **refusals(),
+    200: {"description": "The plan, with `dry_run`.",
+          "content": {"application/json": {"schema": {"type": "object"}}}},
+    202: {**described("SweepJob")[200], "description": "It was started; see Location."},
+    409: problem("Another sweep runs on this machine; `sweep` names it."),
+}  # fmt: skip
+
+
+@router.post("", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_STARTED)
 def start(words: StartedWords, request: Request) -> Response:
     """Start a sweep; it goes on whatever becomes of the service. `dry_run` shows its plan.
 
@@ -39,7 +56,7 @@ def start(words: StartedWords, request: Request) -> Response:
 
     asked = checked(words, request)
     if words.dry_run:
-        return json_answer(_plan(asked))
+        return json_answer(without_paths(_plan(asked)))
     if asked.on_aws and (reason := why_not(dry_run(asked.words))):
         raise Problem(422, "cannot-launch", reason)
     try:
@@ -55,7 +72,7 @@ def start(words: StartedWords, request: Request) -> Response:
     return answer
 
 
-@router.get("", dependencies=[needs(Scope.READ)])
+@router.get("", dependencies=[needs(Scope.READ)], responses=described("SweepJobs"))
 def listed(request: Request) -> Response:
     """The latest first; and what the store tells of all that runs, by whomever it was started."""
     from advisor.operations.jobs.standing import list_document
@@ -69,7 +86,7 @@ def _followed(sweep_id: str) -> Job:
     return _job(sweep_id)
 
 
-@router.get("/{sweep_id}", dependencies=[needs(Scope.READ)])
+@router.get("/{sweep_id}", dependencies=[needs(Scope.READ)], responses=_ONE)
 def shown(sweep_id: str, request: Request) -> Response:
     """How it stands; `status` is what `advisor sweep status -o json` tells of the same sweep."""
     from advisor.operations.jobs.standing import status_document
@@ -80,17 +97,20 @@ def shown(sweep_id: str, request: Request) -> Response:
     return json_answer({**_document(job), "status": without_paths(status)})
 
 
-@router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)])
+@router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)], responses=refusals_of_one())
 def trials(sweep_id: str, request: Request) -> Response:
     """Its trials, each with its state and rate: what `advisor sweep list -o json` tells."""
     from advisor.operations.jobs.standing import trials_document
 
     job = _job(sweep_id)
     with stored(request.app.state.settings, reading=True) as store:
-        return json_answer(trials_document(job, store, allowed_by(request)))
+        document = trials_document(job, store, allowed_by(request))
+    return json_answer(without_paths(document))
 
 
-@router.delete("/{sweep_id}", status_code=202, dependencies=[needs(Scope.MEASURE)])
+@router.delete(
+    "/{sweep_id}", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_ENDED
+)
 def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
     from advisor.operations.jobs.starting import stop_sweep
@@ -106,6 +126,7 @@ def stop(sweep_id: str, request: Request) -> Response:
     "/{sweep_id}/events",
     response_class=EventSourceResponse,
     dependencies=[needs(Scope.READ), Depends(taken_seat)],
+    responses=refusals_of_one(),
 )
 async def events(
     job: Annotated[Job, Depends(_followed)],

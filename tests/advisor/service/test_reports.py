@@ -1,0 +1,55 @@
+"""Answers as files: the bytes that the command prints, named and typed."""
+
+import time
+
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from advisor.cli.recommend import recommend as command
+from advisor.operations.answering.reports import FORMATS
+from advisor.report.exporting import FORMATS as EXPORTS
+from advisor.service.app import create_app
+from advisor.service.settings import Settings
+
+QUESTION = {"task": "inference", "model": "googlenet", "target_throughput": 500}
+FLAGS = ["--task=inference", "--model=googlenet", "--target-throughput=500"]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with TestClient(create_app(Settings(rate_limit=0.0)), base_url="http://localhost") as client:
+        while client.get("/readyz").status_code != 200:
+            time.sleep(0.05)
+        yield client
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_format_is_what_the_command_prints(client, form):
+    answer = client.get(f"/v1/reports/{form}", params=QUESTION)
+    flag = f"--export={form}" if form in EXPORTS else f"--output={form}"
+    assert answer.text == CliRunner().invoke(command, [*FLAGS, flag]).stdout
+    kind = FORMATS[form]
+    assert answer.headers["content-type"] == kind.media_type
+    disposition = answer.headers["content-disposition"]
+    assert disposition.startswith('attachment; filename="googlenet-inference')
+    assert disposition.endswith(f'.{kind.extension}"')
+    assert client.post(f"/v1/reports/{form}", json=QUESTION).text == answer.text
+
+
+def test_the_formats_are_listed_and_others_are_not_found(client):
+    listed = client.get("/v1/reports").json()["formats"]
+    assert [one["format"] for one in listed] == list(FORMATS)
+    assert client.get("/v1/reports/pdf", params=QUESTION).status_code == 404
+
+
+def test_nothing_is_exported_where_no_offer_meets_the_target(client):
+    answer = client.get("/v1/reports/terraform", params={**QUESTION, "target_throughput": 5e9})
+    assert answer.status_code == 422
+    assert answer.json()["type"].endswith("no-offer")
+    assert client.get("/v1/reports/json", params={**QUESTION, "target_throughput": 5e9}).is_success
+
+
+def test_a_file_is_named_by_letters_alone(client):
+    answer = client.get("/v1/reports/csv", params={**QUESTION, "model": 'x"\r\n/../y'})
+    assert answer.status_code == 422

@@ -1,0 +1,175 @@
+"""Sweeps over HTTP: planned before they start, one at a time, followed live, ended politely."""
+
+import json
+from datetime import UTC, datetime
+from importlib.resources import files
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from advisor.cli.sweep import sweep as command
+from advisor.operations.jobs import records
+from advisor.service.app import create_app
+from advisor.service.private import without_paths
+from advisor.service.settings import Settings
+from sweeps.store.owners import columns_of, this_process
+
+GRID = {
+    "networks": "googlenet", "tasks": "inference", "vcpus": [0.5, 1], "memory": "2GiB",
+    "disks": "gp3", "accelerator": "emulated:T4",
+}  # fmt: skip
+FLAGS = [
+    "--networks=googlenet", "--tasks=inference", "--vcpus=0.5,1", "--memory=2GiB", "--disks=gp3",
+    "--accelerator=emulated:T4", "-o", "json",
+]  # fmt: skip
+SCHEMAS = files("advisor.report") / "schemas"
+
+
+@pytest.fixture
+def client(monkeypatch):
+    monkeypatch.setattr("advisor.operations.jobs.starting._spawn", lambda job, url: None)
+    with TestClient(create_app(Settings(rate_limit=0.0)), base_url="http://localhost") as client:
+        yield client
+
+
+def conforms(document, name):
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    jsonschema.validate(document, schema)
+
+
+def told(*arguments):
+    return without_paths(json.loads(CliRunner().invoke(command, arguments).stdout))
+
+
+def started(client, **changes):
+    answer = client.post("/v1/sweeps", json={**GRID, **changes})
+    assert answer.status_code == 202, answer.text
+    return answer
+
+
+def ended(job_id, state="done"):
+    now = datetime.now(UTC).isoformat()
+    folder = records.known_job(job_id).folder
+    records.note_end(folder, {"state": state, "exit_code": 0, "reason": "", "at": now})
+
+
+def lines_of(answer):
+    return [line.split(": ", 1) for line in answer.text.splitlines() if ": " in line]
+
+
+def test_a_dry_run_is_the_plan_of_the_command_and_starts_nothing(client):
+    answer = client.post("/v1/sweeps", json={**GRID, "dry_run": True})
+    assert answer.status_code == 200
+    assert answer.json() == told("plan", *FLAGS)
+    assert client.get("/v1/sweeps").json()["sweeps"] == []
+
+
+def test_a_started_sweep_is_where_its_location_says(client):
+    answer = started(client)
+    shown = client.get(answer.headers["location"])
+    assert shown.json()["id"] == answer.json()["id"]
+    assert shown.json()["state"] == "starting"
+    conforms(answer.json(), "sweep-job")
+    conforms(shown.json(), "sweep-job")
+
+
+def test_its_status_and_trials_are_the_commands(client):
+    path = started(client).headers["location"]
+    status, commands = client.get(path).json()["status"], told("status", *FLAGS)
+    assert {**status, "at": ""} == {**commands, "at": ""}
+    assert client.get(f"{path}/trials").json() == told("list", *FLAGS)
+
+
+def test_a_second_sweep_is_a_conflict_that_names_the_first(client):
+    first = started(client).json()["id"]
+    answer = client.post("/v1/sweeps", json=GRID)
+    assert answer.status_code == 409
+    assert answer.json()["sweep"] == first
+    listed = client.get("/v1/sweeps").json()
+    assert listed["running"] == [first]
+    conforms(listed, "sweep-jobs")
+    ended(first)
+    started(client)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"networks": "gogglenet"}, "googlenet"),
+        ({"vcpus": [64]}, "this machine has"),
+        ({"netwroks": "x"}, "netwroks"),
+        ({"log_file": "/tmp/x"}, "log_file"),
+        ({"disk_paths": "gp3=/"}, "disk_paths"),
+        ({"ray_address": "10.0.0.1:6379"}, "ray_address"),
+        ({"networks": "x.py:build"}, "allow-code"),
+        ({"data": "/etc"}, "allow-data"),
+        ({"max_minutes": 0}, "max_minutes"),
+        ({"batch_sizes": "0"}, "batch_sizes"),
+    ],
+)
+def test_bad_input_is_refused_at_once_by_name(client, changes, said):
+    answer = client.post("/v1/sweeps", json={**GRID, **changes})
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert not records.all_jobs()
+
+
+def test_spending_at_a_cloud_needs_more_than_being_here(client):
+    words = {"preset": "small", "on": "aws", "instance": "g4dn.xlarge", "budget": "1USD"}
+    for path, body in (
+        ("/v1/sweeps", words),
+        ("/v1/sweeps", {**words, "on": " AWS "}),
+        ("/v1/schedules", {"cron": "@daily", "sweep": words}),
+    ):
+        assert client.post(path, json=body).status_code == 403
+    assert not records.all_jobs()
+
+
+def test_what_is_not_there_is_not_found(client):
+    for path in ("/v1/sweeps/x", "/v1/sweeps/x/events", "/v1/sweeps/x/trials"):
+        assert client.get(path).status_code == 404
+    assert client.delete("/v1/sweeps/20260101T000000-00000000").status_code == 404
+
+
+def test_events_tell_what_happened_resume_and_end_with_the_sweep(client):
+    path = started(client).headers["location"]
+    job = records.known_job(path.rpartition("/")[2])
+    stored = [
+        {"time": "t", "event": "stored", "trial_id": one, "status": "ok", "samples_per_second": 5}
+        for one in ("a", "b")
+    ]
+    job.events_path.write_text("".join(json.dumps(one) + "\n" for one in stored))
+    ended(job.id)
+    answer = client.get(f"{path}/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    names = [value for name, value in lines_of(answer) if name == "event"]
+    assert names == ["trial_done", "trial_done", "progress", "end"]
+    first = next(value for name, value in lines_of(answer) if name == "id")
+    rest = client.get(f"{path}/events", headers={"Last-Event-ID": first})
+    names = [value for name, value in lines_of(rest) if name == "event"]
+    assert names == ["trial_done", "progress", "end"]
+
+
+def test_listeners_are_counted_and_leave_their_seats(client, monkeypatch):
+    path = started(client).headers["location"]
+    ended(path.rpartition("/")[2])
+    monkeypatch.setattr("advisor.service.live_events.MOST_LISTENERS", 1)
+    for _ in range(3):
+        assert client.get(f"{path}/events").status_code == 200
+    monkeypatch.setattr("advisor.service.live_events.MOST_LISTENERS", 0)
+    answer = client.get(f"{path}/events")
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"]
+
+
+def test_a_running_sweep_is_asked_to_stop_and_one_that_ended_is_left(client):
+    answer = started(client)
+    path, job = answer.headers["location"], records.known_job(answer.json()["id"])
+    records.note_process(job.folder, {**columns_of(this_process()), "at": "2026-11-21T00:00:00Z"})
+    stopped = client.delete(path)
+    assert (stopped.status_code, stopped.json()["state"]) == (202, "stopping")
+    ended(job.id, "stopped")
+    again = client.delete(path)
+    assert (again.status_code, again.json()["state"]) == (200, "stopped")
