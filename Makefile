@@ -21,7 +21,7 @@ help: ## what can be made
 .venv/full: pyproject.toml constraints.txt | .venv/core
 	@echo "Adding torch, ray and the test tools to .venv (about 1 GB, a few minutes) ..."
 	@$(PIP) torch==2.13.0
-	@$(PIP) --editable '.[sweep,zoo,formats,dev]'
+	@$(PIP) --editable '.[sweep,zoo,formats,serve,dev]'
 	@touch $@
 
 setup: .venv/full ## everything, in .venv

@@ -68,12 +68,13 @@ class Hostile:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method of a path, a valid body (None without one), and the names of its parameters."""
+    """A method of a path, valid bodies (none where it takes none), the ways to their fields (also
+    to those of objects within), and the names of its parameters."""
 
     method: str
     path: str
-    body: dict[str, Any] | None
-    fields: tuple[str, ...]
+    bodies: tuple[dict[str, Any], ...]
+    fields: tuple[tuple[str, ...], ...]
     in_query: tuple[str, ...]
     in_path: tuple[str, ...]
 
@@ -97,7 +98,7 @@ def hostile_requests(
     maker = _Maker(dice, texts)
     while True:
         operation = dice.choice(operations)
-        ways = maker.with_body if operation.body is not None else maker.without_body
+        ways = maker.with_body if operation.bodies else maker.without_body
         yield dice.choice(ways)(operation)
 
 
@@ -126,18 +127,17 @@ class _Maker:
     def extra(self, one: Operation) -> Hostile:
         """A field that nobody knows."""
         name = self._dice.choice(("__class__", "constructor", "$ref", "", "id", "x" * 1000, "é"))
-        return self._json(one, "extra", {**(one.body or {}), name: self._value()})
+        return self._json(one, "extra", {**self._valid(one), name: self._value()})
 
     def doubled(self, one: Operation) -> Hostile:
         """The same name twice."""
-        text = json.dumps(one.body)[1:-1]
+        text = json.dumps(self._valid(one))[1:-1]
         again = ", ".join([text] * self._dice.randint(2, 50)) if text else ""
         return self._bytes(one, "doubled", f"{{{again}}}".encode())
 
     def number(self, one: Operation) -> Hostile:
         """A number that is none."""
-        name = self._dice.choice(one.fields or ("x",))
-        text = json.dumps({**(one.body or {}), name: "@"})
+        text = json.dumps(changed(self._valid(one), self._field(one), "@"))
         return self._bytes(one, "number", text.replace('"@"', self._dice.choice(NO_JSON)).encode())
 
     def random_json(self, one: Operation) -> Hostile:
@@ -156,24 +156,24 @@ class _Maker:
 
     def torn(self, one: Operation) -> Hostile:
         """It ends too early."""
-        text = json.dumps(one.body).encode()
+        text = json.dumps(self._valid(one)).encode()
         return self._bytes(one, "torn", text[: self._dice.randrange(len(text))])
 
     def flipped(self, one: Operation) -> Hostile:
         """Some bytes are others."""
-        text = bytearray(json.dumps(one.body).encode())
+        text = bytearray(json.dumps(self._valid(one)).encode())
         for _ in range(self._dice.randint(1, 4)):
             text[self._dice.randrange(len(text))] = self._dice.randrange(256)
         return self._bytes(one, "flipped", bytes(text))
 
     def kind(self, one: Operation) -> Hostile:
         """It says to be something else."""
-        text = json.dumps(one.body).encode()
+        text = json.dumps(self._valid(one)).encode()
         return self._bytes(one, "kind", text, self._dice.choice(KINDS))
 
     def chunked(self, one: Operation) -> Hostile:
         """Its length is not told; sometimes it is beyond every limit."""
-        body = json.dumps(one.body).encode()
+        body = json.dumps(self._valid(one)).encode()
         if self._dice.random() < 0.1:
             body += b" " * 1_100_000
         return Hostile("chunked", one.method, self._path(one), _of(JSON), body, is_chunked=True)
@@ -181,13 +181,13 @@ class _Maker:
     def encoding(self, one: Operation) -> Hostile:
         """Another encoding, or a mark of one."""
         name = self._dice.choice(("utf-16", "utf-32", "utf-16-be", "utf-8-sig", "utf-7"))
-        return self._bytes(one, "encoding", json.dumps(one.body).encode(name))
+        return self._bytes(one, "encoding", json.dumps(self._valid(one)).encode(name))
 
     def no_utf8(self, one: Operation) -> Hostile:
         """Text that is no text: broken UTF-8, halves of pairs, null characters."""
         bad = self._dice.choice((b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\\ud800", b"\\u0000"))
-        name = self._dice.choice(one.fields or ("x",)).encode()
-        return self._bytes(one, "no_utf8", b'{"%s": "a%sb"}' % (name, bad))
+        text = json.dumps(changed(self._valid(one), self._field(one), "a@b")).encode()
+        return self._bytes(one, "no_utf8", text.replace(b"@", bad))
 
     def long(self, one: Operation) -> Hostile:
         """Too large, or as large as may be."""
@@ -212,14 +212,19 @@ class _Maker:
         return Hostile("method", other, self._path(one), ())
 
     def _changed(self, one: Operation, what: str, count: int) -> Hostile:
-        body = dict(one.body or {})
+        body = self._valid(one)
         for _ in range(count):
-            name = self._dice.choice(one.fields or ("x",))
             if self._dice.random() < 0.1:
-                body.pop(name, None)
+                body.pop(self._field(one)[0], None)
             else:
-                body[name] = self._value()
+                body = changed(body, self._field(one), self._value())
         return self._json(one, what, body)
+
+    def _valid(self, one: Operation) -> dict[str, Any]:
+        return dict(self._dice.choice(one.bodies))
+
+    def _field(self, one: Operation) -> tuple[str, ...]:
+        return self._dice.choice(one.fields or (("x",),))
 
     def _value(self) -> Any:
         kinds: Sequence[Sequence[Any]] = (self._texts, self._texts, NUMBERS, OTHERS)
@@ -257,33 +262,62 @@ def _chunked(body: bytes) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
+def changed(body: Mapping[str, Any], field: Sequence[str], value: Any) -> dict[str, Any]:
+    """The body with another value in a field; objects around it are made where they have to be."""
+    first, *rest = field
+    if not rest:
+        return {**body, first: value}
+    inner = body.get(first)
+    within = inner if isinstance(inner, dict) else {}
+    return {**body, first: changed(within, rest, value)}
+
+
 def _operation(
     document: Mapping[str, Any], path: str, method: str, told: Mapping[str, Any]
 ) -> Operation:
     content = told.get("requestBody", {}).get("content", {})
     if content and JSON not in content:
         return _of_lines(path, method)
-    schema = _resolved(document, content.get(JSON, {}).get("schema", {}))
-    fields = schema.get("properties", {})
     parameters = [_resolved(document, one) for one in told.get("parameters", ())]
     named = {
         place: tuple(one["name"] for one in parameters if one["in"] == place)
         for place in ("query", "path")
     }
+    media = content.get(JSON, {})
+    schema = _resolved(document, media.get("schema", {}))
     return Operation(
-        method=method, path=path, fields=tuple(fields), in_query=named["query"],
-        in_path=named["path"], body=_valid(fields) if content else None,
+        method=method, path=path, fields=tuple(_fields(document, schema)),
+        in_query=named["query"], in_path=named["path"],
+        bodies=_examples(media, schema) if content else (),
     )  # fmt: skip
 
 
 def _of_lines(path: str, method: str) -> Operation:
     """Measurements come as JSON lines; one line is a JSON object like any other body."""
     line = measurement_to_dict(measurement(1))
-    return Operation(method, path, line, tuple(line), (), ())
+    within = [("trial", name) for name in line["trial"]]
+    fields = (*((name,) for name in line), *within)
+    return Operation(method, path, (line,), fields, (), ())
 
 
-def _valid(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: WORDS[name] for name in fields if name in WORDS}
+def _examples(media: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Valid bodies: the document's own examples, and as many words as are known."""
+    told = [one["value"] for one in media.get("examples", {}).values()]
+    told += [media["example"]] if "example" in media else []
+    known = {name: WORDS[name] for name in schema.get("properties", {}) if name in WORDS}
+    return (*told, *schema.get("examples", ()), known)
+
+
+def _fields(
+    document: Mapping[str, Any], schema: Mapping[str, Any], depth: int = 3
+) -> Iterator[tuple[str, ...]]:
+    """The ways to all fields, those of objects within them too."""
+    for name, told in schema.get("properties", {}).items():
+        yield (name,)
+        for one in (told, *told.get("anyOf", ()), *told.get("oneOf", ())):
+            inner = _resolved(document, one)
+            if depth > 1 and inner.get("properties"):
+                yield from ((name, *rest) for rest in _fields(document, inner, depth - 1))
 
 
 def _resolved(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,10 +11,9 @@ from typing import NoReturn
 from advisor.domain import Measurement, Status
 from advisor.domain.checks import is_positive
 from advisor.errors import DataError, UsageError
+from advisor.strict_json import check_json
 from sweeps.serialization import measurement_from_dict
 
-_MOST_WHOLE = 2**63 - 1
-_MOST_DIGITS = 20
 _MOST_ROWS = 2**31
 
 
@@ -82,11 +81,10 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
 def read_line(line: bytes) -> Measurement:
     """The measurement of one line; `DataError` for what is none, or cannot be true."""
     try:
-        document = json.loads(line, parse_constant=_not_a_number, parse_int=_whole_number)
+        check_json(line)
+        document = json.loads(line, parse_constant=_not_a_number)
     except (ValueError, RecursionError) as error:
         raise DataError(f"no JSON: {error}") from error
-    if b"\\u" in line and not _is_text(document):
-        raise DataError("a text in it has null characters, or halves of characters")
     if not isinstance(document, dict):
         raise DataError(f"a JSON {type(document).__name__}, not a measurement")
     row = measurement_from_dict(document)
@@ -99,23 +97,6 @@ def _not_a_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no measured number")
 
 
-def _whole_number(digits: str) -> int:
-    """No database and no other program's JSON has more than 64 bits."""
-    number = int(digits) if len(digits) <= _MOST_DIGITS else None
-    if number is None or abs(number) > _MOST_WHOLE:
-        raise ValueError("a whole number of more than 64 bits")
-    return number
-
-
-def _is_text(document: object) -> bool:
-    try:
-        return b"\0" not in json.dumps(document, ensure_ascii=False).encode().replace(
-            b"\\u0000", b"\0"
-        )
-    except UnicodeEncodeError:
-        return False
-
-
 def _impossible(row: Measurement) -> str:
     """Why this cannot have been measured; empty when it can."""
     if not all(map(is_positive, (*row.step_seconds, *row.warmup_step_seconds))):
@@ -126,7 +107,20 @@ def _impossible(row: Measurement) -> str:
         return f"status {row.status}, but no reason"
     if not all(map(is_positive, row.stage_rates.values())):
         return "a stage rate is a finite number above 0"
-    return _untold(row)
+    return _other_kind(row) or _untold(row)
+
+
+def _other_kind(row: Measurement) -> str:
+    """Why a store could not hold it, or nobody compute with it."""
+    texts = (row.started_at, row.reason, row.trial.accelerator, row.trial.dataset_path)
+    if not all(isinstance(text, str) for text in texts):
+        return "started_at, reason, accelerator and dataset_path are texts"
+    numbers = (row.cpu_seconds, row.wall_seconds, row.peak_memory_mib, row.read_bytes)
+    if not all(one is None or isinstance(one, (int, float)) for one in numbers):
+        return "cpu_seconds, wall_seconds, peak_memory_mib and read_bytes are numbers"
+    if not isinstance(row.environment.get("cpu_model", ""), (str, type(None))):
+        return "environment.cpu_model is a text"
+    return ""
 
 
 def _untold(row: Measurement) -> str:

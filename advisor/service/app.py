@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 
 from advisor.operations.answering.ground import ground_in_use
+from advisor.service.access import Scope, needs
 from advisor.service.around import Around, Defects
 from advisor.service.guard.install import add_gate, close_door
 from advisor.service.metrics import product_version, tell_build
@@ -28,6 +29,7 @@ from advisor.service.routes import (
     sweeps,
 )
 from advisor.service.settings import Settings
+from advisor.service.shortcut import Shortcut
 from advisor.service.workers import end_with_parent
 
 # Registered in this order; one line a noun.
@@ -44,6 +46,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     schedules.router,
     reports.router,
 )
+
+ASKED_MOST = (recommend.QUESTION, *answers.ASKED)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -62,6 +66,9 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(router)
     add_problem_handlers(app)
     # The last one added is the outermost: refusals of the gate are numbered and noted, too.
+    app.add_middleware(
+        Shortcut, prefix="/v1", questions=ASKED_MOST, check=needs(Scope.READ).dependency
+    )
     app.add_middleware(Defects)
     add_gate(app, settings)
     app.add_middleware(Around, logs=settings.logs_requests)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -44,6 +44,7 @@ _build = Gauge(
 )  # fmt: skip
 
 
+@cache
 def product_version() -> str:
     """As it is installed."""
     try:

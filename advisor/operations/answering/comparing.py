@@ -9,7 +9,8 @@ from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_name, sheet_names
 from advisor.domain import Gpu, InstancePrediction, OnGpu, Request, Task
 from advisor.errors import UsageError
-from advisor.operations.answering.ground import Ground, Words
+from advisor.operations.answering.ground import Ground
+from advisor.operations.answering.words import Words
 from advisor.operations.questions.hardware import GpuWanted
 from advisor.recommend import compare_instances, on_gpu
 from advisor.report.comparing import (

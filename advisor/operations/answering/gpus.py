@@ -9,7 +9,7 @@ from advisor.catalog.gpu_names import sheet_names
 from advisor.catalog.gpu_prices import cheapest_by_gpu
 from advisor.catalog.gpus import GpuSheet
 from advisor.domain import Market
-from advisor.operations.answering.ground import Words
+from advisor.operations.answering.words import Words
 from advisor.operations.questions.hardware import GpuWanted
 from advisor.operations.questions.requests import region_of
 from advisor.report.gpus import gpu_rows, gpus_document

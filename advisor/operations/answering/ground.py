@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Precision, Request, Task
 from advisor.domain.references import is_own
+from advisor.operations.answering.words import Words
 from advisor.operations.heard import Heard
 from advisor.operations.questions.requests import request_from
 from advisor.operations.questions.sources import model_in_use, sources_of
 from advisor.report.document import Sources
 from models.performance import PerformanceModel
-
-Words = Mapping[str, Any]
 
 
 class Ground(NamedTuple):

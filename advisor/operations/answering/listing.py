@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from advisor.catalog import Catalog, OfferQuery, PartialOffer
 from advisor.domain import Market, Offer, Price
-from advisor.operations.answering.ground import Words
+from advisor.operations.answering.words import Words
 from advisor.operations.questions.hardware import hardware_answers
 from advisor.report.catalog import catalog_head, offer_document, place_of, type_document
 from advisor.report.document import price_document

@@ -7,7 +7,7 @@ from typing import Any
 from advisor.catalog import Catalog
 from advisor.domain import Precision, Task
 from advisor.errors import UsageError
-from advisor.operations.answering.ground import Words
+from advisor.operations.answering.words import Words
 from advisor.operations.memory import answer_memory, gpus_named
 from advisor.operations.questions.hardware import GpuWanted
 from models.performance.memory import Conditions, MemoryAnswer, Optimizer, Question

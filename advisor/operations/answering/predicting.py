@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from advisor.domain import InstancePrediction, Request
 from advisor.operations.answering.explaining import NOTHING, Explained, explain_instance
-from advisor.operations.answering.ground import Ground, Words, with_anchors
+from advisor.operations.answering.ground import Ground, with_anchors
 from advisor.operations.answering.what_if import WhatIf, asked_of
+from advisor.operations.answering.words import Words
 from advisor.operations.questions.requests import today
 from advisor.recommend import predict_instance
 from advisor.records import replace

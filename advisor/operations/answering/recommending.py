@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from advisor.catalog import Catalog
 from advisor.domain import Recommendation, Request
 from advisor.operations.answering.explaining import NOTHING, Explained, explain_answer
-from advisor.operations.answering.ground import Ground, Words, with_anchors
+from advisor.operations.answering.ground import Ground, with_anchors
+from advisor.operations.answering.words import Words
 from advisor.operations.questions.requests import today
 from advisor.recommend import PerformanceModel, recommend, require_fresh_price
 from advisor.records import replace

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from advisor.catalog.what_if import WhatIfCatalog, with_host
 from advisor.domain import InstanceType
-from advisor.operations.answering.ground import Ground, Words
+from advisor.operations.answering.ground import Ground
+from advisor.operations.answering.words import Words
 from advisor.units import format_mib
 
 # More than any machine has; a model's curve says nothing out there.

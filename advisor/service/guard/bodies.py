@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 
 from starlette.types import Message, Receive
 
-from advisor.service.guard.refusals import null_character
 from advisor.service.problems import Problem
+from advisor.strict_json import UnfitError, check_json
 
-MOST_DEPTH = 32
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NO_BRACKETS = bytes(one for one in range(256) if one not in b"[]{}")
-_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+# A parameter that is a whole number beyond 64 bits, or near that.
+_LARGE_PARAMETER = re.compile(rb"=[+-]?[0-9]{19,}(&|$)")
 
 
 class Gone(Exception):
@@ -56,41 +53,21 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def check_body(body: bytes) -> None:
-    """`Problem` 400 for JSON that is nested too deep, or has text that no database and no answer
-    can hold: null characters and halves of surrogate pairs."""
-    _check_depth(body)
-    if b"\\u" not in body:
-        return
-    if b"\\u0000" in body:
-        raise null_character()
-    if b"\\ud" in body or b"\\uD" in body:
-        _check_pairs(body)
-
-
-def _check_pairs(body: bytes) -> None:
+    """`Problem` 400 for JSON that nothing here can hold: see `advisor.strict_json`."""
     try:
-        json.dumps(json.loads(body), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise Problem(400, "half-character", "half of a surrogate pair is no character") from None
-    except (ValueError, RecursionError):
-        return  # no JSON: the route says so
+        check_json(body)
+    except UnfitError as error:
+        raise Problem(
+            400,
+            error.kind,
+            f"the body: {error}",
+            way_out="send the object that /openapi.json describes",
+        ) from error
 
 
-def _check_depth(body: bytes) -> None:
-    """`Problem` 400 for JSON nested deeper than `MOST_DEPTH`. Brackets in strings do not count;
-    most bodies have too few of them to be searched at all."""
-    if body.count(b"[") + body.count(b"{") <= MOST_DEPTH:
-        return
-    depth = 0
-    for bracket in _STRINGS.sub(b"", body).translate(None, _NO_BRACKETS):
-        depth += _STEP[bracket]
-        if depth > MOST_DEPTH:
-            raise Problem(
-                400,
-                "too-deep",
-                f"the body is nested deeper than {MOST_DEPTH} levels",
-                way_out="send the flat object that /openapi.json describes",
-            )
+def has_large_number(query: bytes) -> bool:
+    """Whether a parameter of an address is one that nothing here counts to."""
+    return _LARGE_PARAMETER.search(query) is not None
 
 
 async def _collect(receive: Receive, most_bytes: int) -> bytes:

@@ -8,17 +8,33 @@ connection would keep memory and a file descriptor. A head has `HEAD_SECONDS` to
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from advisor.service.problems import Problem, problem_response
 
 MOST_HEAD_BYTES = 16 * 1024
 MOST_HEADERS = 64
 HEAD_SECONDS = 10.0
 UNREAD_SECONDS = 60.0
-_CLOSED = b"content-length: 0\r\nconnection: close\r\n\r\n"
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _CLOSED
-_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSED
+
+
+def _refusal(status: int, kind: str, detail: str) -> bytes:
+    """An answer for who has not got as far as the application."""
+    problem = problem_response(Problem(status, kind, detail))
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", "connection: close"]
+    lines += [f"{name}: {value}" for name, value in problem.headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + bytes(problem.body)
+
+
+_TOO_LARGE = _refusal(
+    431,
+    "large-head",
+    f"address and headers may have {MOST_HEAD_BYTES:,} bytes, and {MOST_HEADERS} headers",
+)
+_TOO_SLOW = _refusal(408, "slow-head", f"the headers were not there within {HEAD_SECONDS:g} s")
 
 
 class _Refused(Exception):

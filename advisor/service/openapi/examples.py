@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from advisor.operations.answering import Ground
 from advisor.operations.answering.comparing import compared
 from advisor.operations.answering.gpus import gpus_document_of
+from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.listing import page_of, query_of, shown_type
 from advisor.operations.answering.memory import memory_document_of
 from advisor.operations.answering.networks import networks_document

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.report.rejections import RAN
+from advisor.service.page.exporting import export_links
 from advisor.service.page.frame import Frame
 from advisor.service.page.languages import Words
 from advisor.service.page.points import chart_points
@@ -16,10 +17,10 @@ from advisor.units import format_rate, format_usd
 
 # Rows of cheaper types that are shown at first; the rest is one link away.
 SHOWN_REJECTED = 12
+# How the engine says that a type was ruled out before its whole rate was predicted: less telling.
+_WITHOUT_DECODING = "without decoding"
 # Instances that are compared side by side: more columns nobody reads.
 COMPARED = 4
-EXPORTS = ("json", "csv", "md", "yaml", "terraform", "skypilot", "dstack", "ray", "awscli")
-ENDINGS = {"terraform": "tf", "skypilot": "yaml", "dstack": "yaml", "ray": "yaml", "awscli": "sh"}
 
 
 def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
@@ -109,12 +110,13 @@ def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | Non
     if not cheaper:
         return None
     ordered = sorted(cheaper, key=lambda one: -(one["usd_per_hour"] or 0.0))
-    ordered.sort(key=lambda one: one["reason"] not in RAN)
+    ordered.sort(key=lambda one: (one["reason"] not in RAN, _WITHOUT_DECODING in one["detail"]))
     all_of_them = frame.request.query_params.get("rejected") == "all"
     shown = ordered if all_of_them else ordered[:SHOWN_REJECTED]
     key = "why.title" if pick else "why.none_title"
     return {
         "title": t(key, number=f"{len(cheaper):,}"),
+        "of": document["catalog"]["offers_considered"],
         "counts": list(document["catalog"]["rejected_by_reason"].items()),
         "shown": shown,
         "number": len(cheaper),
@@ -171,15 +173,3 @@ def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
 
 def _place_of(one: Mapping[str, Any]) -> tuple[object, ...]:
     return one["cloud"], one["region"], one["market"]
-
-
-def export_links(frame: Frame) -> list[dict[str, str]]:
-    """The same question as a file; what `--export` writes, and each format of the document."""
-    return [
-        {
-            "name": name,
-            "href": frame.same("/export", format=name),
-            "file": f"recommendation.{ENDINGS.get(name, name)}",
-        }
-        for name in EXPORTS
-    ]

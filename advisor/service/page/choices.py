@@ -7,7 +7,7 @@ from typing import Any
 
 from advisor.catalog import Catalog
 from advisor.domain import Market, Precision, Task
-from advisor.operations.answering import Ground
+from advisor.operations.answering.ground import Ground
 from advisor.operations.questions.requests import DEFAULT_REGION
 from advisor.service.page.languages import Words
 

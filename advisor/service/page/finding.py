@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.errors import AdvisorError
-from advisor.operations.answering import Ground
+from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.recommending import recommended
 from advisor.service.answers import ground_of
 from advisor.service.forms.questions import RECOMMEND
@@ -50,7 +50,8 @@ def find(request: Request) -> Response:
 def _form(request: Request, shown: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     return {
         "choices": choices_of(ground_of(request), shown, frame.words),
-        "more_open": any(name not in ALWAYS_SHOWN for name in shown),
+        "more_open": any(name not in ALWAYS_SHOWN for name in shown)
+        or shown["market"] != USUAL["market"],
     }
 
 

@@ -42,7 +42,7 @@ class Frame:
         )
         self.theme = _theme(query.get("theme")) or _theme(cookies.get("theme"))
         self.asked = _stripped(query.multi_items())
-        self.is_part = query.get("part") == "answer"
+        self.is_part = query.get("part") in ("answer", "inner")
 
     def here(self, path: str, **changed: object) -> str:
         """A link in the same language: the cookie knows it, and a copied address says it too."""
@@ -70,6 +70,7 @@ class Frame:
             "same": self.same,
             "asked": dict(self.asked),
             "wrong": {},
+            "inner": self.request.query_params.get("part") == "inner",
             "session": _has_session(self.request),
             "docs_href": "/openapi.json",
             "other_language": self._other_language(path),

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.errors import AdvisorError
-from advisor.operations.answering import Ground
+from advisor.operations.answering.ground import Ground
 from advisor.service.answers import ground_of
 from advisor.service.page.choices import choices_of
 from advisor.service.page.frame import Frame

@@ -18,7 +18,12 @@ from advisor.service.page.sentences import told
 from advisor.service.page.static_files import static_path
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
-_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+# A field as messages name it: an option, a word of the API, or the word that a message begins with.
+_FIELD = re.compile(
+    r"--([a-z]+(?:-[a-z]+)*)"
+    r"|\b([a-z]+(?:_[a-z]+)+)\b"
+    r"|^([a-z]+)(?= (?:must|is|has|takes|\u5fc5|\u6700|\u662f))"
+)
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -50,13 +55,14 @@ def _tell(context: Context, text: object) -> Markup:
     translated = told(str(text), words.language)
     if translated is None:
         return Markup('<span lang="en">{}</span>').format(text)
-    return escape(_OPTION.sub(lambda found: _field_name(found, words), translated))
+    return escape(_FIELD.sub(lambda found: _field_name(found, words), translated))
 
 
-def _field_name(option: re.Match[str], words: Words) -> str:
-    """'--max-price' as the page calls it; an option that is no field stays as it is."""
-    label = words.known("field." + option[1].replace("-", "_"), "")
-    return words("field.named", field=label) if label else option[0]
+def _field_name(found: re.Match[str], words: Words) -> str:
+    """'--max-price' or 'max_price' as the page calls it; what is no field stays as it is."""
+    name = next(one for one in found.groups() if one).replace("-", "_")
+    label = words.known(f"field.{name}", "")
+    return words("field.named", field=label) if label else found[0]
 
 
 def surely(rate: float) -> str:

@@ -2,9 +2,10 @@
 
 Reasons, stages and the like have codes and are in the catalogue. Details, assumptions, warnings
 and errors are sentences with numbers in them. `translations/<language>.sentences.json` pairs the
-English form of each with its translation: `"needs {a} of RAM, has {b}": "需要 {a} 内存,只有 {b}"`.
-What a blank holds is looked up in `phrases`, else translated as a sentence if it is one, else
-taken as it is. A sentence that nothing matches stays English, and the page marks it so.
+English form of each with its translation: `"needs {a} of RAM, has {b}": ".. {a} .. {b} .."`. What a
+blank holds is looked up in `phrases`, else translated as one of the `parts` (forms too general for
+a whole sentence) or as a sentence, else taken as it is. A sentence that nothing matches stays
+English, and the page marks it so.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Translator:
     """English sentences -> one language."""
 
     phrases: dict[str, str]
+    parts: tuple[_Pattern, ...]
     patterns: tuple[_Pattern, ...]
 
     def tell(self, text: str, depth: int = 0) -> str | None:
@@ -46,7 +48,7 @@ class Translator:
             return self.phrases[text]
         if depth > _DEEPEST or len(text) > _LONGEST:
             return None
-        for one in self.patterns:
+        for one in (*self.parts, *self.patterns) if depth else self.patterns:
             found = one.form.fullmatch(text) if text.startswith(one.start) else None
             if found:
                 return one.target.format(**self._filled(found.groupdict(), depth))
@@ -63,8 +65,7 @@ def translator(language: str) -> Translator | None:
     if not path.exists():
         return None
     table = json.loads(path.read_text(encoding="utf-8"))
-    forms = sorted(table["sentences"].items(), key=lambda one: -len(_BLANK.sub("", one[0])))
-    return Translator(table["phrases"], tuple(_pattern(*one) for one in forms))
+    return Translator(table["phrases"], _patterns(table["parts"]), _patterns(table["sentences"]))
 
 
 @lru_cache(maxsize=4096)
@@ -74,8 +75,14 @@ def told(text: str, language: str) -> str | None:
     return text if speaker is None else speaker.tell(text)
 
 
-def _pattern(form: str, target: str) -> _Pattern:
+def _patterns(table: dict[str, str]) -> tuple[_Pattern, ...]:
     """The forms with the most fixed text are tried first, so that a general one hides none."""
+    forms = sorted(table.items(), key=lambda one: -len(_BLANK.sub("", one[0])))
+    return tuple(_pattern(*one) for one in forms)
+
+
+def _pattern(form: str, target: str) -> _Pattern:
+    """A blank that comes twice holds the same both times."""
     parts = _BLANK.split(form)
     names = parts[1::2]
     pieces = [re.escape(parts[0])]

@@ -11,6 +11,8 @@ from advisor.units import format_mib
 # Where the fastest trial's bar ends, in percent.
 _FILLED = 96.0
 WAITING = "waiting"
+# What says nothing of what is measured.
+_USUAL = ("on", "executor")
 
 
 def list_view(jobs: Sequence[Mapping[str, Any]], t: Words) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def _head(job: Mapping[str, Any], t: Words) -> dict[str, Any]:
         "planned": job["planned_trials"],
         "asked_at": _moment(job["asked_at"]),
         "ended_at": _moment(job["ended_at"]),
-        "what": ", ".join(f"{value}" for name, value in asked.items() if value and name != "on"),
+        "what": ", ".join(str(value) for name, value in asked.items() if name not in _USUAL),
     }
 
 

@@ -15,7 +15,9 @@ from advisor.service.access import Scope, audit_subject, needs
 from advisor.service.page.frame import Frame
 from advisor.service.page.sweep_view import job_view, list_view
 from advisor.service.page.trouble import trouble_view
+from advisor.service.private import without_paths
 from advisor.service.problems import Problem
+from advisor.service.routes.sweep_words import allowed_by
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
 
@@ -30,6 +32,8 @@ EXAMPLE = {
     "max_minutes": "10",
 }
 FIELDS = ("networks", "tasks", "vcpus", "memory", "disks", "accelerator", "iterations")
+# On this machine alone: no cluster has to be started for it.
+HERE = {"executor": "process"}
 _MOST_FIELDS = 30
 
 router = APIRouter(include_in_schema=False)
@@ -90,18 +94,11 @@ def _started(request: Request, asked: Mapping[str, str]) -> str:
     from advisor.operations.questions.words import positive
 
     settings: Settings = request.app.state.settings
-    fields = {name: asked[name] for name in FIELDS if name in asked}
+    fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
     minutes = positive(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
-    found = asked_sweep(fields, allowed(settings))
+    found = asked_sweep(fields, allowed_by(request))
     job = start_sweep(found, fields, max_minutes=minutes, database_url=settings.database_url)
     return job.id
-
-
-def allowed(settings: Settings) -> Any:
-    """What clients may name, as the service was told."""
-    from advisor.operations.jobs.asking import Allowed
-
-    return Allowed(code=settings.allowed_code)
 
 
 def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
@@ -109,11 +106,12 @@ def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
     from advisor.operations.jobs.standing import job_document, status_document, trials_document
 
     settings: Settings = request.app.state.settings
-    job, may_name = known_job(job_id), allowed(settings)
+    job, may_name = known_job(job_id), allowed_by(request)
     with stored(settings, reading=True) as store:
         status = status_document(job, store, may_name)
         trials = trials_document(job, store, may_name)
-    return job_view(job_document(job), status, trials["trials"], frame.words)
+    told, status = without_paths(job_document(job)), without_paths(status)
+    return job_view(told, status, trials["trials"], frame.words)
 
 
 def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
@@ -121,7 +119,7 @@ def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     from advisor.operations.jobs.standing import job_document
 
     shown = {"problem": None, "wrong": {}, "said": "", **values}
-    jobs = [job_document(job) for job in all_jobs()]
+    jobs = [without_paths(job_document(job)) for job in all_jobs()]
     return frame.page("sweeps.html", status=status, **shown, **list_view(jobs, frame.words))
 
 

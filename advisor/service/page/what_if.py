@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.errors import AdvisorError, UsageError
-from advisor.operations.answering import Ground
 from advisor.operations.answering.curves import Curve
+from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.predicting import predicted
 from advisor.service.forms.questions import PREDICT
 from advisor.service.page.answer_view import spec_words, workload_words

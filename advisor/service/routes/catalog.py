@@ -10,10 +10,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.errors import UsageError
-from advisor.operations.answering import Ground, Words
 from advisor.operations.answering.gpus import gpus_document_of
+from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.listing import page_of, query_of, shown_type
 from advisor.operations.answering.networks import networks_document
+from advisor.operations.answering.words import Words
 from advisor.service.access import Scope, needs
 from advisor.service.answers import (
     cache_headers,

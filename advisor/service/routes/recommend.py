@@ -7,8 +7,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from advisor.operations.answering import Ground, Words
+from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.recommending import Recommended, relaxed, settled
+from advisor.operations.answering.words import Words
 from advisor.operations.questions.requests import region_of
 from advisor.service.access import Scope, needs
 from advisor.service.asking import Question, slowly

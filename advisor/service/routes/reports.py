@@ -9,9 +9,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.errors import UsageError
-from advisor.operations.answering import Ground, Words
+from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.recommending import recommended
 from advisor.operations.answering.reports import FORMATS, Format, format_named
+from advisor.operations.answering.words import Words
 from advisor.service.access import Scope, needs
 from advisor.service.answers import ground_of, json_answer
 from advisor.service.asking import body_in, slowly

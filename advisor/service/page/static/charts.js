@@ -45,35 +45,31 @@ function columns(place, rows) {
 
 const KINDS = {
   "price-rate": (place, rows) => options(place, rows, { log: true, hook: (u) => { front(u, rows); target(u, place); marks(u, rows); } }),
-  curve: (place, rows) => options(place, rows, { small: true, hook: (u) => { band(u, rows); target(u, place); marks(u, rows); } }),
-  spread: (place, rows) => options(place, rows, { small: true, ordinal: true, hook: (u) => marks(u, rows) }),
+  curve: (place, rows) => options(place, rows, { small: true, logX: true, hook: (u) => { band(u, rows); marks(u, rows); target(u, place); } }),
 };
 
-function options(place, rows, { log = false, small = false, ordinal = false, hook }) {
+function options(place, rows, { log = false, logX = log, small = false, hook }) {
   const target = Number(place.dataset.target) || null;
   const most = Math.max(...rows.map((row) => row.upper ?? row.median ?? row.lower), target ?? 0);
   const least = Math.min(...rows.map((row) => row.lower), target ?? Infinity);
   const x = rows.map((row) => row.x);
-  const range = log
-    ? [Math.min(...x) / 1.25, Math.max(...x) * 1.25]
-    : [Math.min(...x) - (ordinal ? 0.7 : 0), Math.max(...x) + (ordinal ? 0.7 : 0) || 1];
+  const range = [Math.min(...x) / (logX ? 1.25 : 1), Math.max(...x) * (logX ? 1.25 : 1)];
   const heights = log ? [least / 1.5, most * 1.4] : [0, most * 1.12];
   return {
     width: place.clientWidth, height: small ? SMALL : HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [12, 12, 0, 0],
-    scales: { x: { time: false, distr: log ? 3 : 1, range: () => range }, y: { distr: log ? 3 : 1, range: () => heights } },
-    axes: [axis(place, place.dataset.x, log, ordinal), axis(place, place.dataset.y, log, false, 62)],
+    scales: { x: { time: false, distr: logX ? 3 : 1, range: () => range }, y: { distr: log ? 3 : 1, range: () => heights } },
+    axes: [axis(place.dataset.x, logX, 46, small), axis(place.dataset.y, log, 66)],
     series: [{}, hidden(), hidden(), hidden()], hooks: { draw: [hook] },
   };
 }
 
-function axis(place, label, log, ordinal, size = 46) {
+function axis(label, log, size, doubled = false) {
   const ink = colour("--soft");
   const grid = { stroke: colour("--line"), width: 1 };
   const plain = { stroke: ink, grid, ticks: grid, label, labelSize: 22, size, font: "12px system-ui", labelFont: "12px system-ui" };
-  if (ordinal) return { ...plain, splits: (u) => u.data[0], values: (u, splits) => splits.map((one) => String(one)) };
-  const told = (one) => (one >= 1e4 ? `${one / 1000}k` : String(Number(one.toPrecision(3))));
+  const told = (one) => Number(one.toPrecision(3)).toLocaleString("en");
   if (!log) return { ...plain, values: (u, splits) => splits.map(told) };
-  return { ...plain, splits: (u, at, least, most) => marksOf(least, most), filter: (u, splits) => splits, values: (u, splits) => splits.map(told) };
+  return { ...plain, splits: (u, at, least, most) => (doubled ? doublings(least, most) : marksOf(least, most)), filter: (u, splits) => splits, values: (u, splits) => splits.map(told) };
 }
 
 // 1, 2 and 5 of each power of ten; over a wide range the powers alone.
@@ -82,6 +78,13 @@ function marksOf(least, most) {
   const found = [];
   for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); power += 1)
     for (const step of steps) if (step * 10 ** power >= least && step * 10 ** power <= most) found.push(step * 10 ** power);
+  return found;
+}
+
+// 1, 2, 4, 8: what vCPUs and RAM come in.
+function doublings(least, most) {
+  const found = [];
+  for (let one = 2 ** Math.ceil(Math.log2(least)); one <= most; one *= 2) found.push(one);
   return found;
 }
 
@@ -95,7 +98,7 @@ function marks(u, rows) {
   for (const row of rows) {
     const x = u.valToPos(row.x, "x", true);
     const ink = colour(INKS[row.kind] ?? "--soft");
-    if (row.upper !== null) interval(u, pen, x, row, ink);
+    if (row.upper !== null && row.kind !== "step") interval(u, pen, x, row, ink);
     shape(pen, row.kind, x, u.valToPos(row.median ?? row.lower, "y", true), ink, window.devicePixelRatio, colour("--card"));
   }
   pen.restore();
@@ -165,6 +168,11 @@ function target(u, place) {
   pen.stroke();
   pen.font = `600 ${12 * ratio}px system-ui`;
   pen.textAlign = "right";
-  pen.fillText(`${place.dataset.targetName} ${wanted.toLocaleString("en")}`, u.bbox.left + u.bbox.width - 6 * ratio, y - 6 * ratio);
+  pen.setLineDash([]);
+  pen.strokeStyle = colour("--card");
+  pen.lineWidth = 4 * ratio;
+  const told = [`${place.dataset.targetName} ${wanted.toLocaleString("en")}`, u.bbox.left + u.bbox.width - 6 * ratio, y - 6 * ratio];
+  pen.strokeText(...told);
+  pen.fillText(...told);
   pen.restore();
 }

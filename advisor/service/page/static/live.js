@@ -51,7 +51,7 @@ function words(form) {
 // The region's new HTML; what to do where the server is away is a template of the page.
 async function answer(form, query, signal) {
   const asked = new URLSearchParams(query);
-  asked.set("part", "answer");
+  asked.set("part", form.hasAttribute("data-inner") ? "inner" : "answer");
   const lang = new URLSearchParams(location.search).get("lang");
   if (lang) asked.set("lang", lang);
   try {

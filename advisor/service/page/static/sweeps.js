@@ -10,7 +10,7 @@ function follow(region) {
   let timer = 0;
   const soon = () => { timer ||= setTimeout(async () => { timer = 0; await refresh(region); if (!running(region)) events.close(); }, AT_MOST_EVERY_MS); };
   const events = new EventSource(region.dataset.follows);
-  for (const name of ["message", "state", "began", "trial_started", "trial_done", "trial_failed", "trial_lost", "trial_left", "ended", "end", "status"]) events.addEventListener(name, soon);
+  for (const name of ["message", "state", "began", "trial_started", "trial_done", "trial_failed", "trial_lost", "trial_left", "ended", "end", "progress"]) events.addEventListener(name, soon);
   events.addEventListener("error", soon);
 }
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.service.guard.bodies import MOST_DEPTH, Gone, check_body, read_body
+from advisor.service.guard.bodies import Gone, check_body, read_body
 from advisor.service.guard.rates import Buckets, place_of
 from advisor.service.guard.work import Line
 from advisor.service.problems import Problem
+from advisor.strict_json import MOST_DEPTH
 
 JSON = {"Content-Type": "application/json"}
 
@@ -140,6 +141,19 @@ class TestBodies:
     @pytest.mark.parametrize("text", [rb'"\ud83d\ude00"', rb'"\u00e9"', rb'{"a": "\ud800'])
     def test_pairs_and_what_is_no_json_are_left_to_the_route(self, text):
         check_body(text)
+
+    @pytest.mark.parametrize("number", ["9223372036854775808", "-9223372036854775809", "1" * 5000])
+    def test_a_whole_number_beyond_64_bits_is_refused(self, serve, number):
+        with pytest.raises(Problem, match="64 bits"):
+            check_body(b'{"a": [%s]}' % number.encode())
+        assert kind(serve().get(f"/v1/things?limit={number}")) == "large-number"
+
+    @pytest.mark.parametrize(
+        "number",
+        ["9223372036854775807", "-9223372036854775808", "0." + "3" * 30, '"' + "9" * 99 + '"'],
+    )
+    def test_other_numbers_and_texts_are_not(self, number):
+        check_body(b'{"a": %s}' % number.encode())
 
     @given(st.binary(max_size=300))
     def test_any_bytes_are_judged_without_an_error_of_ours(self, body):

@@ -1,5 +1,6 @@
 """What a client can do to a connection: real sockets against a server in a thread."""
 
+import json
 import socket
 import threading
 import time
@@ -113,7 +114,9 @@ def test_a_chunked_body_larger_than_a_head_is_no_head(connect):
 def test_a_head_that_is_too_large_is_refused(connect, head):
     one = connect()
     one.sendall(head)
-    assert status(answer_of(one)) == 431
+    answer = answer_of(one)
+    assert status(answer) == 431
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["type"].endswith("large-head")
 
 
 def test_a_head_that_never_ends_is_cut_off(connect):

@@ -1,0 +1,80 @@
+"""JSON from strangers: what parses, and yet no database, no answer or no reader can hold.
+
+Looked for in the text itself, before it is parsed, by searches that cost microseconds; only what
+they find is looked at closely. What is no JSON at all passes here: whoever parses it says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+MOST_DEPTH = 32
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NO_BRACKETS = bytes(one for one in range(256) if one not in b"[]{}")
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_MOST_DIGITS = 20  # with the sign
+# Nineteen digits may lie beyond 64 bits, three of an exponent beyond a double.
+_LONG_NUMBER = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{3}")
+
+
+class UnfitError(ValueError):
+    """What cannot be held; `kind` names it for programs."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+def check_json(text: bytes) -> None:
+    """`UnfitError` for nesting beyond `MOST_DEPTH`, whole numbers beyond 64 bits, others beyond a
+    double, null characters and halves of surrogate pairs."""
+    _check_depth(text)
+    if _LONG_NUMBER.search(text):
+        _parse(text, parse_int=_in_64_bits, parse_float=_finite)
+    if b"\\u" in text:
+        _check_escapes(text)
+
+
+def _check_depth(text: bytes) -> None:
+    """Brackets in strings do not count; most texts have too few to be searched at all."""
+    if text.count(b"[") + text.count(b"{") <= MOST_DEPTH:
+        return
+    depth = 0
+    for bracket in _STRINGS.sub(b"", text).translate(None, _NO_BRACKETS):
+        depth += _STEP[bracket]
+        if depth > MOST_DEPTH:
+            raise UnfitError("too-deep", f"nested deeper than {MOST_DEPTH} levels")
+
+
+def _check_escapes(text: bytes) -> None:
+    if b"\\u0000" in text:
+        raise UnfitError("null-character", "a null character has no place in a text")
+    if b"\\ud" in text or b"\\uD" in text:
+        try:
+            json.dumps(_parse(text), ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise UnfitError("half-character", "half of a surrogate pair is no character") from None
+
+
+def _parse(text: bytes, **hooks: object) -> object:
+    try:
+        return json.loads(text, **hooks)  # type: ignore[arg-type]
+    except UnfitError:
+        raise
+    except (ValueError, RecursionError):
+        return None  # no JSON: whoever parses it says so
+
+
+def _in_64_bits(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS or not -(2**63) <= int(digits) < 2**63:
+        raise UnfitError("large-number", "a whole number lies beyond 64 bits")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise UnfitError("large-number", "a number lies beyond what a double holds")
+    return number

@@ -1,0 +1,86 @@
+"""Chromium before a real service; skipped with the reason where there is no Chromium."""
+
+import os
+import pathlib
+import shutil
+
+import pytest
+
+from tests.advisor.service.page.browser.serving import Served
+
+_ARGUMENTS = ("--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
+              "--disable-component-update", "--disable-sync")  # fmt: skip
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+# Before tests have homes of their own: Chromium finds its fonts in the user's.
+_HOME = os.environ.get("HOME", "/root")
+# What Chromium says of every answer that is not 2xx, or does not come: tests of both expect it.
+_REFUSED = "Failed to load resource:"
+
+
+def _chromium():
+    return next((path for name in _NAMES if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    path = _chromium()
+    if path is None:
+        pytest.skip("no Chromium here: apt-get install chromium")
+    with playwright.sync_playwright() as one:
+        launched = one.chromium.launch(
+            executable_path=path, args=list(_ARGUMENTS), env={**os.environ, "HOME": _HOME}
+        )
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory):
+    """One without keys, for all tests."""
+    served = Served(pathlib.Path(tmp_path_factory.mktemp("served"))).start()
+    yield served
+    served.end()
+
+
+class Watched:
+    """A page whose every console line and request is looked at."""
+
+    def __init__(self, context, url):
+        self.url, self.complaints, self.strangers = url, [], []
+        self.page = context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._follow)
+
+    def open(self, address):
+        self.page.goto(self.url + address)
+        return self.page
+
+    def _note(self, line):
+        if line.type in ("error", "warning") and not line.text.startswith(_REFUSED):
+            self.complaints.append(line.text)
+
+    def _follow(self, request):
+        if not request.url.startswith((self.url, "data:")):
+            self.strangers.append(request.url)
+
+
+@pytest.fixture
+def visit(browser, service):
+    """Opens an address in a fresh context; when that ends nothing was complained of, and nobody
+    else was asked."""
+    opened = []
+
+    def start(address, url=None, **options):
+        context = browser.new_context(**{"locale": "en-GB", **options})
+        watched = Watched(context, url or service.url)
+        opened.append((context, watched))
+        return watched.open(address)
+
+    yield start
+    for context, watched in opened:
+        context.close()
+        assert watched.complaints == []
+        assert watched.strangers == []

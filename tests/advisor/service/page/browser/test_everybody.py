@@ -1,0 +1,106 @@
+"""The page for everybody: by keyboard, on a phone, in the dark, in Chinese, without a script."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+DESK = {"viewport": {"width": 1280, "height": 900}}
+PAGES = (QUESTION, "/predict?task=training&model=resnet50&instance=g5.xlarge&vcpus=8", "/compare",
+         "/measurements", "/sweeps", "/login")  # fmt: skip
+REFUSED = "/?task=inference&model=googlenet&target_throughput=abc"
+NONE = "/?task=inference&model=googlenet&target_throughput=90000&gpu=T4"
+
+
+def test_by_keyboard_alone(visit):
+    """Skip link, task by arrows, and each point of the chart by arrows, saying itself."""
+    page = visit(QUESTION, **DESK)
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("#main$"))
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".eyebrow")).to_contain_text("Training")
+    points = page.locator("[data-plot=price-rate] .point")
+    points.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(points.nth(1)).to_be_focused()
+    told = points.nth(1).get_attribute("aria-label")
+    expect(page.locator("[data-plot=price-rate] .tip")).to_have_text(told)
+    assert re.search(r"\$[0-9.]+/h, surely", told)
+    page.keyboard.press("Tab")
+    assert not page.evaluate("document.activeElement.classList.contains('point')")
+
+
+@pytest.mark.parametrize("address", [*PAGES, REFUSED, NONE])
+def test_nothing_is_wider_than_a_phone(visit, address):
+    page = visit(address, **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_dark_is_kept(visit):
+    """Once switched, the server renders it so: no flash of light."""
+    page = visit(QUESTION, **DESK)
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Dark theme").click()
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert dark != light
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page.get_by_role("button", name="Light theme")).to_be_visible()
+
+
+def test_chinese_is_one_link_away_and_stays(visit):
+    page = visit(QUESTION, **DESK)
+    page.get_by_text("中文").click()
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    expect(page.locator(".pick-name")).to_have_text("g4dn.2xlarge")
+    expect(page.locator(".eyebrow")).to_contain_text("推理")
+    page.goto(page.url.split("?")[0])
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    assert page.locator("main [lang=en]").count() <= 1
+
+
+def test_a_chinese_browser_is_answered_in_chinese(visit):
+    expect(visit("/compare", locale="zh-CN").locator("html")).to_have_attribute("lang", "zh-CN")
+
+
+def test_without_a_script_the_form_is_sent(visit):
+    page = visit(QUESTION, java_script_enabled=False, **DESK)
+    page.fill("#target_throughput", "100")
+    page.get_by_role("button", name="Find the cheapest").click()
+    expect(page.locator(".eyebrow")).to_contain_text("100 images/s")
+    page.goto(page.url.split("/?")[0] + "/predict")
+    page.select_option("#what-vcpus", "1")
+    page.get_by_role("button", name="Predict").click()
+    expect(page.locator(".changed-tag")).to_be_visible()
+
+
+def _axe(page):
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.parametrize("address", [*PAGES, REFUSED, NONE])
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_axe_finds_nothing(visit, address, locale):
+    """WCAG A and AA, and best practices: in light, in the dark, and on a phone."""
+    page = visit(address, locale=locale, **DESK)
+    _axe(page)
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.wait_for_timeout(150)
+    _axe(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_opened_disclosures_pass_axe_too(visit, scheme):
+    page = visit(QUESTION, color_scheme=scheme, **DESK)
+    for summary in page.locator("summary").all():
+        summary.click()
+    _axe(page)

@@ -1,0 +1,66 @@
+"""The page as HTML, read by the standard library's parser."""
+
+import time
+from html.parser import HTMLParser
+
+import pytest
+from fastapi.testclient import TestClient
+
+from advisor.service.app import create_app
+from advisor.service.settings import Settings
+
+# They never close, or need not.
+_VOID = {"meta", "link", "input", "br", "img", "hr", "source", "option", "p", "li", "dt", "dd"}
+
+
+class Page(HTMLParser):
+    """Texts, attributes by tag, and what is opened and never closed."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.html, self.tags, self.texts, self.open = html, [], [], []
+        self.feed(html)
+        self.text = " ".join(" ".join(self.texts).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if tag not in _VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def all(self, tag, **attributes):
+        """The attributes of every such tag that has these."""
+        wanted = attributes.items()
+        return [one for name, one in self.tags if name == tag and wanted <= one.items()]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with TestClient(create_app(Settings()), base_url="http://127.0.0.1") as one:
+        for _ in range(200):
+            if one.get("/readyz").status_code == 200:
+                break
+            time.sleep(0.05)
+        yield one
+
+
+@pytest.fixture
+def page(client):
+    """A page by its address; its status is asserted."""
+
+    def get(address, status=200, **headers):
+        client.cookies.clear()
+        response = client.get(address, headers=headers)
+        assert response.status_code == status, response.text[:500]
+        return Page(response.text)
+
+    return get

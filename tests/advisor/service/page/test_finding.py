@@ -1,0 +1,130 @@
+"""`/`: an answer under every address, whole without a script."""
+
+import pytest
+
+QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
+
+
+def test_an_example_is_answered_where_nothing_is_asked(page):
+    found = page("/")
+    assert "An example" in found.text
+    assert "Cheapest that surely reaches 500 images/s" in found.text
+
+
+def test_the_answer_is_the_apis(page, client):
+    """A deep link shows the very document of the API."""
+    pick = client.get("/v1/recommend" + QUESTION[1:]).json()["recommendation"]
+    found = page(QUESTION)
+    assert pick["instance_type"] in found.text
+    assert f"${pick['price']['total_usd_per_hour']:.3f}" in found.text
+    assert "An example" not in found.text
+
+
+def test_the_answer_says_what_it_stands_on_and_what_binds(page):
+    text = page(QUESTION).text
+    assert "Modelled" in text
+    assert "medium risk (2 of 4)" in text
+    assert "Bound by: decoding on vCPUs" in text
+    assert "a month (730 h)" in text
+    assert "90 % sure of" in text
+    assert "list price of 2026-07-20" in text
+
+
+def test_each_cheaper_type_has_its_reason(page, client):
+    """The first page shows the telling ones, its link all of them."""
+    document = client.get("/v1/recommend" + QUESTION[1:]).json()
+    limit = document["recommendation"]["price"]["total_usd_per_hour"]
+    cheaper = [one for one in document["rejected"] if (one["usd_per_hour"] or limit) < limit]
+    assert f"({len(cheaper)} are)" in page(QUESTION).text
+    whole = page(f"{QUESTION}&rejected=all").text
+    assert all(f"{one['instance_type']} " in whole for one in cheaper)
+
+
+def test_the_form_keeps_what_was_asked(page):
+    found = page(f"{QUESTION}&gpu=T4,L4&max_price=3")
+    assert found.all("input", name="gpu", value="T4,L4")
+    assert found.all("input", name="max_price", value="3")
+    assert found.all("input", name="task", value="inference")[0].keys() >= {"checked"}
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "told"),
+    [
+        ("target_throughput=abc", "target_throughput", "must be a number above 0"),
+        ("target_throughput=-5", "target_throughput", "must be a number above 0"),
+        ("confidence=2", "confidence", "must lie between 0.5 and 1"),
+        ("gpu=TT4", "gpu", "unknown GPU"),
+        ("region=us-east-11", "region", "did you mean"),
+        ("batch_size=1.5", "batch_size", "must be a whole number"),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_field(page, words, field, told):
+    """422, the message in the answer's place and beside the field, the input kept."""
+    found = page(f"/?task=inference&model=googlenet&{words}", status=422)
+    assert told in found.text
+    wrong = found.all("input", name=field)[0]
+    assert wrong["aria-invalid"] == "true"
+    assert wrong["value"] == words.partition("=")[2]
+    assert found.all("p", id=f"{field}-wrong")
+    assert found.all("div", role="alert")
+
+
+def test_a_mistyped_network_leads_to_the_right_one(page):
+    found = page("/?task=inference&model=gogglenet&target_throughput=500", status=422)
+    assert any("model=googlenet" in link["href"] for link in found.all("a"))
+    assert "target_throughput=500" in str(found.all("a"))
+
+
+def test_where_nothing_answers_a_link_asks_what_would(page):
+    """The nearest is told, and each relaxation is the changed question."""
+    found = page("/?task=inference&model=googlenet&target_throughput=90000&gpu=T4")
+    assert "Nothing on offer does this" in found.text
+    ways = [one["href"] for one in found.all("a") if one.get("class") == "button"]
+    changed = next(way for way in ways if "target_throughput" in way)
+    assert "Nothing on offer" not in page(changed).text
+
+
+def test_the_points_of_the_chart_stand_in_a_table(page):
+    rows = page(QUESTION).all("tr")
+    points = [one for one in rows if "data-x" in one and one["data-kind"] != "step"]
+    assert {one["data-kind"] for one in points} >= {"pick", "other", "front"}
+    assert all(float(one["data-lower"]) > 0 for one in points)
+
+
+def test_a_part_is_the_answer_alone(page):
+    """What the script asks for has no frame."""
+    part = page(f"{QUESTION}&part=answer")
+    assert not part.all("html")
+    assert part.all("div")[0]["data-said"].startswith("g4dn.2xlarge at $0.752 an hour")
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "md", "yaml", "terraform", "skypilot", "dstack",
+                                  "ray", "awscli"])  # fmt: skip
+def test_every_format_is_a_link_away(page, client, form):
+    link = next(one for one in page(QUESTION).all("a") if f"format={form}" in one["href"])
+    response = client.get(link["href"])
+    assert response.status_code == 200
+    assert link["download"] in response.headers["content-disposition"]
+    assert "g4dn.2xlarge" in response.text
+
+
+def test_an_unknown_format_is_refused_as_a_page(page):
+    assert "did you mean" in page("/export?task=inference&model=vgg16&format=yml", status=422).text
+
+
+def test_markup_in_words_is_text(page):
+    """Nothing of an address is markup."""
+    found = page("/?task=inference&model=%3Cscript%3Ealert(1)%3C/script%3E", status=422)
+    assert all("src" in one for one in found.all("script"))
+    assert "<script>alert" not in found.html
+
+
+def test_no_inline_script_or_style(page):
+    """The content security policy allows none."""
+    for address in (QUESTION, "/predict", "/compare", "/measurements", "/sweeps", "/login"):
+        found = page(address)
+        assert all("src" in one for one in found.all("script"))
+        assert not found.all("style")
+        names = {name for _, one in found.tags for name in one}
+        assert not {name for name in names if name == "style" or name.startswith("on")}
+        assert found.open == []

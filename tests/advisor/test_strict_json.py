@@ -1,0 +1,64 @@
+"""What strangers write as JSON and nothing can hold is refused; everything else passes."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import DataError
+from advisor.strict_json import UnfitError, check_json
+from sweeps.importing import read_line
+from sweeps.serialization import measurement_to_dict
+from tests.sweeps.builders import measurement
+
+TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=9)
+ORDINARY = st.recursive(
+    st.none() | st.booleans() | TEXT | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(ORDINARY, st.booleans())
+def test_what_can_be_held_passes(value, plain):
+    check_json(json.dumps(value, ensure_ascii=plain).encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("[" * 33 + "]" * 33, "too-deep"),
+        ('{"a": 9223372036854775808}', "large-number"),
+        ('{"a": 1e999}', "large-number"),
+        ('{"a": -1.5E+400}', "large-number"),
+        (r'{"a": "\u0000"}', "null-character"),
+        (r'{"\udc00": 1}', "half-character"),
+    ],
+)
+def test_what_cannot_is_named(text, kind):
+    with pytest.raises(UnfitError) as told:
+        check_json(text.encode())
+    assert told.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("started_at", {}), ("reason", 1), ("cpu_seconds", "9"), ("read_bytes", []),
+        ("cpu_seconds", float("inf")), ("wall_seconds", 10**400), ("reason", "\ud800"),
+        ("environment", {"cpu_model": []}), ("trial", {}), ("trial", "x"),
+    ],
+)  # fmt: skip
+def test_an_imported_line_is_held_to_it_too(field, value):
+    line = {**measurement_to_dict(measurement()), field: value}
+    text = json.dumps(line).replace("Infinity", "1e999")
+    with pytest.raises(DataError) as told:
+        read_line(text.encode())
+    for word in ("Error", "object", "NoneType"):
+        assert word not in str(told.value)
+
+
+def test_a_good_line_passes():
+    assert read_line(json.dumps(measurement_to_dict(measurement())).encode()) == measurement()
