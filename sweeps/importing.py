@@ -14,6 +14,8 @@ from advisor.errors import DataError, UsageError
 from advisor.strict_json import check_json
 from sweeps.serialization import measurement_from_dict
 
+_MOST_ROWS = 2**31
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -105,7 +107,7 @@ def _impossible(row: Measurement) -> str:
         return f"status {row.status}, but no reason"
     if not all(map(is_positive, row.stage_rates.values())):
         return "a stage rate is a finite number above 0"
-    return _other_kind(row)
+    return _other_kind(row) or _untold(row)
 
 
 def _other_kind(row: Measurement) -> str:
@@ -119,3 +121,21 @@ def _other_kind(row: Measurement) -> str:
     if not isinstance(row.environment.get("cpu_model", ""), (str, type(None))):
         return "environment.cpu_model is a text"
     return ""
+
+
+def _untold(row: Measurement) -> str:
+    """Why nothing could be told of it: whoever lists measurements would meet this one, too."""
+    plan = row.trial.plan
+    for name in ("samples_per_row", "loader_workers"):
+        if not (isinstance(plan.get(name, 1), int) and 0 <= plan.get(name, 1) <= _MOST_ROWS):
+            return f"{name} is a whole number of at most {_MOST_ROWS}"
+    try:
+        runs = [run["step_seconds"] for run in row.repeats]
+        steps = [step for run in runs for step in run]
+        rate = row.throughput_samples_per_second
+        name = row.trial.trial_id
+    except (TypeError, ValueError, KeyError, ArithmeticError) as error:
+        return f"its numbers cannot be true ({error})"
+    if not all(map(is_positive, steps)) or (rate is not None and not is_positive(rate)):
+        return "a step, and a rate, is a finite number above 0"
+    return "" if name else "no trial"

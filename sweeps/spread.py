@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,7 @@ def _run_document(trial: Trial, steps: Sequence[float]) -> Mapping[str, Any]:
 def _percentiles(trial: Trial, steps: Sequence[float]) -> Mapping[str, float]:
     import numpy as np
 
-    rates = trial.samples_per_step / np.asarray(steps)
-    found = np.percentile(rates, _PERCENTILES).tolist()
-    return {f"p{name}": value for name, value in zip(_PERCENTILES, found, strict=True)}
+    # Of the times, since a step may be too short for its rate to be a number.
+    found = np.percentile(steps, [100 - name for name in _PERCENTILES]).tolist()
+    rates = [min(trial.samples_per_step / seconds, sys.float_info.max) for seconds in found]
+    return {f"p{name}": value for name, value in zip(_PERCENTILES, rates, strict=True)}

@@ -12,6 +12,7 @@ from advisor.operations.answering.ground import Ground
 from advisor.service.forms import catalog, questions
 from advisor.service.openapi.examples import example_of
 from advisor.service.openapi.parts import EXAMPLE
+from advisor.service.openapi.refusing import tell_refusals
 from advisor.service.openapi.schemas import all_schemas
 
 FORMS = (
@@ -37,6 +38,7 @@ def description(app: FastAPI, ground: Ground | None) -> dict[str, Any]:
     )  # fmt: skip
     schemas = whole.setdefault("components", {}).setdefault("schemas", {})
     schemas |= all_schemas(FORMS)
+    tell_refusals(whole)
     for content in _contents(whole):
         name = content.pop(EXAMPLE, None)
         if name is not None and ground is not None:
