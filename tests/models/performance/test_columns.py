@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from advisor.domain import Cpu, DiskRate, Gpu, Precision, Resources, Task, Workload
 from advisor.errors import UsageError
+from advisor.records import replace
 from models.performance import load_model, paced_gpu
-from models.performance.resource_table import ResourceTable
+from models.performance.resource_table import DiskTable, ResourceTable
 
 maybe = st.one_of(st.none(), st.floats(20.0, 4000.0))
 cpus = st.one_of(
@@ -104,3 +105,24 @@ def test_a_gpu_without_a_data_sheet_is_refused_by_name():
     """Nothing is assumed of a card that no table lists: one line, with near names."""
     with pytest.raises(UsageError, match="A1000"):
         paced_gpu("A1000")
+
+
+disks = machines.map(lambda one: one.disk)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(workloads, machines, disks), min_size=1, max_size=5))
+def test_rows_with_other_disks_are_predicted_as_if_they_had_come_with_them(asked):
+    """`prepare` changes nothing but how often the rest is computed; `lowers` are the lower ones."""
+    model = load_model()
+    rows = model.prepare([(workload, one) for workload, one, _ in asked], confidence=0.9)
+    places, other = range(len(asked)), [disk for *_, disk in asked]
+    found = rows.with_disks(places, other)
+    come = [(workload, replace(one, disk=disk)) for workload, one, disk in asked]
+    for one, alone in zip(found, model.predict(come, confidence=0.9), strict=True):
+        assert one.lower == pytest.approx(alone.lower, rel=1e-12)
+        assert one.stage_rates == pytest.approx(alone.stage_rates, rel=1e-12)
+        assert (one.bottleneck, one.provenance) == (alone.bottleneck, alone.provenance)
+        assert one.extrapolation == alone.extrapolation
+    lowers = rows.lowers(np.array(places), DiskTable.of(other))
+    assert lowers == pytest.approx([one.lower for one in found], rel=1e-12)
