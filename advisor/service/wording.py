@@ -31,7 +31,8 @@ def in_fields(text: str) -> str:
 
 
 def way_out_in(text: str) -> str | None:
-    """What follows the semicolon of a message, which by custom is the way out, but for "not 'x'"."""
+    """What follows the semicolon of a message: by custom the way out, or what was said ("not 'x'"),
+    which is none."""
     _, found, way_out = text.partition("; ")
     return way_out if found and not way_out.startswith("not ") else None
 
