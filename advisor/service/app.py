@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 
-from advisor.operations.answering.ground import ground_in_use
+from advisor.operations.answering.ground import Ground, ground_in_use
 from advisor.recommend import Preparations
 from advisor.service.access import Scope, needs
 from advisor.service.around import Around, Defects
@@ -53,8 +53,9 @@ _PREPARED = 16
 ASKED_MOST = (recommend.QUESTION, *answers.ASKED)
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`."""
+def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
+    """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`, which
+    is loaded when it starts, unless it is given."""
     app = FastAPI(
         title="Instance sizing advisor",
         version=product_version(),
@@ -64,7 +65,7 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         lifespan=_lifespan,
     )
-    app.state.settings = settings
+    app.state.settings, app.state.ground = settings, ground
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
@@ -88,7 +89,7 @@ def app_of_worker() -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Load once what every answer needs: a worker takes no question before it can answer."""
     tell_build()
-    ground = await asyncio.to_thread(ground_in_use)
+    ground = app.state.ground or await asyncio.to_thread(ground_in_use)
     app.state.preparations = Preparations(ground.catalog, ground.model, _PREPARED)
     app.state.ground = ground
     gc.collect()
