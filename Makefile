@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# For the page's tests, which are skipped without it.
+CHROMIUM := command -v chromium >/dev/null || command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing Chromium for the page's tests ..." && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || echo "No Chromium here and no root to install it: the page's browser tests will be skipped (apt-get install chromium)"
 MODEL ?= googlenet
 TASK ?= inference
 
@@ -22,6 +24,7 @@ help: ## what can be made
 	@echo "Adding torch, ray and the test tools to .venv (about 1 GB, a few minutes) ..."
 	@$(PIP) torch==2.13.0
 	@$(PIP) --editable '.[sweep,zoo,formats,serve,dev]'
+	@$(CHROMIUM)
 	@touch $@
 
 setup: .venv/full ## everything, in .venv

@@ -345,7 +345,8 @@ def _require_region(region: str, clouds: Sequence[Cloud]) -> None:
         return
     known = {one for cloud in clouds for one in cloud.instances.regions}
     if region not in known:
-        raise unknown_name("region", region, known | set(priced))
+        # A type that no region is known to offer has an empty name of one.
+        raise unknown_name("region", region, (known | set(priced)) - {""})
     raise NoOfferError(
         f"no prices of region {region} are in the catalogue; regions with prices: "
         f"{', '.join(priced)}"

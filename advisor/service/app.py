@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 
-from advisor.operations.answering.ground import ground_in_use
+from advisor.operations.answering.ground import Ground, ground_in_use
 from advisor.service.access import Scope, needs
 from advisor.service.around import Around, Defects
 from advisor.service.guard.install import add_gate, close_door
@@ -50,8 +50,9 @@ ROUTERS: tuple[APIRouter, ...] = (
 ASKED_MOST = (recommend.QUESTION, *answers.ASKED)
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`."""
+def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
+    """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`, which
+    is loaded when it starts, unless it is given."""
     app = FastAPI(
         title="Instance sizing advisor",
         version=product_version(),
@@ -61,7 +62,7 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         lifespan=_lifespan,
     )
-    app.state.settings = settings
+    app.state.settings, app.state.ground = settings, ground
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
@@ -85,7 +86,7 @@ def app_of_worker() -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Load once what every answer needs: a worker takes no question before it can answer."""
     tell_build()
-    app.state.ground = await asyncio.to_thread(ground_in_use)
+    app.state.ground = app.state.ground or await asyncio.to_thread(ground_in_use)
     gc.collect()
     gc.freeze()  # what was loaded stays: the collector need not look at it again
     yield

@@ -26,6 +26,7 @@ _BACKLOG = 1024
 # So long may answers that are on their way take once it is told to end; who follows a sweep would
 # hold it up for as long as that runs.
 _GRACE_SECONDS = 10
+_NOT_STARTED = "the service could not start; its log says why"
 # Of `advisor.service.metrics`, whose import waits for this to be set.
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -70,15 +71,26 @@ def run(settings: Settings, listening: socket.socket | None = None) -> None:
 
     settings.to_environment()
     with closing(listening or listen(settings)) as one:
-        config = uvicorn.Config(**uvicorn_settings(settings))
         if settings.workers > 1:
             with _shared_metrics():
-                _run_several(config, one)
-            return
-        server = uvicorn.Server(config)
-        server.run(sockets=[one])
-        if not server.started:
-            raise AdvisorError("the service could not start; its log says why")
+                _run_several(uvicorn.Config(**uvicorn_settings(settings)), one)
+        else:
+            _run_here(settings, one)
+
+
+def _run_here(settings: Settings, listening: socket.socket) -> None:
+    """In this process, which loads first: what is damaged is told in one line."""
+    import uvicorn
+
+    from advisor.operations.answering.ground import ground_in_use
+    from advisor.service.app import create_app
+
+    app = create_app(settings, ground_in_use())
+    config = uvicorn.Config(**uvicorn_settings(settings) | {"app": app, "factory": False})
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except SystemExit:  # uvicorn's way to say so has an exit code that means something else here
+        raise AdvisorError(_NOT_STARTED) from None
 
 
 def _run_several(config: uvicorn.Config, listening: socket.socket) -> None:
@@ -100,7 +112,7 @@ def _run_several(config: uvicorn.Config, listening: socket.socket) -> None:
 
     Supervisor(config, [listening]).run()
     if not told:
-        raise AdvisorError("the service could not start; its log says why")
+        raise AdvisorError(_NOT_STARTED)
     raise Terminated if told[0] == signal.SIGTERM else KeyboardInterrupt
 
 

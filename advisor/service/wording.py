@@ -31,9 +31,10 @@ def in_fields(text: str) -> str:
 
 
 def way_out_in(text: str) -> str | None:
-    """What follows the semicolon of a message, which by custom is the way out."""
+    """What follows the semicolon of a message: by custom the way out, or what was said ("not 'x'"),
+    which is none."""
     _, found, way_out = text.partition("; ")
-    return way_out if found else None
+    return way_out if found and not way_out.startswith("not ") else None
 
 
 def _field(match: re.Match[str]) -> str:

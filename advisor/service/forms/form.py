@@ -99,12 +99,16 @@ def _parameter(word: Word) -> dict[str, Any]:
     schema = dict(word.schema)
     if word.default is not None:
         schema["default"] = word.default
+    # An object is said as JSON text, which OpenAPI calls content.
+    said = {"schema": schema}
+    if schema["type"] == "object":
+        said = {"content": {"application/json": {"schema": schema}}}
     return {
         "name": word.name,
         "in": "query",
         "required": word.required,
         "description": word.about,
-        "schema": schema,
+        **said,
     }
 
 

@@ -105,7 +105,7 @@ def _row(row: Mapping[str, Any], full: float, t: Words) -> dict[str, Any]:
             "measured.machine",
             vcpus=f"{row['vcpus']:g}",
             ram=format_mib(row["memory_mib"]),
-            disk=row["disk_type"],
+            disk=row["disk"],
             batch=row["batch_size"],
         ),
         "accelerator": row["accelerator"],

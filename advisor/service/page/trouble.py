@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.errors import AdvisorError, NoIntervalError, UsageError
+from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
 from advisor.service.page.asking import field_of
 from advisor.service.page.frame import Frame
 from advisor.service.problems import Problem
@@ -31,7 +31,7 @@ def trouble_view(
 def _status(error: AdvisorError | Problem) -> int:
     if isinstance(error, Problem):
         return error.status
-    return 422 if isinstance(error, (UsageError, NoIntervalError)) else 500
+    return 422 if isinstance(error, (UsageError, NoIntervalError, NoOfferError)) else 500
 
 
 def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> list[dict[str, str]]:

@@ -1,7 +1,9 @@
 """`advisor serve` as a process: how it starts, what it imports, and how it ends."""
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -69,6 +71,24 @@ def test_a_port_that_is_taken_is_one_line_and_exit_2():
     assert second.returncode == 2
     (line,) = second.stderr.splitlines()
     assert line.startswith(f"advisor: port {service.port} is taken")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_damaged_model_is_one_line_and_exit_1(tmp_path, workers):
+    folder = tmp_path / "instance-sizing-advisor"
+    folder.mkdir()
+    (folder / "model.json").write_text('{"a":')
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    ended = subprocess.run(
+        [sys.executable, "-m", "advisor", "serve", "--port", port, "--workers", str(workers)],
+        env={**os.environ, "XDG_DATA_HOME": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert ("fit it again" if workers == 1 else "its log says why") in last
+    assert "fit it again" in ended.stderr
 
 
 @pytest.mark.slow

@@ -5,6 +5,10 @@ import { sliders } from "./sliders.js";
 const TYPING_MS = 350;
 const SLIDING_MS = 60;
 
+// What the page shows; going back to another question loads it. A jump to #main is none.
+let shown = location.search;
+window.addEventListener("popstate", () => { if (location.search !== shown) location.reload(); });
+
 export function liven(form) {
   const region = document.getElementById(form.dataset.live);
   let timer = 0;
@@ -38,7 +42,6 @@ export function liven(form) {
   region.addEventListener("click", (event) => {
     if (event.target.closest("[data-again]")) ask();
   });
-  window.addEventListener("popstate", () => location.reload());
 }
 
 // The words that say something: a form sends empty ones too.
@@ -106,6 +109,7 @@ function remember(form, query, told) {
   const address = `${form.getAttribute("action")}?${query.toString().replaceAll("%3A", ":").replaceAll("%2C", ",")}`;
   if (address === location.pathname + location.search) return;
   told === "push" ? history.pushState(null, "", address) : history.replaceState(null, "", address);
+  shown = location.search;
   for (const link of document.querySelectorAll("a[data-switch]")) {
     const changed = new URLSearchParams(query);
     const kind = link.dataset.switch;

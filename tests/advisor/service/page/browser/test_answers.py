@@ -131,5 +131,5 @@ def test_an_export_is_a_file(visit):
     page = visit(QUESTION, **DESK)
     with page.expect_download() as taken:
         page.get_by_role("link", name="terraform").click()
-    assert taken.value.suggested_filename == "recommendation.tf"
+    assert taken.value.suggested_filename == "recommendation-terraform.tf"
     assert "g4dn.2xlarge" in taken.value.path().read_text()

@@ -1,0 +1,122 @@
+"""English and Chinese: chosen as asked, complete, and true to the numbers."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.service.page.languages import LANGUAGES, TRANSLATIONS, chosen_language, words_of
+from advisor.service.page.rendering import TEMPLATES
+from advisor.service.page.sentences import told, translator
+
+QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
+PACKAGE = TEMPLATES.parent
+BLANK = re.compile(r"\{(\w+)\}")
+# Keys that are made of a value: `t("task." + ..)`.
+MADE = ("task.", "market.", "price.", "risk.", "provenance.", "stands.", "stage.", "reason.",
+        "status.", "cache.", "field.", "close.", "chart.", "theme.", "why.", "sweep.state.",
+        "what_if.x.", "what_if.curve.")  # fmt: skip
+
+
+def _catalogue(language):
+    return json.loads((TRANSLATIONS / f"{language}.json").read_text())
+
+
+def test_both_languages_have_the_same_keys_and_blanks():
+    english, chinese = map(_catalogue, LANGUAGES)
+    assert english.keys() == chinese.keys()
+    for key, text in english.items():
+        assert set(BLANK.findall(text)) == set(BLANK.findall(chinese[key])), key
+
+
+def test_every_key_is_used():
+    """A text that no page shows any more is taken out."""
+    code = "".join(
+        path.read_text() for path in PACKAGE.rglob("*") if path.suffix in (".py", ".html")
+    )
+    for key in _catalogue("en"):
+        made = next((start for start in MADE if key.startswith(start)), None)
+        assert f"'{key}'" in code or f'"{key}"' in code or (made and made in code), key
+
+
+def test_chinese_texts_have_chinese_punctuation():
+    for key, text in _catalogue("zh-CN").items():
+        assert not re.search(r"[\u4e00-\u9fff][,;:?(]", text), key
+
+
+@pytest.mark.parametrize(
+    ("asked", "remembered", "accepted", "language"),
+    [
+        (None, None, None, "en"),
+        ("zh", "en", "en", "zh-CN"),
+        (None, "zh-CN", "en", "zh-CN"),
+        (None, None, "zh-TW,zh;q=0.9,en;q=0.8", "zh-CN"),
+        (None, None, "de,en;q=0.7,zh;q=0.9", "zh-CN"),
+        (None, None, "zh;q=0,de", "en"),
+        ("tlh", "fr", "nonsense;q=x", "en"),
+    ],
+)
+def test_the_language_is_the_wanted_one(asked, remembered, accepted, language):
+    """Address, cookie, browser, English; what nobody speaks is passed over."""
+    assert chosen_language(asked, remembered, accepted) == language
+
+
+@given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=80))
+def test_any_wish_gets_a_language(asked, remembered, accepted):
+    assert chosen_language(asked, remembered, accepted) in LANGUAGES
+
+
+def test_a_page_is_in_the_language_of_the_browser(page):
+    found = page(QUESTION, **{"Accept-Language": "zh-CN,zh;q=0.9"})
+    assert found.all("html", lang="zh-CN")
+    assert words_of("zh-CN")("find.heading") in found.text
+    assert page(QUESTION, **{"Accept-Language": "fr"}).all("html", lang="en")
+
+
+def test_numbers_are_alike_in_both(page):
+    """A reader of either sees the same rates and prices."""
+    numbers = [
+        sorted(re.findall(r"\$?[0-9][0-9,]*\.?[0-9]*", page(f"{QUESTION}&lang={one}").text))
+        for one in LANGUAGES
+    ]
+    prices = [[one for one in told if one.startswith("$")] for told in numbers]
+    assert prices[0] == prices[1]
+    assert {"945", "1,110"} <= set(numbers[0]) & set(numbers[1])
+
+
+def test_an_answer_leaves_nothing_in_english(page):
+    """Reasons, warnings and assumptions too; only what the model was trained on stays."""
+    found = page(f"{QUESTION}&rejected=all&lang=zh")
+    assert len(found.all("span", lang="en")) == 1
+
+
+def test_what_has_no_translation_is_marked_as_english(page):
+    html = page(f"{QUESTION}&region=nowhere-1&lang=zh", status=422).html
+    assert told("a sentence nobody foresaw", "zh-CN") is None
+    assert told("a sentence nobody foresaw", "en") == "a sentence nobody foresaw"
+    assert 'lang="zh-CN"' in html
+
+
+def test_forms_and_translations_have_the_same_blanks():
+    table = json.loads((TRANSLATIONS / "zh-CN.sentences.json").read_text())
+    for form, target in (table["parts"] | table["sentences"]).items():
+        assert set(BLANK.findall(target)) <= set(BLANK.findall(form)), form
+
+
+def test_no_form_hides_another():
+    """Each form, filled in, is told by its own translation."""
+    table = json.loads((TRANSLATIONS / "zh-CN.sentences.json").read_text())["sentences"]
+    for form, target in table.items():
+        filled = BLANK.sub(lambda found: f"x{found[1]}9", form)
+        wanted = BLANK.sub(lambda found: f"x{found[1]}9", target)
+        assert told(filled, "zh-CN") == wanted, form
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_translated_or_left(text):
+    speaker = translator("zh-CN")
+    assert speaker is not None
+    found = speaker.tell(text)
+    assert found is None or isinstance(found, str)

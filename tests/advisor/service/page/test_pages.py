@@ -1,0 +1,117 @@
+"""What if, compare, measurements, sweeps and the login as HTML."""
+
+from contextlib import closing
+
+from advisor.domain import Status
+from advisor.service.page.static_files import static_path
+from sweeps.store import open_store
+from tests.sweeps.builders import measurement, resources, trial
+
+SPEC = "/predict?task=training&model=resnet50&instance=g5.xlarge"
+OURS = {"Sec-Fetch-Site": "same-origin"}
+
+
+def test_what_if_is_the_apis_prediction(page, client):
+    asked = SPEC.partition("?")[2] + "&vcpus=16"
+    told = client.get(f"/v1/predict?{asked}").json()["predicted"]["throughput"]["median"]
+    found = page(f"{SPEC}&vcpus=16")
+    assert f"{told:.0f} images/s" in found.text
+    assert "nobody sells this: no price" in found.text
+
+
+def test_what_if_without_a_change_has_its_price(page):
+    found = page(SPEC)
+    assert "$1.006" in found.text
+    assert "changed" not in found.text
+
+
+def test_a_slider_has_what_the_instance_has(page):
+    """As a list it works without a script; what is as it is says nothing."""
+    found = page(f"{SPEC}&memory=8GiB")
+    assert found.all("select", id="what-memory")
+    assert any(one.get("value") == "8GiB" and "selected" in one for one in found.all("option"))
+
+
+def test_an_unknown_instance_is_told_at_its_field(page):
+    found = page("/predict?task=training&model=resnet50&instance=g5.xlarg", status=422)
+    assert found.all("input", name="instance")[0]["aria-invalid"] == "true"
+    assert any("instance=g5.xlarge" in one["href"] for one in found.all("a"))
+
+
+def test_compared_instances_stand_on_one_scale(page, client):
+    found = page("/compare?task=training&model=resnet50&instance=g4dn.xlarge&instance=g5.xlarge")
+    rows = client.get(
+        "/v1/compare?task=training&model=resnet50&instance=g4dn.xlarge&instance=g5.xlarge"
+    ).json()["rows"]
+    assert f"{rows[1]['relative']:.2f}" in found.text
+    widths = [float(one["width"][:-1]) for one in found.all("rect", **{"class": "range"})]
+    spans = [one["predicted"]["throughput"] for one in rows]
+    ratio = (spans[1]["upper"] - spans[1]["lower"]) / (spans[0]["upper"] - spans[0]["lower"])
+    assert abs(widths[1] / widths[0] - ratio) < 0.02
+
+
+def test_gpus_are_compared_too(page):
+    found = page("/compare?task=training&model=resnet50,vgg16&gpu=T4,L4&baseline=A10G")
+    assert "vgg16" in found.text
+    assert "A10G" in found.text
+
+
+def test_nothing_to_compare_is_told(page):
+    assert "look at" in page("/compare?task=training&model=resnet50&gpu=XX", status=422).text
+
+
+def test_an_empty_store_leads_to_a_sweep(page):
+    found = page("/measurements")
+    assert "Nothing is measured yet" in found.text
+    assert any(one["href"] == "/sweeps" for one in found.all("a"))
+
+
+def test_a_mistyped_filter_is_told(page):
+    assert "did you mean" in page("/measurements?task=inferense", status=422).text
+
+
+def test_a_sweep_that_is_wrong_keeps_its_form(client):
+    words = {"networks": "alexnet", "tasks": "inference", "vcpus": "many", "memory": "2GiB"}
+    response = client.post("/sweeps", data=words, headers=OURS)
+    assert response.status_code == 422
+    assert 'value="many"' in response.text
+    assert 'role="alert"' in response.text
+
+
+def test_another_sites_form_starts_no_sweep(client):
+    response = client.post("/sweeps", data={}, headers={"Sec-Fetch-Site": "cross-site"})
+    assert response.status_code == 403
+
+
+def test_an_unknown_sweep_is_not_there(page):
+    assert "there is no sweep" in page("/sweeps/20260101T000000-00000000", status=404).text
+
+
+def test_the_login_is_in_the_readers_language(page):
+    found = page("/login?next=/compare", **{"Accept-Language": "zh"})
+    assert found.all("html", lang="zh-CN")
+    assert found.all("input", name="next", value="/compare")
+
+
+def test_a_theme_that_was_chosen_is_rendered(client):
+    client.cookies.clear()
+    assert 'data-theme="dark"' in client.get("/?theme=dark").text
+    assert 'data-theme="dark"' in client.get("/compare").text
+    client.cookies.clear()
+    assert static_path("app.css") in client.get("/compare").text
+
+
+def test_measurements_show_their_spread(page, client):
+    """A row a trial: its rate, and a box of single steps; a failed one says why."""
+    trials = [trial(resources=resources(memory_mib=512.0 + at)) for at in range(3)]
+    rows = [
+        measurement(trial=trials[0], step_seconds=(0.1, 0.11, 0.12) * 10),
+        measurement(trial=trials[1], step_seconds=(0.2, 0.21, 0.3) * 10),
+        measurement(trial=trials[2], status=Status.FAILED, reason="no disk left", step_seconds=()),
+    ]
+    with closing(open_store()) as store:
+        store.append_all(rows)
+    found = page("/measurements")
+    assert len(found.all("svg", **{"class": "box"})) == 2
+    assert "no disk left" in found.text
+    assert "Nothing is measured" in page("/measurements?model=vgg16").text

@@ -1,0 +1,40 @@
+"""Scripts and styles: small, named by their content, and all that is told of them is there."""
+
+import gzip
+import re
+
+from advisor.service.page.static_files import files, static_path
+
+# What a first visit loads, compressed: page, styles, scripts and the charting library.
+MOST_KIB = 64
+
+
+def test_a_file_is_kept_for_a_year_under_a_name_of_its_content(client):
+    response = client.get(static_path("app.css"))
+    assert response.status_code == 200
+    assert "immutable" in response.headers["cache-control"]
+    assert response.headers["content-type"] == "text/css; charset=utf-8"
+
+
+def test_what_is_no_file_of_the_page_is_not_there(client):
+    for name in ("../routes.py", "vendor/uPlot.LICENSE", "nope.js"):
+        assert client.get(f"/static/0/{name}").status_code == 404
+
+
+def test_modules_import_what_is_there():
+    for name, content in files().items():
+        for one in re.findall(rb'from "\./([^"]+)"', content):
+            assert one.decode() in files(), name
+
+
+def test_a_first_visit_is_light(client):
+    page = gzip.compress(client.get("/").content, 5)
+    size = len(page) + sum(len(gzip.compress(one, 9)) for one in files().values())
+    assert size <= MOST_KIB * 1024
+
+
+def test_nobody_else_is_asked():
+    """No address of another host stands in what browsers run."""
+    for name, content in files().items():
+        hosts = set(re.findall(rb"https?://([\w.]+)", content)) - {b"www.w3.org", b"github.com"}
+        assert not hosts, name
