@@ -110,6 +110,7 @@ class Series:
         self._clients = Clients(server)
         self._job: dict[str, Any] = {}
         self.ready: list[float] = []
+        self.computed: list[float] = []
         self.faults: list[str] = []
         self.listed = 0
 
@@ -139,6 +140,7 @@ class Series:
             self._server.kill()
             started = self._server.start()
         self.ready.append(self._server.wait_ready(started))
+        self.computed.append(self._server.cpu_seconds)
         if self._job:
             self._look_for_sweep()
 
@@ -200,9 +202,7 @@ class Series:
         clients = self._clients
         return {
             "kills": kills, "servers": len(self.ready) + 1,
-            "ready_seconds": {
-                "median": round(statistics.median(self.ready), 2), "most": round(max(self.ready), 2)
-            },
+            "ready_seconds": _spread(self.ready), "ready_cpu_seconds": _spread(self.computed),
             "ready_in_time": max(self.ready) < AIM_SECONDS,
             "acknowledged": {
                 "measurements": len(clients.trials), "schedules": len(clients.schedules),
@@ -212,6 +212,10 @@ class Series:
             "sweep": {"listed": self.listed, "state": self._job["state"]} if self._job else None,
             "faults": self.faults[:20], "seconds": round(seconds, 1),
         }  # fmt: skip
+
+
+def _spread(seconds: list[float]) -> dict[str, float]:
+    return {"median": round(statistics.median(seconds), 2), "most": round(max(seconds), 2)}
 
 
 def made_photographs(folder: Path, samples: int = 60) -> Path:

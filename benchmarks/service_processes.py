@@ -58,6 +58,14 @@ class Server:
                 time.sleep(_LOOK_EVERY_SECONDS)
         raise RuntimeError(f"it never became ready: {self.said[-2000:]}")
 
+    @property
+    def cpu_seconds(self) -> float:
+        """What the process (not its workers) has computed so far: of a busy machine's clock times
+        the part that is its own."""
+        assert self.process is not None
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def kill(self) -> None:
         """kill -9."""
         if self.process:
