@@ -39,6 +39,8 @@ def description(app: FastAPI, ground: Ground | None) -> dict[str, Any]:
     schemas = whole.setdefault("components", {}).setdefault("schemas", {})
     schemas |= all_schemas(FORMS)
     tell_refusals(whole)
+    for operation in _operations(whole):
+        _tell_each_once(operation)
     for content in _contents(whole):
         name = content.pop(EXAMPLE, None)
         if name is not None and ground is not None:
@@ -46,9 +48,20 @@ def description(app: FastAPI, ground: Ground | None) -> dict[str, Any]:
     return whole
 
 
+def _tell_each_once(operation: dict[str, Any]) -> None:
+    """Of a parameter that the framework found and a route describes, what the route says."""
+    told = {(one["in"], one["name"]): one for one in operation.get("parameters", ())}
+    if told:
+        operation["parameters"] = list(told.values())
+
+
+def _operations(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path in whole["paths"].values():
+        yield from path.values()
+
+
 def _contents(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Every media type of every answer."""
-    for path in whole["paths"].values():
-        for operation in path.values():
-            for response in operation.get("responses", {}).values():
-                yield from response.get("content", {}).values()
+    for operation in _operations(whole):
+        for response in operation.get("responses", {}).values():
+            yield from response.get("content", {}).values()

@@ -73,6 +73,12 @@ def test_what_may_be_refused_is_documented(described):
         assert {"200", "400", "401", "403", "413", "422", "429", "500", "503"} <= statuses, path
 
 
+def test_each_parameter_is_described_once(described):
+    for path, method, operation in operations(described):
+        told = [(one["in"], one["name"]) for one in operation.get("parameters", ())]
+        assert len(told) == len(set(told)), (method, path)
+
+
 def test_a_link_documents_the_words_of_the_body(described):
     item = described["paths"]["/v1/recommend"]
     body = described["components"]["schemas"]["RecommendQuestion"]
