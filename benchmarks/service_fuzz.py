@@ -4,7 +4,7 @@
 
 `hostile_requests` tells how they are made, from the service's own OpenAPI document; a key of scope
 measure asks, so that every route is reached. A body is one request. Sweeps that a mutation starts
-by accident end at once: their torch is one that cannot be imported.
+by accident end at once: their torch and Ray are such that cannot be imported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.hostile_requests import Hostile, hostile_requests, operations_of
 from benchmarks.served import Served
 
-NO_TORCH = {"torch.py": "raise ImportError('no torch while hostile requests are sent')\n"}
+NO_TORCH = dict.fromkeys(("torch.py", "ray.py"), "raise ImportError('not while this is tried')\n")
 # What of the inside may never be in an answer.
 _INSIDE = re.compile(
     rb"Traceback|File \\?\"|\.py\\?\", line|site-packages|sqlalchemy|psycopg|sqlite3|starlette|"

@@ -24,6 +24,11 @@ def run_answers(answers: Mapping[str, Any], dataset: DatasetProfile) -> dict[str
             )
     if epochs is not None and not math.isfinite(epochs * dataset.samples):
         raise UsageError(f"--epochs {epochs:g} of {dataset.name} is more than can be counted")
+    if epochs is not None and epochs * dataset.samples < 1:
+        raise UsageError(
+            f"--epochs {epochs:g} of {dataset.name} is less than one of its {dataset.samples:,} "
+            "samples; run at least one"
+        )
     return {
         "epochs": epochs,
         "samples": samples,

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 from starlette.types import Message, Receive
 
 from advisor.service.problems import Problem
 from advisor.strict_json import UnfitError, check_json
-
-# A parameter that is a whole number beyond 64 bits, or near that.
-_LARGE_PARAMETER = re.compile(rb"=[+-]?[0-9]{19,}(&|$)")
 
 
 class Gone(Exception):
@@ -63,11 +59,6 @@ def check_body(body: bytes) -> None:
             f"the body: {error}",
             way_out="send the object that /openapi.json describes",
         ) from error
-
-
-def has_large_number(query: bytes) -> bool:
-    """Whether a parameter of an address is one that nothing here counts to."""
-    return _LARGE_PARAMETER.search(query) is not None
 
 
 async def _collect(receive: Receive, most_bytes: int) -> bytes:

@@ -61,11 +61,6 @@ def null_character() -> Problem:
     return Problem(400, "null-character", "a null character has no place in a request")
 
 
-def large_number() -> Problem:
-    """Nothing that is asked here is counted that far."""
-    return Problem(400, "large-number", "a whole number lies beyond 64 bits")
-
-
 def too_often(taken: Taken, policy: str) -> Problem:
     """429, and when to come again."""
     seconds = max(1, math.ceil(taken.wait_seconds))

@@ -129,6 +129,11 @@ async def import_(request: Request) -> Response:
     good, and nothing kept."""
     _refuse_foreign(request.headers.get("content-type", _JSONL))
     body = await request.body()  # whose size, time and number the guard limits
+    if not body.strip():
+        raise Problem(
+            422, "no-measurements", "there are no lines",
+            way_out="send the lines of `advisor measurements export`, one JSON object each",
+        )  # fmt: skip
     document = await run_in_threadpool(_import, request.app.state.settings, body)
     if not document["refused"]:
         return json_answer(document)

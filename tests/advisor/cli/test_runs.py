@@ -66,3 +66,9 @@ def test_each_refusal_is_one_line_with_the_way_out(ask, arguments, code, said):
     got, _, err = ask(*QUESTION, *arguments)
     assert (got, len(err.strip().splitlines())) == (code, 1)
     assert said in err
+
+
+def test_less_than_a_sample_is_no_run(ask):
+    code, out, err = ask(*QUESTION, "--epochs", "1e-9")
+    assert (code, out) == (2, "")
+    assert "run at least one" in err

@@ -143,10 +143,9 @@ class TestBodies:
         check_body(text)
 
     @pytest.mark.parametrize("number", ["9223372036854775808", "-9223372036854775809", "1" * 5000])
-    def test_a_whole_number_beyond_64_bits_is_refused(self, serve, number):
+    def test_a_whole_number_beyond_64_bits_is_refused(self, number):
         with pytest.raises(Problem, match="64 bits"):
             check_body(b'{"a": [%s]}' % number.encode())
-        assert kind(serve().get(f"/v1/things?limit={number}")) == "large-number"
 
     @pytest.mark.parametrize(
         "number",
