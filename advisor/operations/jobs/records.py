@@ -159,9 +159,13 @@ def write_part(folder: Path, name: str, facts: Mapping[str, Any]) -> None:
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Who looks for running sweeps and starts one does so alone, among all processes here."""
-    folder = jobs_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
+    path = jobs_folder() / "lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("w")
+    except OSError as error:
+        raise DataError(f"cannot write '{path}' ({error.strerror}); free some space") from error
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
