@@ -49,7 +49,7 @@ class Served:
         return done.stdout + done.stderr
 
     def new_key(self, name, scope="read"):
-        return re.search(r"adv_\w+", self.command("keys", "add", name, "--scope", scope))[0]
+        return re.search(r"adv_\S+", self.command("keys", "add", name, "--scope", scope))[0]
 
     def end(self):
         if self.process:
