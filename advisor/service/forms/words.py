@@ -20,6 +20,9 @@ MOST_ITEMS = 64
 Schema = Mapping[str, Any]
 
 
+_MOST_WHOLE = 2**53
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
     """A word called `name`; `read` turns its JSON value, `read_text` what a link says, into what
@@ -84,7 +87,8 @@ class About:
 
 
 def number(one: About, *, whole: bool = False, most: float = math.inf) -> Word:
-    """A number above 0."""
+    """A number above 0; a whole one as far as a double counts, which JSON's readers have."""
+    most = min(most, _MOST_WHOLE) if whole else most
 
     def checked(value: Any) -> float:
         return positive(value, one.name, whole=whole, most=most)

@@ -21,6 +21,7 @@ _REFUSALS = {
     421: "Asked under a name that is not this service's.",
     422: "It cannot be asked like this: `detail` says why, `way_out` what would be right.",
     429: "Asked too often; `Retry-After` says when to ask again.",
+    431: "Address and headers are too large.",
     500: "A defect, or a damaged file of the service; its log tells more.",
     503: "Not ready, or too busy at the moment.",
 }

@@ -82,9 +82,13 @@ async def stop(job_id: str, request: Request) -> Response:
     from advisor.operations.jobs.starting import stop_sweep
 
     frame = Frame(request)
-    await needs(Scope.MEASURE).dependency(request)
+    try:
+        await needs(Scope.MEASURE).dependency(request)
+        await run_in_threadpool(lambda: stop_sweep(known_job(job_id), by="page"))
+    except (AdvisorError, Problem) as error:
+        values, status = trouble_view(error, {}, frame)
+        return frame.page("sweep.html", status=status, **values, one=None)
     audit_subject(request, job_id)
-    await run_in_threadpool(lambda: stop_sweep(known_job(job_id), by="page"))
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 

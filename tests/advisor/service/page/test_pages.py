@@ -115,3 +115,9 @@ def test_measurements_show_their_spread(page, client):
     assert len(found.all("svg", **{"class": "box"})) == 2
     assert "no disk left" in found.text
     assert "Nothing is measured" in page("/measurements?model=vgg16").text
+
+
+def test_stopping_what_is_not_there_is_told_as_a_page(client):
+    response = client.post("/sweeps/20260101T000000-00000000/stop", headers=OURS)
+    assert response.status_code == 422
+    assert "there is no sweep" in response.text

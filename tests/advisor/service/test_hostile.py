@@ -1,0 +1,93 @@
+"""A real service under requests that nobody should send, and under its own description."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.hostile_requests import Hostile, changed, hostile_requests, operations_of
+from benchmarks.served import Served
+from benchmarks.service_fuzz import NO_TORCH, Asker, Findings, defects_in, described, fuzz, judge
+
+pytestmark = pytest.mark.slow
+# What the guard says to requests that no description allows is a refusal, too.
+CHECKS = """
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 431]
+"""
+SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Served("--rate-limit", "0", "--log-level", "warning", modules=NO_TORCH) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def key(service):
+    return service.advisor("keys", "add", "any", "--scope", "measure").strip()
+
+
+def test_hostile_requests_find_no_5xx_no_defect_and_no_leak(service, key):
+    found = Findings()
+    requests = hostile_requests(operations_of(described(service.port)), seed=81)
+    fuzz(service, itertools.islice(requests, 800), key, found)
+    assert found.troubles == []
+    assert defects_in(service.log) == []
+    assert sum(found.statuses.values()) == 800
+
+
+def test_the_service_does_what_its_description_says(service, key, tmp_path):
+    """Schemathesis: no 5xx, every answer as described. What its checks cannot know is that a text
+    may be a text and still no network (`positive_data_acceptance`); events last."""
+    if not SCHEMATHESIS.exists():
+        pytest.skip("needs schemathesis (extra dev)")
+    settings = tmp_path / "schemathesis.toml"
+    settings.write_text(CHECKS)
+    command = [
+        SCHEMATHESIS, "--config-file", settings, "run", f"http://127.0.0.1:{service.port}/openapi.json",
+        "--header", f"Authorization: Bearer {key}", "--phases", "examples,fuzzing",
+        "--max-examples", "6", "--seed", "8", "--generation-deterministic",
+        "--exclude-checks", "positive_data_acceptance", "--exclude-path-regex", "events|import",
+        "--request-timeout", "60", "--no-color",
+    ]  # fmt: skip
+    done = subprocess.run(
+        [str(word) for word in command], env=service.environment, cwd=service.folder,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert defects_in(service.log) == []
+
+
+def test_what_leaks_would_be_seen():
+    one = Hostile("field", "POST", "/v1/recommend", (), b'{"task": "x"}')
+    problem = b"application/problem+json"
+    assert judge(one, (500, problem, b"{}"), ()).startswith("500")
+    assert judge(one, (400, b"text/html", b"no"), ())
+    assert "inside" in judge(one, (422, problem, b'"KeyError: task"'), ())
+    assert "leaks" in judge(one, (200, b"application/json", b'"/srv/secret"'), [b"/srv"])
+    assert judge(one, (422, problem, b'{"detail": "unknown task x"}'), [b"/srv"]) == ""
+
+
+def test_requests_are_the_same_for_the_same_seed(service):
+    operations = operations_of(described(service.port))
+    first, second = (
+        list(itertools.islice(hostile_requests(operations, seed=5), 200)) for _ in range(2)
+    )
+    assert first == second
+    assert len({one.what for one in first}) > 12
+    assert changed({"a": 1}, ("b", "c"), 2) == {"a": 1, "b": {"c": 2}}
+
+
+def test_connections_that_say_nothing_do_not_keep_others_out(service, key):
+    import socket
+
+    silent = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(200)]
+    asker = Asker(service.port, key)
+    assert asker.ask(Hostile("plain", "GET", "/v1/networks", ()))[0] == 200
+    asker.close()
+    for one in silent:
+        one.close()
