@@ -21,15 +21,21 @@ router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.REA
 
 
 async def answer(_request: Request, ground: Ground, words: Words) -> Mapping[str, Any]:
-    """The document; a question about every region, and what to relax, are asked beside the loop."""
-    everywhere = region_of(words["cloud"], words["region"]) is None
+    """The document; what takes long, and what to relax, is asked beside the loop."""
     found: Recommended = (
-        await slowly(settled, ground, words) if everywhere else settled(ground, words)
+        await slowly(settled, ground, words) if _takes_long(words) else settled(ground, words)
     )
     if found.answer.chosen is None:
         found = await slowly(relaxed, found, words)
     count_recommendation(met=found.answer.chosen is not None)
     return found.document()
+
+
+def _takes_long(words: Words) -> bool:
+    """Whether others would notice that the loop waits for it: every region is asked, or instances
+    without a GPU compete with all their disks, as they do but in inference."""
+    everywhere = region_of(words["cloud"], words["region"]) is None
+    return everywhere or words["task"] != "inference"
 
 
 QUESTION = Question(
