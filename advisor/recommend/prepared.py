@@ -20,6 +20,7 @@ from advisor.recommend.candidates import (
     runnable,
     workloads_of,
 )
+from advisor.recommend.field import by_speed_and_price
 from advisor.recommend.groups import Group, options_of, types_of
 from advisor.recommend.predicting import predicted
 from advisor.recommend.querying import cpu_only_query, offers_of, query_of
@@ -128,7 +129,9 @@ class Preparations:
         self._keeping = Lock()
 
     def is_quick(self, request: Request) -> bool:
-        """Whether somebody has waited for its preparation already."""
+        """Whether columns tell who answers, and somebody has waited for them already."""
+        if not by_speed_and_price(request):
+            return False
         prepared = self._known.get(key_of(request))
         return prepared is not None and prepared.was_asked
 
