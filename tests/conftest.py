@@ -13,13 +13,17 @@ from hypothesis import settings
 # Ray keeps its token in the home, of which each test has another one.
 os.environ["RAY_AUTH_MODE"] = "disabled"
 
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("explore", settings.get_profile("default"))
+# How long an example takes says how busy the machine is.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("explore", settings.get_profile("default"), deadline=None)
 settings.load_profile("repeatable")
 
 
 # Rooms whose tests measure, kill or count what is on this machine; of some only the slow ones do.
-_MEASURE = ("sweeps", "contracts", "benchmarks/test_kills", "infra/ray", "infra/aws/guest")
+_MEASURE = (
+    "sweeps", "contracts", "benchmarks/test_kills", "infra/ray", "infra/aws/guest",
+    "advisor/service/test_sweeps",
+)  # fmt: skip
 _MEASURE_SLOWLY = ("advisor/cli", "advisor/operations", "advisor/service", "benchmarks")
 
 

@@ -118,7 +118,7 @@ async def at_a_pace(
         due = begun + place / per_second
         await asyncio.sleep(max(0.0, due - time.perf_counter()))
         if free:
-            free.pop().ask(next(requests), due)
+            free.pop(0).ask(next(requests), due)
         else:
             waiting.append(due)
     await done
