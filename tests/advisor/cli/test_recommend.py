@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from advisor.catalog import check, load_catalog, resources_of
 from advisor.domain import Precision, Request, Task, Workload
 from advisor.recommend import answers, recommend
-from advisor.recommend.candidates import Runnable, predicted, runnable
+from advisor.recommend.candidates import Runnable, runnable
+from advisor.recommend.predicting import predicted
 from advisor.recommend.querying import query_of
+from advisor.recommend.rows import Rows
 from models.performance import load_model
 
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
@@ -69,7 +71,7 @@ def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
     ]
     good = [
         one.spec.total_usd_per_hour
-        for one in predicted(CATALOG, MODEL, options, request.confidence)
+        for one in predicted(Rows(CATALOG, MODEL, request.confidence), options)
         if answers(request, one)
     ]
     if answer.chosen is None:
