@@ -7,6 +7,8 @@ import os
 import secrets
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,11 @@ def connected(address: str | None) -> Any:
     if not address:
         # Else Ray leaves one in the home, and clusters started there later ask for it.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
-    _listen_on_loopback(not address)
+    with nullcontext() if address else _on_loopback():
+        return _started(address)
+
+
+def _started(address: str | None) -> Any:
     try:
         import ray
     except ImportError as error:
@@ -61,17 +67,28 @@ def connected(address: str | None) -> Any:
     raise AssertionError("unreachable")
 
 
-def _listen_on_loopback(alone: bool) -> None:
-    """A Ray of our own is nobody else's: on Linux it would listen on every address of the machine
-    (a node of a cluster must). Ray asks this setting of macOS and Windows on Linux too, once, when
-    it is imported; which another Ray may have been before."""
-    if alone:
-        os.environ[_CLUSTERS] = "0"
-    else:
-        os.environ.pop(_CLUSTERS, None)
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """What starts here is nobody else's: on Linux a Ray would listen on every address of the
+    machine, as a node of a cluster must. Ray asks this setting of macOS and Windows on Linux too,
+    once, when it is imported; clusters that this process starts later are to listen as ever."""
+    before = os.environ.get(_CLUSTERS)
+    os.environ[_CLUSTERS] = "0"
+    _let_ray_know(cluster=False)
+    try:
+        yield
+    finally:
+        os.environ.pop(_CLUSTERS)
+        if before is not None:
+            os.environ[_CLUSTERS] = before
+        _let_ray_know(cluster=before != "0")
+
+
+def _let_ray_know(*, cluster: bool) -> None:
+    """Tell a Ray that is imported already."""
     constants = sys.modules.get("ray._private.ray_constants")
     if constants is not None:
-        constants.ENABLE_RAY_CLUSTER = not alone  # type: ignore[attr-defined]
+        constants.ENABLE_RAY_CLUSTER = cluster  # type: ignore[attr-defined]
 
 
 def _own_ray() -> dict[str, Any]:
