@@ -72,9 +72,12 @@ class Prepared:
 
     @cached_property
     def cpu_words(self) -> list[str]:
-        """'its 2 cores compute 3.4/s likely, without decoding' of each."""
+        """'its 2 cores compute 3.4/s likely, without decoding' of each, '' without a bound."""
         most = self.most_on_cpu.tolist()
-        return [_computes(one.cores, rate) for one, rate in zip(self.cpu_types, most, strict=True)]
+        return [
+            _computes(one.cores, rate) if rate < np.inf else ""
+            for one, rate in zip(self.cpu_types, most, strict=True)
+        ]
 
     def on_cpu(self, names: Sequence[str]) -> Group:
         """Some of them whole."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import date
 from functools import cache
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -166,3 +167,16 @@ def test_a_format_nobody_measured_on_a_cpu_is_refused_with_the_way_out():
         predict_instance(
             replace(REQUEST, precision=Precision.BF16), CATALOG, load_model(), "c7i.2xlarge"
         )
+
+
+class Unbounded(PlainModel):
+    """A model with a fitted remainder: nothing tells how fast a CPU is at most."""
+
+    def most_on_cpu(self, workloads, cores, marks, cpus):
+        return np.full(len(cores), np.inf)
+
+
+def test_a_model_that_bounds_no_cpu_is_asked_about_each():
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
+    answer = recommend(request, CATALOG, Unbounded(), today=TODAY)
+    assert answer.chosen == recommend(request, CATALOG, PlainModel(), today=TODAY).chosen
