@@ -54,3 +54,4 @@ bench: .venv/full ## accuracy and speed, as JSON
 	@$(BIN)/python -m benchmarks.accuracy --json
 	@$(BIN)/python -m benchmarks.vcpu_truth --json
 	@$(BIN)/python -m benchmarks.kills --json --kills 20
+	@$(BIN)/python -m benchmarks.service_load --json

@@ -32,20 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--count", type=int, default=6000, help="questions of each measurement")
     parser.add_argument("--warm", type=int, default=4000, help="questions before each one")
+    parser.add_argument("--wide", action="store_true", help="questions of many workloads, too")
     parser.add_argument("--endless", type=int, default=0, help="questions that memory is told over")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(arguments)
     options = ("--workers", str(asked.workers), "--rate-limit", "0", "--log-level", "warning")
     with Served(*options) as service:
-        told = {
-            "workers": asked.workers,
-            "connections": _CONNECTIONS,
-            "recommend": _told(service, "/v1/recommend", recommendations(asked.seed), asked),
-            "recommend_wide": _told(
-                service, "/v1/recommend", recommendations(asked.seed + 1, wide=True), asked
-            ),
-            "predict": _told(service, "/v1/predict", predictions(asked.seed), asked),
-        }
+        told: dict[str, Any] = {"workers": asked.workers, "connections": _CONNECTIONS}
+        told["recommend"] = _told(service, "/v1/recommend", recommendations(asked.seed), asked)
+        told["predict"] = _told(service, "/v1/predict", predictions(asked.seed), asked)
+        if asked.wide:
+            wide = recommendations(asked.seed + 1, wide=True)
+            told["recommend_wide"] = _told(service, "/v1/recommend", wide, asked)
         if asked.endless:
             told["memory"] = _memory(service, asked)
     json.dump(told, sys.stdout, indent=2)
