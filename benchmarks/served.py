@@ -95,7 +95,7 @@ class Served:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, env=self.environment, stdout=log, stderr=log, cwd=self.folder,
-                start_new_session=True,
+                start_new_session=True, preexec_fn=_hear_ctrl_c,
             )  # fmt: skip
         until = time.monotonic() + _READY_SECONDS
         while not _is_ready(self.port):
@@ -112,6 +112,11 @@ class Served:
             except subprocess.TimeoutExpired:
                 os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
+
+
+def _hear_ctrl_c() -> None:
+    """What a shell starts in the background is deaf to Ctrl-C, and so would be what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _free_port() -> int:
