@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from advisor.catalog import DiskRule
+from advisor.catalog import Catalog, DiskRule
+from advisor.domain import Disk, DiskChoice, Offer
 
 # Nobody orders 5,473 IOPS.
 IOPS_STEP = 10.0
@@ -21,3 +22,16 @@ def parts_for(rule: DiskRule, needed_gib: float, iops: float | None, rate: float
         least = max(iops, (rate or 0.0) / ratio, rule.provision_iops_min or 1.0)
         iops = min(IOPS_STEP * math.ceil(least / IOPS_STEP), rule.provision_iops_max or math.inf)
     return min(rule.size_for(needed_gib, iops), rule.max_gib), iops, rate
+
+
+def attached(catalog: Catalog, offer: Offer, order: DiskChoice) -> Disk:
+    """An order of a known size on the offer's instance, at the price of its region."""
+    assert order.size_gib is not None
+    return catalog.disks_of(offer.instance.cloud).attach(
+        offer.instance,
+        order.type,
+        order.size_gib,
+        offer.region,
+        iops=order.iops,
+        mib_per_second=order.mib_per_second,
+    )

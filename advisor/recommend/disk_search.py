@@ -15,7 +15,7 @@ from typing import Any
 
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Candidate, Disk, DiskChoice
-from advisor.recommend.disk_orders import IOPS_STEP, parts_for
+from advisor.recommend.disk_orders import IOPS_STEP, attached, parts_for
 from advisor.records import dataclass, field, replace
 
 # Orders between the ends that are tried at once, and how often at most. A round leaves an eighth of
@@ -125,7 +125,10 @@ def _close_in(
     `unit`; keep the best, and its neighbours as the new ends."""
     tried = [(one, _Points(_between(one.low, one.high, unit))) for one in searches]
     asked = [(one, points, at) for one, points in tried for at in points.values]
-    orders = [(one.best, _attached(one, knob.order(one, at), catalog)) for one, _, at in asked]
+    orders = [
+        (one.best, attached(catalog, one.best.spec.offer, knob.order(one, at)))
+        for one, _, at in asked
+    ]
     for (_, points, _), candidate in zip(asked, aim.predict(orders) if orders else (), strict=True):
         points.candidates.append(candidate)
     for one, points in tried:
@@ -144,19 +147,6 @@ def _between(low: float, high: float, unit: float) -> list[float]:
         return []
     step = (high / low) ** (1 / (_BETWEEN + 1))
     return [low * step**place for place in range(_BETWEEN + 1)]
-
-
-def _attached(one: _Search, choice: DiskChoice, catalog: Catalog) -> Disk:
-    offer = one.best.spec.offer
-    assert choice.size_gib is not None
-    return catalog.disks_of(offer.instance.cloud).attach(
-        offer.instance,
-        choice.type,
-        choice.size_gib,
-        offer.region,
-        iops=choice.iops,
-        mib_per_second=choice.mib_per_second,
-    )
 
 
 def _rate_span(one: _Search, by_sample: bool) -> tuple[float, float, float] | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Candidate, Disk, DiskChoice
 from advisor.recommend.candidates import Floats
-from advisor.recommend.disk_orders import IOPS_STEP, Parts, parts_for
+from advisor.recommend.disk_orders import IOPS_STEP, Parts, attached, parts_for
 from advisor.recommend.rows import Rows
 from models.performance.resource_table import DiskTable
 
@@ -63,7 +63,7 @@ def least_orders(
     for one, needs in zip(begun, _needs(begun, rows, target), strict=True):
         order = _least_order(one, needs)
         if order != one.order:
-            found.append((one.candidate, _attached(one, order, catalog)))
+            found.append((one.candidate, attached(catalog, one.candidate.spec.offer, order)))
     return found
 
 
@@ -164,16 +164,3 @@ def _least(low: float, high: float, unit: float, enough: Callable[[float], bool]
         else:
             first = middle + 1
     return min(low + first * unit, max(low, high))
-
-
-def _attached(one: _Start, order: DiskChoice, catalog: Catalog) -> Disk:
-    offer = one.candidate.spec.offer
-    assert order.size_gib is not None
-    return catalog.disks_of(offer.instance.cloud).attach(
-        offer.instance,
-        order.type,
-        order.size_gib,
-        offer.region,
-        iops=order.iops,
-        mib_per_second=order.mib_per_second,
-    )
