@@ -42,6 +42,15 @@ class Looked(NamedTuple):
     best: Sequence[Candidate]
     rejected: Sequence[Rejected]
     beyond: Iterable[Sequence[Candidate]]
+    names: Container[str] | None
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """All of the types that were asked about: some of the group's by name, or every one."""
+        names, every = self.names, [*self.coarse, *self.fitted]
+        if names is None:
+            return every
+        return [one for one in every if one.spec.offer.instance.name in names]
 
     def only(self, wanted: Callable[[str], bool]) -> Looked:
         """What it tells of types of some names."""
@@ -139,7 +148,7 @@ class CpuOnlySearch:
         looked = self.look(group, limit, names)
         found.looked.append(looked)
         if wants_front(self.request):
-            candidates = [*found.front, *looked.coarse, *looked.fitted]
+            candidates = [*found.front, *looked.candidates]
             found.front = self.front_of(looked.group.judged, candidates)
         return self._costs(looked.best)
 

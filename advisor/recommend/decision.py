@@ -111,7 +111,7 @@ class _Found(NamedTuple):
     @property
     def candidates(self) -> list[Candidate]:
         """All of them."""
-        return [one for looked in self.looked for one in (*looked.coarse, *looked.fitted)]
+        return [one for looked in self.looked for one in looked.candidates]
 
     @property
     def slower(self) -> list[Candidate]:
@@ -134,8 +134,7 @@ def _found(judge: Judge, prepared: Prepared, shown: int) -> _Found:
         look=lambda *asked: _look(judge, prepared, *asked),
         front_of=lambda some, all_: _front(judge, prepared, some, all_),
     )  # fmt: skip
-    candidates = [*accelerated.coarse, *accelerated.fitted]
-    front = _front(judge, prepared, accelerated.group.judged, candidates)
+    front = _front(judge, prepared, accelerated.group.judged, accelerated.candidates)
     on_cpu = search.beside(accelerated.best, front)
     return _Found(
         looked=[accelerated, *on_cpu.looked],
@@ -170,6 +169,7 @@ def _look(
         best=judge.best_of_each([*coarse, *fitted]),
         rejected=[*_of_names(group.not_runnable, names), *near.rejected],
         beyond=near.beyond,
+        names=names,
     )
 
 

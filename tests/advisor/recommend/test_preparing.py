@@ -68,6 +68,17 @@ def test_an_answer_is_the_same_whatever_was_asked_before(request):
     assert alike(ask(request), ask_alone(request))
 
 
+def test_what_comes_nearest_does_not_depend_on_the_types_that_were_looked_at_before():
+    """Small targets make types without a GPU known, which large ones are not about."""
+    first = Request(network="alexnet", task=Task.TRAINING)
+    for target in (5.0, 20.0, 60.0, 150.0):
+        ask(replace(first, target_throughput=target))
+    for target, usd in ((60.0, 0.12), (80.0, 0.15), (100.0, 0.18), (120.0, 0.2)):
+        asked = replace(first, target_throughput=target, max_usd_per_hour=usd)
+        assert ask(asked)["recommendation"] is None
+        assert alike(ask(asked), ask_alone(asked))
+
+
 def test_threads_that_ask_of_one_workload_at_once_get_the_same_answers():
     first = Request(network="googlenet", task=Task.INFERENCE)
     asked = [replace(first, target_throughput=float(40 + 7 * n)) for n in range(12)]
