@@ -51,7 +51,7 @@ def told(networks: list[str], cores: float, vector: float) -> Floats:
     table, rates = bundled_networks(), bundled_cpu_rates()
     one = np.ones(1)
     found = [
-        rates.rates(table[name], Task.INFERENCE, 1, cores * one, vector * one)[0]
+        rates.rates(table[name], Task.INFERENCE, one, cores * one, vector * one)[0]
         for name in networks
     ]
     return np.array(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
@@ -127,7 +127,7 @@ class PriceTable:
             first = self._table.column[region]
             end = first + 1
         wanted = {key for key, one in self._bases.items() if market in (None, one.market)}
-        for line in self._table.lines:
+        for line in self._of(names):
             # Cutting a line in full is what costs: only those that are asked for.
             comma = line.index(",")
             name = line[:comma]
@@ -151,6 +151,12 @@ class PriceTable:
         if key not in self._prices:
             self._prices[key] = self._built(row, column)
         return self._prices[key]
+
+    def _of(self, names: Collection[str] | None) -> Sequence[str]:
+        """Lines worth a look; where one type is asked for, often many follow one by one."""
+        if names is None or len(names) != 1:
+            return self._table.lines
+        return self._lines.get(next(iter(names)), ())
 
     @cached_property
     def _lines(self) -> dict[str, list[str]]:

@@ -125,6 +125,8 @@ class _Table:
         shown = [*self._asked, *_fitting(model, others, catalog.gpu_of(instance))]
         self._workloads = sorted(shown, key=lambda one: one.batch_size)
         self._resources = resources_of(catalog, instance, self._disks[0], request.max_gpus)
+        pairs = [(workload, self._resources) for workload in self._workloads]
+        self._rows = model.prepare(pairs, confidence=request.confidence)
         self._by_disk = self._predicted([disk.rate for disk in self._disks])
 
     def good_enough(self) -> tuple[Disk, Workload, Prediction]:
@@ -153,16 +155,17 @@ class _Table:
 
     def _predicted(self, disks: Sequence[DiskRate]) -> list[list[Prediction]]:
         """By disk, every batch size."""
-        pairs = [(workload, self._resources) for workload in self._workloads]
-        rows = self._model.prepare(pairs, confidence=self._request.confidence)
-        size = len(pairs)
-        told = rows.with_disks(
+        size = len(self._workloads)
+        told = self._rows.with_disks(
             list(range(size)) * len(disks), [disk for disk in disks for _ in range(size)]
         )
         return [told[start : start + size] for start in range(0, len(told), size)]
 
     def _alone(self, asked: list[tuple[Workload, Resources]]) -> list[Prediction]:
-        return self._model.predict(asked, confidence=self._request.confidence)
+        if self._resources.gpu_count > 1:
+            return self._model.predict(asked, confidence=self._request.confidence)
+        # The same machine but for its disk.
+        return self._rows.with_disks(range(len(asked)), [has.disk for _, has in asked])
 
 
 def _fitting(

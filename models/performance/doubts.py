@@ -8,7 +8,7 @@ binds at its lower bound, and a bigger machine must not look less sure for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,20 @@ from numpy.typing import NDArray
 from advisor.records import dataclass
 from models.performance.features import PipelineColumns
 from models.performance.intervals import gaussian_multiplier, half_widths
+from models.performance.joining import logs_by_stage
 from models.performance.networks import Floats
 from models.performance.pipeline import ALL_TRIALS, Pipeline, trial_group
-from models.performance.stages import SECOND_THREAD_SIGMA, STAGES, second_thread_cores
+from models.performance.stages import (
+    SECOND_THREAD_SIGMA,
+    STAGES,
+    join_logs,
+    second_thread_cores,
+)
 from models.performance.wording import SAME_SCORE
 
 Booleans = NDArray[np.bool_]
 # By stage, how far the logarithm of its rate is moved, each of shape (n,).
 Shift = Mapping[int, NDArray[np.floating[Any]]]
-# Joined rates (n,) and the stages' weights (n, stages).
-Joined = tuple[Floats, Floats]
 
 # Log standard deviations of what no held-out residual describes, see docs/model.md; those of CPUs
 # and cores are `python -m benchmarks.vcpu_truth`'s.
@@ -65,30 +69,32 @@ class Unsure:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Half widths of each request in log rate, shape (n,), and whether residuals back them."""
+    """The joined rate's logarithm, half widths around it, whether residuals back them, each of
+    shape (n,), and the stages' weights (stages, n)."""
 
+    log_rate: Floats
     lower: Floats
     upper: Floats
     calibrated: Booleans
+    weights: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
     """What n requests are unsure of at one confidence, whatever their disks.
 
-    `shifts` are moves of stages down and up in log rate, each of shape (n,); `by_stage` (stages, 3)
-    holds the half widths of trials bound by a stage and whether residuals back them; `calibrated`
-    (n,) says whether they back the accelerator.
+    `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m doubts down and the
+    same m up; `by_stage` (stages, 3) holds the half widths of trials bound by a stage and whether
+    residuals back them; `calibrated` (n,) says whether they back the accelerator.
     """
 
-    shifts: tuple[tuple[Shift, Shift], ...]
+    shifts: Floats
     by_stage: Floats
     calibrated: Booleans
 
     def take(self, rows: NDArray[np.intp]) -> Doubts:
         """Those of some requests."""
-        shifts = tuple((_taken(down, rows), _taken(up, rows)) for down, up in self.shifts)
-        return Doubts(shifts, self.by_stage, self.calibrated[rows])
+        return Doubts(self.shifts[:, :, rows], self.by_stage, self.calibrated[rows])
 
 
 def doubts_of(
@@ -99,37 +105,62 @@ def doubts_of(
         half_widths(pipeline.residuals, (trial_group(stage), ALL_TRIALS), confidence)
         for stage in STAGES
     ]
+    shifts = list(_shifts(columns, unsure, pipeline, gaussian_multiplier(confidence)))
     return Doubts(
-        shifts=tuple(_shifts(columns, unsure, pipeline, gaussian_multiplier(confidence))),
+        shifts=_stacked(shifts, len(columns.vcpus)),
         by_stage=np.array([(one.lower, one.upper, one.calibrated) for one in found], dtype=float),
         calibrated=unsure.accelerator_calibrated,
     )
 
 
 def interval(
-    columns: PipelineColumns, rates: Floats, joined: Joined, doubts: Doubts, pipeline: Pipeline
+    columns: PipelineColumns, rates: Floats, doubts: Doubts, pipeline: Pipeline
 ) -> Interval:
-    """The interval around the `joined` of `rates` (n, stages)."""
-    below, above, calibrated = doubts.by_stage[joined[1].argmax(axis=1)].T
-    lower, upper = below**2, above**2
-    for down, up in doubts.shifts:
-        lower += _moved(columns, rates, joined, down, -1, pipeline) ** 2
-        upper += _moved(columns, rates, joined, up, 1, pipeline) ** 2
-    return Interval(np.sqrt(lower), np.sqrt(upper), (calibrated > 0) & doubts.calibrated)
+    """The join of `rates` (n, stages), and the interval around it."""
+    logs, weights = _joined(columns, rates, doubts.shifts, pipeline)
+    below, above, calibrated = doubts.by_stage[weights.argmax(axis=0)].T
+    many = len(logs) // 2
+    moved = (logs[1:] - logs[0]) ** 2
+    return Interval(
+        log_rate=pipeline.corrected(columns, logs[0]),
+        lower=np.sqrt(below**2 + moved[:many].sum(axis=0)),
+        upper=np.sqrt(above**2 + moved[many:].sum(axis=0)),
+        calibrated=(calibrated > 0) & doubts.calibrated,
+        weights=weights,
+    )
 
 
-def width_below(
-    columns: PipelineColumns, rates: Floats, joined: Joined, doubts: Doubts, pipeline: Pipeline
+def log_lower(
+    columns: PipelineColumns, rates: Floats, doubts: Doubts, pipeline: Pipeline
 ) -> Floats:
-    """The lower half of `interval` alone (n,), in half the time."""
-    lower: Floats = doubts.by_stage[joined[1].argmax(axis=1), 0] ** 2
-    for down, _ in doubts.shifts:
-        lower += _moved(columns, rates, joined, down, -1, pipeline) ** 2
-    return np.asarray(np.sqrt(lower))
+    """The logarithm of the lower bound alone (n,), in half the time."""
+    downwards = doubts.shifts[:, : 1 + doubts.shifts.shape[1] // 2]
+    logs, weights = _joined(columns, rates, downwards, pipeline)
+    below = doubts.by_stage[weights.argmax(axis=0), 0]
+    width = np.sqrt(below**2 + ((logs[1:] - logs[0]) ** 2).sum(axis=0))
+    return np.asarray(pipeline.corrected(columns, logs[0]) - width)
 
 
-def _taken(shift: Shift, rows: NDArray[np.intp]) -> Shift:
-    return {stage: widths[rows] for stage, widths in shift.items()}
+def _joined(
+    columns: PipelineColumns, rates: Floats, shifts: Floats, pipeline: Pipeline
+) -> tuple[Floats, Floats]:
+    """Joined logarithms (1 + m, n) under shifts (stages, 1 + m, n) of which the first is none, and
+    weights (stages, n) of that; all at once, since few rows take as long as many."""
+    logs = logs_by_stage(rates)[:, None] + shifts
+    joined, weights = join_logs(columns.on_cpu, logs, pipeline.parameters)
+    return joined, weights[:, 0]
+
+
+def _stacked(pairs: Sequence[tuple[Shift, Shift]], count: int) -> Floats:
+    """As `Doubts.shifts` has them."""
+    many = len(pairs)
+    shifts = np.zeros((len(STAGES), 1 + 2 * many, count))
+    for at, (down, up) in enumerate(pairs, 1):
+        for stage, widths in down.items():
+            shifts[stage, at] = -widths
+        for stage, widths in up.items():
+            shifts[stage, many + at] = widths
+    return shifts
 
 
 def _shifts(
@@ -163,21 +194,6 @@ def _shifts(
 
 def _added(*widths: Floats) -> Floats:
     return np.asarray(np.sqrt(sum(width**2 for width in widths)))
-
-
-def _moved(
-    columns: PipelineColumns,
-    rates: Floats,
-    joined: Joined,
-    shift: Shift,
-    sign: int,
-    pipeline: Pipeline,
-) -> Floats:
-    """What a shift of stages does to the logarithm of the joined rate, shape (n,)."""
-    moved = rates.copy()
-    for stage, widths in shift.items():
-        moved[:, stage] *= np.exp(sign * widths)
-    return np.asarray(np.log(pipeline.join(columns, moved)[0] / joined[0]))
 
 
 def _core_sigma(columns: PipelineColumns, unsure: Unsure, pipeline: Pipeline) -> Floats:

@@ -48,13 +48,13 @@ def estimates(
     columns: PipelineColumns, rates: Floats, doubts: Doubts, pipeline: Pipeline
 ) -> Estimates:
     """Join the stages' `rates` (n, 4)."""
-    joined, weights = pipeline.join(columns, rates)
-    widths = interval(columns, rates, (joined, weights), doubts, pipeline)
+    found = interval(columns, rates, doubts, pipeline)
+    joined = found.log_rate
     return Estimates(
-        lower=joined * np.exp(-widths.lower),
-        median=joined,
-        upper=joined * np.exp(widths.upper),
+        lower=np.exp(joined - found.lower),
+        median=np.exp(joined),
+        upper=np.exp(joined + found.upper),
         stage_rates=rates,
-        weights=weights,
-        calibrated=widths.calibrated,
+        weights=found.weights.T,
+        calibrated=found.calibrated,
     )

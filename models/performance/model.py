@@ -35,7 +35,7 @@ from models.performance.pipeline import Pipeline
 from models.performance.prepared import PreparedRows, Words
 from models.performance.resource_table import Integers, ResourceTable
 from models.performance.scaled_rows import scaled_rows
-from models.performance.wording import Wording, alone
+from models.performance.wording import Wording, alone, cpu_key
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance
@@ -198,8 +198,12 @@ class PerformanceModel:
         if self.pipeline.remainder:
             return np.full(len(cores), np.inf)
         vector = np.array([vector_factor(name)[0] for name in cpus])
-        found = [rates_on_cpu(w, facts, self.pipeline, cores, marks, vector) for w in workloads]
-        most: Floats = np.max(found, axis=0)
+        times, sizes = len(workloads), [float(one.batch_size) for one in workloads]
+        found = rates_on_cpu(
+            workloads[0], np.repeat(sizes, len(cores)), facts, self.pipeline,
+            *(np.tile(column, times) for column in (cores, marks, vector)),
+        )  # fmt: skip
+        most: Floats = found.reshape(times, -1).max(axis=0)
         return most
 
     def distances(
@@ -263,17 +267,22 @@ class PerformanceModel:
         gpu_rates: Floats,
     ) -> Floats:
         """Rates of GPU, or of the network on the CPU, or infinite for preprocessing."""
-        rates = gpu_rates
-        for place, load in enumerate(loads):
-            rows = which == place
-            if load.on_cpu and rows.any():
-                facts = self.table[load.workload.network]
-                cores = np.minimum(machines.vcpus, machines.physical_cores)
-                rates[rows] = rates_on_cpu(
-                    load.workload, facts, self.pipeline,
-                    cores[rows], machines.score[rows], machines.vector[rows],
-                )  # fmt: skip
+        rates, alike = gpu_rates, [_by_cpu(load) for load in loads]
+        sizes = np.array([load.workload.batch_size for load in loads], dtype=float)[which]
+        cores = np.minimum(machines.vcpus, machines.physical_cores)
+        for name in {name for name in alike if name}:
+            rows = np.array([one == name for one in alike])[which]
+            workload = loads[alike.index(name)].workload
+            rates[rows] = rates_on_cpu(
+                workload, sizes[rows], self.table[workload.network], self.pipeline,
+                cores[rows], machines.score[rows], machines.vector[rows],
+            )  # fmt: skip
         return rates
+
+
+def _by_cpu(load: Load) -> str | None:
+    """What loads that a CPU computes have in common but for their batch; None for others."""
+    return cpu_key(load.workload) if load.on_cpu else None
 
 
 def _column(

@@ -29,14 +29,16 @@ _SWEPT_BATCH = 16
 
 def rates_on_cpu(
     workload: Workload,
+    batch_sizes: Floats,
     facts: NetworkFacts,
     pipeline: Pipeline,
     cores: Floats,
     marks: Floats,
     vector: Floats,
 ) -> Floats:
-    """Samples per second (n,) of the network alone, on so many whole `cores` (n,) of CPUs with
-    these single-thread `marks` (nan: unknown) and arithmetic units so many times as wide.
+    """Samples per second (n,) of the workload's network alone, in batches of these sizes (n,), on
+    so many whole `cores` (n,) of CPUs with these single-thread `marks` (nan: unknown) and
+    arithmetic units so many times as wide.
 
     Raises `UsageError` for a network whose operations in that task nobody told.
     """
@@ -46,14 +48,14 @@ def rates_on_cpu(
             "a CPU; ask for an instance with a GPU"
         )
     cpu = bundled_cpu_rates()
-    rates = cpu.rates(facts, workload.task, workload.batch_size, cores, vector)
+    rates = cpu.rates(facts, workload.task, batch_sizes, cores, vector)
     own = cpu_key(workload) in pipeline.cpu_networks
     score = pipeline.reference.score if own else cpu.reference_score
     rates *= np.where(np.isnan(marks), 1.0, marks / score)
     if not own:
         return rates
     one = np.ones(1)
-    swept = cpu.rates(facts, workload.task, _SWEPT_BATCH, one, one)[0]
+    swept = cpu.rates(facts, workload.task, _SWEPT_BATCH * one, one, one)[0]
     rates *= np.exp(log_core_rate(facts, workload.task, pipeline.parameters)) / swept
     return rates
 

@@ -9,10 +9,11 @@ import numpy as np
 from advisor.domain import Stage, Task, require_positive
 from advisor.records import dataclass, field
 from models.performance.features import PipelineColumns
+from models.performance.joining import logs_by_stage
 from models.performance.networks import Floats, NetworkFacts
 from models.performance.ranges import Ranges
 from models.performance.remainder import Remainder
-from models.performance.stages import cpu_network_rate, join_stages, stage_rates
+from models.performance.stages import cpu_network_rate, join_logs, stage_rates
 
 ALL_TRIALS = "trials"
 
@@ -65,10 +66,14 @@ class Pipeline:
 
     def join(self, columns: PipelineColumns, rates: Floats) -> tuple[Floats, Floats]:
         """Joined rates (n,), the remainder included, and the stages' weights (n, 4)."""
-        joined, weights = join_stages(columns, rates, self.parameters)
+        logs, weights = join_logs(columns.on_cpu, logs_by_stage(rates), self.parameters)
+        return np.exp(self.corrected(columns, logs)), weights.T
+
+    def corrected(self, columns: PipelineColumns, log_rates: Floats) -> Floats:
+        """Joined log rates (n,) with what the regression adds to them."""
         if self.remainder:
-            joined = joined * np.exp(self.remainder.log_correction(columns))
-        return joined, weights
+            return log_rates + self.remainder.log_correction(columns)
+        return log_rates
 
 
 def log_core_rate(facts: NetworkFacts, task: Task, parameters: Mapping[str, float]) -> float:

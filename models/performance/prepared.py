@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.domain import DiskRate, Prediction, Provenance, Resources, Stage
 from advisor.records import dataclass
-from models.performance.doubts import Doubts, width_below
+from models.performance.doubts import Doubts, log_lower
 from models.performance.estimates import Estimates, estimates
 from models.performance.features import Load, PipelineColumns
 from models.performance.gpu_rates import GpuRate
@@ -61,11 +61,7 @@ class PreparedRows:
     def lowers(self, rows: Integers, disks: DiskTable) -> Floats:
         """Lower bounds of some rows, each with a disk of its own, shape of `rows`."""
         columns, rates = self._with_disks(rows, disks)
-        joined = self.pipeline.join(columns, rates)
-        doubts = self.doubts.take(rows)
-        return np.asarray(
-            joined[0] * np.exp(-width_below(columns, rates, joined, doubts, self.pipeline))
-        )
+        return np.asarray(np.exp(log_lower(columns, rates, self.doubts.take(rows), self.pipeline)))
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
         """Predictions of some rows, each with a disk of its own."""

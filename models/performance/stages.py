@@ -6,13 +6,14 @@ are natural logarithms, so that all stay positive and priors are symmetric.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 
 from advisor.domain import Stage
 from models.performance.features import PipelineColumns
-from models.performance.joining import smooth_minimum
+from models.performance.joining import smooth_log_minimum
 from models.performance.networks import Floats
 from models.performance.useful_cores import useful_cores
 
@@ -83,13 +84,6 @@ def cpu_network_rate(
     return rate
 
 
-def sharing_rate(network: Floats, host: Floats, parameters: Parameters) -> Floats:
-    """Network and decoding on the same cores: their times add."""
-    sharing = np.exp(parameters["cpu/sharing"])
-    joined: Floats = 1 / (1 / network + sharing / host)
-    return joined
-
-
 def stage_rates(
     columns: PipelineColumns,
     accelerator: Floats,
@@ -103,21 +97,21 @@ def stage_rates(
     )
 
 
-def join_stages(
-    columns: PipelineColumns, rates: Floats, parameters: Parameters
-) -> tuple[Floats, Floats]:
-    """Joined rates (n,) of stage `rates` (n, 4), and weights (n, 4), d log R / d log R_stage."""
-    accelerator, host = rates[:, 0], rates[:, 1]
-    gamma = float(np.exp(parameters["join/gamma"]))
-    shared = (columns.on_cpu > 0) & np.isfinite(accelerator)
+def join_logs(on_cpu: Floats, logs: Floats, parameters: Parameters) -> tuple[Floats, Floats]:
+    """Joined log rates (..., n) of the stages' `logs` (4, ..., n), and weights (4, ..., n),
+    d log R / d log R_stage; `on_cpu` (n,) is 1 for a network that runs on the CPU."""
+    accelerator, host, *others = logs
+    gamma = math.exp(parameters["join/gamma"])
+    shared = (on_cpu > 0) & np.isfinite(accelerator)
     if not shared.any():
-        return smooth_minimum(rates, gamma)
-    cores = np.where(shared, sharing_rate(accelerator, host, parameters), host)
-    parallel = np.column_stack([np.where(shared, np.inf, accelerator), cores, rates[:, 2:]])
-    joined, weights = smooth_minimum(parallel, gamma)
-    network_part = np.where(shared, cores / accelerator, 0.0)
-    weights[:, 0] += weights[:, 1] * network_part
-    weights[:, 1] *= 1 - network_part
+        return smooth_log_minimum(logs, gamma)
+    # Network and decoding on the same cores: their times add.
+    cores = -np.logaddexp(-accelerator, parameters["cpu/sharing"] - host)
+    parallel = [np.where(shared, np.inf, accelerator), np.where(shared, cores, host), *others]
+    joined, weights = smooth_log_minimum(np.stack(parallel), gamma)
+    network_part = np.where(shared, np.exp(cores - accelerator), 0.0)
+    weights[0] += weights[1] * network_part
+    weights[1] *= 1 - network_part
     return joined, weights
 
 

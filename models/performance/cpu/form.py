@@ -11,6 +11,7 @@ ahead, so their times add. Rates are exp(sum of named parameters).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -63,6 +64,7 @@ class CpuWork:
     offset_names: tuple[str, ...]
 
 
+@lru_cache(maxsize=64)
 def cpu_work(facts: NetworkFacts, task: Task) -> CpuWork:
     """The operations of a network's task, and what its optimiser moves."""
     operations = facts.operations[task]

@@ -51,19 +51,21 @@ class CpuRates:
     architecture: str
 
     def rates(
-        self, facts: NetworkFacts, task: Task, batch_size: int, cores: Floats, vector: Floats
+        self, facts: NetworkFacts, task: Task, batch_sizes: Floats, cores: Floats, vector: Floats
     ) -> Floats:
-        """Samples per second (n,) on `cores` (n,) as fast as the measured CPU's, whose arithmetic
-        units are `vector` (n,) times as wide as its."""
+        """Samples per second (n,) in batches of `batch_sizes` (n,), on `cores` (n,) as fast as the
+        measured CPU's, whose arithmetic units are `vector` (n,) times as wide as its."""
         # Types come in few sizes: thousands of machines are dozens of distinct ones.
-        distinct, which = np.unique(cores + 1j * vector, return_inverse=True)
+        machines, machine = np.unique(cores + 1j * vector, return_inverse=True)
+        batches, batch = np.unique(batch_sizes, return_inverse=True)
+        size, on = np.repeat(batches, len(machines)), np.tile(machines, len(batches))
         seconds = step_seconds(
-            cpu_work(facts, task), np.full(len(distinct), float(batch_size)),
-            self.parameters, self.form,
-            compute_cores=distinct.imag * self._useful(distinct.real, "compute"),
-            memory_cores=self._useful(distinct.real, "memory"),
+            cpu_work(facts, task), size, self.parameters, self.form,
+            compute_cores=on.imag * self._useful(on.real, "compute"),
+            memory_cores=self._useful(on.real, "memory"),
         )  # fmt: skip
-        rates: Floats = (batch_size / seconds)[which.reshape(-1)]
+        place = batch.reshape(-1) * len(machines) + machine.reshape(-1)
+        rates: Floats = (size / seconds)[place]
         return rates
 
     def widths(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import unknown_name
@@ -119,10 +120,16 @@ def needed_card_mib(workload: Workload) -> float:
     profiles = bundled_profiles()
     if workload.network not in profiles:
         raise unknown_name("network", workload.network, profiles)
-    conditions = Conditions(
-        task=workload.task, batch_size=workload.batch_size, precision=workload.precision
+    return _needed_card_mib(
+        workload.network, workload.task, workload.batch_size, workload.precision
     )
-    return card_mib(gpu_peak(profiles[workload.network], conditions).upper_mib)
+
+
+@lru_cache(maxsize=4096)
+def _needed_card_mib(network: str, task: Task, batch_size: int, precision: Precision) -> float:
+    """Kept: a service is asked for the same sizes time and again."""
+    conditions = Conditions(task=task, batch_size=batch_size, precision=precision)
+    return card_mib(gpu_peak(bundled_profiles()[network], conditions).upper_mib)
 
 
 def _is_calibrated(profile: MemoryProfile, conditions: Conditions) -> bool:

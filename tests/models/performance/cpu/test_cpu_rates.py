@@ -25,7 +25,7 @@ MEASURED = Cpu(model="AMD EPYC 9R14", architecture="x86_64", single_thread_score
 
 def rate(name, task, batch, cores, vector=1.0):
     one = np.ones(1)
-    return RATES.rates(TABLE[name], task, batch, cores * one, vector * one)[0]
+    return RATES.rates(TABLE[name], task, batch * one, cores * one, vector * one)[0]
 
 
 def predicted(cpu=MEASURED, vcpus=2.0, network="resnet50", task=Task.INFERENCE, **changes):
