@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from datetime import date
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.domain.checks import require_positive
@@ -153,6 +154,9 @@ class Rejected(NamedTuple):
     usd_per_hour: float | None = None
 
 
+_REASON = attrgetter("reason")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseCall:
     """Where the prediction decides narrowly, and one trial of `candidate` would settle it.
@@ -208,7 +212,7 @@ class Recommendation:
     @property
     def rejected_by_reason(self) -> dict[str, int]:
         """How many types each reason took out, the most frequent first."""
-        counts = Counter(one.reason for one in self.rejected)
+        counts = Counter(map(_REASON, self.rejected))
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import date
 from heapq import merge
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from advisor.catalog import Catalog
@@ -121,9 +121,7 @@ class _Found(NamedTuple):
     @property
     def turned_down(self) -> Iterator[Rejected]:
         """Types whatever their disk."""
-        for looked in self.looked:
-            yield from looked.rejected
-        yield from self.rejected
+        return chain(*(looked.rejected for looked in self.looked), self.rejected)
 
 
 def _found(judge: Judge, prepared: Prepared, shown: int) -> _Found:
@@ -285,13 +283,13 @@ def _beyond_price(request: Request, candidates: Sequence[Candidate]) -> Candidat
 
 def _cheapest_first(rejected: Iterable[Rejected]) -> list[Rejected]:
     """By price, then by name; those without a price last."""
-    priced: list[Rejected] = []
-    others: list[Rejected] = []
-    for one in rejected:
-        (others if one.usd_per_hour is None else priced).append(one)
+    listed = list(rejected)
+    priced = [one for one in listed if one[3] is not None]
+    priced.sort(key=_PRICE_AND_NAME)
+    others = [one for one in listed if one[3] is None]
     others.sort(key=attrgetter("instance_type"))
-    return sorted(priced, key=_PRICE_AND_NAME) + others
+    return priced + others
 
 
 # Read from the tuple itself: an answer has more than a thousand of them.
-_PRICE_AND_NAME = attrgetter("usd_per_hour", "instance_type")
+_PRICE_AND_NAME = itemgetter(3, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from threading import Lock
 
 import numpy as np
@@ -51,8 +52,9 @@ class Prepared:
 
     @cached_property
     def cpu_types(self) -> list[CpuOnly]:
-        """Types without an accelerator, unbuilt."""
-        return self.catalog.cpu_only(cpu_only_query(self.request))
+        """Types without an accelerator, unbuilt, the cheapest first."""
+        found = self.catalog.cpu_only(cpu_only_query(self.request))
+        return sorted(found, key=attrgetter("usd_per_hour", "name"))
 
     @cached_property
     def most_on_cpu(self) -> Floats:
@@ -71,11 +73,12 @@ class Prepared:
         return np.array([one.usd_per_hour for one in self.cpu_types])
 
     @cached_property
-    def cpu_words(self) -> list[str]:
-        """'its 2 cores compute 3.4/s likely, without decoding' of each, '' without a bound."""
+    def cpu_words(self) -> list[tuple[str, str, float]]:
+        """Name, 'its 2 cores compute 3.4/s likely, without decoding' ('' without a bound) and price
+        of each."""
         most = self.most_on_cpu.tolist()
         return [
-            _computes(one.cores, rate) if rate < np.inf else ""
+            (one.name, _computes(one.cores, rate) if rate < np.inf else "", one.usd_per_hour)
             for one, rate in zip(self.cpu_types, most, strict=True)
         ]
 

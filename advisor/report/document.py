@@ -74,13 +74,8 @@ def recommendation_document(
         "nearest": candidate_document(answer.nearest) if answer.nearest else None,
         "alternatives": candidates[1:],
         "rejected": [
-            {
-                "instance_type": one.instance_type,
-                "reason": one.reason,
-                "detail": one.detail,
-                "usd_per_hour": one.usd_per_hour,
-            }
-            for one in answer.rejected
+            {"instance_type": name, "reason": reason, "detail": detail, "usd_per_hour": usd}
+            for name, reason, detail, usd in answer.rejected
         ],
         "close_calls": close_call_documents(answer),
         "live": _live_document(answer),
