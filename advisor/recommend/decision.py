@@ -17,7 +17,7 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from advisor.catalog import Catalog
-from advisor.domain import Candidate, Recommendation, Rejected, Request
+from advisor.domain import Candidate, Latency, Recommendation, Rejected, Request
 from advisor.errors import NoIntervalError
 from advisor.recommend.candidates import PerformanceModel
 from advisor.recommend.close_calls import close_calls
@@ -33,7 +33,7 @@ from advisor.recommend.field import passed_over
 from advisor.recommend.groups import Group, Judged, options_of
 from advisor.recommend.judging import GOOD_ENOUGH, Judge
 from advisor.recommend.pareto import pareto_front, wants_front
-from advisor.recommend.predicting import predicted, with_latencies
+from advisor.recommend.predicting import predicted
 from advisor.recommend.prepared import Prepared
 from advisor.recommend.reasons import affordable, answers, has_interval
 from advisor.recommend.runs import sure_rate, with_runs
@@ -209,10 +209,13 @@ def _complete(
 
 def _told(request: Request, prepared: Prepared, shown: Sequence[Candidate]) -> list[Candidate]:
     """What is shown, with its latency and with what its disk lends for a while."""
-    bursting = [_with_burst(prepared.catalog, one) for one in shown]
-    if request.max_latency_ms is not None:
-        return bursting
-    return with_latencies(prepared.rows, bursting)
+    latencies: Sequence[Latency | None] = [one.latency for one in shown]
+    if request.max_latency_ms is None:
+        latencies = prepared.rows.latencies([(one.spec.offer, one.workload) for one in shown])
+    return [
+        replace(one, spec=replace(one.spec, disk=prepared.with_burst(one)), latency=latency)
+        for one, latency in zip(shown, latencies, strict=True)
+    ]
 
 
 def _all_ranked(judge: Judge, ranked: Iterable[Candidate], found: _Found) -> Iterator[Candidate]:
@@ -228,12 +231,6 @@ def _but_for_speed(request: Request, found: _Found) -> list[Candidate]:
     anyhow = replace(request, target_throughput=None)
     fewer = [less for one in found.slower for less in with_one_less(one)]
     return [one for one in fewer if answers(anyhow, one)]
-
-
-def _with_burst(catalog: Catalog, one: Candidate) -> Candidate:
-    instance = one.spec.offer.instance
-    disk = catalog.disks_of(instance.cloud).with_burst(instance, one.spec.disk)
-    return replace(one, spec=replace(one.spec, disk=disk))
 
 
 def _soonest(request: Request, group: Sequence[Candidate]) -> list[Candidate]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from advisor.domain import Candidate, Disk, Latency, Spec
 from advisor.recommend.candidates import Runnable
 from advisor.recommend.rows import Asked, Rows
-from advisor.records import replace
 
 
 def predicted(
@@ -50,12 +49,4 @@ def with_disks(rows: Rows, asked: Sequence[tuple[Candidate, Disk]]) -> list[Cand
             note=one.note,
         )
         for (one, disk), prediction in zip(asked, found, strict=True)
-    ]
-
-
-def with_latencies(rows: Rows, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates that were predicted without latencies, with them."""
-    latencies = rows.latencies([(one.spec.offer, one.workload) for one in candidates])
-    return [
-        replace(one, latency=latency) for one, latency in zip(candidates, latencies, strict=True)
     ]

@@ -14,7 +14,7 @@ from threading import Lock
 import numpy as np
 
 from advisor.catalog import Catalog, CpuOnly
-from advisor.domain import HOURS_PER_MONTH, Candidate, Offer, Prediction, Rejected, Request
+from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Offer, Prediction, Rejected, Request
 from advisor.recommend.candidates import (
     Floats,
     PerformanceModel,
@@ -41,6 +41,7 @@ class Prepared:
         self._on_cpu: dict[str, Group] = {}
         self._all_on_cpu: Group | None = None
         self._at: dict[float, Rows] = {}
+        self._bursts: dict[tuple[int, int], Disk] = {}
         # One thread decides at a time: what one asks for is kept for the next.
         self.deciding = Lock()
         self.was_asked = False
@@ -103,6 +104,17 @@ class Prepared:
     def unpriced(self) -> list[Rejected]:
         """Types that match and cannot be ranked."""
         return self.catalog.unpriced(query_of(self.request))
+
+    def with_burst(self, one: Candidate) -> Disk:
+        """A candidate's disk with what it lends for a while; told once of the catalogue's steps."""
+        instance, disk = one.spec.offer.instance, one.spec.disk
+        place = id(one.spec.offer), id(disk.rate)
+        told = self._bursts.get(place)
+        if told is None:
+            told = self.catalog.disks_of(instance.cloud).with_burst(instance, disk)
+            if self.rows.is_step(disk):
+                self._bursts[place] = told
+        return told
 
     def at_confidence(self, candidates: Sequence[Candidate], confidence: float) -> list[Prediction]:
         """Candidates of these offers at another confidence."""

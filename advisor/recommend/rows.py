@@ -60,6 +60,10 @@ class Rows:
                 pairs.append((workload, has))
         self._blocks.append(self._model.prepare(pairs, confidence=self._confidence))
 
+    def is_step(self, disk: Disk) -> bool:
+        """Whether it is one of the options' own disks."""
+        return id(disk.rate) in self._steps
+
     def predictions(self, asked: Sequence[Asked]) -> list[Prediction]:
         """One prediction each, in order; those with the options' own disks are told once."""
         keys = [(id(one.offer), id(one.workload), id(one.disk.rate)) for one in asked]
