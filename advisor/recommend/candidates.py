@@ -45,9 +45,10 @@ class PreparedRows(Protocol):
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
         """Predictions of some rows, each with a disk of its own."""
 
-    def lowers(self, rows: NDArray[np.intp], disks: DiskTable) -> Floats:
-        """Lower bounds of some rows, each with a disk of its own, of the shape of `rows`; they
-        follow the scarcer of the disk's bandwidth and IOPS, and more of either is never slower."""
+    def log_lowers(self, rows: NDArray[np.intp], disks: DiskTable) -> Floats:
+        """Logarithms of the lower bounds of some rows, each with a disk of its own, of the shape of
+        `rows`; they follow the scarcer of the disk's bandwidth and IOPS, and more of either is
+        never slower."""
 
 
 class PerformanceModel(Protocol):

@@ -210,11 +210,8 @@ class _Bound:
 
     def too_slow(self, prepared: Prepared, places: Sequence[int]) -> list[Rejected]:
         """Types that compute less than is wanted, however well everything else does."""
-        known, missed = prepared.cpu_words, f", not {self._wanted}"
-        found = (
-            (name, TOO_SLOW, does + missed, usd)
-            for name, does, usd in map(known.__getitem__, places)
-        )
+        missed, some = f", not {self._wanted}", map(prepared.cpu_words.__getitem__, places)
+        found = ((name, TOO_SLOW, does + missed, usd) for name, does, usd in some)
         # There are more than a thousand: made without a call of Python's for each.
         return list(map(_REJECTED, found))
 

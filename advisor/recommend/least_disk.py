@@ -21,11 +21,16 @@ from advisor.recommend.disk_orders import IOPS_STEP, Parts, attached, parts_for
 from advisor.recommend.rows import Rows
 from models.performance.resource_table import DiskTable
 
-# Each round leaves a 32nd of the range, which spans this factor: five of them are finer than any
-# unit that is sold. What needs less than the range has is served by the least order of any type.
-_POINTS = 33
-_ROUNDS = 5
-_RANGE = 1e4
+# What needs less than the range has, which spans this factor, is served by the least order of any
+# type. It is cut into so many parts first, and then narrowed to less than any unit that is sold.
+_RANGE = math.log(1e4)
+_PARTS = 8
+_FINE = 1e-7
+_MOST_ROUNDS = 30
+# How far beside the likely root a round looks, as a share of what is left where that is wide.
+_REACH = 0.05
+_SIDES = np.array([-1.0, 0.0, 1.0])
+_TINY = 1e-300
 
 
 class _Start(NamedTuple):
@@ -84,40 +89,69 @@ def _needs(starts: Sequence[_Start], rows: Rows, target: float) -> list[tuple[fl
     if not starts:
         return []
     count = len(starts)
-    enough = _Enough(starts, rows, target)
-    high = np.concatenate([enough.disks.mib_per_second, enough.disks.iops])
-    low = high / _RANGE
-    shares, row = np.linspace(0.0, 1.0, _POINTS), np.arange(2 * count)
-    for _ in range(_ROUNDS):
-        points = low[:, None] * (high / low)[:, None] ** shares
-        points[:, -1] = high  # whatever rounding made of it
-        first = enough(points).argmax(axis=1)
-        high, low = points[row, first], points[row, np.maximum(first - 1, 0)]
+    above = _Above(starts, rows, target)
+    has = np.concatenate([above.disks.mib_per_second, above.disks.iops])
+    low, high = _least_roots(above, np.log(has))
+    # Never more than it has, whatever rounding makes of that.
+    low, high = np.exp(low), np.minimum(np.exp(high), has)
     units = np.repeat([1.0, IOPS_STEP], count)
     whole = np.maximum(low, units * np.floor(high / units))
-    high = np.where(enough(whole[:, None])[:, 0], whole, high)
+    high = np.where(above(np.log(whole)[:, None])[:, 0] >= 0, whole, high)
     return list(zip(high[:count].tolist(), high[count:].tolist(), strict=True))
 
 
-class _Enough:
-    """Asks for all starts whether so much bandwidth, and so many IOPS, reach the target."""
+def _least_roots(above: Callable[[Floats], Floats], most: Floats) -> tuple[Floats, Floats]:
+    """Where rising functions reach 0 below `most` (n,), each between two ends; `above` takes (n, k)
+    points.
+
+    A round asks for the root that a straight line tells and for a point on either side of it, the
+    nearer the narrower the ends are: where the function is smooth, that squares what is left.
+    """
+    row = np.arange(len(most))
+    points = most[:, None] - _RANGE * np.linspace(1.0, 0.0, _PARTS + 1)
+    values = above(points)
+    for _ in range(_MOST_ROUNDS):
+        first = _first_enough(values)
+        last = np.maximum(first - 1, 0)
+        low, high = points[row, last], points[row, first]
+        width = high - low
+        if (width <= _FINE).all():
+            break
+        below, over = values[row, last], values[row, first]
+        share = np.where(over > below, below / np.minimum(below - over, -_TINY), 0.5)
+        near = low + width * np.where(np.isfinite(share), share, 0.5)
+        reach = _REACH * width * np.minimum(1.0, width)
+        between = np.clip(near[:, None] + reach[:, None] * _SIDES, low[:, None], high[:, None])
+        points = np.column_stack([low, between, high])
+        values = np.column_stack([below, above(between), over])
+    return low, high
+
+
+def _first_enough(values: Floats) -> NDArray[np.intp]:
+    """The first of each row's points at which it is reached; the last one always is."""
+    reached = values >= 0
+    reached[:, -1] = True
+    return np.asarray(reached.argmax(axis=1))
+
+
+class _Above:
+    """Tells for all starts how far above the target so much bandwidth, and so many IOPS, are."""
 
     def __init__(self, starts: Sequence[_Start], rows: Rows, target: float) -> None:
         candidates = [one.candidate for one in starts]
         self.disks = DiskTable.of([one.spec.disk.rate for one in candidates])
         self._asked = [(one.spec.offer, one.workload) for one in candidates] * 2
         self._rows = rows
-        self._each = np.array([[target / one.spec.count] for one in candidates] * 2)
+        self._each = np.log([[target / one.spec.count] for one in candidates] * 2)
 
-    def __call__(self, points: Floats) -> NDArray[np.bool_]:
-        """`points` (2n, k) are MiB/s in the first half and IOPS in the second; the last of a row
-        is what the start has, and is enough."""
+    def __call__(self, points: Floats) -> Floats:
+        """Log of what is surely reached over what is asked for; `points` (2n, k) are logs of MiB/s
+        in the first half and of IOPS in the second."""
         count = len(points) // 2
         rate, iops = np.full_like(points, np.inf), np.full_like(points, np.inf)
-        rate[:count], iops[count:] = points[:count], points[count:]
+        rate[:count], iops[count:] = np.exp(points[:count]), np.exp(points[count:])
         latency = np.tile(self.disks.latency_seconds, 2)[:, None] + np.zeros_like(points)
-        enough = self._rows.lowers(self._asked, DiskTable(rate, iops, latency)) >= self._each
-        return np.asarray(enough)
+        return self._rows.log_lowers(self._asked, DiskTable(rate, iops, latency)) - self._each
 
 
 def _least_order(one: _Start, needs: tuple[float, float]) -> DiskChoice:

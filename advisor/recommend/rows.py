@@ -82,14 +82,14 @@ class Rows:
             found.update(zip((at for at, _ in members), told, strict=True))
         return [found[at] for at in range(len(asked))]
 
-    def lowers(self, asked: Sequence[tuple[Offer, Workload]], disks: DiskTable) -> Floats:
-        """Lower bounds (n, k) of the n that are asked for, with k disks each: columns (n, k)."""
+    def log_lowers(self, asked: Sequence[tuple[Offer, Workload]], disks: DiskTable) -> Floats:
+        """Logarithms (n, k) of the lower bounds of the n that are asked for, with k disks each: columns (n, k)."""
         found = np.empty_like(disks.iops)
         for block, members in self._by_block(asked).items():
             at, rows = (np.array(column, dtype=np.intp) for column in zip(*members, strict=True))
             some = disks.take(at)
             each = np.repeat(rows, found.shape[1])
-            lowers = self._blocks[block].lowers(each, some.raveled())
+            lowers = self._blocks[block].log_lowers(each, some.raveled())
             found[at] = lowers.reshape(some.iops.shape)
         return found
 

@@ -58,10 +58,10 @@ class PreparedRows:
         """The same as records, with their words."""
         return self._told(range(len(self.rates)), self.estimates())
 
-    def lowers(self, rows: Integers, disks: DiskTable) -> Floats:
-        """Lower bounds of some rows, each with a disk of its own, shape of `rows`."""
+    def log_lowers(self, rows: Integers, disks: DiskTable) -> Floats:
+        """Logarithms of the lower bounds of some rows, each with a disk of its own, shape of `rows`."""
         columns, rates = self._with_disks(rows, disks)
-        return np.asarray(np.exp(log_lower(columns, rates, self.doubts.take(rows), self.pipeline)))
+        return log_lower(columns, rates, self.doubts.take(rows), self.pipeline)
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
         """Predictions of some rows, each with a disk of its own."""

@@ -23,7 +23,7 @@ class _Rows:
         asked = [(w, replace(has, disk=disk)) for (w, has), disk in zip(pairs, disks, strict=True)]
         return self._model.predict(asked, confidence=self._confidence)
 
-    def lowers(self, rows, disks):
+    def log_lowers(self, rows, disks):
         columns = zip(disks.mib_per_second.tolist(), disks.iops.tolist(), strict=True)
         found = self.with_disks(
             rows.tolist(),
@@ -36,4 +36,4 @@ class _Rows:
                 for row, (rate, iops) in zip(rows.tolist(), columns, strict=True)
             ],
         )
-        return np.array([one.lower for one in found])
+        return np.log([one.lower for one in found])

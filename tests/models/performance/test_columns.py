@@ -124,5 +124,5 @@ def test_rows_with_other_disks_are_predicted_as_if_they_had_come_with_them(asked
         assert one.stage_rates == pytest.approx(alone.stage_rates, rel=1e-12)
         assert (one.bottleneck, one.provenance) == (alone.bottleneck, alone.provenance)
         assert one.extrapolation == alone.extrapolation
-    lowers = rows.lowers(np.array(places), DiskTable.of(other))
-    assert lowers == pytest.approx([one.lower for one in found], rel=1e-12)
+    lowers = rows.log_lowers(np.array(places), DiskTable.of(other))
+    assert np.exp(lowers) == pytest.approx([one.lower for one in found], rel=1e-12)
