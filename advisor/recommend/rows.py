@@ -83,7 +83,7 @@ class Rows:
         return [found[at] for at in range(len(asked))]
 
     def log_lowers(self, asked: Sequence[tuple[Offer, Workload]], disks: DiskTable) -> Floats:
-        """Logarithms (n, k) of the lower bounds of the n that are asked for, with k disks each: columns (n, k)."""
+        """Logarithms (n, k) of lower bounds of n offers with k disks each: columns (n, k)."""
         found = np.empty_like(disks.iops)
         for block, members in self._by_block(asked).items():
             at, rows = (np.array(column, dtype=np.intp) for column in zip(*members, strict=True))
