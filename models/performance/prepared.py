@@ -59,7 +59,7 @@ class PreparedRows:
         return self._told(range(len(self.rates)), self.estimates())
 
     def log_lowers(self, rows: Integers, disks: DiskTable) -> Floats:
-        """Logarithms of lower bounds of some rows, each with a disk of its own (shape of `rows`)."""
+        """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
         columns, rates = self._with_disks(rows, disks)
         return log_lower(columns, rates, self.doubts.take(rows), self.pipeline)
 
