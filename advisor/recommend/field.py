@@ -86,15 +86,16 @@ class Field:
     def __init__(self, types: Sequence[TypeField]) -> None:
         self.types = types
         columns = np.concatenate([one.columns for one in types]) if types else np.empty((0, 5))
-        self._lower: Floats = columns[:, 0]
-        self._upper: Floats = columns[:, 1]
-        self._usd: Floats = columns[:, 2]
+        self._lower, self._upper, self._usd = np.ascontiguousarray(columns[:, :3].T)
         able, step = columns[:, 3], columns[:, 4]
         self._able = able > 0
-        self._type = np.repeat(np.arange(len(types)), [len(one.candidates) for one in types])
+        counts = [len(one.candidates) for one in types]
+        self._first = np.cumsum([0, *counts[:-1]])
+        self._type = np.repeat(np.arange(len(types)), counts)
         # No type has as many options and types of disk.
         self._step = np.unique(self._type * 10_000 + step, return_inverse=True)[1].reshape(-1)
         self._offer = np.array([one.cheapest_offer for one in types])
+        self._names = [one.name for one in types]
 
     @cached_property
     def options(self) -> list[Runnable]:
@@ -114,7 +115,7 @@ class Field:
         if not by_speed_and_price(request):
             return Shortlist(self.options, self.candidates, self.candidates, [])
         target, most = request.target_throughput or 0.0, request.max_usd_per_hour or math.inf
-        asked = np.array([names is None or one.name in names for one in self.types], dtype=bool)
+        asked = np.array([names is None or name in names for name in self._names], dtype=bool)
         allowed = self._able & asked[self._type]
         fast = allowed & (self._lower >= target)
         least = self._least(fast & (self._usd <= most))
@@ -142,15 +143,19 @@ class Field:
     def _cheapest_steps(self, some: Booleans) -> Booleans:
         """Of some candidates those with the cheapest disk of its type, at every batch: a search
         for less begins there."""
+        places = np.flatnonzero(some)
+        steps, usd = self._step[places], self._usd[places]
         least = np.full(self._step.max(initial=-1) + 1, math.inf)
-        np.minimum.at(least, self._step[some], self._usd[some])
-        return np.asarray(some & (self._usd == least[self._step]))
+        np.minimum.at(least, steps, usd)
+        cheapest = np.zeros_like(some)
+        cheapest[places[usd == least[steps]]] = True
+        return cheapest
 
     def _least(self, some: Booleans) -> Floats:
         """The least price of some candidates by type; infinite for a type without one."""
-        least = np.full(len(self.types), math.inf)
-        np.minimum.at(least, self._type[some], self._usd[some])
-        return least
+        if not self.types:
+            return np.empty(0)
+        return np.asarray(np.minimum.reduceat(np.where(some, self._usd, math.inf), self._first))
 
 
 def passed_over(request: Request, candidate: Candidate) -> Rejected:

@@ -31,9 +31,14 @@ def closest(request: Request, group: Sequence[Candidate]) -> Candidate:
     for keeps, nearness in _LIMITS:
         within = [one for one in left if keeps(request, one)]
         if not within:
-            return max(left, key=lambda one: (nearness(one), -one.spec.total_usd_per_hour))
+            return max(left, key=lambda one: (_about(nearness(one)), -one.spec.total_usd_per_hour))
         left = within
     raise ValueError("one of them misses nothing")
+
+
+def _about(value: float) -> float:
+    """Without the last digits, in which equal rates may differ: of those the cheapest is told."""
+    return float(f"{value:.9g}")
 
 
 def affordable(request: Request, candidate: Candidate) -> bool:
