@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
 
 from advisor.catalog import Catalog
 from advisor.domain import Candidate, Disk, Request
@@ -16,9 +17,10 @@ from advisor.recommend.predicting import predicted, with_disks
 from advisor.recommend.rows import Rows
 from advisor.records import dataclass, replace
 
-# An instance type in a region, and so many disks of one of its types.
-_Key = tuple[str, str, str]
+# An instance type in a region.
+_Place = tuple[str, str]
 _Parts = tuple[int, int, int]
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 def with_fitted_disks(
@@ -74,17 +76,14 @@ class _Fitting:
         def enough(one: Candidate) -> bool:
             return self.answers(free, one)
 
-        good = [one for one in candidates if enough(one)]
-        shown = min(self.last_shown, _last_shown(request, good, rank))
-        slow = self._predict(_on_slow_disks(request, self.options, good, rank, by_sample, shown))
-        good += [one for one in slow if enough(one)]
-        shown = min(shown, _last_shown(request, good, rank))
-        disks: dict[_Key, list[Disk]] = {}
-        worth = _worth_fitting(request, good, rank, by_sample, shown)
-        for one, disk in self._orders(worth, enough, by_sample):
+        good = _Good(request, rank, list(filter(enough, candidates)), self.last_shown)
+        slow = self._predict(_on_slow_disks(good, self.options, by_sample))
+        good = good.with_more(list(filter(enough, slow)))
+        disks: dict[_Place, list[Disk]] = {}
+        for one, disk in self._orders(_worth_fitting(good, by_sample), enough, by_sample):
             disks.setdefault(_place(one), []).append(disk)
         if not by_sample and not _limits_runs(request) and request.max_count == 1:
-            disks = _no_dearer(disks, _best_of(good, _place, rank))
+            disks = _no_dearer(disks, _best_of(good.candidates, _place, rank))
         return self._at_every_batch(disks)
 
     def _orders(
@@ -103,7 +102,7 @@ class _Fitting:
         # An order competes with those for as many instances, so that more of it is never slower.
         return [at_count(new, old.spec.count) for (old, _), new in zip(asked, found, strict=True)]
 
-    def _at_every_batch(self, disks: Mapping[_Key, Sequence[Disk]]) -> list[Candidate]:
+    def _at_every_batch(self, disks: Mapping[_Place, Sequence[Disk]]) -> list[Candidate]:
         options = [
             replace(option, disks=new)
             for option in self.options
@@ -119,8 +118,8 @@ def _limits_runs(request: Request) -> bool:
 
 
 def _no_dearer(
-    disks: Mapping[_Key, Sequence[Disk]], known: Mapping[_Key, Candidate]
-) -> dict[_Key, list[Disk]]:
+    disks: Mapping[_Place, Sequence[Disk]], known: Mapping[_Place, Candidate]
+) -> dict[_Place, list[Disk]]:
     """Of each instance the cheapest order, unless it costs more than what is known to answer."""
     found = {}
     for place, some in disks.items():
@@ -142,22 +141,46 @@ def _by_sure_cost(one: Candidate) -> tuple[float, float, str]:
     return (usd.upper if usd else math.inf), -one.prediction.lower, instance.name
 
 
+class _Good:
+    """Candidates that answer, with what is asked of all of them: the best of each place, and the
+    rank that something has to come before to be worth fitting there."""
+
+    def __init__(
+        self, request: Request, rank: Rank, candidates: Sequence[Candidate], last_shown: float
+    ) -> None:
+        self.request, self.rank, self.candidates = request, rank, candidates
+        self.within = _within_price(request, rank)
+        self.of_place = _best_of(candidates, _place, self.within)
+        ranks = {
+            place: _rank_within_price(request, one, rank) for place, one in self.of_place.items()
+        }
+        last = sorted(ranks.values())[: request.max_results]
+        self.last_shown = min(last_shown, last[-1] if last else math.inf)
+        self.limits = {place: min(self.last_shown, one) for place, one in ranks.items()}
+
+    @cached_property
+    def at_best_batch(self) -> dict[_Parts, Candidate]:
+        """Of each spec the batch that bears the least disk."""
+        return _best_batches(self.candidates)
+
+    def with_more(self, some: Sequence[Candidate]) -> _Good:
+        """These and some others."""
+        if not some:
+            return self
+        return _Good(self.request, self.rank, [*self.candidates, *some], self.last_shown)
+
+
 def _on_slow_disks(
-    request: Request,
-    options: Sequence[Runnable],
-    good: Sequence[Candidate],
-    rank: Rank,
-    by_sample: bool,
-    shown: float,
+    good: _Good, options: Sequence[Runnable], by_sample: bool
 ) -> list[tuple[Candidate, Disk]]:
     """Hard disks that could come out ahead, on the instances that answer with something faster."""
     slow = {_place_of(option): option.slow_disks for option in options if option.slow_disks}
-    asked, at_best_batch = [], _best_batches(good)
-    for place, one in _best_of(good, _place, _within_price(request, rank)).items():
-        limit = min(shown, _rank_within_price(request, one, rank))
+    asked, request = [], good.request
+    for place, one in good.of_place.items():
+        limit = good.limits[place]
         if not _may_win(_least(request, one, by_sample, free_disk=True), limit):
             continue
-        best = at_best_batch[_parts(one)]
+        best = good.at_best_batch[_parts(one)]
         for disk in slow.get(place, ()):
             slower = replace(best, spec=replace(best.spec, disk=disk))
             if _may_win(_least(request, slower, by_sample), limit):
@@ -165,20 +188,14 @@ def _on_slow_disks(
     return asked
 
 
-def _worth_fitting(
-    request: Request, good: Sequence[Candidate], rank: Rank, by_sample: bool, shown: float
-) -> list[Candidate]:
+def _worth_fitting(good: _Good, by_sample: bool) -> list[Candidate]:
     """The best start of each instance and disk type that could still come out ahead: of the same
     instance with another disk, and of the last that would be shown."""
-    within, at_best_batch = _within_price(request, rank), _best_batches(good)
-    limits = {
-        place: min(shown, _rank_within_price(request, one, rank))
-        for place, one in _best_of(good, _place, within).items()
-    }
     return [
-        at_best_batch[_parts(one)]
-        for one in _best_of(good, _place_and_disk, within).values()
-        if one.spec.disk.price and _may_win(_least(request, one, by_sample), limits[_place(one)])
+        good.at_best_batch[_parts(one)]
+        for one in _best_of(good.candidates, _place_and_disk, good.within).values()
+        if one.spec.disk.price
+        and _may_win(_least(good.request, one, by_sample), good.limits[_place(one)])
     ]
 
 
@@ -203,12 +220,6 @@ def _rank_within_price(request: Request, one: Candidate, rank: Rank) -> float:
 
 def _may_win(least: float, limit: float) -> bool:
     return least <= limit and least < math.inf
-
-
-def _last_shown(request: Request, good: Sequence[Candidate], rank: Rank) -> float:
-    best = _best_of(good, _place, _within_price(request, rank)).values()
-    ranks = sorted(_rank_within_price(request, one, rank) for one in best)
-    return ranks[: request.max_results][-1] if ranks else math.inf
 
 
 def _least(request: Request, one: Candidate, by_sample: bool, *, free_disk: bool = False) -> float:
@@ -259,14 +270,14 @@ def _parts(one: Candidate) -> _Parts:
     return id(one.spec.disk), id(one.spec.offer), one.spec.count
 
 
-def _place(one: Candidate) -> _Key:
-    return one.spec.offer.instance.name, one.spec.offer.region, ""
+def _place(one: Candidate) -> _Place:
+    return one.spec.offer.instance.name, one.spec.offer.region
 
 
-def _place_and_disk(one: Candidate) -> _Key:
-    disks = f"{one.spec.count} {one.spec.disk.rate.type}"
-    return one.spec.offer.instance.name, one.spec.offer.region, disks
+def _place_and_disk(one: Candidate) -> tuple[str, str, int, str]:
+    spec = one.spec
+    return spec.offer.instance.name, spec.offer.region, spec.count, spec.disk.rate.type
 
 
-def _place_of(option: Runnable) -> _Key:
-    return option.offer.instance.name, option.offer.region, ""
+def _place_of(option: Runnable) -> _Place:
+    return option.offer.instance.name, option.offer.region

@@ -95,8 +95,12 @@ def _needs(starts: Sequence[_Start], rows: Rows, target: float) -> list[tuple[fl
     # Never more than it has, whatever rounding makes of that.
     low, high = np.exp(low), np.minimum(np.exp(high), has)
     units = np.repeat([1.0, IOPS_STEP], count)
-    whole = np.maximum(low, units * np.floor(high / units))
-    high = np.where(above(np.log(whole)[:, None])[:, 0] >= 0, whole, high)
+    # A whole unit between both ends may be enough, too; one below them is not.
+    whole = units * np.floor(high / units)
+    between = whole >= low
+    if between.any():
+        whole = np.where(between, whole, high)
+        high = np.where(above(np.log(whole)[:, None])[:, 0] >= 0, whole, high)
     return list(zip(high[:count].tolist(), high[count:].tolist(), strict=True))
 
 
