@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--count", type=int, default=6000, help="questions of each measurement")
     parser.add_argument("--warm", type=int, default=4000, help="questions before each one")
+    parser.add_argument("--pace", type=float, default=150.0, help="questions/s of /v1/recommend")
     parser.add_argument("--wide", action="store_true", help="questions of many workloads, too")
     parser.add_argument("--endless", type=int, default=0, help="questions that memory is told over")
     parser.add_argument("--seed", type=int, default=1)
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with Served(*options) as service:
         told: dict[str, Any] = {"workers": asked.workers, "connections": _CONNECTIONS}
         told["recommend"] = _told(service, "/v1/recommend", recommendations(asked.seed), asked)
+        told["recommend_at_pace"] = _at_pace(service, recommendations(asked.seed + 3), asked)
         told["predict"] = _told(service, "/v1/predict", predictions(asked.seed), asked)
         if asked.wide:
             wide = recommendations(asked.seed + 1, wide=True)
@@ -61,9 +63,7 @@ def _told(
     heard, took = asyncio.run(_fast(service, requests, asked.count))
     per_second = asked.count / took
     _say(f"{path}: {per_second:.0f}/s; at half of that")
-    half, _ = asyncio.run(
-        client.at_a_pace(service.port, requests, 4 * _CONNECTIONS, asked.count // 2, per_second / 2)
-    )
+    half = _paced(service, requests, asked.count // 2, per_second / 2)
     return {
         "per_second": per_second,
         "bytes_each": heard.received_bytes / asked.count,
@@ -72,6 +72,22 @@ def _told(
         "at_half": {"per_second": per_second / 2, **_waits(half)},
         "resident_mib": _resident_mib(service),
     }
+
+
+def _at_pace(
+    service: Served, words: Iterator[dict[str, Any]], asked: argparse.Namespace
+) -> dict[str, Any]:
+    """The waits of /v1/recommend at a pace that is told, whatever it could do."""
+    _say(f"/v1/recommend: at {asked.pace:.0f}/s")
+    heard = _paced(service, as_requests("/v1/recommend", words), asked.count, asked.pace)
+    return {"per_second": asked.pace, **_waits(heard)}
+
+
+def _paced(service: Served, requests: Iterator[bytes], count: int, per_second: float) -> Heard:
+    heard, _ = asyncio.run(
+        client.at_a_pace(service.port, requests, 4 * _CONNECTIONS, count, per_second)
+    )
+    return heard
 
 
 async def _fast(service: Served, requests: Iterator[bytes], count: int) -> tuple[Heard, float]:

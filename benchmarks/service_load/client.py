@@ -48,7 +48,7 @@ class _Connection(asyncio.Protocol):
             head = whole.find(_END_OF_HEAD)
             if head < 0:
                 return
-            at = whole.lower().find(_LENGTH, 0, head) + len(_LENGTH)
+            at = whole[:head].lower().find(_LENGTH) + len(_LENGTH)
             length = int(whole[at : whole.find(b"\r", at)])
             self._missing = head + len(_END_OF_HEAD) + length - len(whole) + len(data)
             self._heard.statuses[int(whole[9:12])] += 1
