@@ -24,7 +24,7 @@ from models.performance.resource_table import DiskTable
 # What needs less than the range has, which spans this factor, is served by the least order of any
 # type. It is cut into so many parts first, and then narrowed to less than any unit that is sold.
 _RANGE = math.log(1e4)
-_PARTS = 8
+_PARTS = 32
 _FINE = 1e-7
 _MOST_ROUNDS = 30
 # How far beside the likely root a round looks, as a share of what is left where that is wide.
@@ -91,7 +91,8 @@ def _needs(starts: Sequence[_Start], rows: Rows, target: float) -> list[tuple[fl
     count = len(starts)
     above = _Above(starts, rows, target)
     has = np.concatenate([above.disks.mib_per_second, above.disks.iops])
-    low, high = _least_roots(above, np.log(has))
+    points = np.log(has)[:, None] - _RANGE * np.linspace(1.0, 0.0, _PARTS + 1)
+    low, high = _least_roots(above, points, above.known(points))
     # Never more than it has, whatever rounding makes of that.
     low, high = np.exp(low), np.minimum(np.exp(high), has)
     units = np.repeat([1.0, IOPS_STEP], count)
@@ -104,16 +105,16 @@ def _needs(starts: Sequence[_Start], rows: Rows, target: float) -> list[tuple[fl
     return list(zip(high[:count].tolist(), high[count:].tolist(), strict=True))
 
 
-def _least_roots(above: Callable[[Floats], Floats], most: Floats) -> tuple[Floats, Floats]:
-    """Where rising functions reach 0 below `most` (n,), each between two ends; `above` takes (n, k)
-    points.
+def _least_roots(
+    above: Callable[[Floats], Floats], points: Floats, values: Floats
+) -> tuple[Floats, Floats]:
+    """Where rising functions reach 0, each between two ends; `above` gives their values at points
+    (n, k), rising in a row, of which the first ones are told.
 
     A round asks for the root that a straight line tells and for a point on either side of it, the
     nearer the narrower the ends are: where the function is smooth, that squares what is left.
     """
-    row = np.arange(len(most))
-    points = most[:, None] - _RANGE * np.linspace(1.0, 0.0, _PARTS + 1)
-    values = above(points)
+    row = np.arange(len(points))
     for _ in range(_MOST_ROUNDS):
         first = _first_enough(values)
         last = np.maximum(first - 1, 0)
@@ -144,6 +145,7 @@ class _Above:
     def __init__(self, starts: Sequence[_Start], rows: Rows, target: float) -> None:
         candidates = [one.candidate for one in starts]
         self.disks = DiskTable.of([one.spec.disk.rate for one in candidates])
+        self._starts = candidates
         self._asked = [(one.spec.offer, one.workload) for one in candidates] * 2
         self._rows = rows
         self._each = np.log([[target / one.spec.count] for one in candidates] * 2)
@@ -151,11 +153,30 @@ class _Above:
     def __call__(self, points: Floats) -> Floats:
         """Log of what is surely reached over what is asked for; `points` (2n, k) are logs of MiB/s
         in the first half and of IOPS in the second."""
+        return self._reached(points) - self._each
+
+    def known(self, points: Floats) -> Floats:
+        """The same at points that are always those of a start: kept for the disks of the catalogue,
+        since no target changes what is reached there."""
+        kept, keys = self._rows.reached, [_key(one) for one in self._starts]
+        if any(key not in kept for key in keys):
+            reached = self._reached(points).reshape(2, len(keys), -1)
+            kept = kept | {key: reached[:, at] for at, key in enumerate(keys)}
+            steps = [key for key, one in zip(keys, self._starts, strict=True)
+                     if self._rows.is_step(one.spec.disk)]  # fmt: skip
+            self._rows.reached.update((key, kept[key]) for key in steps)
+        return np.concatenate([[kept[key][part] for key in keys] for part in (0, 1)]) - self._each
+
+    def _reached(self, points: Floats) -> Floats:
         count = len(points) // 2
         rate, iops = np.full_like(points, np.inf), np.full_like(points, np.inf)
         rate[:count], iops[count:] = np.exp(points[:count]), np.exp(points[count:])
         latency = np.tile(self.disks.latency_seconds, 2)[:, None] + np.zeros_like(points)
-        return self._rows.log_lowers(self._asked, DiskTable(rate, iops, latency)) - self._each
+        return self._rows.log_lowers(self._asked, DiskTable(rate, iops, latency))
+
+
+def _key(one: Candidate) -> tuple[int, int, int]:
+    return id(one.spec.offer), id(one.workload), id(one.spec.disk.rate)
 
 
 def _least_order(one: _Start, needs: tuple[float, float]) -> DiskChoice:

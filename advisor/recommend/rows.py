@@ -40,6 +40,8 @@ class Rows:
         self._kept: list[Runnable] = []
         self._steps: set[int] = set()
         self._known: dict[tuple[int, int, int], Prediction] = {}
+        # For `least_disk`: log rates with less and less of a disk, by the same parts.
+        self.reached: dict[tuple[int, int, int], Floats] = {}
 
     def add(self, options: Sequence[Runnable]) -> None:
         """Make options known that are not yet."""
