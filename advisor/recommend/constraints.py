@@ -161,7 +161,10 @@ def _gpu_memory(field: str, most: bool) -> Limit:
 def _choices(request: Request) -> Iterator[Knob]:
     """GPUs by name, the disk, the batch size: what the cheapest without them has instead."""
     if request.gpus:
-        yield choice_knob("gpus", "--gpu", "gpus", (), _one_gpu_more, gpu_text)
+        yield choice_knob(
+            "gpus", "--gpu", "gpus", (), _one_gpu_more, gpu_text,
+            has=lambda one: one.spec.offer.instance.gpu_name is not None,
+        )  # fmt: skip
     if request.disk is not None:
         yield choice_knob(
             "disk", "--disk", "disk", None, lambda _, one: one.spec.disk.choice, disk_text

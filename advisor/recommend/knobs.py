@@ -156,14 +156,16 @@ def choice_knob(
     typed: Callable[[Request], str | None],
     *,
     asked: bool = True,
+    has: Callable[[Candidate], bool] = lambda _: True,
 ) -> Knob:
-    """A knob that takes what the cheapest spec has that answers without the constraint."""
+    """A knob that takes what the cheapest spec has that answers without the constraint, of those
+    that have such a thing at all."""
 
     def put(request: Request, value: Any) -> Request:
         return replace(request, **{field: value})
 
     def least(request: Request, ask: Ask) -> Any | None:
-        found = ask(put(request, free))
+        found = list(filter(has, ask(put(request, free))))
         return pick(request, cheapest(found)) if found else None
 
     return Knob(

@@ -271,3 +271,12 @@ def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
     answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
     ways = relaxations(answer, CATALOG, PlainModel())
     assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
+
+
+def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
+    request = Request(
+        network="alexnet", task=Task.PREPROCESSING, target_throughput=0.01, gpus=("A100",),
+        market=Market.SPOT, max_usd_per_hour=0.5, accelerated_only=True, region="us-east-1",
+    )  # fmt: skip
+    for way in relaxations(ask(request), CATALOG, PlainModel()):
+        assert way.gives.spec.offer.instance.gpu_name
