@@ -1,0 +1,71 @@
+"""The formats of a sizing report: one table. Each takes the document and a language, and no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from advisor.errors import UsageError, unknown_name
+
+Document = Mapping[str, Any]
+LANGUAGES = ("en", "zh-CN")
+
+
+class ReportFormat(NamedTuple):
+    """What a file of it is called and is; `about` is for people. `render` imports what it needs
+    when it is called, and gives text (written as UTF-8) or, where `binary`, bytes."""
+
+    extension: str
+    media_type: str
+    about: str
+    render: Callable[[Document, str], str | bytes]
+    binary: bool = False
+
+    def content(self, document: Document, language: str = LANGUAGES[0]) -> bytes:
+        """The file's bytes."""
+        made = self.render(document, language)
+        return made.encode() if isinstance(made, str) else made
+
+
+def _json(document: Document, _language: str) -> str:
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _markdown(document: Document, language: str) -> str:
+    from advisor.report.sizing.markdown import report_markdown
+
+    return report_markdown(document, language)
+
+
+def _csv(document: Document, _language: str) -> str:
+    from advisor.report.sizing.flat import report_csv
+
+    return report_csv(document)
+
+
+REPORT_FORMATS: Mapping[str, ReportFormat] = {
+    "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request",
+                       _markdown),
+    "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each",
+                        _csv),
+    "json": ReportFormat("json", "application/json", "the document that the others are made of",
+                         _json),
+}  # fmt: skip
+
+
+def report_format(name: str) -> ReportFormat:
+    """The format of that name; `UsageError` with the nearest for another."""
+    if name not in REPORT_FORMATS:
+        raise unknown_name("report format", name, REPORT_FORMATS)
+    return REPORT_FORMATS[name]
+
+
+def format_of_file(name: str) -> str:
+    """The format that a file's name ends with: 'Team.HTML' is html."""
+    stem, _, extension = name.rpartition(".")
+    found = [key for key, one in REPORT_FORMATS.items() if one.extension == extension.lower()]
+    if stem and found:
+        return found[0]
+    known = ", ".join(f".{one.extension}" for one in REPORT_FORMATS.values())
+    raise UsageError(f"--out {name}: its end names no format; name --format, or end it in {known}")
