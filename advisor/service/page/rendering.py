@@ -13,8 +13,8 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from advisor.domain import HOURS_PER_MONTH
-from advisor.service.page.languages import Words
-from advisor.service.page.sentences import told
+from advisor.report.speaking.sentences import told
+from advisor.report.speaking.words import Words
 from advisor.service.page.static_files import static_path
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
