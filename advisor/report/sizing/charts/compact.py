@@ -1,0 +1,74 @@
+"""matplotlib's SVG without what nobody sees: a third of the bytes.
+
+A report of fifty workloads may hold 1.5 MB. What matches no pattern stays as it was, so that
+another version of matplotlib makes a larger file, not a wrong one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+_PROLOGUE = re.compile(r"^.*?(?=<svg)", re.DOTALL)
+_UNSEEN = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
+_GROUP = re.compile(r'<g(?: id="[^"]*")?>|</g>')
+_LADEN_GROUP = re.compile(r'<g (?!id="[^"]*">)')
+_GAP = re.compile(r">\s+<")
+_TAG = re.compile(r"<[^>]*>")
+# Within a tag:
+_UNUSED = re.compile(r' id="(?:figure|patch|line2d|text)_\d+"| transform="rotate\(-?0 [^"]*\)"')
+_FONT = re.compile(r"font(-size)?: ([^;\"]*?)([\d.]+)px(?:;\s*font-family:)? [^;\"]*")
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_PATH = re.compile(r' d="([^"]*)"')
+_STYLE = re.compile(r' style="([^"]*)"')
+_SHEET_END = "</style>"
+_PLACE = re.compile(r' (x|y|width|height)="(-?\d+\.\d+)"')
+
+
+def compact(svg: str, fonts: str) -> str:
+    """The same picture; `fonts` are those of all its texts. Texts are not touched."""
+    svg = _UNSEEN.sub("", _PROLOGUE.sub("", svg))
+    if not _LADEN_GROUP.search(svg):
+        svg = _GROUP.sub("", svg)
+    svg = _TAG.sub(lambda found: _shorter_tag(found[0]), _GAP.sub("><", svg))
+    svg = _with_classes(svg)
+    return svg.replace("<svg ", f'<svg font-family="{fonts}" ', 1).strip()
+
+
+def _shorter_tag(tag: str) -> str:
+    tag = _FONT.sub(_font, _UNUSED.sub("", tag))
+    tag = _PATH.sub(lambda found: f' d="{_shorter(found[1])}"', tag)
+    tag = _PLACE.sub(lambda found: f' {found[1]}="{_rounded(found[2])}"', tag)
+    return tag.replace(": ", ":").replace("; ", ";")
+
+
+def _with_classes(svg: str) -> str:
+    """A look that comes often is written once, as a class of the picture's own style sheet."""
+    counts = Counter(found[1] for tag in _TAG.findall(svg) for found in _STYLE.finditer(tag))
+    often = [look for look, times in counts.items() if times > 1]
+    names = {look: f"s{number}" for number, look in enumerate(often)}
+    if not names or _SHEET_END not in svg:
+        return svg
+    sheet = "".join(f".{name}{{{look}}}" for look, name in names.items())
+    return _TAG.sub(
+        lambda tag: _STYLE.sub(
+            lambda found: f' class="{names[found[1]]}"' if found[1] in names else found[0], tag[0]
+        ),
+        svg,
+    ).replace(_SHEET_END, f"{sheet}{_SHEET_END}", 1)
+
+
+def _font(found: re.Match[str]) -> str:
+    weight = "font-weight: bold; " if "bold" in found[2] or "700" in found[2] else ""
+    return f"{weight}font-size: {found[3]}px"
+
+
+def _shorter(path: str) -> str:
+    path = _NUMBER.sub(lambda found: _rounded(found[0]), path)
+    return re.sub(r"\s+(?=[A-Za-z])|(?<=[A-Za-z])\s+", "", path).strip()
+
+
+def _rounded(number: str) -> str:
+    """A tenth of a point is less than a printer's dot."""
+    text = f"{float(number):.1f}"
+    return text.removesuffix(".0").replace("-0", "0") if float(text) == 0 else text.removesuffix(".0")
