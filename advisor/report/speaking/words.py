@@ -42,3 +42,8 @@ def words_in(language: str, folder: Path, name: str = "") -> Words:
     texts = [TRANSLATIONS / f"engine.{language}.json", folder / f"{name}{language}.json"]
     both = [json.loads(path.read_text(encoding="utf-8")) for path in texts]
     return Words(language, both[0] | both[1])
+
+
+def report_words(language: str) -> Words:
+    """What reports say in one of `LANGUAGES`."""
+    return words_in(language, TRANSLATIONS, "report.")

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.report.rejections import RAN
+from advisor.report.speaking.printing import per_month, percent, plain, surely
 from advisor.report.speaking.words import Words
 from advisor.service.page.exporting import export_links
 from advisor.service.page.frame import Frame
 from advisor.service.page.points import chart_points
-from advisor.service.page.rendering import per_month, percent, plain, surely
 from advisor.service.page.specs import LOCAL, spec_row, spec_view
 from advisor.service.page.ways import ways_out
 from advisor.units import format_rate, format_usd

@@ -70,5 +70,5 @@ def _shorter(path: str) -> str:
 
 def _rounded(number: str) -> str:
     """A tenth of a point is less than a printer's dot."""
-    text = f"{float(number):.1f}"
-    return text.removesuffix(".0").replace("-0", "0") if float(text) == 0 else text.removesuffix(".0")
+    text = f"{float(number):.1f}".removesuffix(".0")
+    return "0" if text in ("-0", "-0.0") else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import ceil, floor, log10
 from typing import NamedTuple
 
@@ -56,7 +57,7 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
     """The places, moved apart where two labels would touch; in the same order."""
     order = sorted(range(len(places)), key=lambda one: places[one])
     moved = list(places)
-    for before, after in zip(order, order[1:], strict=False):
+    for before, after in pairwise(order):
         moved[after] = max(moved[after], moved[before] + gap)
     return moved
 

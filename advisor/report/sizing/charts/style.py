@@ -1,4 +1,4 @@
-"""How charts look: told apart by shape and lightness too, so that print and every eye can read them.
+"""How charts look: told apart by shape and lightness too, for print and for every eye.
 
 The colours are of Okabe and Ito's palette (jfly.uni-koeln.de/color, 2008), made for all kinds of
 colour vision. Sizes are in points.
