@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Provenance, Status, Task
@@ -13,6 +14,7 @@ from advisor.places import user_folder
 from models.performance.bundled import FOLDER
 
 BUNDLED, STORE = "bundled", "store"
+_FILE = FOLDER / "measurements.jsonl"
 _RICH = ("vcpus", "memory_mib", "disk_read_mib_per_second")
 
 
@@ -21,9 +23,7 @@ class Measured:
     of the same trial."""
 
     def __init__(self) -> None:
-        text = (FOLDER / "measurements.jsonl").read_bytes()
-        self.bundled_sha256 = hashlib.sha256(text).hexdigest()
-        self._bundled = _rows(_parsed(text.decode()), BUNDLED)
+        self._bundled = _bundled()
         self._known: dict[tuple[str, str], list[dict[str, Any]]] = {}
 
     def rows(self, network: str, task: Task) -> list[dict[str, Any]]:
@@ -34,6 +34,11 @@ class Measured:
             found |= {r["trial_id"]: r for r in _rows(_stored(*key), STORE)}
             self._known[key] = sorted(found.values(), key=_order)
         return self._known[key]
+
+
+def bundled_measurements_sha256() -> str:
+    """Of the measurements that ship, as `_bundled` reads them."""
+    return hashlib.sha256(_FILE.read_bytes()).hexdigest()
 
 
 def nearest_slice(
@@ -60,6 +65,11 @@ def _apart(one: float | None, other: float | None) -> float:
 def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
     disk = row["disk_read_mib_per_second"] or math.inf
     return row["vcpus"], row["memory_mib"], disk, row["trial_id"]
+
+
+@cache
+def _bundled() -> list[dict[str, Any]]:
+    return _rows(_parsed(_FILE.read_text()), BUNDLED)
 
 
 def _parsed(text: str) -> Iterable[Measurement]:

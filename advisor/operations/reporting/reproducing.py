@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from advisor.operations.answering.ground import Ground
 from advisor.operations.places import own_model_path
-from advisor.operations.reporting.measured import Measured
+from advisor.operations.reporting.measured import bundled_measurements_sha256
 from models.performance.bundled import FOLDER, MODEL
 
 _PACKAGE = "instance-sizing-advisor"
@@ -29,16 +29,17 @@ class Input(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """How a report was asked for: the command without its output, the files it read, and the named
-    performance model."""
+    """How a report was asked for: the command without its output, the files it read, the named
+    performance model, and the yuan for a dollar, where they were told."""
 
     command: str
     inputs: Sequence[Input] = ()
     model_file: Path | None = None
+    cny_per_usd: float | None = None
 
 
 def reproducibility(
-    ground: Ground, origin: Origin, measured: Measured, sections: Iterable[Mapping[str, Any]]
+    ground: Ground, origin: Origin, sections: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The document's `reproducibility`."""
     model = ground.sources().performance_model()
@@ -58,7 +59,7 @@ def reproducibility(
         },
         "performance_model": {**model, "sha256": _model_digest(origin.model_file)},
         "measurements": {
-            "bundled_sha256": measured.bundled_sha256,
+            "bundled_sha256": bundled_measurements_sha256(),
             "rows": len(drawn),
             "trial_ids": sorted(drawn),
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 from advisor.domain import Recommendation
@@ -42,12 +43,12 @@ class Answered(NamedTuple):
     prepared: Prepared
 
 
-def section(named: Named, found: Answered, measured: Measured) -> dict[str, Any]:
+def section(named: Named, found: Answered, measured: Measured, as_of: date) -> dict[str, Any]:
     """The section of a workload that was asked here; of the nearest spec where nothing fits."""
     one = found.answer.chosen or found.answer.nearest
     if one is None:
         return bare_section(named, found.document)
-    subject = Subject(found.ground, found.answer.request, one, found.answer.today)
+    subject = Subject(found.ground, found.answer.request, one, as_of)
     known = measured.rows(subject.request.network, subject.request.task)
     rows, lines = price_throughput(found.answer, found.prepared), curves(subject)
     explanation = (

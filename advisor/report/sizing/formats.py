@@ -1,4 +1,4 @@
-"""The formats of a sizing report: one table. Each takes the document and a language, and no more."""
+"""The formats of a sizing report: one table. Each takes the document and a language alone."""
 
 from __future__ import annotations
 

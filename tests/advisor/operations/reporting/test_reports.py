@@ -11,7 +11,8 @@ from functools import cache
 
 from advisor.operations.answering.ground import ground_in_use
 from advisor.operations.questions.hardware import wanted_gpus, wanted_memory, wanted_vcpus
-from advisor.operations.reporting.reports import Question, Report, report
+from advisor.operations.reporting.gathering import Question
+from advisor.operations.reporting.reports import Report, report
 from advisor.operations.reporting.reproducing import Origin
 from tests.advisor.report.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike
