@@ -64,7 +64,7 @@ def curves_chart(panels: Sequence[CurvePanel], target: float | None, words: Curv
     wide = (WIDTH - _LEFT - _GAP * len(shown)) / max(len(shown), 1)
     for number, one in enumerate(shown):
         left = _LEFT + number * (wide + _GAP)
-        xs = [place.x for place in (*one.points, *one.measured)]
+        xs = [place.x for place in one.points] + [place.x for place in one.measured]
         panel = Panel(paper, scale_of(xs, left, left + wide), y)
         panel.frame(one.x_name, words.rate if number == 0 else "", ticks=4)
         _draw(panel, one)

@@ -1,0 +1,121 @@
+"""A report as one HTML file: no script, nothing to load, made to be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from advisor.errors import UsageError
+from advisor.report.rejections import RAN
+from advisor.report.sizing.naming import disk_name, gpu_name, spec_name
+from advisor.report.sizing.pictures import how_known, pictures, totals_picture
+from advisor.report.speaking.printing import FILTERS
+from advisor.report.speaking.sentences import told
+from advisor.report.speaking.words import Words, report_words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+_TEMPLATES = Path(__file__).with_name("templates")
+MISSING = "{format} reports need more packages: pip install 'instance-sizing-advisor[report]'"
+
+
+class Room(NamedTuple):
+    """How many rows of a long table are shown; the data formats have them all."""
+
+    specs: int
+    rejected: int
+    regions: int
+    turns: int
+
+
+# A report of many workloads keeps within 1.5 MB, and is read section by section anyway.
+_FEW, _MANY = Room(24, 25, 40, 8), Room(8, 6, 6, 3)
+_FEW_WORKLOADS = 10
+
+
+def report_html(document: Mapping[str, Any], language: str) -> str:
+    """The whole file. Raises `UsageError` where the packages of reports are not installed."""
+    t = report_words(language)
+    sections = document["workloads"]
+    room = _FEW if len(sections) <= _FEW_WORKLOADS else _MANY
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            t=t,
+            document=document,
+            totals=document["totals"],
+            totals_picture=totals_picture(sections, t),
+            sections=[_section(one, number, room, t) for number, one in enumerate(sections, 1)],
+            style=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        )
+    )
+
+
+def _section(section: Mapping[str, Any], number: int, room: Room, t: Words) -> dict[str, Any]:
+    answer = section["recommendation"]
+    drawn = {one for curve in (section["curves"] or {}).values() for one in curve["measured"]}
+    return {
+        **section,
+        "id": f"w{number}",
+        "pictures": pictures(section, t),
+        "asked": answer["request"],
+        "specs": _telling_specs(section["price_throughput"])[: room.specs],
+        "turns": _near(section["break_even"])[: room.turns],
+        "drawn": [one for one in section["measured"] if one["trial_id"] in drawn],
+        "rejected": _tempting(answer)[: room.rejected],
+        "room": room,
+    }
+
+
+def _telling_specs(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that do it first, then the front; by price within each."""
+    return sorted(rows, key=lambda one: (not one["chosen"], not one["answers"], not one["on_front"]))
+
+
+def _near(turns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those of the pick first, then its neighbours; in the order of the front."""
+    at = next((number for number, one in enumerate(turns) if one["of_chosen"]), 0)
+    return [*turns[max(0, at - 1) :]]
+
+
+def _tempting(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Types that run it and fall short first, the dearest below the pick at the head."""
+    pick = answer["recommendation"]
+    limit = pick["price"]["total_usd_per_hour"] if pick else float("inf")
+    cheaper = [one for one in answer["rejected"] if (one["usd_per_hour"] or 0.0) < limit]
+    return sorted(cheaper, key=lambda one: (one["reason"] not in RAN, -(one["usd_per_hour"] or 0.0)))
+
+
+@cache
+def environment() -> Environment:
+    """Templates are compiled once a process."""
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+    except ModuleNotFoundError as error:
+        raise UsageError(MISSING.format(format="HTML")) from error
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True,
+        lstrip_blocks=True, undefined=StrictUndefined, auto_reload=False,
+    )  # fmt: skip
+    made.filters |= FILTERS | {"spec": spec_name, "known": how_known}
+    made.globals |= {
+        "tell": pass_context(lambda context, text: _tell(context["t"], str(text))),
+        "disk": pass_context(lambda context, order: disk_name(order, context["t"])),
+        "gpu": pass_context(lambda context, one: gpu_name(one, context["t"])),
+    }
+    return made
+
+
+def _tell(t: Words, text: str) -> Markup:
+    """A sentence of the engine in the report's language; English is marked where none is."""
+    from markupsafe import Markup, escape
+
+    translated = told(text, t.language)
+    if translated is None:
+        return Markup('<span lang="en">{}</span>').format(text)
+    return escape(translated)
