@@ -77,7 +77,8 @@ def answered_again(
 
 
 def _spec_of(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    return document["recommendation"] or document["nearest"]
+    found: Mapping[str, Any] | None = document["recommendation"] or document["nearest"]
+    return found
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from advisor.errors import UsageError, unknown_name
+from advisor.report.speaking.words import LANGUAGES as LANGUAGES
 
 Document = Mapping[str, Any]
-LANGUAGES = ("en", "zh-CN")
 
 
 class ReportFormat(NamedTuple):
