@@ -74,7 +74,9 @@ def _section(section: Mapping[str, Any], number: int, room: Room, t: Words) -> d
 
 def _telling_specs(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Those that do it first, then the front; by price within each."""
-    return sorted(rows, key=lambda one: (not one["chosen"], not one["answers"], not one["on_front"]))
+    return sorted(
+        rows, key=lambda one: (not one["chosen"], not one["answers"], not one["on_front"])
+    )
 
 
 def _near(turns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -88,7 +90,9 @@ def _tempting(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     pick = answer["recommendation"]
     limit = pick["price"]["total_usd_per_hour"] if pick else float("inf")
     cheaper = [one for one in answer["rejected"] if (one["usd_per_hour"] or 0.0) < limit]
-    return sorted(cheaper, key=lambda one: (one["reason"] not in RAN, -(one["usd_per_hour"] or 0.0)))
+    return sorted(
+        cheaper, key=lambda one: (one["reason"] not in RAN, -(one["usd_per_hour"] or 0.0))
+    )
 
 
 @cache
