@@ -12,7 +12,18 @@ from advisor.cli.report_options import ReportGroup, report_parameters, said_in
 from advisor.errors import UsageError
 from advisor.report.sizing.formats import LANGUAGES, REPORT_FORMATS
 
-_OURS = ("format_name", "out", "language")
+
+class Language(Name):
+    """One of the languages, in whatever case."""
+
+    def __init__(self) -> None:
+        super().__init__("language", LANGUAGES)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """'zh-cn' -> 'zh-CN'."""
+        spelled = {one.lower(): one for one in self.known}
+        text = str(value).lower()
+        return spelled[text] if text in spelled else super().convert(value, param, ctx)
 
 
 @click.group(cls=ReportGroup, invoke_without_command=True, params=report_parameters())
@@ -32,8 +43,8 @@ _OURS = ("format_name", "out", "language")
 )  # fmt: skip
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
 @click.option(
-    "--language", type=Name("language", tuple(one.lower() for one in LANGUAGES)), default="en",
-    show_default=True, help="Of what people read: en or zh-CN.",
+    "--language", type=Language(), default=LANGUAGES[0], show_default=True,
+    help="Of what people read.",
 )  # fmt: skip
 @click.pass_context
 def report(
@@ -61,12 +72,8 @@ def report(
     from advisor.cli.report_run import Ask, Output, make_report
 
     said = said_in(ctx, report)
-    output = Output.of(out, format_name, _spelled(language))
+    output = Output.of(out, format_name, language)
     make_report(Ask(said, asked, plan_file, saved, title, as_of), output)
-
-
-def _spelled(language: str) -> str:
-    return next(one for one in LANGUAGES if one.lower() == language)
 
 
 def _alone(ctx: click.Context) -> None:

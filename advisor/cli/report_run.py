@@ -91,6 +91,9 @@ def make_report(ask: Ask, output: Output) -> None:
 
 def _document(ask: Ask, shown: _Shown) -> dict[str, Any]:
     ways = [ask.plan_file is not None, bool(ask.saved), _asks(ask)]
+    if ways == [True, False, True]:
+        raise UsageError("the workloads of a plan say for themselves what is asked; write what all "
+                         "of them share under its `defaults:`")  # fmt: skip
     if sum(ways) != 1:
         raise UsageError("say what to report on: a question (--task, --model, ..), --plan FILE, or "
                          "--from FILE; one of them")  # fmt: skip
@@ -148,7 +151,9 @@ def _living(one: Question, ask: Ask) -> Question:
 def _reported(
     ask: Ask, questions: Sequence[Question], inputs: Sequence[Input], usual: str, shown: _Shown
 ) -> dict[str, Any]:
-    ground, asked = _ground(ask), _report(ask, inputs, usual)
+    anchors = dict.fromkeys(str(file) for one in questions for file in one.words["anchors"])
+    read = (*inputs, *map(_read, anchors))
+    ground, asked = _ground(ask), _report(ask, read, usual)
     with shown.counting(len(questions)) as step:
         return report(ground, questions, asked, step=step, processes=usable_processes())
 
