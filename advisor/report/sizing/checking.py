@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import cache
 from importlib.resources import files
 from math import isfinite
@@ -92,7 +93,7 @@ def _text(value: str, schema: Schema, at: str) -> Iterator[str]:
         yield f"{at} is too short"
     if "pattern" in schema and not re.search(schema["pattern"], value):
         yield f"{at} does not look like {schema['pattern']}"
-    if schema.get("format") == "date" and not _DAY.fullmatch(value):
+    if schema.get("format") == "date" and not _is_day(value):
         yield f"{at} is no date"
 
 
@@ -119,5 +120,16 @@ def _referred(value: Any, name: str, root: Schema, at: str) -> Iterator[str]:
         yield from _faults(value, root["$defs"][name.rpartition("/")[2]], root, at)
 
 
+def _is_day(text: str) -> bool:
+    try:
+        return bool(_DAY.fullmatch(text) and date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+    """One that can be computed with: JSON has integers of any size."""
+    try:
+        return not isinstance(value, bool) and isinstance(value, (int, float)) and isfinite(value)
+    except OverflowError:
+        return False

@@ -24,4 +24,6 @@ def validator():
     }
     inside = Resource.from_contents(read["recommendation"])
     registry = Registry().with_resource(inside.id(), inside)
-    return jsonschema.Draft202012Validator(read["report"], registry=registry)
+    return jsonschema.Draft202012Validator(
+        read["report"], registry=registry, format_checker=jsonschema.FormatChecker()
+    )
