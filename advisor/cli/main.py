@@ -47,6 +47,7 @@ EXTRA_OF = dict.fromkeys(
 )
 EXTRA_OF["timm"] = "zoo"
 EXTRA_OF |= dict.fromkeys(("fastapi", "uvicorn", "orjson", "jinja2", "pydantic"), "serve")
+EXTRA_OF |= dict.fromkeys(("xlsxwriter",), "report")
 
 
 class LateGroup(click.Group):

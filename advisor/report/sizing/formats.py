@@ -44,11 +44,21 @@ def _csv(document: Document, _language: str) -> str:
     return report_csv(document)
 
 
+def _xlsx(document: Document, language: str) -> bytes:
+    from advisor.report.sizing.workbook.writing import report_workbook
+
+    return report_workbook(document, language)
+
+
 REPORT_FORMATS: Mapping[str, ReportFormat] = {
     "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request",
                        _markdown),
     "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each",
                         _csv),
+    "xlsx": ReportFormat(
+        "xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "live numbers and sums, for whoever pays", _xlsx, binary=True,
+    ),
     "json": ReportFormat("json", "application/json", "the document that the others are made of",
                          _json),
 }  # fmt: skip
