@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from advisor.cli.parameters import Day, Name
+from advisor.cli.report_diff import diff
 from advisor.cli.report_options import ReportGroup, report_parameters, said_in
+from advisor.cli.sending import send_option
 from advisor.errors import UsageError
 from advisor.report.sizing.formats import LANGUAGES, REPORT_FORMATS
 
@@ -46,6 +48,7 @@ class Language(Name):
     "--language", type=Language(), default=LANGUAGES[0], show_default=True,
     help="Of what people read.",
 )  # fmt: skip
+@send_option
 @click.pass_context
 def report(
     ctx: click.Context,
@@ -57,6 +60,7 @@ def report(
     format_name: str | None,
     out: str | None,
     language: str,
+    send: tuple[str, ...],
     **asked: Any,
 ) -> None:
     """A report on a workload, or on a whole plan of them, that stands alone.
@@ -72,8 +76,11 @@ def report(
     from advisor.cli.report_run import Ask, Output, make_report
 
     said = said_in(ctx, report)
-    output = Output.of(out, format_name, language)
+    output = Output.of(out, format_name, language, send)
     make_report(Ask(said, asked, plan_file, saved, title, as_of), output)
+
+
+report.add_command(diff)
 
 
 def _alone(ctx: click.Context) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -22,6 +22,7 @@ from advisor.cli.report_options import (
     without,
     words_of,
 )
+from advisor.cli.sending import format_of_targets, send_out, targets_of
 from advisor.errors import UsageError
 from advisor.files import require_writable, write_whole
 from advisor.operations.answering.ground import Ground, ground_in_use
@@ -35,8 +36,11 @@ from advisor.operations.reporting.saved import read_saved
 from advisor.report.sizing.facts import SCHEMA
 from advisor.report.sizing.formats import ReportFormat, format_of_file, report_format
 
+if TYPE_CHECKING:
+    from advisor.operations.delivering.parcel import Target
+
 _STDIN = "-"
-_OUTPUT_OPTIONS = ("--out", "--format", "--language", "--date")
+_OUTPUT_OPTIONS = ("--send", "--out", "--format", "--language", "--date")
 # What no workload of a plan can say for itself, and what all of them share.
 _SHARED = ("--performance-model", "--cny-per-usd", "--live")
 
@@ -58,26 +62,41 @@ class Output(NamedTuple):
     path: Path | None
     kind: ReportFormat
     language: str
+    targets: tuple[Target, ...] = ()
+    prints: bool = True
 
     @classmethod
-    def of(cls, out: str | None, name: str | None, language: str) -> Output:
-        """Checked before the long work; `UsageError` for a place that cannot be written."""
+    def of(
+        cls, out: str | None, name: str | None, language: str, send: Sequence[str] = ()
+    ) -> Output:
+        """Checked before the long work; `UsageError` for a place that cannot be written, or a
+        target that cannot be sent to. What is sent and has no --out is not printed."""
         path = None if out in (None, "-") else Path(str(out))
         if name is None:
-            name = format_of_file(path.name) if path else "md"
-        kind = report_format(name)
+            name = format_of_file(path.name) if path else format_of_targets(send)
+        kind, targets = report_format(name), targets_of(send)
+        prints = not (targets and out is None)
         if path is not None:
             require_writable(path)
-        elif kind.binary and sys.stdout.isatty():
+        elif prints and kind.binary and sys.stdout.isatty():
             raise UsageError(f"{name} is no text for a terminal; name a file: --out report.{name}")
-        return cls(path, kind, language)
+        return cls(path, kind, language, targets, prints)
 
     def write(self, content: bytes) -> None:
         """The whole file, or all of it to stdout."""
         if self.path is not None:
             write_whole(self.path, content)
-            return
-        sys.stdout.buffer.write(content)
+        elif self.prints:
+            sys.stdout.buffer.write(content)
+
+    def send(self, document: Mapping[str, Any], content: bytes) -> None:
+        """To every target."""
+        if self.targets:
+            from advisor.operations.delivering.parcels import enclosure_named, report_parcel
+
+            name = self.path.name if self.path else f"report-{document['as_of']}"
+            file = enclosure_named(name, self.kind, content)
+            send_out(report_parcel(document, file), self.targets)
 
 
 def make_report(ask: Ask, output: Output) -> None:
@@ -87,6 +106,7 @@ def make_report(ask: Ask, output: Output) -> None:
         shown.tell(f"rendering {output.kind.extension}")
         content = output.kind.content(document, output.language)
     output.write(content)
+    output.send(document, content)
 
 
 def _document(ask: Ask, shown: _Shown) -> dict[str, Any]:
