@@ -50,7 +50,23 @@ def _xlsx(document: Document, language: str) -> bytes:
     return report_workbook(document, language)
 
 
+def _html(document: Document, language: str) -> str:
+    from advisor.report.sizing.html import report_html
+
+    return report_html(document, language)
+
+
+def _pdf(document: Document, language: str) -> bytes:
+    from advisor.report.sizing.pdf import report_pdf
+
+    return report_pdf(document, language)
+
+
 REPORT_FORMATS: Mapping[str, ReportFormat] = {
+    "html": ReportFormat("html", "text/html; charset=utf-8", "one file with charts; prints well",
+                         _html),
+    "pdf": ReportFormat("pdf", "application/pdf", "the same in pages, with bookmarks",
+                        _pdf, binary=True),
     "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request",
                        _markdown),
     "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each",

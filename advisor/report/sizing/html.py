@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.errors import UsageError
-from advisor.report.rejections import RAN
+from advisor.report.rejections import tempting
 from advisor.report.sizing.naming import disk_name, gpu_name, spec_name
 from advisor.report.sizing.pictures import how_known, pictures, totals_picture
 from advisor.report.speaking.printing import FILTERS
@@ -33,7 +33,7 @@ class Room(NamedTuple):
 
 
 # A report of many workloads keeps within 1.5 MB, and is read section by section anyway.
-_FEW, _MANY = Room(24, 25, 40, 8), Room(8, 6, 6, 3)
+_FEW, _MANY = Room(16, 25, 40, 6), Room(8, 6, 6, 3)
 _FEW_WORKLOADS = 10
 
 
@@ -67,7 +67,7 @@ def _section(section: Mapping[str, Any], number: int, room: Room, t: Words) -> d
         "specs": _telling_specs(section["price_throughput"])[: room.specs],
         "turns": _near(section["break_even"])[: room.turns],
         "drawn": [one for one in section["measured"] if one["trial_id"] in drawn],
-        "rejected": _tempting(answer)[: room.rejected],
+        "rejected": tempting(answer["rejected"], answer["recommendation"])[: room.rejected],
         "room": room,
     }
 
@@ -85,20 +85,11 @@ def _near(turns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [*turns[max(0, at - 1) :]]
 
 
-def _tempting(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Types that run it and fall short first, the dearest below the pick at the head."""
-    pick = answer["recommendation"]
-    limit = pick["price"]["total_usd_per_hour"] if pick else float("inf")
-    cheaper = [one for one in answer["rejected"] if (one["usd_per_hour"] or 0.0) < limit]
-    return sorted(
-        cheaper, key=lambda one: (one["reason"] not in RAN, -(one["usd_per_hour"] or 0.0))
-    )
-
-
 @cache
 def environment() -> Environment:
     """Templates are compiled once a process."""
     try:
+        import matplotlib  # noqa: F401 - the charts' own, said here once
         from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
     except ModuleNotFoundError as error:
         raise UsageError(MISSING.format(format="HTML")) from error

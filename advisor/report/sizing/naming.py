@@ -11,10 +11,10 @@ LOCAL_ORDER = "instance_store"
 
 
 def spec_name(one: Mapping[str, Any]) -> str:
-    """'g4dn.xlarge', '2 × g4dn.xlarge': of a spec, a row of one, or an end of a break-even."""
+    """'g4dn.xlarge', '2 x g4dn.xlarge': of a spec, a row of one, or an end of a break-even."""
     count = one.get("count", 1)
     name = str(one["instance_type"])
-    return name if count == 1 else f"{count} × {name}"
+    return name if count == 1 else f"{count} x {name}"
 
 
 def disk_name(order: Any, t: Words) -> str:
@@ -23,7 +23,7 @@ def disk_name(order: Any, t: Words) -> str:
 
 
 def gpu_name(one: Mapping[str, Any], t: Words) -> str:
-    """'1 × T4' of a spec (with a `gpu` of its own) or of a drawn row; 'none' without."""
+    """'1 x T4' of a spec (with a `gpu` of its own) or of a drawn row; 'none' without."""
     gpu = one["gpu"]
     if not gpu:
         return t("gpu.none")

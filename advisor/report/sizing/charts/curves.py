@@ -70,9 +70,10 @@ def curves_chart(panels: Sequence[CurvePanel], target: float | None, words: Curv
         _draw(panel, one)
         if target:
             paper.line([(left, y.at(target)), (left + wide, y.at(target))], dashed=True, width=1.0)
-    if target and shown:
-        paper.text(WIDTH - _GAP, y.at(target) + 6, words.target, anchor="right", bold=True)
     _key(paper, shown, words)
+    if target:
+        paper.line([(WIDTH - 110, 8), (WIDTH - 90, 8)], dashed=True, width=1.0)
+        paper.text(WIDTH - 86, 8, words.target, colour=FAINT)
     return paper.svg()
 
 
@@ -111,4 +112,4 @@ def _key(paper: Paper, panels: Sequence[CurvePanel], words: CurveWords) -> None:
     for shape, face, edge, text in entries:
         paper.markers([(x + 4, 8)], shape, colour=edge, face=face, size=5.5)
         paper.text(x + 12, 8, text, colour=FAINT)
-        x += 150
+        x += 130

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from advisor.report.sizing.charts.paper import Paper, Points
-from advisor.report.sizing.charts.scales import Scale, spread
-from advisor.report.sizing.charts.style import BLUE, FAINT, GRID, HAIR, INK, PALE_BLUE, SMALL
+from advisor.report.sizing.charts.scales import Scale
+from advisor.report.sizing.charts.style import BLUE, FAINT, GRID, HAIR, PALE_BLUE, SMALL
 
 # Letters of this size are so wide, on the average.
 _LETTER = 0.56
@@ -62,16 +62,14 @@ class Panel(NamedTuple):
         self.paper.area(self.places(outline), PALE_BLUE)
         self.paper.line(self.places([(x, median) for x, _, median, _ in values]), colour=BLUE)
 
-    def names(self, values: Sequence[tuple[float, float, str]]) -> None:
-        """Names right of their places, or left where the paper ends; moved apart."""
-        heights = spread([self.y.at(y) for _, y, _ in values], SMALL + 2)
-        for (x, _, name), height in zip(values, heights, strict=True):
-            place, wide = self.x.at(x), len(name) * SMALL * _LETTER
-            fits = place + 7 + wide < self.paper.width
-            self.paper.text(
-                place + 7 if fits else place - 7, height, name,
-                anchor="left" if fits else "right", colour=INK,
-            )  # fmt: skip
+    def name(self, x: float, y: float, words: str) -> None:
+        """Words right of a place and a little lower, or left of it where the paper ends."""
+        place, wide = self.x.at(x), len(words) * SMALL * _LETTER
+        fits = place + 8 + wide < self.paper.width
+        self.paper.text(
+            place + 8 if fits else place - 8, self.y.at(y) - 5, words,
+            anchor="left" if fits else "right",
+        )  # fmt: skip
 
 
 def tick(value: float) -> str:

@@ -11,7 +11,8 @@ from advisor.report.sizing.charts.scales import scale_of
 from advisor.report.sizing.charts.style import BLUE, FAINT, LIGHT_BLUE, VERMILION, WIDTH
 
 HEIGHT = 250.0
-_MOST_NAMES = 6
+# Names nearer than this in height would touch.
+_APART = 26.0
 
 
 class PriceDot(NamedTuple):
@@ -54,7 +55,7 @@ def price_chart(dots: Sequence[PriceDot], target: float | None, words: PriceWord
     if target:
         panel.target(target, words.target)
     _dots(panel, [one for one in dots if one.chosen], "D", VERMILION, size=8)
-    panel.names(_named(dots))
+    _names(panel, dots)
     _key(paper, words)
     return paper.svg()
 
@@ -83,14 +84,16 @@ def _dots(
     panel.paper.markers(panel.places(values), shape, colour=edge, face=face, size=size)
 
 
-def _named(dots: Sequence[PriceDot]) -> list[tuple[float, float, str]]:
-    """The pick and those of the front, each name once."""
+def _names(panel: Panel, dots: Sequence[PriceDot]) -> None:
+    """The pick, and what of the front has room for its name beside it."""
     ordered = sorted(dots, key=lambda one: (not one.chosen, not one.on_front, one.usd_per_hour))
-    named: dict[str, PriceDot] = {}
+    taken: list[float] = []
     for one in ordered:
-        named.setdefault(one.name, one)
-    some = [one for one in named.values() if one.chosen or one.on_front][:_MOST_NAMES]
-    return [(one.usd_per_hour, one.median, shortened(one.name, 22)) for one in some]
+        height = panel.y.at(one.median)
+        free = all(abs(height - other) > _APART for other in taken)
+        if (one.chosen or one.on_front) and free:
+            taken.append(height)
+            panel.name(one.usd_per_hour, one.median, shortened(one.name, 22))
 
 
 def _key(paper: Paper, words: PriceWords) -> None:

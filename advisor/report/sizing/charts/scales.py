@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable
 from math import ceil, floor, log10
 from typing import NamedTuple
 
@@ -51,15 +50,6 @@ def scale_of(
         return Scale(least / 1.3, most * 1.3, start, end, logarithmic=True)
     room = (most - least) * 0.08 or least * 0.1
     return Scale(max(least - room, 0.0), most + room, start, end)
-
-
-def spread(places: Sequence[float], gap: float) -> list[float]:
-    """The places, moved apart where two labels would touch; in the same order."""
-    order = sorted(range(len(places)), key=lambda one: places[one])
-    moved = list(places)
-    for before, after in pairwise(order):
-        moved[after] = max(moved[after], moved[before] + gap)
-    return moved
 
 
 def _roomy(most: float) -> float:
