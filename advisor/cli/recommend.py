@@ -19,7 +19,7 @@ from advisor.domain import HOURS_PER_MONTH, Recommendation, Request
 from advisor.errors import NoOfferError, UsageError
 from advisor.operations.answering.ground import ground_in_use
 from advisor.operations.answering.recommending import Recommended, decided, recommended
-from advisor.operations.answering.reports import format_named
+from advisor.operations.answering.reports import TEXTS
 from advisor.operations.questions.requests import today
 from advisor.recommend import MOST_INSTANCES, PerformanceModel, no_offer
 from advisor.report.exporting import FORMATS, export
@@ -150,4 +150,4 @@ def _written(found: Recommended, output: str, shown: _Shown) -> str:
     if output == "table":
         text = recommendation_text(found.answer, found.sources, **shown._asdict())
         return text + found.explained.text() + "\n"
-    return format_named(output).write(found)
+    return TEXTS[output](found)
