@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from advisor.errors import UsageError
 from advisor.report.rejections import tempting
 from advisor.report.sizing.naming import disk_name, gpu_name, spec_name
+from advisor.report.sizing.phrases import (
+    answer_sentences,
+    asked_sentence,
+    close_sentence,
+    relax_sentence,
+    stage_name,
+    totals_sentence,
+)
 from advisor.report.sizing.pictures import how_known, pictures, totals_picture
 from advisor.report.speaking.printing import FILTERS
 from advisor.report.speaking.sentences import told
@@ -63,7 +71,6 @@ def _section(section: Mapping[str, Any], number: int, room: Room, t: Words) -> d
         **section,
         "id": f"w{number}",
         "pictures": pictures(section, t),
-        "asked": answer["request"],
         "specs": _telling_specs(section["price_throughput"])[: room.specs],
         "turns": _near(section["break_even"])[: room.turns],
         "drawn": [one for one in section["measured"] if one["trial_id"] in drawn],
@@ -98,15 +105,16 @@ def environment() -> Environment:
         lstrip_blocks=True, undefined=StrictUndefined, auto_reload=False,
     )  # fmt: skip
     made.filters |= FILTERS | {"spec": spec_name, "known": how_known}
-    made.globals |= {
-        "tell": pass_context(lambda context, text: _tell(context["t"], str(text))),
-        "disk": pass_context(lambda context, order: disk_name(order, context["t"])),
-        "gpu": pass_context(lambda context, one: gpu_name(one, context["t"])),
-    }
+    made.globals |= {name: pass_context(_spoken(one)) for name, one in _SAID.items()}
     return made
 
 
-def _tell(t: Words, text: str) -> Markup:
+def _spoken(say: Callable[..., Any]) -> Callable[..., Any]:
+    """What takes the words of a language last, for templates, which have them."""
+    return lambda context, *given: say(*given, context["t"])
+
+
+def _tell(text: str, t: Words) -> Markup:
     """A sentence of the engine in the report's language; English is marked where none is."""
     from markupsafe import Markup, escape
 
@@ -114,3 +122,20 @@ def _tell(t: Words, text: str) -> Markup:
     if translated is None:
         return Markup('<span lang="en">{}</span>').format(text)
     return escape(translated)
+
+
+def _answer(section: Mapping[str, Any], hours: float, t: Words) -> list[str]:
+    return list(answer_sentences(section, t, hours))
+
+
+_SAID: Mapping[str, Callable[..., Any]] = {
+    "tell": _tell,
+    "disk": disk_name,
+    "gpu": gpu_name,
+    "stage": stage_name,
+    "asked_sentence": asked_sentence,
+    "answer_sentences": _answer,
+    "totals_sentence": totals_sentence,
+    "close_sentence": close_sentence,
+    "relax_sentence": relax_sentence,
+}

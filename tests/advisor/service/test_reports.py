@@ -70,7 +70,8 @@ def test_a_pdf_comes_whole_and_typed(client):
     answer = client.get("/v1/reports/pdf", params=QUESTION | {"as_of": "2026-11-22"})
     assert answer.headers["content-type"] == "application/pdf"
     assert answer.headers["content-disposition"].endswith('"googlenet-inference.pdf"')
-    assert answer.content.startswith(b"%PDF-") and answer.content.rstrip().endswith(b"%%EOF")
+    assert answer.content.startswith(b"%PDF-")
+    assert answer.content.rstrip().endswith(b"%%EOF")
 
 
 @pytest.mark.parametrize(

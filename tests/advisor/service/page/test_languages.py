@@ -15,8 +15,8 @@ QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 PACKAGE = TEMPLATES.parent
 BLANK = re.compile(r"\{(\w+)\}")
 # Keys that are made of a value: `t("task." + ..)`.
-MADE = ("status.", "cache.", "export.", "field.", "close.", "chart.", "theme.", "why.", "sweep.state.",
-        "what_if.x.", "what_if.curve.")  # fmt: skip
+MADE = ("status.", "cache.", "export.", "field.", "close.", "chart.", "theme.", "why.",
+        "sweep.state.", "what_if.x.", "what_if.curve.")  # fmt: skip
 
 
 def _catalogue(language):
