@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,24 +33,32 @@ MISSING = "{format} reports need more packages: pip install 'instance-sizing-adv
 
 
 class Room(NamedTuple):
-    """How many rows of a long table are shown; the data formats have them all."""
+    """For how many workloads this is, and how many rows of long tables it shows; `whole` shows
+    charts and tables at all. The data formats have everything."""
 
+    workloads: float
     specs: int
     rejected: int
     regions: int
     turns: int
+    alternatives: int = 100
+    batches: bool = True
+    whole: bool = True
 
 
-# A report of many workloads keeps within 1.5 MB, and is read section by section anyway.
-_FEW, _MANY = Room(16, 25, 40, 6), Room(8, 6, 6, 3)
-_FEW_WORKLOADS = 10
+# A report keeps within 1.5 MB, however many workloads it has.
+_ROOMS = (
+    Room(10, specs=16, rejected=25, regions=40, turns=6),
+    Room(50, specs=0, rejected=5, regions=4, turns=2, alternatives=6, batches=False),
+    Room(math.inf, specs=0, rejected=0, regions=0, turns=0, whole=False),
+)
 
 
 def report_html(document: Mapping[str, Any], language: str) -> str:
     """The whole file. Raises `UsageError` where the packages of reports are not installed."""
     t = report_words(language)
     sections = document["workloads"]
-    room = _FEW if len(sections) <= _FEW_WORKLOADS else _MANY
+    room = next(one for one in _ROOMS if len(sections) <= one.workloads)
     return (
         environment()
         .get_template("report.html")
@@ -57,6 +66,7 @@ def report_html(document: Mapping[str, Any], language: str) -> str:
             t=t,
             document=document,
             totals=document["totals"],
+            room=room,
             totals_picture=totals_picture(sections, t),
             sections=[_section(one, number, room, t) for number, one in enumerate(sections, 1)],
             style=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
@@ -70,12 +80,11 @@ def _section(section: Mapping[str, Any], number: int, room: Room, t: Words) -> d
     return {
         **section,
         "id": f"w{number}",
-        "pictures": pictures(section, t),
+        "pictures": pictures(section, t) if room.whole else {},
         "specs": _telling_specs(section["price_throughput"])[: room.specs],
         "turns": _near(section["break_even"])[: room.turns],
         "drawn": [one for one in section["measured"] if one["trial_id"] in drawn],
         "rejected": tempting(answer["rejected"], answer["recommendation"])[: room.rejected],
-        "room": room,
     }
 
 

@@ -20,8 +20,11 @@ _UNUSED = re.compile(r' id="(?:figure|patch|line2d|text)_\d+"| transform="rotate
 _FONT = re.compile(r"font(-size)?: ([^;\"]*?)([\d.]+)px(?:;\s*font-family:)? [^;\"]*")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _PATH = re.compile(r' d="([^"]*)"')
+_MARKER = re.compile(r'<path id="(m[0-9a-f]{10})"')
+_XLINK = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
 _STYLE = re.compile(r' style="([^"]*)"')
 _SHEET_END = "</style>"
+_COLOUR = re.compile(r"#([0-9a-f])\1([0-9a-f])\2([0-9a-f])\3")
 _PLACE = re.compile(r' (x|y|width|height)="(-?\d+\.\d+)"')
 
 
@@ -31,7 +34,7 @@ def compact(svg: str, fonts: str) -> str:
     if not _LADEN_GROUP.search(svg):
         svg = _GROUP.sub("", svg)
     svg = _TAG.sub(lambda found: _shorter_tag(found[0]), _GAP.sub("><", svg))
-    svg = _with_classes(svg)
+    svg = _with_short_ids(_with_classes(svg))
     return svg.replace("<svg ", f'<svg font-family="{fonts}" ', 1).strip()
 
 
@@ -39,7 +42,17 @@ def _shorter_tag(tag: str) -> str:
     tag = _FONT.sub(_font, _UNUSED.sub("", tag))
     tag = _PATH.sub(lambda found: f' d="{_shorter(found[1])}"', tag)
     tag = _PLACE.sub(lambda found: f' {found[1]}="{_rounded(found[2])}"', tag)
-    return tag.replace(": ", ":").replace("; ", ";")
+    tag = _COLOUR.sub(r"#\1\2\3", tag)
+    return tag.replace(": ", ":").replace("; ", ";").replace(";stroke-linejoin:miter", "")
+
+
+def _with_short_ids(svg: str) -> str:
+    """Markers are told by their number; a link needs no name space since SVG 2."""
+    ids = dict.fromkeys(_MARKER.findall(svg))
+    for number, name in enumerate(ids):
+        svg = svg.replace(f'id="{name}"', f'id="m{number}"')
+        svg = svg.replace(f'xlink:href="#{name}"', f'href="#m{number}"')
+    return svg if "xlink:href" in svg else svg.replace(_XLINK, "")
 
 
 def _with_classes(svg: str) -> str:

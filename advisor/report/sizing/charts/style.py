@@ -12,7 +12,5 @@ VERMILION = "#D55E00"
 WIDTH = 480.0
 TEXT_SIZE, SMALL = 9.0, 8.0
 LINE, HAIR = 1.4, 0.6
-FONTS = (
-    "DejaVu Sans, Verdana, Noto Sans CJK SC, PingFang SC, Microsoft YaHei, "
-    "WenQuanYi Micro Hei, sans-serif"
-)
+# What the first ones lack, the reader's system finds elsewhere.
+FONTS = "DejaVu Sans,Verdana,sans-serif"
