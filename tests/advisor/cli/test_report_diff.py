@@ -112,9 +112,7 @@ def test_a_delivery_that_fails_is_told_and_what_was_written_stays(saved, tmp_pat
     assert out.exists()
 
 
-@pytest.mark.parametrize(
-    "target", ["ftp://x/y", "https://a:swordfish@b.example", "env:NOT_SET"]
-)
+@pytest.mark.parametrize("target", ["ftp://x/y", "https://a:swordfish@b.example", "env:NOT_SET"])
 def test_a_target_that_cannot_be_is_refused_before_the_work(saved, target, capsys):
     assert advisor(["report", "--from", "/no/such/file", "--send", target]) == 2
     said = capsys.readouterr().err

@@ -17,7 +17,7 @@ _GAP = re.compile(r">\s+<")
 _TAG = re.compile(r"<[^>]*>")
 # Within a tag:
 _UNUSED = re.compile(r' id="(?:figure|patch|line2d|text)_\d+"| transform="rotate\(-?0 [^"]*\)"')
-_FONT = re.compile(r"font(-size)?: ([^;\"]*?)([\d.]+)px(?:;\s*font-family:)? [^;\"]*")
+_FAMILY = re.compile(r"; font-family: [^;\"]*")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _PATH = re.compile(r' d="([^"]*)"')
 _MARKER = re.compile(r'<path id="(m[0-9a-f]{10})"')
@@ -39,7 +39,7 @@ def compact(svg: str, fonts: str) -> str:
 
 
 def _shorter_tag(tag: str) -> str:
-    tag = _FONT.sub(_font, _UNUSED.sub("", tag))
+    tag = _FAMILY.sub("", _UNUSED.sub("", tag))
     tag = _PATH.sub(lambda found: f' d="{_shorter(found[1])}"', tag)
     tag = _PLACE.sub(lambda found: f' {found[1]}="{_rounded(found[2])}"', tag)
     tag = _COLOUR.sub(r"#\1\2\3", tag)
@@ -69,11 +69,6 @@ def _with_classes(svg: str) -> str:
         ),
         svg,
     ).replace(_SHEET_END, f"{sheet}{_SHEET_END}", 1)
-
-
-def _font(found: re.Match[str]) -> str:
-    weight = "font-weight: bold; " if "bold" in found[2] or "700" in found[2] else ""
-    return f"{weight}font-size: {found[3]}px"
 
 
 def _shorter(path: str) -> str:

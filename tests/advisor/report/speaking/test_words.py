@@ -9,7 +9,7 @@ from advisor.domain import Stage
 from advisor.report.speaking.words import LANGUAGES, TRANSLATIONS, words_in
 
 BLANK = re.compile(r"\{(\w+)\}")
-CATALOGUES = ("engine.",)
+CATALOGUES = ("engine.", "report.")
 
 
 def _catalogue(name, language):
