@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures import as_completed as completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from datetime import date
 from multiprocessing import get_context
 from typing import Any
@@ -47,7 +48,9 @@ def gathered_in_parallel(
         initargs=(origin.model_file, origin.cny_per_usd),
     )  # fmt: skip
     try:
-        for done in completed([pool.submit(_whole, group, as_of) for group in groups]):
+        with _not_for_children():
+            tasks = [pool.submit(_whole, group, as_of) for group in groups]
+        for done in completed(tasks):
             yield from done.result()
     except BrokenProcessPool:
         raise AdvisorError("a process of the report ended, perhaps for lack of memory; ask for "
@@ -56,10 +59,19 @@ def gathered_in_parallel(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def _not_for_children() -> Iterator[None]:
+    """Ctrl-C is the parent's to answer: who begins in here never hears it, and one that comes
+    meanwhile reaches the parent afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(model_file: Any, cny_per_usd: float | None) -> None:
-    """Ctrl-C is the parent's to answer."""
     global _ground
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _ground = ground_in_use(model_file, cny_per_usd=cny_per_usd)
 
 
