@@ -139,13 +139,14 @@ def _of_question(ask: Ask, shown: _Shown) -> dict[str, Any]:
 def _of_plan(ask: Ask, file: str, shown: _Shown) -> dict[str, Any]:
     source = _read(file)
     plan = read_plan(source.content, source.name)
-    questions = [_living(_planned(one, source.name), ask) for one in plan.entries]
+    questions = [_living(planned(one, source.name), ask) for one in plan.entries]
     stem = "" if file == _STDIN else Path(file).stem
     usual = plan.title or shown_name(stem or "workloads", "the plan's name")
     return _reported(ask, questions, (source,), usual, shown)
 
 
-def _planned(one: Entry, file: str) -> Question:
+def planned(one: Entry, file: str) -> Question:
+    """A workload of a plan, read by the options of `recommend`; `UsageError` has its place."""
     said_at = f"{file}, line {one.line}"
     try:
         said = said_in_plan(one.words)

@@ -14,6 +14,9 @@ import pytest
 
 from advisor.cli import report_run
 from advisor.cli.report_options import question_parameters
+from advisor.operations.answering.ground import ground_in_use
+from advisor.operations.reporting.gathering import checked
+from advisor.operations.reporting.plans import read_plan
 from tests.advisor.report.sizing.hostile import HOSTILE
 from tests.advisor.report.sizing.reports import validator
 
@@ -216,3 +219,10 @@ def _children(pid):
 
 def _names(folder):
     return sorted(one.name for one in folder.iterdir())
+
+
+def test_the_plan_in_the_documentation_can_be_asked():
+    file = Path(__file__).parents[3] / "docs" / "examples" / "workloads.yaml"
+    plan = read_plan(file.read_bytes(), file.name)
+    questions = [report_run.planned(one, file.name) for one in plan.entries]
+    assert len(checked(ground_in_use(), questions)) == len(plan.entries) == 4
