@@ -90,10 +90,12 @@ def _section(section: Mapping[str, Any], number: int, room: Room, t: Words) -> d
 
 
 def _telling_specs(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that do it first, then the front; by price within each."""
-    return sorted(
-        rows, key=lambda one: (not one["chosen"], not one["answers"], not one["on_front"])
-    )
+    """Those that do it first, then the front, by price; the fastest first where none does it."""
+    ordered = list(rows)
+    if not any(one["answers"] for one in rows):
+        ordered.sort(key=lambda one: -float(one["lower"]))
+    ordered.sort(key=lambda one: (not one["chosen"], not one["answers"], not one["on_front"]))
+    return ordered
 
 
 def _near(turns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

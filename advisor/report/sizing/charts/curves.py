@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from advisor.report.sizing.charts.panel import Panel
 from advisor.report.sizing.charts.paper import Paper
-from advisor.report.sizing.charts.scales import Scale, scale_of
+from advisor.report.sizing.charts.scales import Scale, scale_of, within_reach
 from advisor.report.sizing.charts.style import BLUE, FAINT, INK, LIGHT_BLUE, VERMILION, WIDTH
 
 HEIGHT = 196.0
@@ -59,6 +59,7 @@ class CurveWords(NamedTuple):
 def curves_chart(panels: Sequence[CurvePanel], target: float | None, words: CurveWords) -> str:
     """SVG: the panels share the scale of rates."""
     shown = [one for one in panels if one.points]
+    target = within_reach(target, [at.upper for one in shown for at in one.points])
     paper = Paper(WIDTH, HEIGHT)
     y = _rates(shown, target)
     wide = (WIDTH - _LEFT - _GAP * len(shown)) / max(len(shown), 1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from advisor.report.sizing.charts.panel import Panel, shortened
 from advisor.report.sizing.charts.paper import Paper
-from advisor.report.sizing.charts.scales import scale_of
+from advisor.report.sizing.charts.scales import scale_of, within_reach
 from advisor.report.sizing.charts.style import BLUE, FAINT, LIGHT_BLUE, VERMILION, WIDTH
 
 HEIGHT = 250.0
@@ -42,6 +42,7 @@ def price_chart(dots: Sequence[PriceDot], target: float | None, words: PriceWord
     """SVG; `dots` may be one, and lie anywhere."""
     paper = Paper(WIDTH, HEIGHT)
     rates = [rate for one in dots for rate in (one.lower, one.upper)]
+    target = within_reach(target, rates)
     panel = Panel(
         paper,
         scale_of([one.usd_per_hour for one in dots], 44, WIDTH - 70),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from math import ceil, floor, log10
 from typing import NamedTuple
 
 # From here on a linear axis would crowd the small values into one spot.
 WIDE = 12.0
+# So many times what is reached is no place on the same paper.
+_FAR = 3.0
 
 
 class Scale(NamedTuple):
@@ -50,6 +53,11 @@ def scale_of(
         return Scale(least / 1.3, most * 1.3, start, end, logarithmic=True)
     room = (most - least) * 0.08 or least * 0.1
     return Scale(max(least - room, 0.0), most + room, start, end)
+
+
+def within_reach(target: float | None, rates: Iterable[float]) -> float | None:
+    """The target, if it can be drawn beside the rates: far above them it would flatten them all."""
+    return target if target and target <= _FAR * max(rates, default=math.inf) else None
 
 
 def _roomy(most: float) -> float:

@@ -117,6 +117,13 @@ def test_a_bar_is_never_longer_than_all_of_its_stage():
     )
 
 
+def test_a_target_far_beyond_reach_flattens_nothing():
+    panel = [CurvePanel("vCPUs", _ladder())]
+    assert curves_chart(panel, 1e6, CURVE) == curves_chart(panel, None, CURVE)
+    assert "target 400" in _texts(price_chart(_price_dots(), 800.0, PRICE))
+    assert "target 400" not in _texts(price_chart(_price_dots(), 1e9, PRICE))
+
+
 def test_charts_are_small():
     """A report of fifty workloads has two hundred of them in 1.5 MB."""
     assert len(price_chart(_price_dots(), 400.0, PRICE)) < 5_000
