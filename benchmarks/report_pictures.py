@@ -18,7 +18,7 @@ DATE = "2026-11-22"
 PICTURES = {"report.png": "en", "report.zh-CN.png": "zh-CN"}
 # 96 dots an inch: text of 8 points can be read.
 _SCALE = 96 / 72
-_COLOURS = 64
+_COLOURS = 256
 
 
 def main() -> None:

@@ -63,13 +63,13 @@ class Panel(NamedTuple):
         self.paper.line(self.places([(x, median) for x, _, median, _ in values]), colour=BLUE)
 
     def name(self, x: float, y: float, words: str) -> None:
-        """Words right of a place and a little lower, or left of it where the paper ends."""
-        place, wide = self.x.at(x), len(words) * SMALL * _LETTER
-        fits = place + 8 + wide < self.paper.width
-        self.paper.text(
-            place + 8 if fits else place - 8, self.y.at(y) - 5, words,
-            anchor="left" if fits else "right",
-        )  # fmt: skip
+        """Words above and left of a place, where nothing of a front lies; right of it and lower
+        where there is no room."""
+        place, height = self.x.at(x), self.y.at(y)
+        if place - len(words) * SMALL * _LETTER > self.x.start:
+            self.paper.text(place - 6, height + 7, words, anchor="right")
+        else:
+            self.paper.text(place + 8, height - 6, words)
 
 
 def tick(value: float) -> str:

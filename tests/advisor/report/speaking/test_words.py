@@ -34,3 +34,15 @@ def test_chinese_texts_have_chinese_punctuation(name):
 def test_every_stage_has_a_name(language):
     words = words_in(language, TRANSLATIONS, "engine.")
     assert all(f"stage.{one}" in words.texts for one in Stage)
+
+
+def test_every_key_is_used():
+    """A text that no page and no report shows any more is taken out."""
+    rooms = [TRANSLATIONS.parents[1], TRANSLATIONS.parents[2] / "service" / "page"]
+    files = [path for room in rooms for path in room.rglob("*") if path.suffix in (".py", ".html")]
+    code = "".join(path.read_text() for path in files)
+    made = {*re.findall(r"""["']([a-z_]+\.)["']""", code), *re.findall(r'f"([a-z_]+\.)\{', code)}
+    for name in CATALOGUES:
+        for key in _catalogue(name, "en"):
+            known = any(key.startswith(start) for start in made)
+            assert known or f'"{key}"' in code or f"'{key}'" in code, key
