@@ -9,7 +9,7 @@ import click
 
 from advisor.cli.parameters import Day, Name
 from advisor.cli.report_diff import diff
-from advisor.cli.report_options import ReportGroup, report_parameters, said_in
+from advisor.cli.report_options import ReportGroup, question_parameters, said_in
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError
 from advisor.report.sizing.formats import LANGUAGES, REPORT_FORMATS
@@ -28,7 +28,7 @@ class Language(Name):
         return spelled[text] if text in spelled else super().convert(value, param, ctx)
 
 
-@click.group(cls=ReportGroup, invoke_without_command=True, params=report_parameters())
+@click.group(cls=ReportGroup, invoke_without_command=True)
 @click.option(
     "--plan", "plan_file", type=click.Path(), metavar="FILE",
     help="Several workloads at once: a YAML file (docs/reports.md); - reads it from stdin.",
@@ -80,6 +80,7 @@ def report(
     make_report(Ask(said, asked, plan_file, saved, title, as_of), output)
 
 
+report.params += question_parameters()
 report.add_command(diff)
 
 

@@ -59,11 +59,6 @@ def question_parameters() -> list[click.Parameter]:
     return found
 
 
-def report_parameters() -> list[click.Parameter]:
-    """The same, for the command's own list, which its decorators lengthen."""
-    return question_parameters()
-
-
 def said_in(ctx: click.Context, command: click.Command) -> list[Said]:
     """What was typed, option by option."""
     return list(_said(ctx.meta.get(_RAW, ()), command.params))

@@ -61,10 +61,11 @@ def _told(answer: Recommendation) -> list[Candidate]:
 def _specs(free: Request, prepared: Prepared) -> list[Candidate]:
     """Every spec that was predicted, once, at its smallest good batch."""
     _, on_cpu = prepared.known_on_cpu
-    groups: dict[_Key, list[Candidate]] = {}
+    groups: dict[tuple[int, int], list[Candidate]] = {}
     for one in (*prepared.accelerated.field.candidates, *on_cpu.field.candidates):
         if answers(free, one):
-            groups.setdefault(_key(one), []).append(one)
+            # The parts of one spec are the same at every batch; to name them takes longer.
+            groups.setdefault((id(one.spec.offer), id(one.spec.disk)), []).append(one)
     return [with_good_batch(group) for group in groups.values()]
 
 

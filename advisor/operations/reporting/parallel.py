@@ -21,6 +21,7 @@ from advisor.operations.reporting.reproducing import Origin
 # A process more needs as long to begin as some workloads take.
 _LEAST_GROUPS = 8
 _MOST_PROCESSES = 8
+_ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _ground: Ground | None = None
 
 
@@ -61,9 +62,9 @@ def gathered_in_parallel(
 
 @contextmanager
 def _not_for_children() -> Iterator[None]:
-    """Ctrl-C is the parent's to answer: who begins in here never hears it, and one that comes
-    meanwhile reaches the parent afterwards."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """A process is begun whole: a signal that comes meanwhile reaches the parent afterwards. Ctrl-C
+    is the parent's to answer: who begins in here never hears it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         yield
     finally:
@@ -72,6 +73,7 @@ def _not_for_children() -> Iterator[None]:
 
 def _begin(model_file: Any, cny_per_usd: float | None) -> None:
     global _ground
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING - {signal.SIGINT})
     _ground = ground_in_use(model_file, cny_per_usd=cny_per_usd)
 
 

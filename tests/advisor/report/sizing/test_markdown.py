@@ -10,6 +10,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from advisor.report.sizing.markdown import MOST_CHARACTERS, report_markdown
 from advisor.report.sizing.markdown_cells import md_code, md_table, md_text
@@ -57,6 +58,16 @@ def test_a_name_is_shown_and_does_nothing(name):
     assert not re.search(r"(?<!\\)\]\(", plain)
     assert not re.search(r"(?<![\\\w])@\w", plain)
     assert plain.count("<details>") == plain.count("</details>")
+
+
+@pytest.mark.parametrize("name", ["Thumbnails", *HOSTILE])
+def test_a_page_shows_the_name_and_every_table(name):
+    page = MarkdownIt("commonmark", {"html": True}).enable("table")
+    made = page.render(report_markdown(with_name(golden_report(), name), "en"))
+    heading = re.search("<h2>(.*?)</h2>", made).group(1).replace("<!-- -->", "")
+    assert html.unescape(heading) == name
+    plain = page.render(report_markdown(with_name(golden_report(), "plain"), "en"))
+    assert re.findall("<(?!a|p|!)[^>]*>", made) == re.findall("<(?!a|p|!)[^>]*>", plain)
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
