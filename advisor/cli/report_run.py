@@ -75,6 +75,7 @@ class Output(NamedTuple):
         if name is None:
             name = format_of_file(path.name) if path else format_of_targets(send)
         kind, targets = report_format(name), targets_of(send)
+        kind.require_packages()
         prints = not (targets and out is None)
         if path is not None:
             require_writable(path)

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from advisor.domain import LimitedBy, Measurement, Provenance, Status, Task
+from advisor.domain import Measurement, Provenance, Status, Task
 from advisor.places import user_folder
 from models.performance.bundled import FOLDER
+from models.performance.usable import why_not
 
 BUNDLED, STORE = "bundled", "store"
 _FILE = FOLDER / "measurements.jsonl"
@@ -96,11 +97,11 @@ def _stored(network: str, task: str) -> Sequence[Measurement]:
 
 
 def _rows(measurements: Iterable[Measurement], origin: str) -> list[dict[str, Any]]:
-    """Those that ended well, within limits that held."""
+    """Those that a fit would take: good ones, held to their limits, that read their data."""
     return [
         _row(one, rate, origin)
         for one in measurements
-        if one.status is Status.OK and one.limited_by is not LimitedBy.NONE
+        if not why_not(one, (one.trial.workload.network,))
         if (rate := one.throughput_samples_per_second) is not None
     ]
 

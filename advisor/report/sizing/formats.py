@@ -14,13 +14,26 @@ Document = Mapping[str, Any]
 
 class ReportFormat(NamedTuple):
     """What a file of it is called and is; `about` is for people. `render` imports what it needs
-    when it is called, and gives text (written as UTF-8) or, where `binary`, bytes."""
+    (packages of the extra `report`) when it is called, and gives text (written as UTF-8) or, where
+    `binary`, bytes."""
 
     extension: str
     media_type: str
     about: str
     render: Callable[[Document, str], str | bytes]
     binary: bool = False
+    needs: tuple[str, ...] = ()
+
+    def require_packages(self) -> None:
+        """`UsageError` where a package is missing, before the long work; none is imported."""
+        from importlib.util import find_spec
+
+        missing = [name for name in self.needs if find_spec(name) is None]
+        if missing:
+            raise UsageError(
+                f"{self.extension} reports need {', '.join(missing)}: pip install "
+                "'instance-sizing-advisor[report]'"
+            )
 
     def content(self, document: Document, language: str = LANGUAGES[0]) -> bytes:
         """The file's bytes."""
@@ -64,9 +77,9 @@ def _pdf(document: Document, language: str) -> bytes:
 
 REPORT_FORMATS: Mapping[str, ReportFormat] = {
     "html": ReportFormat("html", "text/html; charset=utf-8", "one file with charts; prints well",
-                         _html),
+                         _html, needs=("jinja2", "matplotlib")),
     "pdf": ReportFormat("pdf", "application/pdf", "the same in pages, with bookmarks",
-                        _pdf, binary=True),
+                        _pdf, binary=True, needs=("jinja2", "matplotlib", "weasyprint")),
     "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request",
                        _markdown),
     "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each",
@@ -74,6 +87,7 @@ REPORT_FORMATS: Mapping[str, ReportFormat] = {
     "xlsx": ReportFormat(
         "xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         "live numbers and sums, for whoever pays", _xlsx, binary=True,
+        needs=("xlsxwriter",),
     ),
     "json": ReportFormat("json", "application/json", "the document that the others are made of",
                          _json),

@@ -1,6 +1,7 @@
 """`advisor report` as users call it."""
 
 import csv
+import importlib.util
 import io
 import json
 import shlex
@@ -167,6 +168,20 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(ask, monkeypatch
     code, _, err = ask("report", *QUESTION, "--out", "/proc/report.md")
     assert code == 2
     assert "/proc/report.md cannot be written" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("html", "matplotlib"), ("pdf", "weasyprint"), ("xlsx", "xlsxwriter")]
+)
+def test_a_missing_package_is_told_before_the_work(ask, monkeypatch, tmp_path, name, package):
+    monkeypatch.setattr(report_run, "make_report", lambda *_: pytest.fail("worked"))
+    there = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda one: None if one == package else there(one)
+    )
+    code, _, err = ask("report", *QUESTION, "--out", str(tmp_path / f"a.{name}"))
+    assert code == 2
+    assert f"need {package}: pip install 'instance-sizing-advisor[report]'" in err
 
 
 def test_an_old_report_stays_where_the_new_one_fails(ask, tmp_path, monkeypatch):

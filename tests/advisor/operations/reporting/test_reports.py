@@ -6,11 +6,14 @@ it anew, for review.
 
 import json
 import os
+from contextlib import closing
+from dataclasses import replace
 from datetime import date
 from functools import cache
 
 import pytest
 
+from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
 from advisor.operations.answering.ground import ground_in_use
 from advisor.operations.answering.recommending import recommended
@@ -20,8 +23,10 @@ from advisor.operations.reporting.reports import Report, report, report_of_saved
 from advisor.operations.reporting.reproducing import Input, Origin
 from advisor.operations.reporting.saved import read_saved
 from advisor.operations.reporting.subject import Deciding
+from sweeps.store import open_store
 from tests.advisor.report.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike
+from tests.sweeps.builders import measurement, trial
 
 DAY = date(2026, 11, 22)
 USUAL = {
@@ -177,6 +182,21 @@ def test_measured_points_are_only_of_this_network_and_task():
     vcpus = [row["vcpus"] for row in one["measured"]
              if row["trial_id"] in one["curves"]["vcpus"]["measured"]]  # fmt: skip
     assert len(vcpus) == len(set(vcpus)) > 1
+
+
+def test_what_the_user_measured_is_drawn_too():
+    own = measurement(trial=trial(network="vgg16", task=Task.TRAINING, dataset=IMAGENET))
+    loose = replace(
+        own, limited_by=LimitedBy.NONE, trial=trial(network="vgg16", task=Task.TRAINING)
+    )
+    with closing(open_store()) as store:
+        store.append_all([own, loose])
+    one = section("training", "vgg16", gpu=SOME_GPUS)
+    assert [(row["trial_id"], row["origin"]) for row in one["measured"]] == [
+        (own.trial.trial_id, "store")
+    ]
+    assert one["measured"][0]["samples_per_second"] == own.throughput_samples_per_second
+    assert one["curves"]["vcpus"]["measured"] == [own.trial.trial_id]
 
 
 def test_totals_are_the_sums_of_what_is_answered():
