@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import html
 import io
+import logging
 import re
 import warnings
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ def report_pdf(document: Mapping[str, Any], language: str) -> bytes:
 
 
 def _weasyprint() -> Any:
+    # It tells of style sheets' rules for screens, which are none of its business.
+    logging.getLogger("weasyprint").setLevel(logging.ERROR)
     try:
         # It prints where Pango is missing, and warns where no font is; both are told in one line.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
