@@ -86,6 +86,7 @@ def _report(kind: ReportFormat) -> Format:
         from advisor.operations.reporting.reports import Report, report
         from advisor.operations.reporting.reproducing import Origin
 
+        kind.require_packages()
         words = asked.words
         name = f"{words['network']} {words['task']}"
         one = Question(name, words, f"advisor recommend {asked.options}")

@@ -10,8 +10,9 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.report.sizing.html import environment, report_html
+from advisor.report.speaking.printing import plain, surely
 from advisor.report.speaking.words import LANGUAGES
-from advisor.units import format_rate, format_usd
+from advisor.units import format_mib, format_rate, format_usd
 from tests.advisor.report.sizing.reports import golden_report
 
 HOSTILE = (
@@ -101,6 +102,38 @@ def test_the_answer_and_the_costs_are_those_of_the_document(document, page):
         assert spec is None or format_usd(spec["usd_per_hour"]) in words
         for choice in section["costs"]["choices"] if section["costs"] else ():
             assert format_usd(choice["usd_per_month"]) in words
+
+
+def _leaves(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _leaves(one)
+    else:
+        yield value
+
+
+def _as_printed(number):
+    """Every way in which the product prints a number."""
+    whole = f"{number:,.10g}"
+    texts = {write(number) for write in (format_usd, format_rate, format_mib, surely, plain)}
+    return texts | {whole, f"{whole} days", f"{number:.0f}\u00a0%"}
+
+
+def test_every_cell_with_a_number_has_one_of_the_document(document):
+    """Printed as the product prints numbers, and otherwise the JSON's."""
+    known = {"not known", "still rises", ""}
+    for one in _leaves(document):
+        if isinstance(one, int | float):
+            known |= _as_printed(one)
+    cells = [
+        "".join(one.itertext()).strip()
+        for one in _tree(report_html(document, "en")).iter(f"{X}td")
+        if one.get("class") == "n"
+    ]
+    assert len(cells) > 500
+    assert [one for one in cells if one not in known] == []
 
 
 def test_the_same_document_gives_the_same_bytes(document):

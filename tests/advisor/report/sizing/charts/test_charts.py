@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.report.sizing.charts import style
 from advisor.report.sizing.charts.curves import (
     SHAPES,
     CurvePanel,
@@ -109,6 +110,26 @@ def test_the_stage_that_binds_is_bold_and_darker():
     svg = stages_chart(bars)
     assert _bold(svg) == {"disk", "95 %: binds"}
     assert {"#0072b2", "#8fbfdc"} <= set(re.findall(r"fill:(#[0-9a-f]+)", svg))
+
+
+def _lightness(colour):
+    """Relative luminance (WCAG 2.2): what is left of a colour in grey."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_what_colour_tells_is_told_in_grey_too():
+    """Neighbours in a bar or a band differ by 2 to 1 at least; text by the 4.5 that WCAG wants."""
+
+    def contrast(one, other):
+        light, dark = sorted((_lightness(one), _lightness(other)), reverse=True)
+        return (light + 0.05) / (dark + 0.05)
+
+    assert contrast(style.BLUE, style.LIGHT_BLUE) > 2
+    assert contrast(style.BLUE, style.PALE_BLUE) > 4
+    assert contrast(style.INK, "#ffffff") > 4.5
+    assert contrast(style.FAINT, "#ffffff") > 4.5
 
 
 def test_a_bar_is_never_longer_than_all_of_its_stage():
