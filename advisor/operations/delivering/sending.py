@@ -55,13 +55,15 @@ def delivered(
     return [_delivered(parcel, one, attempts, sleep, say) for one in targets]
 
 
-def delivered_to_words(parcel: Parcel, words: Sequence[str], *, say: Say) -> list[Delivery]:
+def delivered_to_words(
+    parcel: Parcel, words: Sequence[str], *, say: Say, attempts: int = ATTEMPTS
+) -> list[Delivery]:
     """As `delivered`, for targets that somebody else wrote down; one that cannot be read here has
     failed, and raises nothing."""
     found = []
     for text in words:
         try:
-            found += delivered(parcel, checked_targets([text]), say=say)
+            found += delivered(parcel, checked_targets([text]), say=say, attempts=attempts)
         except UsageError as error:
             found.append(Delivery(label=target_label(text), attempts=0, error=str(error)))
     return found
