@@ -66,14 +66,16 @@ def checked_reporting(
 
 def _check_plan(plan: str) -> None:
     from advisor.cli.report_run import planned
+    from advisor.operations.answering.ground import ground_in_use
+    from advisor.operations.reporting.gathering import checked
     from advisor.operations.reporting.plans import read_plan
 
     try:
         content = Path(plan).read_bytes()
     except OSError as error:
         raise UsageError(f"--report {plan} cannot be read: {error.strerror}") from None
-    for entry in read_plan(content, plan).entries:
-        planned(entry, plan)
+    questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
+    checked(ground_in_use(None), questions)
 
 
 def _whole_path(word: str) -> str:

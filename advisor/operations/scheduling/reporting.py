@@ -10,7 +10,7 @@ import json
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,10 @@ def report_after(run: Run, schedule: Schedule, say: Say, failed: str = "") -> di
     told = None if before is None else difference(before, made.document)
     found: list[dict[str, Any]] = []
     if told is None or told["changed"] or failed or not schedule.reporting.only_changes:
-        parcel = _parcel(schedule, made, told, failed)
+        parcel = _parcel(made, told)
+        if failed:
+            said = one_line(f"The run of schedule '{schedule.name}' failed: {failed}")
+            parcel = replace(parcel, text=f"{said}\n\n{parcel.text}")
         found = _sent(parcel, schedule.reporting, say)
     (folder / _LAST).write_bytes(made.content)
     return {
@@ -115,7 +118,7 @@ def _last(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _parcel(schedule: Schedule, made: Made, told: Mapping[str, Any] | None, failed: str) -> Parcel:
+def _parcel(made: Made, told: Mapping[str, Any] | None) -> Parcel:
     """What changed with the report beside it; before there is anything to compare, the report."""
     if told is None:
         return report_parcel(made.document, made.file)
@@ -127,8 +130,7 @@ def _parcel(schedule: Schedule, made: Made, told: Mapping[str, Any] | None, fail
         Enclosure(f"report-diff-{day}.json", "application/json",
                   json.dumps(told, indent=1, ensure_ascii=False).encode()),
     ]  # fmt: skip
-    before = f"The run of schedule '{schedule.name}' failed: {failed}" if failed else ""
-    return difference_parcel(told, files, before=one_line(before))
+    return difference_parcel(told, files)
 
 
 def _sent(parcel: Parcel, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
