@@ -177,7 +177,7 @@ def _told(work: Work, tell: Tell, failed: str, beats: Beating) -> Mapping[str, A
     ended as it has."""
     if work.schedule.reporting is None:
         return {}
-    log = work.log.with_suffix(".report.log")
+    log = work.log.with_suffix(".sending.log")
     try:
         process = tell(work.run, failed, log)
     except OSError as error:

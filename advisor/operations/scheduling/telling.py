@@ -28,7 +28,7 @@ def report_of(code: int, log: Path) -> dict[str, Any]:
         found = json.loads(answer_path(log).read_text())
     except (OSError, ValueError):
         found = None
-    if code == 0 and isinstance(found, dict):
+    if code == 0 and isinstance(found, dict) and "deliveries" in found:
         return found
     return report_lost(_last_words(log) or f"exit code {code}")
 

@@ -158,6 +158,12 @@ def test_why_a_run_failed_is_handed_on(book, tmp_path):
     assert book.runs.one(run.number).state is RunState.FAILED
 
 
+def test_a_document_of_another_kind_is_no_answer(tmp_path):
+    log = tmp_path / "a.log"
+    log.with_suffix(".json").write_text('{"schema": "advisor.report/1"}')
+    assert report_of(0, log)["error"] == "exit code 0"
+
+
 def test_an_answer_that_cannot_be_read_is_told(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("first\nTraceback: last words\n")
@@ -174,3 +180,22 @@ def test_no_document_of_a_schedule_holds_a_targets_secret(book, tmp_path):
     assert "env:HOOK" in text
     assert "swordfish" not in text
     assert "hidden" not in text
+
+
+@pytest.mark.slow
+def test_a_real_run_reports_by_real_processes(book, tmp_path, monkeypatch):
+    """`advisor fit` fails where nothing was measured; the report is made and sent all the same."""
+    (tmp_path / "plan.yaml").write_text(
+        "workloads:\n- {task: inference, model: googlenet, target_throughput: 500}\n"
+    )
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/schedules.sqlite")
+    with hook() as server:
+        _, run = added(book, tmp_path, [server.url])
+        execute(book, run.number, follow=lambda _run: {})
+    found = book.runs.one(run.number)
+    assert found.state is RunState.FAILED
+    told = found.report["sizing_report"]
+    assert (told["error"], told["deliveries"][0]["state"]) == (None, "arrived")
+    message = json.loads(server.got[0][2])
+    assert message["text"].startswith("The run of schedule 'weekly' failed: exit code 1")
+    assert message["document"]["totals"]["answered"] == 1
