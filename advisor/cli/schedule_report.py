@@ -22,7 +22,31 @@ def report_words(report: Mapping[str, Any]) -> str:
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:
     """All of it, a line each."""
-    return [*_fit_lines(report.get("fit") or {}), *_drift_lines(report.get("drift") or {})]
+    return [
+        *_fit_lines(report.get("fit") or {}),
+        *_drift_lines(report.get("drift") or {}),
+        *_sizing_lines(report.get("sizing_report") or {}),
+    ]
+
+
+_STATES = {
+    "arrived": "sent to {}",
+    "kept": "not yet at {}",
+    "failed": "not sent to {}",
+}
+
+
+def _sizing_lines(sizing: Mapping[str, Any]) -> list[str]:
+    """What changed, and where the report went."""
+    if not sizing:
+        return []
+    if sizing["error"]:
+        return [f"no report: {sizing['error'].removeprefix('no report: ')}"]
+    lines = [sizing["headline"] or "the first report; there is nothing to compare it with"]
+    for one in sizing["deliveries"]:
+        why = f": {one['error']}" if one["error"] else ""
+        lines.append(f"  {_STATES[one['state']].format(one['target'])}{why}")
+    return lines
 
 
 def _fit_lines(fit: Mapping[str, Any]) -> list[str]:

@@ -35,16 +35,14 @@ def enclosure_named(name: str, kind: ReportFormat, content: bytes) -> Enclosure:
     return Enclosure(name if name.endswith(end) else name + end, kind.media_type, content)
 
 
-def difference_parcel(
-    document: Mapping[str, Any], files: Sequence[Enclosure], *, before: str = ""
-) -> Parcel:
-    """`advisor.report-diff/1` with files that go with it. `before` stands above its text."""
+def difference_parcel(document: Mapping[str, Any], files: Sequence[Enclosure]) -> Parcel:
+    """`advisor.report-diff/1` with files that go with it."""
     name = _short(document["new"]["title"] or "")
     what = headline(document)
     return Parcel(
         kind=DIFFERENCE,
         title=f"{name}: {what}" if name else what,
-        text=f"{before}\n\n{difference_text(document)}" if before else difference_text(document),
+        text=difference_text(document),
         day=document["new"]["as_of"],
         document=document,
         files=tuple(files),

@@ -46,22 +46,24 @@ def delivered(
     targets: Sequence[Target],
     *,
     attempts: int = ATTEMPTS,
-    sleep: Callable[[float], object] = time.sleep,
+    sleep: Callable[[float], object] | None = None,
     say: Say = lambda _line: None,
 ) -> list[Delivery]:
     """Sent to each target, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by up
     to a quarter, so that many do not come at once). One that fails keeps none of the others back.
     """
-    return [_delivered(parcel, one, attempts, sleep, say) for one in targets]
+    return [_delivered(parcel, one, attempts, sleep or time.sleep, say) for one in targets]
 
 
-def delivered_to_words(parcel: Parcel, words: Sequence[str], *, say: Say) -> list[Delivery]:
+def delivered_to_words(
+    parcel: Parcel, words: Sequence[str], *, say: Say, attempts: int = ATTEMPTS
+) -> list[Delivery]:
     """As `delivered`, for targets that somebody else wrote down; one that cannot be read here has
     failed, and raises nothing."""
     found = []
     for text in words:
         try:
-            found += delivered(parcel, checked_targets([text]), say=say)
+            found += delivered(parcel, checked_targets([text]), say=say, attempts=attempts)
         except UsageError as error:
             found.append(Delivery(label=target_label(text), attempts=0, error=str(error)))
     return found

@@ -122,9 +122,11 @@ def _drawn(workload: Workload) -> Sequence[Document]:
     return workload.section.get("price_throughput") or ()
 
 
-def measured(workload: Workload) -> dict[str, float]:
-    """Measured samples per second of this network and task, by trial."""
-    rows = workload.section.get("measured") or ()
+def measured(workload: Workload) -> dict[str, float] | None:
+    """Measured samples per second of this network and task, by trial; None where nobody looked."""
+    if not workload.section.get("complete"):
+        return None
+    rows = workload.section["measured"]
     return {row["trial_id"]: row["samples_per_second"] for row in rows}
 
 

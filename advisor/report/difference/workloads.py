@@ -110,6 +110,8 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
 
 def _measured(old: Workload, new: Workload) -> dict[str, Any]:
     before, after = measured(old), measured(new)
+    if before is None or after is None:
+        return {"came": [], "went": [], "changed": []}
     came, went = coming_and_going(before, after)
     changed = changed_numbers(before, after, lambda name: {"trial_id": name})
     return {"came": sorted(came), "went": sorted(went), "changed": changed}

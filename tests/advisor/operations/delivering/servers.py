@@ -92,12 +92,14 @@ def hook(answers=(), certificate_path=None):
         server.socket = tls(certificate_path).wrap_socket(server.socket, server_side=True)
     kind = "https" if certificate_path else "http"
     server.url = f"{kind}://127.0.0.1:{server.server_port}/services/T0/secret-path?key=hidden"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 class Postbox:

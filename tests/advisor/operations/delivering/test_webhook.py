@@ -5,7 +5,9 @@ import hashlib
 import hmac
 import json
 import socket
+from importlib.resources import files
 
+import jsonschema
 import pytest
 
 from advisor.errors import DeliveryError, UsageError
@@ -25,7 +27,8 @@ def test_the_json_arrives_whole_and_signed(monkeypatch):
     ((path, headers, body),) = server.got
     message = json.loads(body)
     assert path == "/services/T0/secret-path?key=hidden"
-    assert message["schema"] == "advisor.delivery/1"
+    schema = files("advisor.report") / "schemas/delivery.schema.json"
+    jsonschema.validate(message, json.loads(schema.read_text()))
     assert (message["title"], message["kind"]) == ("表格 =1+1 📈", "report")
     assert message["document"] == {"schema": "advisor.report/1"}
     assert headers["content-type"] == "application/json"

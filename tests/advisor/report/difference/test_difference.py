@@ -135,6 +135,13 @@ def test_measurements_that_came_and_went_are_counted(old, new):
     assert "measurements: 1 new, 1 gone, 1 measured again" in difference_text(difference(old, new))
 
 
+def test_measurements_are_told_only_where_both_sides_looked(old, new):
+    """A saved answer that is answered differently now is told by itself, without any."""
+    new["workloads"][0] |= {"complete": False, "measured": [], "costs": None, "curves": None}
+    found = compared(old, new)["workloads"][0]["measured"]
+    assert found == {"came": [], "went": [], "changed": []}
+
+
 def test_workloads_come_and_go(old, new):
     gone = new["workloads"].pop(1)["name"]
     new["workloads"][0]["name"] = "Another"
