@@ -88,7 +88,12 @@ def without(said: Iterable[Said], options: Iterable[str]) -> list[Said]:
 def command_line(command: str, said: Iterable[Said]) -> str:
     """As a shell takes it."""
     words = [word for one in said for word in one.words()]
-    return f"advisor {command} {shlex.join(words)}".strip()
+    return as_text(f"advisor {command} {shlex.join(words)}".strip())
+
+
+def as_text(word: str) -> str:
+    """A word of a command line, which may hold the bytes of a name that is no UTF-8."""
+    return word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def question_options() -> frozenset[str]:

@@ -16,6 +16,7 @@ from advisor.cli.live import is_terminal
 from advisor.cli.recommend import decided_live
 from advisor.cli.report_options import (
     Said,
+    as_text,
     command_line,
     question_options,
     said_in_plan,
@@ -141,7 +142,7 @@ def _of_plan(ask: Ask, file: str, shown: _Shown) -> dict[str, Any]:
     source = _read(file)
     plan = read_plan(source.content, source.name)
     questions = [_living(planned(one, source.name), ask) for one in plan.entries]
-    stem = "" if file == _STDIN else Path(file).stem
+    stem = "" if file == _STDIN else Path(source.name).stem
     usual = plan.title or shown_name(stem or "workloads", "the plan's name")
     return _reported(ask, questions, (source,), usual, shown)
 
@@ -216,7 +217,7 @@ def _read(file: str) -> Input:
     if file == _STDIN:
         return Input("stdin", sys.stdin.buffer.read())
     try:
-        return Input(file, Path(file).read_bytes())
+        return Input(as_text(file), Path(file).read_bytes())
     except OSError as error:
         raise UsageError(f"'{file}' cannot be read: {error.strerror}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, NoReturn
@@ -30,6 +31,7 @@ from advisor.report.sizing.checking import first_fault
 from advisor.report.sizing.facts import SCHEMA as REPORT
 
 _SAME = 1e-9
+_STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]").search
 
 
 def read_saved(one: Input) -> dict[str, Any]:
@@ -48,10 +50,20 @@ def read_saved(one: Input) -> dict[str, Any]:
         raise UsageError(
             f"{one.name} is neither an answer ({RECOMMENDATION}) nor a report ({REPORT}): {told}"
         )
-    fault = first_fault(found, kind)
+    fault = first_fault(found, kind) or _unshowable(found)
     if fault:
         raise UsageError(f"{one.name} is damaged, or of another version: {fault}")
     return dict(found)
+
+
+def _unshowable(value: Any) -> str | None:
+    """A text that steers a terminal, turns a page's direction, or is half a character."""
+    if isinstance(value, str):
+        return f"it has characters that cannot be shown: {value[:60]!a}" if _STEERS(value) else None
+    if isinstance(value, dict):
+        return _unshowable([*value, *value.values()])
+    inside = map(_unshowable, value) if isinstance(value, list) else iter(())
+    return next(filter(None, inside), None)
 
 
 def _no_number(text: str) -> NoReturn:

@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import io
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -195,6 +196,15 @@ def test_an_old_report_stays_where_the_new_one_fails(ask, tmp_path, monkeypatch)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_title_comes_back_whole(ask, name):
     assert document(ask, *QUESTION, "--title", name)["title"] == name
+
+
+def test_a_file_whose_name_is_no_text_can_be_read_and_written(ask, tmp_path):
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.yaml")
+    Path(odd).write_text(PLAN.replace("title: Vision team", ""))
+    found = document(ask, "--plan", odd)
+    assert found["title"] == "\ufffd"
+    assert found["reproducibility"]["inputs"][0]["name"].endswith("\ufffd.yaml")
+    assert ask("report", "--plan", odd, "--out", odd.replace("yaml", "csv"))[0] == 0
 
 
 def test_every_word_of_a_question_can_be_said_in_a_plan():

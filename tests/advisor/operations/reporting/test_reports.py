@@ -258,6 +258,12 @@ def test_a_saved_answer_of_another_model_tells_what_it_tells_itself(changes):
     assert found["totals"]["usd_per_hour"] == one["answer"]["spec"]["usd_per_hour"]
 
 
+@pytest.mark.parametrize("text", ["a\x1b[2Jb", "\x9b2J", "\ud800", "a\u202eb", "\x00"])
+def test_a_saved_file_that_steers_a_terminal_is_refused(text):
+    with pytest.raises(UsageError, match="cannot be shown"):
+        read_saved(saved(assumptions=[text]))
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
