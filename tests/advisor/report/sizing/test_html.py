@@ -3,6 +3,7 @@
 import copy
 import re
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import unquote
 
 import html5lib
@@ -139,6 +140,13 @@ def test_every_cell_with_a_number_has_one_of_the_document(document):
 def test_the_same_document_gives_the_same_bytes(document):
     for language in LANGUAGES:
         assert report_html(document, language) == report_html(document, language)
+
+
+def test_threads_do_not_draw_into_each_other(document):
+    """A service renders two at once; matplotlib itself is made for one."""
+    wanted = [report_html(document, language) for language in LANGUAGES] * 2
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(report_html, [document] * 4, LANGUAGES * 2)) == wanted
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
