@@ -12,7 +12,7 @@ import pytest
 from advisor.errors import UsageError
 from advisor.report.sizing.html import environment, report_html
 from advisor.report.speaking.printing import plain, surely
-from advisor.report.speaking.words import LANGUAGES
+from advisor.report.speaking.words import LANGUAGES, report_words
 from advisor.units import format_mib, format_rate, format_usd
 from tests.advisor.report.sizing.reports import golden_report
 
@@ -160,6 +160,32 @@ def test_no_name_harms_it(document, language):
         assert all(one.get("onerror") is None for one in tree.iter())
         heads = ["".join(one.itertext()) for one in tree.iter(f"{X}h2")]
         assert set(names[: len(document["workloads"])]) <= set(heads)
+
+
+_BARE = {
+    "complete": False, "costs": None, "curves": None, "measured": [], "sensitivity": [],
+    "gpu_memory": None, "regions": [], "evidence": [], "data_ages": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_saved_answer_and_an_answer_about_nothing_are_told_too(document, language):
+    """What is not known has no heading, and no picture."""
+    saved = {**document["workloads"][0], **_BARE}
+    answer = {**saved["answer"], "status": "nothing_fits", "spec": None}
+    whole = {**saved["recommendation"], "recommendation": None, "alternatives": [], "rejected": []}
+    nothing = {
+        **saved, "answer": answer, "recommendation": whole,
+        "price_throughput": [], "break_even": [], "bottleneck": None,
+    }  # fmt: skip
+    tree = _tree(report_html({**document, "workloads": [saved, nothing]}, language))
+    t = report_words(language)
+    words = _words(tree)
+    assert t("answer.saved") in words
+    assert t("answer.nothing") in words
+    heads = {"".join(one.itertext()) for one in tree.iter(f"{X}h3")}
+    assert not heads & {t(f"{name}.title") for name in ("costs", "curves", "memory", "regions")}
+    assert len(list(tree.iter(f"{X}img"))) == 2
 
 
 def test_fifty_workloads_fit_into_a_mail(document):
