@@ -93,6 +93,8 @@ def _made(schedule: Schedule, wanted: Reporting, folder: Path, run: Run) -> Made
         other = folder / f"{when}.report.{kind.extension}"
         _report(schedule, ["--from", str(saved), "--format", wanted.format, "--out", str(other)])
         shown = other.read_bytes()
+        other.unlink()
+    saved.unlink()
     document = read_saved(Input(saved.name, content))
     name = f"report-{document['as_of']}.{kind.extension}"
     return Made(document, content, Enclosure(name, kind.media_type, shown))
