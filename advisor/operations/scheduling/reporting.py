@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import AdvisorError, UsageError, one_line
+from advisor.files import write_whole
 from advisor.operations.delivering.outbox import Outbox, outbox_folder
 from advisor.operations.delivering.parcel import Enclosure, Parcel
 from advisor.operations.delivering.parcels import difference_parcel, report_parcel
@@ -67,7 +68,7 @@ def report_after(run: Run, schedule: Schedule, say: Say, failed: str = "") -> di
             said = one_line(f"The run of schedule '{schedule.name}' failed: {failed}")
             parcel = replace(parcel, text=f"{said}\n\n{parcel.text}")
         found = _sent(parcel, schedule.reporting, say)
-    (folder / _LAST).write_bytes(made.content)
+    write_whole(folder / _LAST, made.content)
     return {
         "headline": headline(told) if told else None,
         "changed": told["changed"] if told else None,
