@@ -30,9 +30,9 @@ def report_lines(report: Mapping[str, Any]) -> list[str]:
 
 
 _STATES = {
-    "arrived": "sent to {}",
-    "kept": "not yet at {}",
-    "failed": "not sent to {}",
+    "arrived": "sent to {target}",
+    "kept": "kept, to be tried again: {error}",
+    "failed": "not sent: {error}",
 }
 
 
@@ -43,10 +43,8 @@ def _sizing_lines(sizing: Mapping[str, Any]) -> list[str]:
     if sizing["error"]:
         return [f"no report: {sizing['error'].removeprefix('no report: ')}"]
     lines = [sizing["headline"] or "the first report; there is nothing to compare it with"]
-    for one in sizing["deliveries"]:
-        why = f": {one['error']}" if one["error"] else ""
-        lines.append(f"  {_STATES[one['state']].format(one['target'])}{why}")
-    return lines
+    told = (f"  {_STATES[one['state']].format(**one)}" for one in sizing["deliveries"])
+    return [*lines, *told]
 
 
 def _fit_lines(fit: Mapping[str, Any]) -> list[str]:

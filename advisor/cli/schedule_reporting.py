@@ -56,7 +56,7 @@ def checked_reporting(
     from advisor.report.sizing.formats import report_format as format_named
     from sweeps.store.schedule_words import Reporting
 
-    format_named(report_format)
+    format_named(report_format).require_packages()
     _check_plan(plan)
     words = tuple(_whole_path(word) for word in checked_words(send))
     return Reporting(

@@ -120,12 +120,13 @@ def _locked(path: Path) -> Iterator[IO[str] | None]:
 
 
 def _entry_in(file: IO[str] | None) -> dict[str, Any] | None:
-    """None for what a crash left half written."""
+    """None for what a crash left half written, and for what is no entry."""
     try:
         found = json.load(file) if file is not None else None
-    except ValueError:
+    except (ValueError, OSError):
         return None
-    return found if isinstance(found, dict) else None
+    is_entry = isinstance(found, dict) and found.keys() >= {"at", "tries", "words", "parcel"}
+    return found if is_entry else None
 
 
 def _written(parcel: Parcel) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import AdvisorError, UsageError, one_line
+from advisor.files import write_whole
 from advisor.operations.delivering.outbox import Outbox, outbox_folder
 from advisor.operations.delivering.parcel import Enclosure, Parcel
 from advisor.operations.delivering.parcels import difference_parcel, report_parcel
@@ -67,7 +68,7 @@ def report_after(run: Run, schedule: Schedule, say: Say, failed: str = "") -> di
             said = one_line(f"The run of schedule '{schedule.name}' failed: {failed}")
             parcel = replace(parcel, text=f"{said}\n\n{parcel.text}")
         found = _sent(parcel, schedule.reporting, say)
-    (folder / _LAST).write_bytes(made.content)
+    write_whole(folder / _LAST, made.content)
     return {
         "headline": headline(told) if told else None,
         "changed": told["changed"] if told else None,
@@ -93,6 +94,8 @@ def _made(schedule: Schedule, wanted: Reporting, folder: Path, run: Run) -> Made
         other = folder / f"{when}.report.{kind.extension}"
         _report(schedule, ["--from", str(saved), "--format", wanted.format, "--out", str(other)])
         shown = other.read_bytes()
+        other.unlink()
+    saved.unlink()
     document = read_saved(Input(saved.name, content))
     name = f"report-{document['as_of']}.{kind.extension}"
     return Made(document, content, Enclosure(name, kind.media_type, shown))

@@ -85,6 +85,7 @@ def test_a_broken_file_keeps_no_other_back(box, clock, tmp_path):
     with hook() as server:
         box.keep(parcel(), [server.url])
         (tmp_path / "outbox" / "advisor-0.json").write_text('{"at": ')
+        (tmp_path / "outbox" / "advisor-1.json").write_text("{}")
         clock.now += PAUSES_SECONDS[0]
         assert box.any_due()
         assert [one.arrived for one in box.try_again(lambda _line: None)] == [True]
