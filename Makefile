@@ -4,6 +4,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # For the page's tests, which are skipped without it.
 CHROMIUM := command -v chromium >/dev/null || command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing Chromium for the page's tests ..." && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || echo "No Chromium here and no root to install it: the page's browser tests will be skipped (apt-get install chromium)"
+# For the tests of PDF reports, which are skipped without it.
+PANGO := { $(BIN)/python -c "import weasyprint" >/dev/null 2>&1 && fc-list :lang=zh | grep -q . ; } || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing Pango and fonts for the PDF tests ..." && apt-get -qq update && apt-get -qq install -y --no-install-recommends libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fontconfig fonts-dejavu-core fonts-wqy-microhei >/dev/null; } || echo "No Pango or no Chinese font here and no root to install them: tests of PDF reports will be skipped (apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fonts-wqy-microhei)"
 MODEL ?= googlenet
 TASK ?= inference
 
@@ -23,8 +25,9 @@ help: ## what can be made
 .venv/full: pyproject.toml constraints.txt | .venv/core
 	@echo "Adding torch, ray and the test tools to .venv (about 1 GB, a few minutes) ..."
 	@$(PIP) torch==2.13.0
-	@$(PIP) --editable '.[sweep,zoo,formats,serve,dev]'
+	@$(PIP) --editable '.[sweep,zoo,formats,serve,report,dev]'
 	@$(CHROMIUM)
+	@$(PANGO)
 	@touch $@
 
 setup: .venv/full ## everything, in .venv

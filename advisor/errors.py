@@ -8,6 +8,7 @@ AdvisorError                exit 1: told in one line, never as a traceback
 |-- DataError               exit 1: a bundle, model or database is missing, corrupt or too new
 |-- MeasuringError          exit 1: this machine cannot measure what is asked
 |-- LiveError               exit 1: a cloud could not be asked; everything offline still works
+|-- DeliveryError           exit 1: a report was made, and did not arrive where it was sent
 |-- CloudError              exit 1: nothing could be launched, or something could not be ended
 `-- Stopped                 exit 130 (Ctrl-C), 143 (SIGTERM) or 129 (SIGHUP): what is kept
 """
@@ -64,6 +65,10 @@ class LiveError(AdvisorError):
 class CloudError(AdvisorError):
     """A launch is refused, or what was launched is not surely ended; the message says what mends
     it, and what is left."""
+
+
+class DeliveryError(AdvisorError):
+    """A target did not take what was sent; the message names it, without anything secret."""
 
 
 class Stopped(AdvisorError):

@@ -5,21 +5,47 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from advisor.errors import DataError
+from advisor.errors import DataError, UsageError
+
+# Of a name, for the part beside it: names have up to 255 bytes, and a character up to four.
+_SHORT = 40
 
 
-def write_whole(path: Path, text: str) -> None:
+def require_writable(path: Path) -> None:
+    """`UsageError` where `write_whole` would fail, before the long work that makes the content."""
+    import tempfile
+
+    target = path.resolve()
+    try:
+        if target.is_dir():
+            raise UsageError(f"--out {path} is a folder; name a file in it")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise UsageError(f"--out {path} is write-protected; name another file")
+        if target.exists() and not target.is_file():
+            return
+        if not target.exists():
+            target.touch()  # its own name may be what cannot be
+            target.unlink()
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name[:_SHORT]):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"--out {path} cannot be written: {error.strerror}; name another place"
+        ) from error
+
+
+def write_whole(path: Path, text: str | bytes) -> None:
     """Write the file whole or leave the old one; `DataError` when it cannot be written.
 
     A link keeps pointing: what it points to is replaced. What is no regular file (a pipe,
     /dev/null) is written into, never replaced.
     """
-    target = path.resolve()
+    target, content = path.resolve(), text.encode() if isinstance(text, str) else text
     try:
         if target.exists() and not target.is_file():
-            target.write_text(text)
+            target.write_bytes(content)
             return
-        _replace(target, text)
+        _replace(target, content)
     except OSError as error:
         raise DataError(
             f"cannot write '{path}': {error.strerror}; nothing was changed, name another place "
@@ -27,13 +53,15 @@ def write_whole(path: Path, text: str) -> None:
         ) from error
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, content: bytes) -> None:
     import tempfile  # most commands write nothing
 
-    descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    descriptor, part = tempfile.mkstemp(
+        dir=target.parent, prefix=target.name[:_SHORT], suffix=".part"
+    )
     try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         Path(part).chmod(0o644)

@@ -17,9 +17,9 @@ from typing import Any
 from advisor.errors import AdvisorError
 from advisor.operations.answering.ground import Ground, ground_in_use
 from advisor.operations.answering.recommending import settled
+from advisor.report.speaking.sentences import told
 from advisor.service.forms.questions import RECOMMEND
 from advisor.service.page.asking import read_form
-from advisor.service.page.sentences import told
 from advisor.service.problems import Problem
 
 QUESTIONS = 200

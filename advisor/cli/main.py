@@ -19,6 +19,7 @@ from advisor.errors import AdvisorError, Terminated, one_line
 # Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
 COMMANDS = {
     "recommend": "the cheapest instance and disk that reach a throughput",
+    "report": "sizing reports to pass on: HTML, PDF, Markdown, CSV, XLSX, JSON; for whole plans",
     "predict": "the throughput of one instance",
     "compare": "instances, or GPUs, beside one of them",
     "memory": "GPU memory of a network: what it fits, the largest batch",
@@ -46,6 +47,7 @@ EXTRA_OF = dict.fromkeys(
 )
 EXTRA_OF["timm"] = "zoo"
 EXTRA_OF |= dict.fromkeys(("fastapi", "uvicorn", "orjson", "jinja2", "pydantic"), "serve")
+EXTRA_OF |= dict.fromkeys(("xlsxwriter",), "report")
 
 
 class LateGroup(click.Group):

@@ -19,7 +19,7 @@ from advisor.domain import HOURS_PER_MONTH, Recommendation, Request
 from advisor.errors import NoOfferError, UsageError
 from advisor.operations.answering.ground import ground_in_use
 from advisor.operations.answering.recommending import Recommended, decided, recommended
-from advisor.operations.answering.reports import format_named
+from advisor.operations.answering.reports import TEXTS
 from advisor.operations.questions.requests import today
 from advisor.recommend import MOST_INSTANCES, PerformanceModel, no_offer
 from advisor.report.exporting import FORMATS, export
@@ -110,7 +110,7 @@ def recommend(
     if asked["explain"] and output not in EXPLAINED_IN:
         raise UsageError("--explain goes with -o table, json or yaml")
     ground = ground_in_use(model_file, cny_per_usd=cny_per_usd)
-    found = recommended(ground, asked, _decided_live if live else decided)
+    found = recommended(ground, asked, decided_live if live else decided)
     chosen = found.answer.chosen
     if export_to is None:
         shown = _Shown(explain_rejected, _asked_results(found.answer.request))
@@ -121,7 +121,7 @@ def recommend(
         raise NoOfferError(no_offer(found.answer))
 
 
-def _decided_live(
+def decided_live(
     request: Request, _catalog: Catalog, model: PerformanceModel
 ) -> tuple[Recommendation, Catalog]:
     """The verified answer, and the catalogue with what was told; boto3 is imported only here."""
@@ -150,4 +150,4 @@ def _written(found: Recommended, output: str, shown: _Shown) -> str:
     if output == "table":
         text = recommendation_text(found.answer, found.sources, **shown._asdict())
         return text + found.explained.text() + "\n"
-    return format_named(output).write(found)
+    return TEXTS[output](found)

@@ -17,6 +17,7 @@ import click
 
 from advisor.cli.parameters import Name, Text
 from advisor.cli.schedule_commands import checked_command
+from advisor.cli.schedule_reporting import checked_reporting, report_run, reporting_options
 from advisor.cli.schedule_view import added_text, list_text, one_text
 from advisor.errors import Stopped
 from advisor.operations.scheduling.documents import list_document, one_document, standings
@@ -48,6 +49,7 @@ def schedule() -> None:
               show_default=True, help="What becomes of times at which no daemon ran.")  # fmt: skip
 @click.option("--budget-per-month", metavar="MONEY",
               help="As 20USD; a run that may exceed it is left out.")  # fmt: skip
+@reporting_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def add(
     cron: str,
@@ -55,6 +57,10 @@ def add(
     name: str | None,
     misfire: str,
     budget_per_month: str | None,
+    plan: str | None,
+    send: tuple[str, ...],
+    report_format: str,
+    send_when: str,
     command: tuple[str, ...],
 ) -> None:
     """Keep a schedule: its command stands behind --, without `advisor`.
@@ -67,7 +73,8 @@ def add(
     times = Times(cron=cron, timezone=timezone, name=name, misfire=misfire,
                   budget_per_month=budget_per_month)  # fmt: skip
     now = time.time()
-    new, due = new_schedule(times, checked_command(command), str(Path.cwd()), now)
+    reporting = checked_reporting(plan, send, report_format, send_when)
+    new, due = new_schedule(times, checked_command(command), str(Path.cwd()), now, reporting)
     with closing(open_schedules()) as book:
         kept, leader = book.add(new, now=now), book.leadership.current()
     click.echo(added_text(kept, due, leader))
@@ -129,10 +136,11 @@ def run() -> None:
     Any number of them may run on a database: one leads, another takes over when that is gone.
     """
     from advisor.operations.scheduling.leading import PATIENCE_SECONDS, Daemon
+    from advisor.operations.scheduling.resending import Resending
     from sweeps.store.schedule_book import open_schedules
 
     with closing(open_schedules(patience_seconds=PATIENCE_SECONDS)) as book:
-        daemon, stopping = Daemon(book, say=_say), _Stopping()
+        daemon, stopping = Daemon(book, say=_say, between=Resending(_say).look), _Stopping()
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, stopping)
@@ -156,6 +164,9 @@ def execute(number: int) -> None:
 
     with closing(open_schedules()) as book:
         executed(book, number, follow=lambda one: after_sweep(one.due_at))
+
+
+schedule.add_command(report_run)
 
 
 class _Stopping:

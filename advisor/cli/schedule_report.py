@@ -22,7 +22,29 @@ def report_words(report: Mapping[str, Any]) -> str:
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:
     """All of it, a line each."""
-    return [*_fit_lines(report.get("fit") or {}), *_drift_lines(report.get("drift") or {})]
+    return [
+        *_fit_lines(report.get("fit") or {}),
+        *_drift_lines(report.get("drift") or {}),
+        *_sizing_lines(report.get("sizing_report") or {}),
+    ]
+
+
+_STATES = {
+    "arrived": "sent to {target}",
+    "kept": "kept, to be tried again: {error}",
+    "failed": "not sent: {error}",
+}
+
+
+def _sizing_lines(sizing: Mapping[str, Any]) -> list[str]:
+    """What changed, and where the report went."""
+    if not sizing:
+        return []
+    if sizing["error"]:
+        return [f"no report: {sizing['error'].removeprefix('no report: ')}"]
+    lines = [sizing["headline"] or "the first report; there is nothing to compare it with"]
+    told = (f"  {_STATES[one['state']].format(**one)}" for one in sizing["deliveries"])
+    return [*lines, *told]
 
 
 def _fit_lines(fit: Mapping[str, Any]) -> list[str]:

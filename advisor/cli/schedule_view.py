@@ -14,7 +14,7 @@ from advisor.report.text import table
 from advisor.units import format_hours, format_usd
 
 if TYPE_CHECKING:
-    from sweeps.store.schedule_words import Leader, Run, Schedule
+    from sweeps.store.schedule_words import Leader, Reporting, Run, Schedule
 
 _COLUMNS = ("name", "next", "last run", "this month", "command")
 _NOBODY = "No daemon leads: start one with `advisor schedule run`."
@@ -47,6 +47,7 @@ def one_text(found: Standing, runs: Sequence[Run]) -> str:
         f"  command     advisor {shlex.join(one.command)}",
         f"  folder      {one.folder}",
         f"  misfire     {one.misfire.value}",
+        *_reporting_lines(one.reporting),
         f"  this month  {_money(found)}",
         "",
     ]
@@ -55,6 +56,17 @@ def one_text(found: Standing, runs: Sequence[Run]) -> str:
     for run in runs:
         lines += _run_lines(run, one.timezone)
     return "\n".join(lines)
+
+
+def _reporting_lines(told: Reporting | None) -> list[str]:
+    """Nothing of a target that may be a secret."""
+    if told is None:
+        return []
+    from advisor.operations.delivering.targets import target_label
+
+    when = " where anything changed" if told.only_changes else ""
+    to = ", ".join(target_label(word) for word in told.send)
+    return [f"  report      {told.plan} as {told.format}, to {to}{when}"]
 
 
 def _row(found: Standing) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from advisor.domain import Recommendation, Rejected
 from advisor.units import format_usd
@@ -23,6 +24,27 @@ RAN = frozenset(
         "quota",
     }
 )
+
+
+# How the engine says that a type was ruled out before its whole rate was predicted: less telling.
+_WITHOUT_DECODING = "without decoding"
+
+
+def tempting(
+    rejected: Sequence[Mapping[str, Any]], pick: Mapping[str, Any] | None
+) -> list[Mapping[str, Any]]:
+    """Of a document's rejected types those that cost less than its pick: those that run it and
+    fall short first, the dearest at the head."""
+    cheaper = [one for one in rejected if pick is None or _is_cheaper(one, pick)]
+    cheaper.sort(key=lambda one: -(one["usd_per_hour"] or 0.0))
+    cheaper.sort(key=lambda one: (one["reason"] not in RAN, _WITHOUT_DECODING in one["detail"]))
+    return cheaper
+
+
+def _is_cheaper(one: Mapping[str, Any], pick: Mapping[str, Any]) -> bool:
+    """One without a known price is not."""
+    price = one["usd_per_hour"]
+    return price is not None and price < pick["price"]["total_usd_per_hour"]
 
 
 def rejection_lines(answer: Recommendation, most: int | None) -> list[str]:

@@ -7,7 +7,7 @@ time once); the tests in `tests/contracts/test_schedules.py` hold both databases
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import sqlalchemy as sql
@@ -16,7 +16,7 @@ from advisor.errors import UsageError, unknown_name
 from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
 from sweeps.store.schedule_leading import LEADER_SECONDS, Leadership
 from sweeps.store.schedule_runs import RUN_SECONDS, Runs, skip_due
-from sweeps.store.schedule_words import Misfire, NewSchedule, RunState, Schedule
+from sweeps.store.schedule_words import Misfire, NewSchedule, Reporting, RunState, Schedule
 from sweeps.store.schema import Found, look, make_ready
 from sweeps.store.sql_store import default_database_url
 from sweeps.store.tables import SCHEDULE_RUNS
@@ -164,6 +164,7 @@ def _row_of(new: NewSchedule, now: float) -> dict[str, Any]:
         "budget_usd": new.budget_usd,
         "usd_per_hour": new.usd_per_hour,
         "run_usd": new.run_usd,
+        "reporting": json.dumps(asdict(new.reporting)) if new.reporting else None,
         "created_at": now,
         "considered_until": now,
     }
@@ -183,7 +184,15 @@ def _schedule_of(row: Any) -> Schedule:
         budget_usd=row.budget_usd,
         usd_per_hour=row.usd_per_hour,
         run_usd=row.run_usd,
+        reporting=_reporting_of(row.reporting),
     )
+
+
+def _reporting_of(text: str | None) -> Reporting | None:
+    if text is None:
+        return None
+    told = json.loads(text)
+    return Reporting(**{**told, "send": tuple(told["send"])})
 
 
 def _asked(found: Schedule) -> NewSchedule:

@@ -29,6 +29,18 @@ OPEN_STATES = (RunState.DUE, RunState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reporting:
+    """What follows each run: a report on the workloads of `plan` (a path from the schedule's
+    folder) in `format`, with what changed since the last one, sent to the targets in `send`;
+    `only_changes`: not where nothing changed. The targets may hold secrets."""
+
+    plan: str
+    send: tuple[str, ...]
+    format: str
+    only_changes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
     """What a user asks for: `command` without `advisor`, relative paths from `folder`.
 
@@ -45,6 +57,7 @@ class NewSchedule:
     budget_usd: float | None = None
     usd_per_hour: float | None = None
     run_usd: float | None = None
+    reporting: Reporting | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

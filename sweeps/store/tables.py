@@ -68,6 +68,8 @@ SCHEDULES = sql.Table(
     sql.Column("created_at", sql.Double, nullable=False),
     sql.Column("considered_until", sql.Double, nullable=False),
     sql.Column("removed_at", sql.Double, nullable=True),
+    # A JSON object: which plan is reported on after each run, and to whom. None: none is.
+    sql.Column("reporting", sql.Text, nullable=True),
 )
 
 SCHEDULE_RUNS = sql.Table(

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from advisor.errors import DataError
-from advisor.files import write_whole
+from advisor.errors import DataError, UsageError
+from advisor.files import require_writable, write_whole
 
 
 def test_a_file_is_written_whole(tmp_path):
@@ -39,3 +39,33 @@ def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
     reader.join(timeout=10)
     assert read == ["text"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_bytes_are_written_as_they_are(tmp_path):
+    write_whole(tmp_path / "out.pdf", b"%PDF\r\n\xff")
+    assert (tmp_path / "out.pdf").read_bytes() == b"%PDF\r\n\xff"
+
+
+def test_a_long_name_is_no_longer_beside_it(tmp_path):
+    name = "图" * 84 + ".md"  # 255 bytes
+    require_writable(tmp_path / name)
+    write_whole(tmp_path / name, "text")
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_looking_whether_a_place_can_be_written_changes_nothing(tmp_path):
+    old = tmp_path / "old.md"
+    old.write_text("old")
+    require_writable(old)
+    require_writable(tmp_path / "new.md")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("old.md", "old")]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [(".", "is a folder"), ("no/such/a.md", "No such file"), ("x" * 300, "too long"),
+     ("/proc/a.md", "cannot be written")],
+)  # fmt: skip
+def test_a_place_that_cannot_be_written_is_told_beforehand(tmp_path, name, told):
+    with pytest.raises(UsageError, match=f"--out .*{told}"):
+        require_writable(tmp_path / name)

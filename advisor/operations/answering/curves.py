@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from advisor.catalog import resources_of
 from advisor.catalog.what_if import with_host
-from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Request
+from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Request, Workload
 from advisor.errors import UsageError
 from advisor.operations.answering.ground import Ground
 from advisor.operations.questions.disks import disk_answers
@@ -52,14 +52,24 @@ def curves_of(ground: Ground, request: Request, one: InstancePrediction, asked: 
     if len(asked) > MOST_POINTS:
         raise UsageError(f"curve takes up to {MOST_POINTS} points, not {len(asked)}")
     places = [*_hosts(one, asked), *_disks(ground, request, one, asked.disks)]
+    points = points_at(ground, request, one.workload, places)
+    first, second = len(asked.vcpus), len(asked.vcpus) + len(asked.memory_mib)
+    return Curves(points[:first], points[first:second], points[second:])
+
+
+def points_at(
+    ground: Ground,
+    request: Request,
+    workload: Workload,
+    places: Sequence[tuple[InstanceType, Disk]],
+) -> list[Point]:
+    """What the workload reaches on each instance with its disk, in one call of the model."""
     resources = [
-        (one.workload, resources_of(ground.catalog, instance, disk, request.max_gpus))
+        (workload, resources_of(ground.catalog, instance, disk, request.max_gpus))
         for instance, disk in places
     ]
     found = ground.model.predict(resources, confidence=request.confidence)
-    points = [Point(*place, each) for place, each in zip(places, found, strict=True)]
-    first, second = len(asked.vcpus), len(asked.vcpus) + len(asked.memory_mib)
-    return Curves(points[:first], points[first:second], points[second:])
+    return [Point(*place, each) for place, each in zip(places, found, strict=True)]
 
 
 def _hosts(one: InstancePrediction, asked: Curve) -> Iterator[tuple[InstanceType, Disk]]:

@@ -11,7 +11,7 @@ from advisor.operations.questions.words import one_of
 from advisor.operations.scheduling.checking import Checked, monthly_budget
 from advisor.operations.scheduling.commands import kind_of
 from advisor.operations.scheduling.crontab import Crontab
-from sweeps.store.schedule_words import Misfire, NewSchedule
+from sweeps.store.schedule_words import Misfire, NewSchedule, Reporting
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MISFIRES = tuple(one.value for one in Misfire)
@@ -30,7 +30,7 @@ class Times:
 
 
 def new_schedule(
-    times: Times, checked: Checked, folder: str, now: float
+    times: Times, checked: Checked, folder: str, now: float, reporting: Reporting | None = None
 ) -> tuple[NewSchedule, datetime]:
     """The schedule and its first due time; `UsageError` names what is wrong."""
     line = Crontab(times.cron, times.timezone)
@@ -45,6 +45,7 @@ def new_schedule(
         budget_usd=monthly_budget(times.budget_per_month, checked),
         usd_per_hour=checked.usd_per_hour,
         run_usd=checked.run_usd,
+        reporting=reporting,
     )
     return new, due
 

@@ -11,7 +11,7 @@ from advisor.operations.scheduling.zones import zone_of
 
 if TYPE_CHECKING:
     from sweeps.store.schedule_book import ScheduleBook
-    from sweeps.store.schedule_words import Leader, Run, Schedule
+    from sweeps.store.schedule_words import Leader, Reporting, Run, Schedule
 
 LIST, ONE = "advisor.schedules/1", "advisor.schedule/1"
 
@@ -100,6 +100,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "log": run.log or None,
         "fit": run.report.get("fit"),
         "drift": run.report.get("drift"),
+        "sizing_report": run.report.get("sizing_report"),
     }
 
 
@@ -113,12 +114,27 @@ def _schedule_document(found: Standing) -> dict[str, Any]:
         "command": list(one.command),
         "folder": one.folder,
         "misfire": one.misfire.value,
+        "reporting": _reporting_document(one.reporting),
         "added_at": _iso(one.created_at),
         "next_due": found.next_due.isoformat() if found.next_due else None,
         "budget_usd_per_month": one.budget_usd,
         "month": found.month,
         "spent_usd": round(found.spent_usd, 6),
         "left_usd": left,
+    }
+
+
+def _reporting_document(told: Reporting | None) -> dict[str, Any] | None:
+    """Of its targets only what is no secret."""
+    if told is None:
+        return None
+    from advisor.operations.delivering.targets import target_label
+
+    return {
+        "plan": told.plan,
+        "format": told.format,
+        "only_changes": told.only_changes,
+        "send": [target_label(word) for word in told.send],
     }
 
 

@@ -22,6 +22,7 @@ from advisor.operations.scheduling.commands import is_sweep, started_as
 from advisor.operations.scheduling.deciding import month_of, usd_left
 from advisor.operations.scheduling.refitting import LAST
 from advisor.operations.scheduling.results import Result, result_of
+from advisor.operations.scheduling.telling import report_lost, report_of, report_process
 from advisor.places import state_folder
 from sweeps.store.owners import Owner, this_process
 from sweeps.store.schedule_book import ScheduleBook
@@ -32,6 +33,8 @@ STOPPED = "it was ended in its middle, with its daemon or by a signal; it is gon
 _BUDGET = "ended before its end: the budget of the month is spent"
 
 Follow = Callable[[Run], Mapping[str, Any]]
+# What is said of a run that has ended, by a process of its own: the run, and why it failed.
+Tell = Callable[[Run, str, Path], subprocess.Popen[bytes]]
 
 
 @dataclass(slots=True)
@@ -69,8 +72,10 @@ def execute(
     follow: Follow,
     clock: Callable[[], float] = time.time,
     started: Callable[[Sequence[str], float], list[str]] = started_as,
+    tell: Tell = report_process,
 ) -> Ending | None:
-    """Run what is due; `follow` is what comes after a sweep that measured something.
+    """Run what is due; `follow` is what comes after a sweep that measured something, `tell` starts
+    what reports on the schedule's plan.
 
     None when the run is not due: another process has it, or had it. `UsageError` where there is
     none of that number.
@@ -85,7 +90,7 @@ def execute(
     work = Work(run, schedule, owner, log, clock)
     command = started(schedule.command, run.due_at)
     with _handed_back(book, work):
-        ending = _worked(book, work, command, follow)
+        ending = _worked(book, work, command, follow, tell)
         book.runs.end(number, owner, ending, now=clock())
     return ending
 
@@ -106,8 +111,10 @@ def _handed_back(book: ScheduleBook, work: Work) -> Iterator[None]:
         raise
 
 
-def _worked(book: ScheduleBook, work: Work, command: Sequence[str], follow: Follow) -> Ending:
-    """Run the command to its end, or to that of the budget; then what follows a sweep."""
+def _worked(
+    book: ScheduleBook, work: Work, command: Sequence[str], follow: Follow, tell: Tell
+) -> Ending:
+    """Run the command to its end, or to that of the budget; then what follows it."""
     try:
         if not Path(work.schedule.folder).is_dir():
             raise UsageError(f"there is no folder {work.schedule.folder} on this machine")
@@ -119,6 +126,8 @@ def _worked(book: ScheduleBook, work: Work, command: Sequence[str], follow: Foll
             stopped = _waited(process, work, left, beats)
             result = result_of(work.log)
             report = _followed(work, follow) if _has_measured(work, result, stopped) else {}
+            why = stopped or (_why(process.returncode, work.log) if process.returncode else "")
+            report = {**report, **_told(work, tell, why, beats)}
     except (AdvisorError, OSError) as error:
         return Ending(state=RunState.FAILED, note=str(error), cost_usd=work.cost_usd)
     return _ending(work, process.returncode, stopped, result, report)
@@ -161,6 +170,23 @@ def _followed(work: Work, follow: Follow) -> Mapping[str, Any]:
         return follow(work.run)
     except AdvisorError as error:
         return {"fit": {"kept": LAST, "why": str(error)}}
+
+
+def _told(work: Work, tell: Tell, failed: str, beats: Beating) -> Mapping[str, Any]:
+    """The report on the schedule's plan, and where it went. Whatever becomes of that, the run has
+    ended as it has."""
+    if work.schedule.reporting is None:
+        return {}
+    log = work.log.with_suffix(".sending.log")
+    try:
+        process = tell(work.run, failed, log)
+    except OSError as error:
+        return {"sizing_report": report_lost(str(error))}
+    try:
+        _waited(process, work, None, beats)
+    finally:
+        ended(process)
+    return {"sizing_report": report_of(process.returncode, log)}
 
 
 def _ending(

@@ -66,7 +66,7 @@ def start_process(number: int) -> Started:
 
 class Daemon:
     """One daemon among any number on a database. `clock` tells the seconds since 1970, `occupied`
-    whether a sweep that no schedule started has this machine."""
+    whether a sweep that no schedule started has this machine; `between` follows each look."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Daemon:
         say: Say = lambda _line: None,
         owner: Owner | None = None,
         occupied: Callable[[], bool] = sweep_runs_here,
+        between: Callable[[], None] = lambda: None,
     ) -> None:
         self._book = book
         self._start = start
@@ -84,6 +85,7 @@ class Daemon:
         self._say = say
         self._owner = owner or this_process()
         self._occupied = occupied
+        self._between = between
         self._children: dict[int, Started] = {}
         self._starts: dict[int, int] = {}
         self._started_at: dict[int, float] = {}
@@ -104,6 +106,7 @@ class Daemon:
                 if away:
                     self._say("the database is back")
                 away = False
+            self._between()
             self._rest(stopping, poll_seconds)
 
     def _rest(self, stopping: threading.Event, seconds: float) -> None:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.report.rejections import RAN
+from advisor.report.rejections import tempting
+from advisor.report.speaking.printing import per_month, percent, plain, surely
+from advisor.report.speaking.words import Words
 from advisor.service.page.exporting import export_links
 from advisor.service.page.frame import Frame
-from advisor.service.page.languages import Words
 from advisor.service.page.points import chart_points
-from advisor.service.page.rendering import per_month, percent, plain, surely
 from advisor.service.page.specs import LOCAL, spec_row, spec_view
 from advisor.service.page.ways import ways_out
 from advisor.units import format_rate, format_usd
 
 # Rows of cheaper types that are shown at first; the rest is one link away.
 SHOWN_REJECTED = 12
-# How the engine says that a type was ruled out before its whole rate was predicted: less telling.
-_WITHOUT_DECODING = "without decoding"
 # Instances that are compared side by side: more columns nobody reads.
 COMPARED = 4
 
@@ -105,14 +103,11 @@ def _close_call(
 def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
     """Cheaper types: those that run and fall short first, the dearest at the head: they tempt."""
     t, pick = frame.words, document["recommendation"]
-    everything = document["rejected"]
-    cheaper = [one for one in everything if _is_cheaper(one, pick)]
+    cheaper = tempting(document["rejected"], pick)
     if not cheaper:
         return None
-    ordered = sorted(cheaper, key=lambda one: -(one["usd_per_hour"] or 0.0))
-    ordered.sort(key=lambda one: (one["reason"] not in RAN, _WITHOUT_DECODING in one["detail"]))
     all_of_them = frame.request.query_params.get("rejected") == "all"
-    shown = ordered if all_of_them else ordered[:SHOWN_REJECTED]
+    shown = cheaper if all_of_them else cheaper[:SHOWN_REJECTED]
     key = "why.title" if pick else "why.none_title"
     return {
         "title": t(key, number=f"{len(cheaper):,}"),
@@ -122,11 +117,6 @@ def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | Non
         "number": len(cheaper),
         "more_href": frame.same("/", rejected="all") if len(shown) < len(cheaper) else None,
     }
-
-
-def _is_cheaper(one: Mapping[str, Any], pick: Mapping[str, Any] | None) -> bool:
-    price = one["usd_per_hour"]
-    return pick is None or (price is not None and price < pick["price"]["total_usd_per_hour"])
 
 
 def _alternative(one: Mapping[str, Any], frame: Frame) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from advisor.catalog import Catalog
 from advisor.domain import Market, Precision, Task
 from advisor.operations.answering.ground import Ground
 from advisor.operations.questions.requests import DEFAULT_REGION
-from advisor.service.page.languages import Words
+from advisor.report.speaking.words import Words
 
 # The clouds that ship; what somebody imported comes after them.
 CLOUDS = ("aws", "gcp", "azure", "alibaba")

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.errors import AdvisorError
-from advisor.operations.answering.recommending import recommended
-from advisor.operations.answering.reports import FORMATS, Format, format_named
+from advisor.operations.answering.reports import FORMATS, Asked, file_name, format_named
 from advisor.service.answers import ground_of
+from advisor.service.forms.commands import options_of
 from advisor.service.forms.questions import RECOMMEND
 from advisor.service.page.asking import read_form
 from advisor.service.page.frame import Frame
@@ -18,12 +18,18 @@ from advisor.service.page.trouble import trouble_view
 from advisor.service.problems import Problem
 
 router = APIRouter(include_in_schema=False)
+_STEM = "recommendation"
 
 
 def export_links(frame: Frame) -> list[dict[str, str]]:
-    """The same question as a file, in every format."""
+    """The same question as a file, in every format; `kind` is report or answer."""
     return [
-        {"name": name, "href": frame.same("/export", format=name), "file": _file_name(name, one)}
+        {
+            "name": name.removeprefix("report-"),
+            "kind": "report" if one.report else "answer",
+            "href": frame.same("/export", format=name),
+            "file": file_name(_STEM, name),
+        }
         for name, one in FORMATS.items()
     ]
 
@@ -35,19 +41,15 @@ def export_answer(request: Request) -> Response:
     asked = dict(frame.asked)
     name = asked.pop("format", "json")
     try:
-        return _file(request, name, asked)
+        return _file(request, name, asked, frame.words.language)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, asked, frame)
         return frame.page("problem.html", status=status, **values)
 
 
-def _file(request: Request, name: str, asked: Mapping[str, str]) -> Response:
-    kind = format_named(name)
-    text = kind.write(recommended(ground_of(request), read_form(RECOMMEND, asked)))
-    headers = {"Content-Disposition": f'attachment; filename="{_file_name(name, kind)}"'}
-    return Response(text, media_type=kind.media_type, headers=headers)
-
-
-def _file_name(name: str, kind: Format) -> str:
-    tool = "" if name == kind.extension else f"-{name}"
-    return f"recommendation{tool}.{kind.extension}"
+def _file(request: Request, name: str, asked: Mapping[str, str], language: str) -> Response:
+    kind, words = format_named(name), read_form(RECOMMEND, asked)
+    options = options_of({key: one for key, one in asked.items() if key in RECOMMEND.words})
+    content = kind.write(Asked(ground_of(request), words, options, language))
+    headers = {"Content-Disposition": f'attachment; filename="{file_name(_STEM, name)}"'}
+    return Response(content, media_type=kind.media_type, headers=headers)

@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
+from advisor.report.speaking.words import LANGUAGES, Words
 from advisor.service.access import caller_of
-from advisor.service.page.languages import LANGUAGES, NAMES, Words, chosen_language, words_of
+from advisor.service.page.languages import NAMES, chosen_language, words_of
 from advisor.service.page.rendering import render
 from advisor.service.page.static_files import accepts_gzip
 

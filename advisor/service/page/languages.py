@@ -1,46 +1,18 @@
-"""English and Chinese: which one is spoken, and the words of each.
-
-A catalogue is a flat JSON file of keys and texts in `translations/`, one a language; `{name}` in
-a text is filled in. Both have the same keys (a test says so), so that there is no fallback.
-"""
+"""English and Chinese: which one is spoken, and the page's words of each, in `translations/`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
-from advisor.records import dataclass
+from advisor.report.speaking.words import LANGUAGES, Words, words_in
 
 TRANSLATIONS = Path(__file__).with_name("translations")
-# As `<html lang>` has them, the default first.
-LANGUAGES = ("en", "zh-CN")
 NAMES = {"en": "English", "zh-CN": "中文"}
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The texts of one language."""
-
-    language: str
-    texts: Mapping[str, str]
-
-    def __call__(self, key: str, **values: object) -> str:
-        """The text of a key with its blanks filled in; `KeyError` for a key that nobody wrote."""
-        text = self.texts[key]
-        return text.format(**values) if values else text
-
-    def known(self, key: str, otherwise: str) -> str:
-        """The text of a key that is made of a value (as `reason.too_slow`), or the value itself."""
-        return self.texts.get(key, otherwise)
-
-
-@cache
 def words_of(language: str) -> Words:
-    """The catalogue of one of `LANGUAGES`."""
-    path = TRANSLATIONS / f"{language}.json"
-    return Words(language, json.loads(path.read_text(encoding="utf-8")))
+    """The page's words in one of `LANGUAGES`."""
+    return words_in(language, TRANSLATIONS)
 
 
 def chosen_language(asked: str | None, remembered: str | None, accepted: str | None) -> str:

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from advisor.domain import Status, Task
 from advisor.errors import AdvisorError
+from advisor.report.speaking.words import Words
 from advisor.service.page.frame import Frame
-from advisor.service.page.languages import Words
 from advisor.service.page.trouble import trouble_view
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings

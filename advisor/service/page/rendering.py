@@ -12,11 +12,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from advisor.domain import HOURS_PER_MONTH
-from advisor.service.page.languages import Words
-from advisor.service.page.sentences import told
+from advisor.report.speaking.printing import FILTERS
+from advisor.report.speaking.sentences import told
+from advisor.report.speaking.words import Words
 from advisor.service.page.static_files import static_path
-from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
 # A field as messages name it: an option, a word of the API, or the word that a message begins with.
 _FIELD = re.compile(
@@ -63,37 +62,3 @@ def _field_name(found: re.Match[str], words: Words) -> str:
     name = next(one for one in found.groups() if one).replace("-", "_")
     label = words.known(f"field.{name}", "")
     return words("field.named", field=label) if label else found[0]
-
-
-def surely(rate: float) -> str:
-    """A bound that is told must hold: rounded down."""
-    return f"{floor_rate(rate):,g}"
-
-
-def per_month(usd_per_hour: float) -> str:
-    """Of 730 hours, in whole dollars from ten on."""
-    usd = usd_per_hour * HOURS_PER_MONTH
-    return f"${usd:,.0f}" if usd >= 10 else format_usd(usd)
-
-
-def percent(share: float) -> str:
-    """'41 %'."""
-    return f"{100 * share:.0f}\u00a0%"
-
-
-def plain(number: float) -> str:
-    """'500', '1.014': a number as a parameter has it."""
-    return f"{number:.12g}"
-
-
-FILTERS = {
-    "usd": format_usd,
-    "rate": format_rate,
-    "mib": format_mib,
-    "hours": format_hours,
-    "ms": lambda ms: f"{ceil_ms(ms / 1000):,g} ms",
-    "surely": surely,
-    "per_month": per_month,
-    "percent": percent,
-    "plain": plain,
-}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from advisor.report.speaking.printing import surely
+from advisor.report.speaking.words import Words
 from advisor.service.page.frame import Frame
-from advisor.service.page.languages import Words
-from advisor.service.page.rendering import surely
 from advisor.units import format_usd
 
 MOST = 6

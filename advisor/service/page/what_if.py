@@ -9,14 +9,14 @@ from advisor.errors import AdvisorError, UsageError
 from advisor.operations.answering.curves import Curve
 from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.predicting import predicted
+from advisor.report.speaking.printing import plain, surely
+from advisor.report.speaking.words import Words
 from advisor.service.forms.questions import PREDICT
 from advisor.service.page.answer_view import spec_words, workload_words
 from advisor.service.page.asking import read_form
 from advisor.service.page.bars import interval_bar
 from advisor.service.page.frame import Frame
 from advisor.service.page.ladders import Step, disk_steps, memory_steps, vcpu_steps
-from advisor.service.page.languages import Words
-from advisor.service.page.rendering import plain, surely
 from advisor.service.page.specs import (
     disk_text,
     interval_text,

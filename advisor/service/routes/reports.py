@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import date
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.errors import UsageError
-from advisor.operations.answering.ground import Ground
-from advisor.operations.answering.recommending import recommended
-from advisor.operations.answering.reports import FORMATS, Format, format_named
-from advisor.operations.answering.words import Words
+from advisor.operations.answering.reports import FORMATS, Asked, Format, file_name, format_named
+from advisor.report.speaking.words import LANGUAGES
 from advisor.service.access import Scope, needs
 from advisor.service.answers import ground_of, json_answer
 from advisor.service.asking import body_in, slowly
+from advisor.service.forms.commands import options_of_body, options_of_query
 from advisor.service.forms.questions import RECOMMEND
 from advisor.service.openapi.examples import QUESTIONS
 from advisor.service.openapi.parts import body_of, refusals
@@ -23,11 +24,14 @@ from advisor.service.problems import Problem
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
 _KINDS = sorted({one.media_type.partition(";")[0] for one in FORMATS.values()})
+_TEXTS = [one for one in _KINDS if one.startswith("text/") or one.endswith(("json", "yaml"))]
 
 
 def _schema_of(kind: str) -> dict[str, Any]:
-    """Text, but for what clients read as the values that it stands for."""
-    return {} if kind.endswith(("json", "yaml")) else {"type": "string"}
+    """Text, but for bytes, and for what clients read as the values that it stands for."""
+    binary = {"type": "string", "format": "binary"}
+    text = {} if kind.endswith(("json", "yaml")) else {"type": "string"}
+    return text if kind in _TEXTS else binary
 
 
 _FILE: dict[int | str, dict[str, Any]] = {
@@ -42,6 +46,23 @@ _FORMAT = {
     "name": "format", "in": "path", "required": True,
     "schema": {"type": "string", "enum": list(FORMATS)},
 }  # fmt: skip
+# Of reports alone, and no words of the question: in the link, whatever the method.
+_LOOKS = [
+    {"name": "language", "in": "query", "required": False,
+     "description": "What a sizing report is written in.",
+     "schema": {"type": "string", "enum": list(LANGUAGES), "default": LANGUAGES[0]}},
+    {"name": "as_of", "in": "query", "required": False,
+     "description": "The day of a sizing report; today, where it is left out.",
+     "schema": {"type": "string", "format": "date"}},
+]  # fmt: skip
+
+
+class Looks(NamedTuple):
+    """How a report is wanted, and the query without that."""
+
+    language: str
+    as_of: date | None
+    query: bytes
 
 
 @router.get("", responses=refusals())
@@ -60,36 +81,66 @@ async def formats() -> Response:
 
 
 @router.post(
-    "/{format}", responses=_FILE, openapi_extra=body_of(RECOMMEND.name, QUESTIONS["recommend"])
+    "/{format}",
+    responses=_FILE,
+    openapi_extra={"parameters": _LOOKS, **body_of(RECOMMEND.name, QUESTIONS["recommend"])},
 )
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
     kind = _format(format)
-    return await _file(format, kind, request, RECOMMEND.from_json(await body_in(request)))
+    body = await body_in(request)
+    words = RECOMMEND.from_json(body)
+    looks = _looks(kind, request.scope["query_string"])
+    asked = Asked(ground_of(request), words, options_of_body(body), looks.language, looks.as_of)
+    return await _file(format, kind, asked)
 
 
 @router.get(
     "/{format}", responses=_FILE,
-    openapi_extra={"parameters": [_FORMAT, *RECOMMEND.parameters()]},
+    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *RECOMMEND.parameters()]},
 )  # fmt: skip
 async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
     kind = _format(format)
-    return await _file(format, kind, request, RECOMMEND.from_query(request.scope["query_string"]))
+    looks = _looks(kind, request.scope["query_string"])
+    words, options = RECOMMEND.from_query(looks.query), options_of_query(looks.query)
+    asked = Asked(ground_of(request), words, options, looks.language, looks.as_of)
+    return await _file(format, kind, asked)
 
 
-async def _file(name: str, kind: Format, request: Request, words: Words) -> Response:
-    text = await slowly(_written, ground_of(request), words, kind)
-    tool = "" if name == kind.extension else f"-{name}"
-    file = f"{_word(words, 'network')}-{_word(words, 'task')}{tool}.{kind.extension}"
+def _looks(kind: Format, query: bytes) -> Looks:
+    """Other formats than reports have no looks: the form refuses them as words."""
+    if not kind.report:
+        return Looks(LANGUAGES[0], None, query)
+    pairs = parse_qsl(query.decode("ascii", "replace"), keep_blank_values=True)
+    said = {name: text for name, text in pairs if name in ("language", "as_of")}
+    rest = urlencode([(name, text) for name, text in pairs if name not in said])
+    return Looks(_language(said.get("language")), _day(said.get("as_of")), rest.encode())
+
+
+def _language(text: str | None) -> str:
+    found = [one for one in LANGUAGES if one.lower() == (text or LANGUAGES[0]).lower()]
+    if not found:
+        raise Problem(422, "invalid", "there is no such language", field="language",
+                      way_out=f"there are: {', '.join(LANGUAGES)}")  # fmt: skip
+    return found[0]
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise Problem(422, "invalid", "as_of is no day", field="as_of",
+                      way_out="write it as 2026-11-22") from None  # fmt: skip
+
+
+async def _file(name: str, kind: Format, asked: Asked) -> Response:
+    content = await slowly(kind.write, asked)
+    stem = f"{_word(asked.words, 'network')}-{_word(asked.words, 'task')}"
     return Response(
-        text, media_type=kind.media_type,
-        headers={"Content-Disposition": f'attachment; filename="{file}"'},
+        content, media_type=kind.media_type,
+        headers={"Content-Disposition": f'attachment; filename="{file_name(stem, name)}"'},
     )  # fmt: skip
-
-
-def _written(ground: Ground, words: Words, kind: Format) -> str:
-    return kind.write(recommended(ground, words))
 
 
 def _word(words: Mapping[str, Any], name: str) -> str:

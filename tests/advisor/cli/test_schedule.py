@@ -38,6 +38,14 @@ REPORT = {
         }],
         "last_model": {"rows": 9, "outside": 1, "expected": 1.8, "confidence": 0.9},
     },
+    "sizing_report": {
+        "headline": "What changed from 2026-10-01 to 2026-11-01: 1 of 1 workload, 1 pick",
+        "changed": True, "error": None,
+        "deliveries": [
+            {"target": "s3://team/a", "state": "arrived", "attempts": 1, "error": None},
+            {"target": "https://x/..", "state": "kept", "attempts": 4, "error": "it is away"},
+        ],
+    },
 }  # fmt: skip
 
 
@@ -124,6 +132,9 @@ def test_a_run_is_told_with_its_cost_its_fit_and_what_drifted(ended):
     assert "done, 9 measured, 10 min, $0.250" in shown
     assert "kept model abc (new)" in shown
     assert "-33.3 %  100 -> 66.7/s  googlenet inference on cpu" in shown
+    assert "What changed from 2026-10-01" in shown
+    assert "sent to s3://team/a" in shown
+    assert "kept, to be tried again: it is away" in shown
 
 
 def test_a_run_that_was_left_out_hides_no_drift(ended):

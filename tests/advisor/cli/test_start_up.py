@@ -10,7 +10,10 @@ from sweeps.serialization import measurement_to_dict
 from tests.advisor.cli.test_anchors import anchor
 from tests.sweeps.test_anchors import a_measurement
 
-HEAVY = {"torch", "ray", "boto3", "pandas", "sklearn", "scipy", "sqlalchemy", "rich"}
+HEAVY = {
+    "torch", "ray", "boto3", "pandas", "sklearn", "scipy", "sqlalchemy", "rich", "matplotlib",
+    "jinja2", "weasyprint", "openpyxl",
+}  # fmt: skip
 WATCHED = """
 import json, sys
 from advisor.cli.main import run
@@ -28,6 +31,8 @@ QUESTION = ["--task", "inference", "--model", "googlenet"]
         ["recommend", *QUESTION, "-o", "json"],
         ["recommend", *QUESTION, "--samples", "5000", "--explain"],
         ["predict", *QUESTION, "--instance", "g5.xlarge"],
+        ["report", *QUESTION, "--target-throughput", "500"],
+        ["report", "--help"],
         ["memory", "--model", "resnet50"],
         ["catalog", "list"],
         ["--help"],

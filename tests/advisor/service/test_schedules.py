@@ -47,6 +47,26 @@ def test_the_same_schedule_is_added_once_and_another_of_its_name_is_a_conflict(c
     assert len(client.get("/v1/schedules").json()["schedules"]) == 1
 
 
+@pytest.mark.parametrize("word", ["send", "report", "reporting", "report_format", "plan"])
+def test_no_client_names_where_a_report_goes(client, word):
+    """Whoever may schedule over HTTP may not have this machine connect or write anywhere."""
+    for words in ({word: "https://127.0.0.1/"}, {"fit": {word: ["file:/tmp/x"]}, "sweep": None}):
+        assert client.post("/v1/schedules", json={**WEEKLY, **words}).status_code in (400, 422)
+    assert client.get("/v1/schedules").json()["schedules"] == []
+
+
+def test_what_the_command_line_sends_is_shown_without_secrets(client, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.yaml").write_text("workloads:\n- {task: inference, model: googlenet}\n")
+    hook = "https://hooks.example.com/services/swordfish"
+    asked = ("--report", "plan.yaml", "--report-format", "md", "--send", hook, "--", "fit")
+    assert CliRunner().invoke(command, ("add", "--cron", "@daily", *asked)).exit_code == 0
+    for path in ("/v1/schedules", "/v1/schedules/fit"):
+        text = client.get(path).text
+        assert "https://hooks.example.com/.." in text
+        assert "swordfish" not in text
+
+
 def test_a_schedule_that_is_removed_is_gone(client):
     client.post("/v1/schedules", json=WEEKLY)
     assert client.delete("/v1/schedules/weekly").json()["removed"] == "weekly"

@@ -5,4 +5,5 @@
 0003  since when a lease is held, and what its trial is called
 0004  schedules, their runs and their leader; measurements that newer ones replaced
 0005  keys of the HTTP service, and the page's sessions
+0006  what a schedule reports after each run
 """

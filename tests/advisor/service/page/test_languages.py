@@ -7,17 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.service.page.languages import LANGUAGES, TRANSLATIONS, chosen_language, words_of
+from advisor.report.speaking.words import LANGUAGES
+from advisor.service.page.languages import TRANSLATIONS, chosen_language, words_of
 from advisor.service.page.rendering import TEMPLATES
-from advisor.service.page.sentences import told, translator
 
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 PACKAGE = TEMPLATES.parent
 BLANK = re.compile(r"\{(\w+)\}")
 # Keys that are made of a value: `t("task." + ..)`.
-MADE = ("task.", "market.", "price.", "risk.", "provenance.", "stands.", "stage.", "reason.",
-        "status.", "cache.", "field.", "close.", "chart.", "theme.", "why.", "sweep.state.",
-        "what_if.x.", "what_if.curve.")  # fmt: skip
+MADE = ("status.", "cache.", "export.", "field.", "close.", "chart.", "theme.", "why.",
+        "sweep.state.", "what_if.x.", "what_if.curve.")  # fmt: skip
 
 
 def _catalogue(language):
@@ -94,29 +93,4 @@ def test_an_answer_leaves_nothing_in_english(page):
 
 def test_what_has_no_translation_is_marked_as_english(page):
     html = page(f"{QUESTION}&region=nowhere-1&lang=zh", status=422).html
-    assert told("a sentence nobody foresaw", "zh-CN") is None
-    assert told("a sentence nobody foresaw", "en") == "a sentence nobody foresaw"
     assert 'lang="zh-CN"' in html
-
-
-def test_forms_and_translations_have_the_same_blanks():
-    table = json.loads((TRANSLATIONS / "zh-CN.sentences.json").read_text())
-    for form, target in (table["parts"] | table["sentences"]).items():
-        assert set(BLANK.findall(target)) <= set(BLANK.findall(form)), form
-
-
-def test_no_form_hides_another():
-    """Each form, filled in, is told by its own translation."""
-    table = json.loads((TRANSLATIONS / "zh-CN.sentences.json").read_text())["sentences"]
-    for form, target in table.items():
-        filled = BLANK.sub(lambda found: f"x{found[1]}9", form)
-        wanted = BLANK.sub(lambda found: f"x{found[1]}9", target)
-        assert told(filled, "zh-CN") == wanted, form
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_translated_or_left(text):
-    speaker = translator("zh-CN")
-    assert speaker is not None
-    found = speaker.tell(text)
-    assert found is None or isinstance(found, str)

@@ -127,6 +127,14 @@ def test_compare_follows_what_is_named(visit):
     expect(page.locator(".beside")).to_contain_text("L4")
 
 
+def test_a_report_comes_in_the_language_of_the_page(visit):
+    page = visit(f"{QUESTION}&lang=zh-CN", **DESK)
+    with page.expect_download() as taken:
+        page.get_by_role("link", name="html").click()
+    assert taken.value.suggested_filename == "recommendation.html"
+    assert '<html lang="zh-CN">' in taken.value.path().read_text()
+
+
 def test_an_export_is_a_file(visit):
     page = visit(QUESTION, **DESK)
     with page.expect_download() as taken:

@@ -5,7 +5,7 @@ and errors are sentences with numbers in them. `translations/<language>.sentence
 English form of each with its translation: `"needs {a} of RAM, has {b}": ".. {a} .. {b} .."`. What a
 blank holds is looked up in `phrases`, else translated as one of the `parts` (forms too general for
 a whole sentence) or as a sentence, else taken as it is. A sentence that nothing matches stays
-English, and the page marks it so.
+English, and pages and reports mark it so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from advisor.records import dataclass
-from advisor.service.page.languages import TRANSLATIONS
+from advisor.report.speaking.words import TRANSLATIONS
 
 _BLANK = re.compile(r"\{([a-z_]+)\}")
 # Sentences within sentences: no deeper, whatever somebody's file holds.

@@ -1,0 +1,260 @@
+"""What `advisor report` does: reads what is asked, gathers, renders, writes one file whole."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from advisor.cli.live import is_terminal
+from advisor.cli.recommend import decided_live
+from advisor.cli.report_options import (
+    Said,
+    as_text,
+    command_line,
+    question_options,
+    said_in_plan,
+    without,
+    words_of,
+)
+from advisor.cli.sending import format_of_targets, send_out, targets_of
+from advisor.errors import UsageError
+from advisor.files import require_writable, write_whole
+from advisor.operations.answering.ground import Ground, ground_in_use
+from advisor.operations.questions.requests import today
+from advisor.operations.reporting.gathering import Question
+from advisor.operations.reporting.parallel import usable_processes
+from advisor.operations.reporting.plans import Entry, read_plan, shown_name
+from advisor.operations.reporting.reports import Report, report, report_of_saved
+from advisor.operations.reporting.reproducing import Input, Origin
+from advisor.operations.reporting.saved import read_saved
+from advisor.report.sizing.facts import SCHEMA
+from advisor.report.sizing.formats import ReportFormat, format_of_file, report_format
+
+if TYPE_CHECKING:
+    from advisor.operations.delivering.parcel import Target
+
+_STDIN = "-"
+_OUTPUT_OPTIONS = ("--send", "--out", "--format", "--language", "--date")
+# What no workload of a plan can say for itself, and what all of them share.
+_SHARED = ("--performance-model", "--cny-per-usd", "--live")
+
+
+class Ask(NamedTuple):
+    """What was asked for: as it was typed, the question's words, and where else to look."""
+
+    said: list[Said]
+    words: dict[str, Any]
+    plan_file: str | None
+    saved: tuple[str, ...]
+    title: str | None
+    as_of: date | None
+
+
+class Output(NamedTuple):
+    """Where it goes, and how; `path` None is stdout."""
+
+    path: Path | None
+    kind: ReportFormat
+    language: str
+    targets: tuple[Target, ...] = ()
+    prints: bool = True
+
+    @classmethod
+    def of(
+        cls, out: str | None, name: str | None, language: str, send: Sequence[str] = ()
+    ) -> Output:
+        """Checked before the long work; `UsageError` for a place that cannot be written, or a
+        target that cannot be sent to. What is sent and has no --out is not printed."""
+        path = None if out in (None, "-") else Path(str(out))
+        if name is None:
+            name = format_of_file(path.name) if path else format_of_targets(send)
+        kind, targets = report_format(name), targets_of(send)
+        kind.require_packages()
+        prints = not (targets and out is None)
+        if path is not None:
+            require_writable(path)
+        elif prints and kind.binary and sys.stdout.isatty():
+            raise UsageError(f"{name} is no text for a terminal; name a file: --out report.{name}")
+        return cls(path, kind, language, targets, prints)
+
+    def write(self, content: bytes) -> None:
+        """The whole file, or all of it to stdout."""
+        if self.path is not None:
+            write_whole(self.path, content)
+        elif self.prints:
+            sys.stdout.buffer.write(content)
+
+    def send(self, document: Mapping[str, Any], content: bytes) -> None:
+        """To every target."""
+        if self.targets:
+            from advisor.operations.delivering.parcels import enclosure_named, report_parcel
+
+            name = self.path.name if self.path else f"report-{document['as_of']}"
+            file = enclosure_named(name, self.kind, content)
+            send_out(report_parcel(document, file), self.targets)
+
+
+def make_report(ask: Ask, output: Output) -> None:
+    """Gather, render, write; nothing is written where anything is wrong."""
+    with _progress() as shown:
+        document = _document(ask, shown)
+        shown.tell(f"rendering {output.kind.extension}")
+        content = output.kind.content(document, output.language)
+    output.write(content)
+    output.send(document, content)
+
+
+def _document(ask: Ask, shown: _Shown) -> dict[str, Any]:
+    ways = [ask.plan_file is not None, bool(ask.saved), _asks(ask)]
+    if ways == [True, False, True]:
+        raise UsageError("the workloads of a plan say for themselves what is asked; write what all "
+                         "of them share under its `defaults:`")  # fmt: skip
+    if sum(ways) != 1:
+        raise UsageError("say what to report on: a question (--task, --model, ..), --plan FILE, or "
+                         "--from FILE; one of them")  # fmt: skip
+    if ask.plan_file is not None:
+        return _of_plan(ask, ask.plan_file, shown)
+    return _of_saved(ask, shown) if ask.saved else _of_question(ask, shown)
+
+
+def _asks(ask: Ask) -> bool:
+    """Whether a question is asked, beside what a plan or saved answers may be told with."""
+    shared = _SHARED if ask.plan_file or ask.saved else ()
+    return any(one.option in question_options() and one.option not in shared for one in ask.said)
+
+
+def _of_question(ask: Ask, shown: _Shown) -> dict[str, Any]:
+    said = [one for one in ask.said if one.option in question_options()]
+    words = words_of(said)
+    name = f"{words['network']} {words['task']}"
+    one = Question(name, words, command_line("recommend", said))
+    return _reported(ask, [_living(one, ask)], (), name, shown)
+
+
+def _of_plan(ask: Ask, file: str, shown: _Shown) -> dict[str, Any]:
+    source = _read(file)
+    plan = read_plan(source.content, source.name)
+    questions = [_living(planned(one, source.name), ask) for one in plan.entries]
+    stem = "" if file == _STDIN else Path(source.name).stem
+    usual = plan.title or shown_name(stem or "workloads", "the plan's name")
+    return _reported(ask, questions, (source,), usual, shown)
+
+
+def planned(one: Entry, file: str) -> Question:
+    """A workload of a plan, read by the options of `recommend`; `UsageError` has its place."""
+    said_at = f"{file}, line {one.line}"
+    try:
+        said = said_in_plan(one.words)
+        for word in said:
+            if word.option in _SHARED:
+                raise UsageError(f"{word.option} is one for all workloads; say it to `report`")
+        words = words_of(said)
+    except (UsageError, click.ClickException) as error:
+        what = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise UsageError(f"{said_at}: workload '{one.name}': {what}") from error
+    return Question(one.name, words, command_line("recommend", said), said_at)
+
+
+def _living(one: Question, ask: Ask) -> Question:
+    """The question, asked of the cloud too where that is wanted."""
+    if not ask.words["live"]:
+        return one
+    if ask.as_of not in (None, today()):
+        raise UsageError("--live tells today's prices; leave out --date")
+    return one._replace(deciding=decided_live)
+
+
+def _reported(
+    ask: Ask, questions: Sequence[Question], inputs: Sequence[Input], usual: str, shown: _Shown
+) -> dict[str, Any]:
+    anchors = dict.fromkeys(str(file) for one in questions for file in one.words["anchors"])
+    read = (*inputs, *map(_read, anchors))
+    ground, asked = _ground(ask), _report(ask, read, usual)
+    with shown.counting(len(questions)) as step:
+        return report(ground, questions, asked, step=step, processes=usable_processes())
+
+
+def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
+    sources = [_read(one) for one in ask.saved]
+    documents = [read_saved(one) for one in sources]
+    reports = [one for one in documents if one["schema"] == SCHEMA]
+    if not reports:
+        names = [f"{one['request']['model']} {one['request']['task']}" for one in documents]
+        usual = names[0] if len(names) == 1 else "workloads"
+        ground, asked = _ground(ask), _report(ask, sources, usual)
+        with shown.counting(len(sources)) as step:
+            return report_of_saved(ground, sources, asked, step=step)
+    if len(documents) > 1:
+        raise UsageError("a saved report is told alone; `advisor report diff` tells two apart")
+    if ask.title or ask.as_of:
+        raise UsageError("a saved report keeps its title and its day; leave out --title and --date")
+    return reports[0]
+
+
+def _ground(ask: Ask) -> Ground:
+    return ground_in_use(ask.words["model_file"], cny_per_usd=ask.words["cny_per_usd"])
+
+
+def _report(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:
+    day = ask.as_of or today()
+    said = [*without(ask.said, _OUTPUT_OPTIONS), Said("--date", day.isoformat())]
+    origin = Origin(
+        command_line("report", said), inputs, ask.words["model_file"], ask.words["cny_per_usd"]
+    )
+    title = usual if ask.title is None else shown_name(ask.title, "--title")
+    return Report(title, day, origin)
+
+
+def _read(file: str) -> Input:
+    """A file, or stdin."""
+    if file == _STDIN:
+        return Input("stdin", sys.stdin.buffer.read())
+    try:
+        return Input(as_text(file), Path(file).read_bytes())
+    except OSError as error:
+        raise UsageError(f"'{file}' cannot be read: {error.strerror}") from None
+
+
+class _Shown:
+    """A bar on stderr, where that is a terminal."""
+
+    def __init__(self, *, draws: bool) -> None:
+        self._draws = draws
+
+    def tell(self, what: str) -> None:
+        """A line that the next one takes the place of."""
+        if self._draws:
+            click.echo(f"\r\x1b[K{what}", nl=False, err=True)
+
+    @contextmanager
+    def counting(self, length: int) -> Iterator[Callable[[int], None]]:
+        """What is yielded is told how many workloads are done."""
+        if not self._draws or length < 2:
+            yield lambda _done: None
+            return
+        with click.progressbar(length=length, label="workloads", file=sys.stderr) as bar:
+            yield partial(_advance, bar)
+
+    def clear(self) -> None:
+        """Nothing of it stays."""
+        self.tell("")
+
+
+def _advance(bar: Any, done: int) -> None:
+    bar.update(done - bar.pos)
+
+
+@contextmanager
+def _progress() -> Iterator[_Shown]:
+    shown = _Shown(draws=is_terminal(sys.stderr))
+    try:
+        yield shown
+    finally:
+        shown.clear()

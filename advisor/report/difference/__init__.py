@@ -1,0 +1,1 @@
+"""What changed between two saved reports or recommendations: pure, from the documents alone."""

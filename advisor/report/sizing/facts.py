@@ -1,0 +1,93 @@
+"""Facts of a section that follow from other facts of the document, told in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from advisor.domain import HOURS_PER_MONTH
+
+SCHEMA = "advisor.report/1"
+ANSWERED, NOTHING_FITS = "answered", "nothing_fits"
+
+Document = dict[str, Any]
+
+
+def per_month(usd_per_hour: float) -> float:
+    """USD for a month of 730 hours, as clouds bill one."""
+    return usd_per_hour * HOURS_PER_MONTH
+
+
+def per_million(usd_per_hour: float, samples_per_second: float) -> float:
+    """USD for a million samples at a rate that is kept all the time."""
+    return usd_per_hour / (samples_per_second * 3600) * 1e6
+
+
+def answer_facts(recommendation: Mapping[str, Any]) -> Document:
+    """What one paragraph tells: who is recommended (the nearest spec where nothing fits), what it
+    reaches and costs. All of it stands in the recommendation, too."""
+    one = recommendation["recommendation"] or recommendation["nearest"]
+    status = ANSWERED if recommendation["recommendation"] else NOTHING_FITS
+    asked = recommendation["request"]
+    facts: Document = {
+        "status": status,
+        **{name: asked[name] for name in ("task", "model", "target_throughput", "confidence")},
+        "spec": None,
+    }
+    return facts if one is None else {**facts, "spec": _spec_facts(one)}
+
+
+def _spec_facts(one: Mapping[str, Any]) -> Document:
+    same = (
+        "cloud", "region", "market", "count", "instance_type", "gpu", "vcpus", "physical_cores",
+        "memory_mib", "batch_size", "bottleneck", "risk",
+    )  # fmt: skip
+    total, predicted = one["price"]["total_usd_per_hour"], one["predicted"]
+    return {
+        **{name: one[name] for name in same},
+        "disk": one["disk"]["order"],
+        **predicted["throughput"],
+        "unit": predicted["unit"],
+        "provenance": predicted["provenance"],
+        "usd_per_hour": total,
+        "usd_per_month": per_month(total),
+        "usd_per_million_samples": one["cost"]["usd_per_million_samples"],
+        "price_kind": one["price"]["kind"],
+        "price_as_of": one["price"]["as_of"],
+    }
+
+
+def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
+    """Each stage's own rate and how far it is used, the slowest first."""
+    one = recommendation["recommendation"] or recommendation["nearest"]
+    if one is None:
+        return None
+    used = one["utilization"]
+    stages = [
+        {"stage": stage, "samples_per_second": rate, "utilization": used[stage]}
+        for stage, rate in sorted(one["stage_rates"].items(), key=lambda item: item[1])
+    ]
+    return {"stage": one["bottleneck"], "stages": stages}
+
+
+def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
+    """All workloads together; null where nothing is recommended, never 0."""
+    specs = [one["answer"]["spec"] for one in sections if one["answer"]["status"] == ANSWERED]
+    usd = sum(one["usd_per_hour"] for one in specs) if specs else None
+    return {
+        "workloads": len(sections),
+        "answered": len(specs),
+        "instances": sum(one["count"] for one in specs),
+        "hours_per_month": HOURS_PER_MONTH,
+        "usd_per_hour": usd,
+        "usd_per_month": None if usd is None else per_month(usd),
+        "usd_per_hour_by_market": _by(specs, "market"),
+        "usd_per_hour_by_region": _by(specs, "region"),
+    }
+
+
+def _by(specs: Iterable[Mapping[str, Any]], name: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in specs:
+        found[one[name]] = found.get(one[name], 0.0) + one["usd_per_hour"]
+    return dict(sorted(found.items()))

@@ -1,0 +1,116 @@
+"""A report as one CSV: every value of the document in a row that says which part it is of.
+
+`part` names where in the document a row stands (`price_throughput`, `curves.vcpus.points`,
+`recommendation.rejected`), `workload` whose it is, `item` which one of its list, as 0, or 3_1 for
+the second item of the fourth. Every other column is a value's name within the part. Numbers are
+whole, to the last digit; null and nothing are empty cells. A text that a spreadsheet would compute
+has an apostrophe in front.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from advisor.csv_cells import harmless
+
+_LEADING = ("part", "workload", "item")
+_WHOLE = "report"
+_VALUE = "value"
+# Blocks of a section are parts of their own so deep; what lies deeper, or in an item of a list, is
+# told in its row.
+_PART_DEPTH = 2
+
+
+class Row(NamedTuple):
+    """Values by name, of one item of a part."""
+
+    part: str
+    workload: str
+    item: str
+    values: dict[str, Any]
+
+
+def report_csv(document: Mapping[str, Any]) -> str:
+    """The whole document, a row an item; see above."""
+    rows = list(report_rows(document))
+    columns = {name: at for at, name in enumerate(_columns(rows))}
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([harmless(name) for name in columns])
+    writer.writerows(_cells(row, columns) for row in rows)
+    return buffer.getvalue()
+
+
+def report_rows(document: Mapping[str, Any]) -> Iterator[Row]:
+    """Rows in the document's order; those of the whole report have no workload."""
+    whole = {name: value for name, value in document.items() if name != "workloads"}
+    yield from _item(whole, _WHOLE, "", "", "")
+    for one in document["workloads"]:
+        yield from _item(one, "workload", "", one["name"], "")
+
+
+def _item(
+    value: Mapping[str, Any], part: str, item: str, workload: str, path: str
+) -> Iterator[Row]:
+    """Its own values in one row, then its blocks and lists."""
+    own: dict[str, Any] = {}
+    inner: list[Row] = []
+    deep = bool(item) or (bool(path) and path.count(".") + 1 >= _PART_DEPTH)
+    for name, one in _flattened(value, deep=deep):
+        below = f"{path}.{name}" if path else name
+        if isinstance(one, Mapping):
+            inner += _item(one, below, "", workload, below)
+        elif isinstance(one, list):
+            inner += _list(one, below, item, workload)
+        else:
+            own[name] = one
+    if own:
+        yield Row(part, workload, item, own)
+    yield from inner
+
+
+def _list(values: list[Any], path: str, item: str, workload: str) -> Iterator[Row]:
+    for place, one in enumerate(values):
+        at = f"{item}_{place}" if item else str(place)
+        if isinstance(one, Mapping):
+            yield from _item(one, path, at, workload, path)
+        else:
+            yield Row(path, workload, at, {_VALUE: one})
+
+
+def _flattened(
+    value: Mapping[str, Any], *, deep: bool, before: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Names with what stands there; a block below the parts is told by names with dots."""
+    for name, one in value.items():
+        if isinstance(one, Mapping) and deep:
+            yield from _flattened(one, deep=deep, before=f"{before}{name}.")
+        else:
+            yield f"{before}{name}", one
+
+
+def _columns(rows: list[Row]) -> list[str]:
+    found = dict.fromkeys(_LEADING)
+    for row in rows:
+        found.update(dict.fromkeys(row.values))
+    return list(found)
+
+
+def _cells(row: Row, columns: Mapping[str, int]) -> list[Any]:
+    """Cells of one line: most are empty."""
+    cells: list[Any] = [""] * len(columns)
+    cells[:3] = [row.part, harmless(row.workload), row.item]
+    for name, value in row.values.items():
+        cells[columns[name]] = _cell(value)
+    return cells
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return harmless(value)

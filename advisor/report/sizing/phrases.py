@@ -1,0 +1,93 @@
+"""Sentences of a report in its language, as plain text: what was asked, and what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from advisor.report.sizing.facts import ANSWERED
+from advisor.report.sizing.naming import disk_name, spec_name
+from advisor.report.speaking.printing import percent, plain, surely
+from advisor.report.speaking.words import Words
+from advisor.units import format_rate, format_usd
+
+Document = Mapping[str, Any]
+
+
+def asked_sentence(section: Document, t: Words) -> str:
+    """The question."""
+    asked = section["answer"]
+    known = {"task": t("task." + asked["task"]), "model": asked["model"]}
+    confidence = plain(100 * asked["confidence"])
+    if asked["target_throughput"] is None:
+        return t("answer.asked_cheapest", confidence=confidence, **known)
+    rate = format_rate(asked["target_throughput"])
+    return t("answer.asked", rate=rate, confidence=confidence, **known)
+
+
+def answer_sentences(section: Document, t: Words, hours: float) -> Iterator[str]:
+    """The pick (else the nearest spec), and what its rate and price stand on."""
+    spec = section["answer"]["spec"]
+    if spec is None:
+        yield t("answer.nothing")
+        return
+    yield t(
+        "answer.pick" if section["answer"]["status"] == ANSWERED else "answer.none",
+        spec=spec_name(spec), disk=disk_name(spec["disk"], t), region=spec["region"],
+        market=t.known("market." + spec["market"], spec["market"]),
+        usd=format_usd(spec["usd_per_hour"]), month=format_usd(spec["usd_per_month"]),
+        hours=plain(hours), lower=surely(spec["lower"]), median=format_rate(spec["median"]),
+        stage=stage_name(spec["bottleneck"], t),
+        million=format_usd(spec["usd_per_million_samples"]),
+    )  # fmt: skip
+    yield t(
+        "answer.stands",
+        provenance=t.known("provenance." + spec["provenance"], spec["provenance"]),
+        risk=t(f"risk.{spec['risk']}"), number=spec["risk"],
+        kind=t.known("price." + spec["price_kind"], spec["price_kind"]), date=spec["price_as_of"],
+    )  # fmt: skip
+
+
+def totals_sentence(totals: Document, t: Words) -> str:
+    """What all workloads cost together."""
+    if totals["usd_per_hour"] is None:
+        return t("totals.none", workloads=totals["workloads"])
+    return t(
+        "totals.sum",
+        answered=totals["answered"], workloads=totals["workloads"], instances=totals["instances"],
+        usd=format_usd(totals["usd_per_hour"]), month=format_usd(totals["usd_per_month"]),
+        hours=plain(totals["hours_per_month"]),
+    )  # fmt: skip
+
+
+def close_sentence(one: Document, t: Words) -> str:
+    """What a trial would settle."""
+    chance = one["probability"]
+    return t(
+        "close." + one["kind"],
+        name=one["instance_type"], usd=format_usd(one["usd_per_hour"]), chance=percent(chance),
+        miss=percent(1 - chance), instead=one["instead_of"] or "",
+        minutes=plain(one["trial"]["minutes"]), trial=format_usd(one["trial"]["usd"]),
+    )  # fmt: skip
+
+
+def relax_sentence(one: Document, t: Words) -> str:
+    """What to ask instead, and what that gives."""
+    said = [_change(change, t) for change in one["changes"]]
+    gives = one["gives"]
+    return t(
+        "relax.one",
+        changes=", ".join(said), name=gives["instance_type"],
+        usd=format_usd(gives["total_usd_per_hour"]), lower=surely(gives["lower"]),
+    )  # fmt: skip
+
+
+def _change(change: Document, t: Words) -> str:
+    if change["to"] is None:
+        return t("relax.without", option=change["option"], from_=change["from"])
+    return t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
+
+
+def stage_name(stage: str, t: Words) -> str:
+    """'GPU', 'decoding on vCPUs'."""
+    return t.known(f"stage.{stage}", stage)

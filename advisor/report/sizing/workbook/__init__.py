@@ -1,0 +1,1 @@
+"""`advisor.report/1` as a workbook with live numbers: XLSX."""

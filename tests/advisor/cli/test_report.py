@@ -1,0 +1,253 @@
+"""`advisor report` as users call it."""
+
+import csv
+import importlib.util
+import io
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.cli import report_run
+from advisor.cli.report_options import question_parameters
+from advisor.operations.answering.ground import ground_in_use
+from advisor.operations.reporting.gathering import checked
+from advisor.operations.reporting.plans import read_plan
+from tests.advisor.report.sizing.hostile import HOSTILE
+from tests.advisor.report.sizing.reports import validator
+
+QUESTION = (
+    "--task", "inference", "--model", "googlenet", "--target-throughput", "500", "--gpu", "T4,L4",
+)  # fmt: skip
+DAY = ("--date", "2026-11-22")
+PLAN = """
+title: Vision team
+defaults: {gpu: T4}
+workloads:
+  - name: Thumbnails
+    task: inference
+    model: googlenet
+    target_throughput: 500
+  - task: training
+    model: resnet50
+    precision: amp
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    file = tmp_path / "team.yaml"
+    file.write_text(PLAN)
+    return str(file)
+
+
+def document(ask, *arguments):
+    code, out, err = ask("report", *arguments, *DAY, "--format", "json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    validator().validate(found)
+    return found
+
+
+def test_a_question_gives_a_report_on_stdout(ask):
+    code, out, err = ask("report", *QUESTION, *DAY)
+    assert (code, err) == (0, "")
+    assert out.startswith("# Instance sizing report: googlenet inference")
+    assert ask("report", *QUESTION, *DAY)[1] == out
+
+
+def test_the_end_of_the_file_names_the_format(ask, tmp_path):
+    for name in ("csv", "json", "md"):
+        out = tmp_path / f"report.{name}"
+        assert ask("report", *QUESTION, *DAY, "--out", str(out)) == (0, "", "")
+        assert out.stat().st_size > 5000
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "report.csv").read_text())))
+    told = json.loads((tmp_path / "report.json").read_text())["workloads"][0]
+    drawn = [float(row["lower"]) for row in rows if row["part"] == "price_throughput"]
+    assert drawn == [row["lower"] for row in told["price_throughput"]]
+
+
+def test_the_command_in_a_report_gives_the_same_report(ask):
+    first = document(ask, *QUESTION, "--title", "It's <mine> & 图")
+    words = shlex.split(first["reproducibility"]["command"])
+    assert words[:2] == ["advisor", "report"]
+    code, out, _ = ask(*words[1:], "--format", "json")
+    assert (code, json.loads(out)) == (0, first)
+
+
+def test_the_command_of_a_workload_asks_it_alone(ask, plan):
+    found = document(ask, "--plan", plan)
+    for one in found["workloads"]:
+        code, out, _ = ask(*shlex.split(one["command"])[1:], "-o", "json")
+        alone = json.loads(out)
+        assert code == 0
+        assert alone["request"] == one["recommendation"]["request"]
+        assert alone["recommendation"] == one["recommendation"]["recommendation"]
+
+
+def test_a_plan_gives_a_section_each_and_totals(ask, plan):
+    found = document(ask, "--plan", plan)
+    assert found["title"] == "Vision team"
+    assert [one["name"] for one in found["workloads"]] == ["Thumbnails", "2. resnet50 training"]
+    assert found["totals"]["answered"] == 2
+    assert found["reproducibility"]["inputs"][0]["name"] == plan
+
+
+def test_a_saved_answer_and_a_saved_report_can_be_told_again(ask, tmp_path):
+    answer, report = tmp_path / "answer.json", tmp_path / "report.json"
+    answer.write_text(ask("recommend", *QUESTION, "-o", "json")[1])
+    found = document(ask, "--from", str(answer), "--from", str(answer))
+    assert [one["complete"] for one in found["workloads"]] == [True, True]
+    report.write_text(json.dumps(found))
+    code, out, _ = ask("report", "--from", str(report), "--format", "json")
+    assert (code, json.loads(out)) == (0, found)
+    assert ask("report", "--from", str(report), "--language", "ZH-cn")[1].startswith("# 实例")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("target_throughput: 500", "line 5: workload 'Thumbnails': --target-throughput must be"),
+        ("model: googlenet", "line 5: workload 'Thumbnails': unknown network"),
+        ("task: training", "line 9: workload '2. resnet50 cooking': unknown task"),
+        ("precision: amp", "line 9: workload '2. resnet50 training': unknown word"),
+        ("title: Vision team", "line 2: unknown key of a plan"),
+    ],
+)
+def test_one_wrong_workload_refuses_the_whole_plan(ask, plan, tmp_path, change, told):
+    wrong = {
+        "target_throughput: 500": "target_throughput: -5", "model: googlenet": "model: goglenet",
+        "task: training": "task: cooking", "precision: amp": "precison: amp",
+        "title: Vision team": "tittle: x",
+    }[change]  # fmt: skip
+    Path(plan).write_text(PLAN.replace(change, wrong))
+    out = tmp_path / "out.md"
+    code, said, err = ask("report", "--plan", plan, "--out", str(out))
+    assert (code, said) == (2, "")
+    assert f"{plan}, {told}" in err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("answer.json",), "--from FILE"),
+        (("--title", "x"), "--plan FILE"),
+        (("--plan", "no.yaml"), "'no.yaml' cannot be read"),
+        (("--from", "no.json"), "'no.json' cannot be read"),
+        (("--plan", "team.yaml", "--task", "training"), "under its `defaults:`"),
+        (("--plan", "team.yaml", "--from", "a.json"), "one of them"),
+        ((*QUESTION, "--out", "report.docx"), "--format"),
+        ((*QUESTION, "--out", "no/such/folder/report.md"), "No such file or directory"),
+        ((*QUESTION, "--out", f"{'x' * 300}.md"), "File name too long"),
+        ((*QUESTION, "--format", "md", "--out", "."), "is a folder"),
+        ((*QUESTION, "--language", "fr"), "en, zh-CN"),
+        ((*QUESTION, "--date", "yesterday"), "--date must be a date"),
+        ((*QUESTION, "--title", "a\x1b[2Jb"), "cannot be shown"),
+        ((*QUESTION, "--live", "--date", "2020-01-01"), "leave out --date"),
+        (("--task", "inference"), "--model"),
+    ],
+)
+def test_what_cannot_be_asked_says_what_can(ask, tmp_path, monkeypatch, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "team.yaml").write_text(PLAN)
+    code, out, err = ask("report", *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert told in err
+    assert _names(tmp_path) == ["team.yaml"]
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(ask, monkeypatch):
+    monkeypatch.setattr(report_run, "make_report", lambda *_: pytest.fail("worked"))
+    code, _, err = ask("report", *QUESTION, "--out", "/proc/report.md")
+    assert code == 2
+    assert "/proc/report.md cannot be written" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("html", "matplotlib"), ("pdf", "weasyprint"), ("xlsx", "xlsxwriter")]
+)
+def test_a_missing_package_is_told_before_the_work(ask, monkeypatch, tmp_path, name, package):
+    monkeypatch.setattr(report_run, "make_report", lambda *_: pytest.fail("worked"))
+    there = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda one: None if one == package else there(one)
+    )
+    code, _, err = ask("report", *QUESTION, "--out", str(tmp_path / f"a.{name}"))
+    assert code == 2
+    assert f"need {package}: pip install 'instance-sizing-advisor[report]'" in err
+
+
+def test_an_old_report_stays_where_the_new_one_fails(ask, tmp_path, monkeypatch):
+    out = tmp_path / "report.md"
+    out.write_text("old")
+    code, _, _ = ask("report", *QUESTION[:-2], "--cloud", "nowhere", "--out", str(out))
+    assert code == 2
+    assert (out.read_text(), _names(tmp_path)) == ("old", ["report.md"])
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_title_comes_back_whole(ask, name):
+    assert document(ask, *QUESTION, "--title", name)["title"] == name
+
+
+def test_a_file_whose_name_is_no_text_can_be_read_and_written(ask, tmp_path):
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.yaml")
+    Path(odd).write_text(PLAN.replace("title: Vision team", ""))
+    found = document(ask, "--plan", odd)
+    assert found["title"] == "\ufffd"
+    assert found["reproducibility"]["inputs"][0]["name"].endswith("\ufffd.yaml")
+    assert ask("report", "--plan", odd, "--out", odd.replace("yaml", "csv"))[0] == 0
+
+
+def test_every_word_of_a_question_can_be_said_in_a_plan():
+    names = {one.name for one in question_parameters()}
+    assert {"task", "network", "target_throughput", "gpu", "anchors", "max_count"} <= names
+    assert not {"output", "explain", "export_to"} & names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_report_leaves_no_file_and_no_process(tmp_path, sent, code):
+    workloads = [
+        {"task": "inference", "model": name, "confidence": sure, "target_throughput": 200}
+        for name in ("googlenet", "resnet50", "vgg16", "alexnet", "inception_v3")
+        for sure in (0.9, 0.91, 0.92, 0.93, 0.94, 0.95)
+    ]
+    (tmp_path / "team.yaml").write_text(json.dumps({"workloads": workloads}))
+    out = tmp_path / "team.md"
+    out.write_text("old")
+    command = [sys.executable, "-m", "advisor.cli.main", "report", "--plan", "team.yaml",
+               "--out", "team.md"]  # fmt: skip
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while not _children(child.pid):
+        time.sleep(0.05)
+        assert child.poll() is None
+    child.send_signal(sent)
+    said = child.communicate(timeout=60)[1]
+    assert child.returncode == code
+    assert len(said.split("\n")) <= 3  # click ends the line that Ctrl-C is shown in
+    assert said.strip() in ("advisor: interrupted", "advisor: terminated")
+    assert (out.read_text(), _names(tmp_path)) == ("old", ["team.md", "team.yaml"])
+
+
+def _children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def _names(folder):
+    return sorted(one.name for one in folder.iterdir())
+
+
+def test_the_plan_in_the_documentation_can_be_asked():
+    file = Path(__file__).parents[3] / "docs" / "examples" / "workloads.yaml"
+    plan = read_plan(file.read_bytes(), file.name)
+    questions = [report_run.planned(one, file.name) for one in plan.entries]
+    assert len(checked(ground_in_use(), questions)) == len(plan.entries) == 4

@@ -1,0 +1,120 @@
+"""`advisor report diff` and `--send` as a user types them."""
+
+import copy
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.main import run as advisor
+from tests.advisor.operations.delivering.servers import hook, postbox
+from tests.advisor.report.sizing.reports import golden_report
+
+BROKEN = ("", "[]", "{}", '{"schema": "advisor.report/1"}', '{"schema": "advisor.report/9"}',
+          "[" * 100_000, "NaN")  # fmt: skip
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """October's and November's report."""
+    old = golden_report()
+    new = copy.deepcopy(old)
+    new["workloads"][0]["recommendation"]["recommendation"]["price"]["total_usd_per_hour"] *= 0.5
+    new["as_of"] = "2026-12-22"
+    for name, one in (("old", old), ("new", new)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(one))
+    return str(tmp_path / "old.json"), str(tmp_path / "new.json")
+
+
+def test_differences_end_with_0_unless_the_code_is_asked_for(saved, capsys):
+    """As git diff."""
+    old, new = saved
+    assert advisor(["report", "diff", old, new]) == 0
+    assert "became 50 % cheaper" in capsys.readouterr().out
+    assert advisor(["report", "diff", old, new, "--exit-code"]) == 1
+    assert advisor(["report", "diff", old, old, "--exit-code"]) == 0
+
+
+def test_the_formats_tell_the_same(saved, capsys, tmp_path):
+    old, new = saved
+    assert advisor(["report", "diff", old, new, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["changed"] is True
+    assert advisor(["report", "diff", old, new, "-o", "md", "--out", str(tmp_path / "d.md")]) == 0
+    assert (tmp_path / "d.md").read_text().startswith("# What changed from 2026-11-22")
+    assert capsys.readouterr().out == ""
+
+
+def test_one_side_may_come_from_stdin(saved, capsys, monkeypatch):
+    old, new = saved
+    content = Path(old).read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert advisor(["report", "diff", "-", new]) == 0
+    assert advisor(["report", "diff", "-", "-"]) == 2
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_what_is_no_report_is_refused_in_one_line(saved, content, tmp_path, capsys):
+    broken = tmp_path / "broken.json"
+    broken.write_text(content)
+    assert advisor(["report", "diff", saved[0], str(broken)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "broken.json" in said
+
+
+def test_a_difference_goes_to_a_webhook_and_by_mail(saved, capsys):
+    """Both at once; on a terminal only where it went is told."""
+    with hook() as server, postbox() as box:
+        to = f"smtp://127.0.0.1:{box.port}?to=team@example.com&from=advisor@example.com"
+        assert advisor(["report", "diff", *saved, "--send", server.url, "--send", to]) == 0
+    message = json.loads(server.got[0][2])
+    assert (message["kind"], message["document"]["schema"]) == (
+        "report-diff", "advisor.report-diff/1",
+    )  # fmt: skip
+    assert "became 50 % cheaper" in message["text"]
+    assert b"report-diff-2026-12-22.txt" in box.got[0][2]
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"sent to http://127.0.0.1:{server.server_port}/.." in told.err
+    assert "secret-path" not in told.err
+
+
+def test_a_report_is_sent_in_its_format_and_never_tells_the_target(saved, tmp_path, capsys):
+    """The command in the report leaves the target out: its address may be a secret."""
+    with hook() as server:
+        code = advisor([
+            "report", "--from", saved[0], "--send", f"file:{tmp_path}/sent-{{date}}.xlsx",
+            "--send", server.url,
+        ])  # fmt: skip
+    assert code == 0
+    assert (tmp_path / "sent-2026-11-22.xlsx").read_bytes().startswith(b"PK")
+    assert b"secret-path" not in server.got[0][2]
+    assert json.loads(server.got[0][2])["document"] == golden_report()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_question_that_is_sent_tells_no_target_either(tmp_path, monkeypatch):
+    place = tmp_path / "secret-place.json"
+    asked = ["--task", "inference", "--model", "googlenet", "--target-throughput", "500"]
+    assert advisor(["report", *asked, "--format", "json", f"--send=file:{place}"]) == 0
+    document = json.loads(place.read_text())
+    assert "secret-place" not in json.dumps(document)
+
+
+def test_a_delivery_that_fails_is_told_and_what_was_written_stays(saved, tmp_path, capsys):
+    out = tmp_path / "report.md"
+    with hook([(404, {}, b"no such hook")]) as server:
+        code = advisor(["report", "--from", saved[0], "--out", str(out), "--send", server.url])
+    assert code == 1
+    assert "answered 404: no such hook" in capsys.readouterr().err
+    assert out.exists()
+
+
+@pytest.mark.parametrize("target", ["ftp://x/y", "https://a:swordfish@b.example", "env:NOT_SET"])
+def test_a_target_that_cannot_be_is_refused_before_the_work(saved, target, capsys):
+    assert advisor(["report", "--from", "/no/such/file", "--send", target]) == 2
+    said = capsys.readouterr().err
+    assert "--send" in said
+    assert "swordfish" not in said

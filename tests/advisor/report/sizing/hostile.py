@@ -1,0 +1,31 @@
+"""Names that do something where somebody does not look: in pages, spreadsheets, pull requests."""
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '=HYPERLINK("http://example.org","click")',
+    "@SUM(1+9)*cmd|' /C calc'!A0",
+    "+1|2 and `code` with $x^2$ and **stars**",
+    "-- </details> <!-- [link](javascript:alert(1)) &copy; #12 @team",
+    "图像分类 — обучение — 推理",
+    "👩‍💻🚀 ünïcødé",
+    "x" * 300,
+    "a, \"b\"; 'c'\\d",
+    "NA",
+)
+
+
+def renamed(document, names=HOSTILE):
+    """The document with these names for its title and its workloads, one after the other."""
+    sections = [
+        {**one, "name": names[at % len(names)]} for at, one in enumerate(document["workloads"])
+    ]
+    return {**document, "title": names[0], "workloads": sections}
+
+
+def with_name(document, name):
+    """One workload alone, called so; so is its network."""
+    first = document["workloads"][0]
+    answer = {**first["answer"], "model": name}
+    command = f"advisor recommend --model {name}"
+    section = {**first, "name": name, "answer": answer, "command": command}
+    return {**document, "title": name, "workloads": [section]}
