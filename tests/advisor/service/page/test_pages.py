@@ -98,6 +98,16 @@ def test_an_unknown_sweep_is_not_there(page):
     assert "there is no sweep" in page("/sweeps/20260101T000000-00000000", status=404).text
 
 
+def test_a_link_to_nowhere_leads_back_and_a_program_gets_a_problem(page, client):
+    """Of the API all answers are documents, whoever asks."""
+    found = page("/answer?lang=zh-CN", status=404, Accept="text/html,*/*")
+    assert "没有这个页面" in found.text
+    assert any(one["href"].startswith("/?lang=") for one in found.all("a"))
+    for path, accepted in (("/answer", "*/*"), ("/v1/answer", "text/html")):
+        told = client.get(path, headers={"Accept": accepted})
+        assert (told.status_code, told.json()["type"]) == (404, "urn:advisor:problem:not-found")
+
+
 def test_the_login_is_in_the_readers_language(page):
     found = page("/login?next=/compare", **{"Accept-Language": "zh"})
     assert found.all("html", lang="zh-CN")
