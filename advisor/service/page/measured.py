@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from advisor.domain import Status, Task
 from advisor.errors import AdvisorError
-from advisor.service.page.frame import Frame
+from advisor.service.page.frame import Frame, link
 from advisor.service.page.languages import Words
 from advisor.service.page.trouble import trouble_view
 from advisor.service.problems import Problem
@@ -80,6 +80,7 @@ def _view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
         "groups": [_group(name, rows, frame.words) for name in names],
         "damaged": document["damaged"],
         "next_href": frame.same("/measurements", cursor=following) if following else None,
+        "exports": [(name, _export(name, frame)) for name in ("jsonl", "csv")],
         "filtered": any(name in dict(frame.asked) for name in FILTERS),
     }
 
@@ -92,6 +93,13 @@ def _group(name: tuple[str, str], rows: Sequence[Mapping[str, Any]], t: Words) -
         "title": t("measured.group", model=_short(name[0]), task=t("task." + name[1])),
         "rows": [_row(row, full, t) for row in mine],
     }
+
+
+def _export(name: str, frame: Frame) -> str:
+    """The link to a file of what the filters leave."""
+    asked = dict(frame.asked)
+    kept = {one: asked[one] for one in FILTERS if one in asked}
+    return link("/v1/measurements/export", kept | {"format": name})
 
 
 def _short(name: str) -> str:

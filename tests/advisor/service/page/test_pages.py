@@ -138,6 +138,17 @@ def test_measurements_show_their_spread(page, client):
     assert "Nothing is measured" in page("/measurements?model=vgg16").text
 
 
+def test_what_is_filtered_is_exported_so(page, client):
+    with closing(open_store()) as store:
+        store.append(measurement())
+    found = page("/measurements?model=googlenet&lang=en&cursor=0")
+    hrefs = [one["href"] for one in found.all("a", **{"class": "button small"})]
+    assert hrefs == [
+        f"/v1/measurements/export?model=googlenet&format={name}" for name in ("jsonl", "csv")
+    ]
+    assert client.get(hrefs[0]).status_code == 200
+
+
 def test_an_imported_name_of_any_length_leaves_the_page_usable(page):
     """Imports take what a client calls its network; a page of a megabyte would help nobody."""
     long = "n" * 50_000
