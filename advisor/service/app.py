@@ -16,6 +16,7 @@ from advisor.service.around import Around, Defects
 from advisor.service.guard.install import add_gate, close_door
 from advisor.service.metrics import product_version, tell_build
 from advisor.service.page import routes as page
+from advisor.service.page.nowhere import add_nowhere
 from advisor.service.problems import add_problem_handlers
 from advisor.service.routes import (
     answers,
@@ -69,6 +70,7 @@ def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
+    add_nowhere(app)
     # The last one added is the outermost: refusals of the gate are numbered and noted, too.
     app.add_middleware(
         Shortcut, prefix="/v1", questions=ASKED_MOST, check=needs(Scope.READ).dependency

@@ -95,7 +95,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _of_problem)
     app.add_exception_handler(AdvisorError, _of_advisor_error)
     app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(HTTPException, of_http)
 
 
 def problem_of(error: AdvisorError) -> Problem:
@@ -133,7 +133,7 @@ async def _of_validation(_request: Request, error: Exception) -> Response:
     return problem_response(Problem(422, "invalid", told, field=where))
 
 
-async def _of_http(request: Request, error: Exception) -> Response:
+async def of_http(request: Request, error: Exception) -> Response:
     """What the router itself refuses: an unknown path, a method that a path has not."""
     assert isinstance(error, HTTPException)
     path = request.url.path[:200]

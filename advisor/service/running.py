@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
-import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError, Terminated
 from advisor.service.listening import listening_socket
 from advisor.service.logs import logging_settings
 from advisor.service.settings import Settings
+from advisor.service.shared_metrics import shared_metrics
 
 if TYPE_CHECKING:
     import uvicorn
@@ -27,8 +25,6 @@ _BACKLOG = 1024
 # hold it up for as long as that runs.
 _GRACE_SECONDS = 10
 _NOT_STARTED = "the service could not start; its log says why"
-# Of `advisor.service.metrics`, whose import waits for this to be set.
-_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def uvicorn_settings(settings: Settings) -> dict[str, Any]:
@@ -72,7 +68,7 @@ def run(settings: Settings, listening: socket.socket | None = None) -> None:
     settings.to_environment()
     with closing(listening or listen(settings)) as one:
         if settings.workers > 1:
-            with _shared_metrics():
+            with shared_metrics():
                 _run_several(uvicorn.Config(**uvicorn_settings(settings)), one)
         else:
             _run_here(settings, one)
@@ -114,17 +110,3 @@ def _run_several(config: uvicorn.Config, listening: socket.socket) -> None:
     if not told:
         raise AdvisorError(_NOT_STARTED)
     raise Terminated if told[0] == signal.SIGTERM else KeyboardInterrupt
-
-
-@contextmanager
-def _shared_metrics() -> Iterator[None]:
-    """A folder in which the workers count together; gone with them."""
-    if os.environ.get(_METRICS_FOLDER):
-        yield
-        return
-    with tempfile.TemporaryDirectory(prefix="advisor-metrics-") as folder:
-        os.environ[_METRICS_FOLDER] = folder
-        try:
-            yield
-        finally:
-            del os.environ[_METRICS_FOLDER]

@@ -78,6 +78,7 @@ class Form:
             "unknown-field",
             f"there is no field '{_shown(name)}'",
             way_out=f"did you mean {near[0]}?" if near else f"there are: {known}",
+            field=_shown(name),
         )
 
     def schema(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ browsers say so, and programs that are no browser send neither.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from advisor.service.guard.head import Head
@@ -15,6 +16,7 @@ from advisor.service.guard.head import Head
 LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _OURS = ("same-origin", "none")
+_HOST = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
 
 
 def changes(method: str) -> bool:
@@ -23,11 +25,11 @@ def changes(method: str) -> bool:
 
 
 def host_name(host: str) -> str:
-    """The name of a Host header, without its port, in small letters: '[::1]:8765' -> '[::1]'."""
-    name, bracket, _ = host.partition("]")
-    if bracket:
-        return f"{name}]".lower()
-    return host.partition(":")[0].rstrip(".").lower()
+    """The name of a Host header, without its port, in small letters: '[::1]:8765' -> '[::1]'.
+
+    '' where what follows the name is no port ('localhost:@evil.example')."""
+    found = _HOST.fullmatch(host)
+    return found["name"].rstrip(".").lower() if found else ""
 
 
 class Hosts:
@@ -41,7 +43,8 @@ class Hosts:
     def knows(self, host: str) -> bool:
         """Whether that Host header is one of ours. Anywhere but on loopback all are, unless names
         were given: there every request needs a key, which a stranger's page does not have."""
-        return not self._checked or host_name(host) in LOCAL_NAMES | self._public
+        name = host_name(host)
+        return not self._checked or (bool(name) and name in LOCAL_NAMES | self._public)
 
 
 def is_foreign(method: str, path: str, head: Head) -> bool:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from advisor.domain import Status, Task
 from advisor.errors import AdvisorError
 from advisor.report.speaking.words import Words
-from advisor.service.page.frame import Frame
+from advisor.service.page.frame import Frame, link
 from advisor.service.page.trouble import trouble_view
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
@@ -23,6 +23,8 @@ ROWS = 40
 FILTERS = ("model", "task", "accelerator", "status")
 # Where the fastest spread of a group ends, in percent of a bar.
 _FILLED = 96.0
+# Of a name; imports have them at any length.
+_MOST_CHARACTERS = 80
 
 router = APIRouter(include_in_schema=False)
 
@@ -78,6 +80,7 @@ def _view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
         "groups": [_group(name, rows, frame.words) for name in names],
         "damaged": document["damaged"],
         "next_href": frame.same("/measurements", cursor=following) if following else None,
+        "exports": [(name, _export(name, frame)) for name in ("jsonl", "csv")],
         "filtered": any(name in dict(frame.asked) for name in FILTERS),
     }
 
@@ -87,9 +90,21 @@ def _group(name: tuple[str, str], rows: Sequence[Mapping[str, Any]], t: Words) -
     tops = [_top(row) for row in mine]
     full = max(tops, default=0.0) or 1.0
     return {
-        "title": t("measured.group", model=name[0], task=t("task." + name[1])),
+        "title": t("measured.group", model=_short(name[0]), task=t("task." + name[1])),
         "rows": [_row(row, full, t) for row in mine],
     }
+
+
+def _export(name: str, frame: Frame) -> str:
+    """The link to a file of what the filters leave."""
+    asked = dict(frame.asked)
+    kept = {one: asked[one] for one in FILTERS if one in asked}
+    return link("/v1/measurements/export", kept | {"format": name})
+
+
+def _short(name: str) -> str:
+    """A name as far as a page has room for it."""
+    return name if len(name) <= _MOST_CHARACTERS else f"{name[:_MOST_CHARACTERS]}…"
 
 
 def _top(row: Mapping[str, Any]) -> float:
@@ -105,10 +120,10 @@ def _row(row: Mapping[str, Any], full: float, t: Words) -> dict[str, Any]:
             "measured.machine",
             vcpus=f"{row['vcpus']:g}",
             ram=format_mib(row["memory_mib"]),
-            disk=row["disk"],
+            disk=_short(row["disk"]),
             batch=row["batch_size"],
         ),
-        "accelerator": row["accelerator"],
+        "accelerator": _short(row["accelerator"]),
         "emulated": str(row["accelerator"]).startswith("emulated"),
         "cache": t.known("cache." + str(row["cache"]), str(row["cache"])),
         "limited_by": row["limited_by"],

@@ -55,8 +55,13 @@ def _head(job: Mapping[str, Any], t: Words) -> dict[str, Any]:
         "planned": job["planned_trials"],
         "asked_at": _moment(job["asked_at"]),
         "ended_at": _moment(job["ended_at"]),
-        "what": ", ".join(str(value) for name, value in asked.items() if name not in _USUAL),
+        "what": ", ".join(_said(value) for name, value in asked.items() if name not in _USUAL),
     }
+
+
+def _said(value: object) -> str:
+    """A word of the question as the form says it; the API takes lists, too: [0.5, 1] -> '0.5,1'."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _trial(one: Mapping[str, Any], running: set[str], full: float, t: Words) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
@@ -15,6 +14,7 @@ from advisor.service.access import Scope, audit_subject, needs
 from advisor.service.page.frame import Frame
 from advisor.service.page.sweep_view import job_view, list_view
 from advisor.service.page.trouble import trouble_view
+from advisor.service.posted import posted_fields
 from advisor.service.private import without_paths
 from advisor.service.problems import Problem
 from advisor.service.routes.sweep_words import allowed_by
@@ -34,7 +34,6 @@ EXAMPLE = {
 FIELDS = ("networks", "tasks", "vcpus", "memory", "disks", "accelerator", "iterations")
 # On this machine alone: no cluster has to be started for it.
 HERE = {"executor": "process"}
-_MOST_FIELDS = 30
 
 router = APIRouter(include_in_schema=False)
 
@@ -50,7 +49,7 @@ def sweeps(request: Request) -> Response:
 async def start(request: Request) -> Response:
     """Start what the form asks for, and go where it can be watched; else the form again."""
     frame = Frame(request)
-    asked = await _form(request)
+    asked = await posted_fields(request)
     try:
         await needs(Scope.MEASURE).dependency(request)
         job_id = await run_in_threadpool(_started, request, asked)
@@ -125,10 +124,3 @@ def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     shown = {"problem": None, "wrong": {}, "said": "", **values}
     jobs = [without_paths(job_document(job)) for job in all_jobs()]
     return frame.page("sweeps.html", status=status, **shown, **list_view(jobs, frame.words))
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """The fields of a posted form that say something."""
-    body = (await request.body()).decode("utf-8", "replace")
-    posted = parse_qs(body, max_num_fields=_MOST_FIELDS)
-    return {name: values[0].strip() for name, values in posted.items() if values[0].strip()}

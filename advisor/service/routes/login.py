@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs
-
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from advisor.service.guard.sessions import local_path, log_in, log_out, set_cookie
 from advisor.service.page.login import login_page
+from advisor.service.posted import posted_fields
 from advisor.service.problems import Problem
 
 router = APIRouter(include_in_schema=False)
@@ -24,10 +23,10 @@ async def show(request: Request) -> Response:
 @router.post("/login")
 async def enter(request: Request) -> Response:
     """Take a key; on with a cookie, or the form again with what is wrong."""
-    fields = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=10)
-    there = local_path(fields.get("next", ["/"])[0])
+    fields = await posted_fields(request)
+    there = local_path(fields.get("next", "/"))
     try:
-        token = await log_in(request, fields.get("key", [""])[0])
+        token = await log_in(request, fields.get("key", ""))
     except Problem as problem:
         return login_page(request, problem=problem.detail, next_path=there, status=problem.status)
     response = RedirectResponse(there, 303)

@@ -16,8 +16,8 @@ ASK = "/v1/recommend"
 @pytest.mark.parametrize(
     ("words", "kind", "field", "said"),
     [
-        ({"target_troughput": 5}, "unknown-field", None, "did you mean target_throughput"),
-        ({"zzz": 5}, "unknown-field", None, "there are: task, model"),
+        ({"target_troughput": 5}, "unknown-field", "target_troughput", "mean target_throughput"),
+        ({"zzz": 5}, "unknown-field", "zzz", "there are: task, model"),
         ({"target_throughput": -5}, "invalid", "target_throughput", "above 0, not '-5'"),
         ({"target_throughput": "500"}, "invalid", "target_throughput", "a number, not a text"),
         ({"target_throughput": True}, "invalid", "target_throughput", "not a boolean"),

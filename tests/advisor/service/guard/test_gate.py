@@ -61,8 +61,10 @@ class TestWithoutKeys:
         assert serve().get("/v1/things", headers={"Host": host}).status_code == 200
 
     @pytest.mark.parametrize(
-        "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil:8765", "", "[::2]"]
-    )
+        "host",
+        ["evil.example", "127.0.0.1.evil.example", "localhost.evil:8765", "", "[::2]",
+         "localhost:8765@evil.example", "[::1].evil.example", "[::1"],
+    )  # fmt: skip
     def test_a_name_that_was_bound_to_us_by_a_stranger_is_refused(self, serve, host):
         is_problem(serve().get("/v1/things", headers={"Host": host}), 421, "unknown-host")
 

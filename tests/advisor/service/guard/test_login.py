@@ -126,3 +126,11 @@ def test_logins_are_written_down_without_the_key(client, key_of):
 )  # fmt: skip
 def test_after_the_login_the_way_stays_here(text, path):
     assert local_path(text) == path
+
+
+def test_a_form_of_many_fields_is_refused_and_no_defect(client, key_of):
+    key_of("read")
+    fields = {f"field{at}": "1" for at in range(40)}
+    answer = client.post("/login", data=fields, headers=OWN)
+    assert answer.status_code == 400
+    assert "30 fields at most" in answer.text

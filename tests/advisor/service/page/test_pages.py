@@ -3,7 +3,9 @@
 from contextlib import closing
 
 from advisor.domain import Status
+from advisor.service.page.languages import words_of
 from advisor.service.page.static_files import static_path
+from advisor.service.page.sweep_view import list_view
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -78,6 +80,15 @@ def test_a_sweep_that_is_wrong_keeps_its_form(client):
     assert 'role="alert"' in response.text
 
 
+def test_what_was_asked_as_lists_is_shown_as_the_form_says_it():
+    """The API takes `[0.5, 1]`; nobody on the page should read Python's way to write it."""
+    asked = {"networks": ["googlenet"], "vcpus": [0.5, 1], "disks": "gp3", "on": "here"}
+    job = {"id": "x", "state": "done", "runs": False, "reason": "", "planned_trials": 2,
+           "asked_at": None, "ended_at": None, "asked": asked}  # fmt: skip
+    (shown,) = list_view([job], words_of("en"))["jobs"]
+    assert shown["what"] == "googlenet, 0.5,1, gp3"
+
+
 def test_another_sites_form_starts_no_sweep(client):
     response = client.post("/sweeps", data={}, headers={"Sec-Fetch-Site": "cross-site"})
     assert response.status_code == 403
@@ -85,6 +96,16 @@ def test_another_sites_form_starts_no_sweep(client):
 
 def test_an_unknown_sweep_is_not_there(page):
     assert "there is no sweep" in page("/sweeps/20260101T000000-00000000", status=404).text
+
+
+def test_a_link_to_nowhere_leads_back_and_a_program_gets_a_problem(page, client):
+    """Of the API all answers are documents, whoever asks."""
+    found = page("/answer?lang=zh-CN", status=404, Accept="text/html,*/*")
+    assert "没有这个页面" in found.text
+    assert any(one["href"].startswith("/?lang=") for one in found.all("a"))
+    for path, accepted in (("/answer", "*/*"), ("/v1/answer", "text/html")):
+        told = client.get(path, headers={"Accept": accepted})
+        assert (told.status_code, told.json()["type"]) == (404, "urn:advisor:problem:not-found")
 
 
 def test_the_login_is_in_the_readers_language(page):
@@ -115,6 +136,27 @@ def test_measurements_show_their_spread(page, client):
     assert len(found.all("svg", **{"class": "box"})) == 2
     assert "no disk left" in found.text
     assert "Nothing is measured" in page("/measurements?model=vgg16").text
+
+
+def test_what_is_filtered_is_exported_so(page, client):
+    with closing(open_store()) as store:
+        store.append(measurement())
+    found = page("/measurements?model=googlenet&lang=en&cursor=0")
+    hrefs = [one["href"] for one in found.all("a", **{"class": "button small"})]
+    assert hrefs == [
+        f"/v1/measurements/export?model=googlenet&format={name}" for name in ("jsonl", "csv")
+    ]
+    assert client.get(hrefs[0]).status_code == 200
+
+
+def test_an_imported_name_of_any_length_leaves_the_page_usable(page):
+    """Imports take what a client calls its network; a page of a megabyte would help nobody."""
+    long = "n" * 50_000
+    with closing(open_store()) as store:
+        store.append(measurement(trial=trial(network=long)))
+    found = page(f"/measurements?task={trial().workload.task}")
+    assert "n" * 50 in found.text
+    assert "n" * 200 not in found.text
 
 
 def test_stopping_what_is_not_there_is_told_as_a_page(client):
