@@ -22,12 +22,15 @@ _METRICS = {
 }  # fmt: skip
 
 
+# Load balancers ask with either.
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", responses=described("Health"))
 async def health() -> Response:
     """The process answers."""
     return json_answer({"status": "alive", "version": product_version()})
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=described("Health"))
 async def ready(request: Request) -> Response:
     """The catalogue and the performance model are loaded, and the store answers; 503 names what

@@ -13,6 +13,11 @@ def test_it_is_alive_and_ready(service):
     assert service.get("/readyz").json()["status"] == "ready"
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_load_balancers_may_ask_for_the_head_alone(service, path):
+    assert service.head(path).status_code == 200
+
+
 def test_without_a_catalogue_it_is_alive_and_not_ready(service, refused):
     service.app.state.ground = None
     assert service.get("/healthz").status_code == 200
