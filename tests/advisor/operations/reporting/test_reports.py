@@ -139,7 +139,7 @@ def test_the_front_is_what_no_drawn_spec_beats():
     for row in rows:
         beaten = any(
             other["total_usd_per_hour"] <= row["total_usd_per_hour"]
-            and other["lower"] >= row["lower"]
+            and other["lower"] * (1 + 1e-6) >= row["lower"]
             and other is not row
             for other in rows
         )
