@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-
 # A rate counts as more where it is so many times as much: equal ones differ in their last digits.
 _MORE = 1 + 1e-6
 
