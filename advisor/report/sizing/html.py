@@ -16,6 +16,7 @@ from advisor.report.sizing.phrases import (
     answer_sentences,
     asked_sentence,
     close_sentence,
+    days_old,
     relax_sentence,
     stage_name,
     totals_sentence,
@@ -138,13 +139,21 @@ def _tell(text: str, t: Words) -> Markup:
     return escape(translated)
 
 
+def _disk(order: Any, t: Words) -> Markup:
+    """The name of a disk, which breaks between its parts where a cell is narrow."""
+    from markupsafe import Markup, escape
+
+    return escape(disk_name(order, t)).replace(":", Markup(":<wbr>"))
+
+
 def _answer(section: Mapping[str, Any], hours: float, t: Words) -> list[str]:
     return list(answer_sentences(section, t, hours))
 
 
 _SAID: Mapping[str, Callable[..., Any]] = {
     "tell": _tell,
-    "disk": disk_name,
+    "days_old": days_old,
+    "disk": _disk,
     "gpu": gpu_name,
     "stage": stage_name,
     "asked_sentence": asked_sentence,

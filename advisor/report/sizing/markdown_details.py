@@ -13,7 +13,7 @@ from advisor.report.sizing.markdown_cells import (
     md_text,
 )
 from advisor.report.sizing.naming import disk_name, gpu_name, spec_name
-from advisor.report.sizing.phrases import stage_name
+from advisor.report.sizing.phrases import days_old, stage_name
 from advisor.report.speaking.printing import percent, plain, surely
 from advisor.report.speaking.sentences import told
 from advisor.report.speaking.words import Words
@@ -243,7 +243,7 @@ def _ages(section: Document, t: Words) -> str:
         [
             md_text(t("age." + one["what"])),
             one["as_of"],
-            md_text(t("days", days=f"{one['age_days']:,}")),
+            md_text(days_old(one, t)),
             md_text(t.known("kind." + one["kind"], one["kind"])),
             md_code(one["source"]),
         ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.report.sizing.facts import ANSWERED
+from advisor.report.sizing.limits import limits_sentence, outcome_sentences
 from advisor.report.sizing.naming import disk_name, spec_name
 from advisor.report.speaking.printing import percent, plain, surely
 from advisor.report.speaking.words import Words
@@ -15,8 +16,12 @@ Document = Mapping[str, Any]
 
 
 def asked_sentence(section: Document, t: Words) -> str:
-    """The question."""
-    asked = section["answer"]
+    """The question, with all its limits."""
+    said = (_wanted(section["answer"], t), limits_sentence(section, t))
+    return t("sentence.join").join(filter(None, said))
+
+
+def _wanted(asked: Document, t: Words) -> str:
     known = {"task": t("task." + asked["task"]), "model": asked["model"]}
     confidence = plain(100 * asked["confidence"])
     if asked["target_throughput"] is None:
@@ -31,7 +36,7 @@ def answer_sentences(section: Document, t: Words, hours: float) -> Iterator[str]
     if spec is None:
         yield t("answer.nothing")
         return
-    yield t(
+    pick = t(
         "answer.pick" if section["answer"]["status"] == ANSWERED else "answer.none",
         spec=spec_name(spec), disk=disk_name(spec["disk"], t), region=spec["region"],
         market=t.known("market." + spec["market"], spec["market"]),
@@ -40,6 +45,7 @@ def answer_sentences(section: Document, t: Words, hours: float) -> Iterator[str]
         stage=stage_name(spec["bottleneck"], t),
         million=format_usd(spec["usd_per_million_samples"]),
     )  # fmt: skip
+    yield t("sentence.join").join((pick, *outcome_sentences(section, t)))
     yield t(
         "answer.stands",
         provenance=t.known("provenance." + spec["provenance"], spec["provenance"]),
@@ -91,3 +97,8 @@ def _change(change: Document, t: Words) -> str:
 def stage_name(stage: str, t: Words) -> str:
     """'GPU', 'decoding on vCPUs'."""
     return t.known(f"stage.{stage}", stage)
+
+
+def days_old(one: Document, t: Words) -> str:
+    """'1 day', '1,750 days'."""
+    return t("days.one" if one["age_days"] == 1 else "days", days=f"{one['age_days']:,}")

@@ -45,10 +45,14 @@ class Panel(NamedTuple):
         self.paper.text(left, self.y.end + 9, y_name, colour=FAINT)
 
     def target(self, rate: float, words: str) -> None:
-        """A dashed line across, with its words above its right end."""
+        """A dashed line across, with its words above its right end; above the left one where it
+        lies high: curves and fronts rise to the right."""
         y = self.y.at(rate)
         self.paper.line([(self.x.start, y), (self.x.end, y)], dashed=True, width=1.1)
-        self.paper.text(self.x.end, y + 6, words, anchor="right", bold=True)
+        if y > (self.y.start + self.y.end) / 2:
+            self.paper.text(self.x.start + 2, y + 6, words, bold=True)
+        else:
+            self.paper.text(self.x.end, y + 6, words, anchor="right", bold=True)
 
     def intervals(self, values: Sequence[tuple[float, float, float]], colour: str) -> None:
         """A bar from the lower to the upper of each `(x, lower, upper)`."""

@@ -165,3 +165,25 @@ def test_another_process_draws_the_same_bytes():
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == price_chart(_price_dots(), 400.0, PRICE)
+
+
+def _place(svg, words):
+    """How far from the left a text begins or ends, in points."""
+    text = next(
+        one for one in ET.fromstring(svg).iter(f"{SVG}text") if words in "".join(one.itertext())
+    )
+    return (
+        float(re.search(r"translate\(([\d.]+)", text.get("transform", ""))[1])
+        if text.get("transform")
+        else float(text.get("x"))
+    )
+
+
+@pytest.mark.parametrize(("target", "right"), [(60.0, True), (900.0, False)])
+def test_a_high_target_has_its_words_where_no_front_rises(target, right):
+    dots = [
+        PriceDot("a", 1, 50, 60, 70, on_front=True),
+        PriceDot("b", 9, 800, 900, 990, on_front=True),
+    ]
+    place = _place(price_chart(dots, target, PRICE), "target 400")
+    assert (place > style.WIDTH / 2) == right
