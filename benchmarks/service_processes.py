@@ -67,10 +67,16 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def kill(self) -> None:
-        """kill -9."""
+        """kill -9, and wait for what its workers still answer: they end when it is gone."""
         if self.process:
             self.process.kill()
             self.process.wait()
+            while self._is_open():
+                time.sleep(_LOOK_EVERY_SECONDS)
+
+    def _is_open(self) -> bool:
+        with socket.socket() as one:
+            return one.connect_ex(("127.0.0.1", self.port)) == 0
 
     def close(self) -> None:
         """End it, politely first."""
