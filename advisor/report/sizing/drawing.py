@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-# A rate counts as more where it is so many times as much: equal ones differ in their last digits.
-_MORE = 1 + 1e-6
+# A step of the front brings a hundredth more: nobody pays for less, and the rates are told in three
+# digits.
+_MORE = 1.01
 
 
 class Drawn(NamedTuple):
@@ -19,15 +20,16 @@ class Drawn(NamedTuple):
 
 
 def drawn_rows(specs: Sequence[Drawn]) -> list[dict[str, Any]]:
-    """Rows by price; `on_front`: no other row is as cheap and surely faster, or as fast and
-    cheaper."""
+    """Rows by price; `on_front`: surely a hundredth faster, at least, than all of the front that is
+    as cheap."""
     ordered = sorted(specs, key=lambda one: _order(one.spec))
     best = 0.0
     rows = []
     for one in ordered:
         lower = one.spec["predicted"]["throughput"]["lower"]
-        rows.append(_row(one, on_front=lower > _MORE * best))
-        best = max(best, lower)
+        leads = lower > _MORE * best
+        rows.append(_row(one, on_front=leads))
+        best = lower if leads else best
     return rows
 
 

@@ -71,19 +71,25 @@ def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
 
 
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
-    """All workloads together; null where nothing is recommended, never 0."""
+    """All workloads together; null where nothing is recommended, never 0. `runs` are those that
+    end: a month of their machines is more than they cost."""
     specs = [one["answer"]["spec"] for one in sections if one["answer"]["status"] == ANSWERED]
     usd = sum(one["usd_per_hour"] for one in specs) if specs else None
     return {
         "workloads": len(sections),
         "answered": len(specs),
         "instances": sum(one["count"] for one in specs),
+        "runs": sum(_is_run(one["recommendation"]["recommendation"]) for one in sections),
         "hours_per_month": HOURS_PER_MONTH,
         "usd_per_hour": usd,
         "usd_per_month": None if usd is None else per_month(usd),
         "usd_per_hour_by_market": _by(specs, "market"),
         "usd_per_hour_by_region": _by(specs, "region"),
     }
+
+
+def _is_run(spec: Mapping[str, Any] | None) -> bool:
+    return spec is not None and spec["run"] is not None
 
 
 def _by(specs: Iterable[Mapping[str, Any]], name: str) -> dict[str, float]:

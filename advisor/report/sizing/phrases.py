@@ -58,12 +58,13 @@ def totals_sentence(totals: Document, t: Words) -> str:
     """What all workloads cost together."""
     if totals["usd_per_hour"] is None:
         return t("totals.none", workloads=totals["workloads"])
-    return t(
+    said = t(
         "totals.sum",
         answered=totals["answered"], workloads=totals["workloads"], instances=totals["instances"],
         usd=format_usd(totals["usd_per_hour"]), month=format_usd(totals["usd_per_month"]),
         hours=plain(totals["hours_per_month"]),
     )  # fmt: skip
+    return f"{said}{t('totals.runs', runs=totals['runs'])}" if totals.get("runs") else said
 
 
 def close_sentence(one: Document, t: Words) -> str:

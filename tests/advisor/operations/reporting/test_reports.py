@@ -136,14 +136,11 @@ def test_the_chosen_spec_is_drawn_once_and_its_numbers_are_the_answers():
 def test_the_front_is_what_no_drawn_spec_beats():
     rows = section("training", "resnet50", 200, precision="amp", gpu=SOME_GPUS)["price_throughput"]
     assert rows == sorted(rows, key=lambda row: row["total_usd_per_hour"])
-    for row in rows:
-        beaten = any(
-            other["total_usd_per_hour"] <= row["total_usd_per_hour"]
-            and other["lower"] * (1 + 1e-6) >= row["lower"]
-            and other is not row
-            for other in rows
-        )
-        assert row["on_front"] != beaten
+    front = [row for row in rows if row["on_front"]]
+    for at, row in enumerate(rows):
+        before = [other["lower"] for other in rows[:at] if other["on_front"]]
+        assert row["on_front"] == (row["lower"] > 1.01 * max(before, default=0.0))
+    assert len(front) > 2
 
 
 def test_curves_pass_through_the_recommended_spec():
@@ -205,6 +202,14 @@ def test_totals_are_the_sums_of_what_is_answered():
              if one["answer"]["status"] == "answered"]  # fmt: skip
     assert document["totals"]["usd_per_hour"] == sum(spec["usd_per_hour"] for spec in specs)
     assert document["totals"]["answered"] == len(specs) == 4
+
+
+def test_totals_count_the_workloads_that_end():
+    found = gathered(
+        question("A service", "inference", "googlenet", 500, gpu=SOME_GPUS),
+        question("A run", "training", "resnet50", 100, gpu=SOME_GPUS, epochs=10.0),
+    )
+    assert found["totals"]["runs"] == 1
 
 
 def test_where_nothing_is_answered_the_total_is_not_known():
