@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures import as_completed as completed
@@ -66,9 +67,30 @@ def _not_for_children() -> Iterator[None]:
     is the parent's to answer: who begins in here never hears it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
-        yield
+        with _afterwards():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _afterwards() -> Iterator[None]:
+    """Signals are answered at the end: another thread, as NumPy has some, may take one that this
+    thread blocks, and Python would answer it here all the same."""
+    heard: list[int] = []
+    usual = {}
+    if threading.current_thread() is threading.main_thread():
+        usual = {one: signal.getsignal(one) for one in _ENDING}
+        usual = {one: answer for one, answer in usual.items() if callable(answer)}
+    for one in usual:
+        signal.signal(one, lambda number, _frame: heard.append(number))
+    try:
+        yield
+    finally:
+        for one, answer in usual.items():
+            signal.signal(one, answer)
+        for number in heard[:1]:
+            signal.raise_signal(number)
 
 
 def _begin(model_file: Any, cny_per_usd: float | None) -> None:

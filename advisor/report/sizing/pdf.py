@@ -38,7 +38,13 @@ def _weasyprint() -> Any:
         # It prints where Pango is missing, and warns where no font is; both are told in one line.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            from PIL import ImageFile
+
+            # Importing it lets Pillow take images that are cut off, for the whole process.
+            whole_only = ImageFile.LOAD_TRUNCATED_IMAGES
             import weasyprint
+
+            ImageFile.LOAD_TRUNCATED_IMAGES = whole_only
     except ModuleNotFoundError as error:
         raise UsageError(MISSING.format(format="PDF")) from error
     except OSError as error:

@@ -120,6 +120,14 @@ def _in_a_world_without(fonts, tmp_path, text):
 
 
 @needs_pango
+def test_who_sets_a_page_still_refuses_images_that_are_cut_off():
+    from PIL import ImageFile
+
+    assert pdf_module._weasyprint()
+    assert not ImageFile.LOAD_TRUNCATED_IMAGES
+
+
+@needs_pango
 def test_a_missing_font_is_told_before_anything_is_drawn(tmp_path):
     """Pango would end the process, or draw boxes."""
     import matplotlib
