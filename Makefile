@@ -40,7 +40,7 @@ sweep: .venv/full ## measure a small sweep on this machine and fit a model to it
 	@$(BIN)/advisor fit
 
 test: .venv/full ## all tests
-	@echo "Running all tests (about 20 minutes on 2 cores) ..."
+	@echo "Running all tests (about 25 minutes on 2 cores) ..."
 	@$(BIN)/python -m pytest -n auto -m "not machine" && side=0 || side=1; \
 	$(BIN)/python -m pytest -m machine && exit $$side
 
