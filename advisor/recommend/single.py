@@ -24,7 +24,7 @@ from advisor.domain import (
 from advisor.errors import UsageError
 from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
 from advisor.recommend.judging import GOOD_ENOUGH
-from advisor.recommend.latency import NO_LIMIT, batch_latencies
+from advisor.recommend.latency import batch_latencies
 from advisor.recommend.runs import run_times
 from advisor.recommend.wording import (
     Assumed,
@@ -127,9 +127,7 @@ class _Table:
         self._resources = resources_of(catalog, instance, self._disks[0], request.max_gpus)
         pairs = [(workload, self._resources) for workload in self._workloads]
         self._rows = model.prepare(pairs, confidence=request.confidence)
-        *self._by_disk, self._in_memory = self._predicted(
-            [*(disk.rate for disk in self._disks), NO_LIMIT]
-        )
+        self._by_disk = self._predicted([disk.rate for disk in self._disks])
 
     def good_enough(self) -> tuple[Disk, Workload, Prediction]:
         """The cheapest disk and smallest batch whose lower bound is within 5 % of the best one."""
@@ -166,7 +164,8 @@ class _Table:
     def _alone(self, asked: list[tuple[Workload, Resources]]) -> list[Prediction]:
         if self._resources.gpu_count > 1:
             return self._model.predict(asked, confidence=self._request.confidence)
-        return self._in_memory  # on the same machine
+        # The same machine but for its disk.
+        return self._rows.with_disks(range(len(asked)), [has.disk for _, has in asked])
 
 
 def _fitting(
