@@ -41,7 +41,7 @@ def timm_rates(file: Path) -> dict[str, float]:
         for row in csv.DictReader(lines):
             name = _NAMES.get(row["model"], row["model"])
             known = name in table.names
-            if known and int(row["infer_img_size"]) == table[name].input_pixels:
+            if known and int(row["infer_img_size"]) == table[name].input_shape[-1]:
                 found[name] = float(row["infer_samples_per_sec"])
     return found
 

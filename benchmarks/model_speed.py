@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.catalog import load_catalog
 from advisor.domain import (
     Cpu,
     DiskRate,
@@ -33,9 +34,7 @@ from advisor.domain import (
 )
 from advisor.operations.fitting import BUNDLED_MEASUREMENTS, fit_user_model, measurements_from
 from models.performance import load_model
-from models.performance.bundled import read_bundled
-from models.performance.published import read_gpus
-from models.performance.resource_table import ResourceTable
+from models.performance.machines import ResourceTable
 
 _MEASUREMENTS, _MACHINES = 500, 20_000
 _NOISE = 0.03
@@ -63,7 +62,7 @@ def _jittered(measurement: Measurement, draw: random.Random, turn: int) -> Measu
 def machines(count: int) -> list[Resources]:
     """Machines with any GPU that has a data sheet, or none."""
     draw = random.Random(2)
-    gpus = [None, *read_gpus(read_bundled("gpus.csv")).values()]
+    gpus = [None, *load_catalog().gpus.values()]
     cpu = Cpu(
         model="any", architecture="x86_64", single_thread_score=2500.0, second_thread_yield=0.3
     )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from advisor.operations.fitting import PUBLISHED_FOLDER
 from models.performance.fit_scaling import ScalingRow, fit_scaling, held_out_residuals, read_scaling
 from models.performance.scaling import ScalingModel
-from models.performance.step_work import chip
+from models.performance.step_times import chip
 
 Floats = NDArray[np.float64]
 _GROUPS: dict[str, Callable[[ScalingRow], str]] = {

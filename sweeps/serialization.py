@@ -20,12 +20,16 @@ from advisor.domain import (
     Gpu,
     LimitedBy,
     Measurement,
+    MemoryFormat,
     Precision,
     Resources,
+    Stack,
     Status,
     Task,
+    Tf32,
     Trial,
     Workload,
+    without_the_usual,
 )
 from advisor.errors import DataError, one_line
 
@@ -36,7 +40,7 @@ _MOST_REASON = 200
 def trial_to_dict(trial: Trial) -> dict[str, Any]:
     """A JSON document of the trial; enumerations become their words."""
     document: dict[str, Any] = _plain(asdict(trial))
-    return document
+    return _shortened(document)
 
 
 def trial_from_dict(document: Mapping[str, Any]) -> Trial:
@@ -50,12 +54,18 @@ def trial_from_dict(document: Mapping[str, Any]) -> Trial:
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
     """A JSON document with every raw value, unrounded, plus the id and rate for readers."""
     document = _plain(asdict(measurement))
+    document["trial"] = _shortened(document["trial"])
     return {
         "schema": SCHEMA_VERSION,
         "trial_id": measurement.trial.trial_id,
         "throughput_samples_per_second": measurement.throughput_samples_per_second,
         **document,
     }
+
+
+def _shortened(trial: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is as usual and was not written either before it could be otherwise."""
+    return {**trial, "workload": without_the_usual(trial["workload"])}
 
 
 class NewerFormatError(DataError):
@@ -91,6 +101,10 @@ def _trial(document: Mapping[str, Any]) -> Trial:
             batch_size=workload["batch_size"],
             precision=Precision(workload["precision"]),
             dataset=DatasetProfile(**workload["dataset"]),
+            stack=Stack(workload.get("stack", Stack.EAGER)),
+            memory_format=MemoryFormat(workload.get("memory_format", MemoryFormat.CONTIGUOUS)),
+            tf32=Tf32(workload.get("tf32", Tf32.CONVOLUTIONS)),
+            input=workload.get("input"),
         ),
         resources=Resources(
             **{

@@ -115,6 +115,12 @@ class Catalog:
                 found[card.name] = card
         return found
 
+    @cached_property
+    def rented_gpus(self) -> frozenset[str]:
+        """Data sheets of which some cloud sells a type, or did."""
+        named = (one.instances.gpu_names for one in self._clouds.values())
+        return frozenset().union(*named) & self.gpus.keys()
+
     @property
     def disks(self) -> DiskCatalog:
         """Disks of AWS, the default cloud."""

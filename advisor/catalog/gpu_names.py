@@ -1,36 +1,38 @@
-"""GPU names as people write them: 'RTX8000' and 'quadro rtx 8000' are one card."""
+"""GPU names as people and tools write them: 'RTX8000' and 'quadro rtx 8000' are one card."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
+from advisor.domain.gpu_names import gpus_named
 from advisor.errors import UsageError, unknown_name
-
-_BRANDS = re.compile(r"\b(nvidia|amd|tesla|quadro|geforce)\b")
 
 
 def sheet_names(asked: str, known: Iterable[str]) -> list[str]:
-    """Every data sheet that is meant: 'A100' is each A100, 'A100-SXM4-80GB' one of them.
-
-    Brands, blanks, hyphens and case do not matter. `UsageError` with the near names for others.
+    """Every data sheet that is meant, the usual one first: 'A100' is each A100,
+    'A100-SXM4-80GB' one of them. `UsageError` with the near names for others.
     """
-    names = sorted(known)
-    wanted = _plain(asked)
-    exact = [name for name in names if _plain(name) == wanted]
-    kinds = [name for name in names if wanted and _plain(name.partition("-")[0]) == wanted]
-    if not (exact or kinds):
+    names = list(known)
+    found = gpus_named(asked, names)
+    if not found:
         raise unknown_name("GPU", asked, names)
-    return exact or kinds
+    return found
 
 
 def sheet_name(asked: str, known: Iterable[str]) -> str:
-    """The one data sheet that is meant; `UsageError` where several are, or none."""
+    """The one data sheet that is meant, of several forms the usual one; `UsageError` where they
+    differ in memory (an A100 of 40 GB is not one of 80 GB), or none is meant.
+    """
     names = sheet_names(asked, known)
-    if len(names) > 1:
+    if len({tuple(re.findall(r"\d+GB", name)) for name in names}) > 1:
         raise UsageError(f"'{asked}' is sold as {', '.join(names)}; name one of them")
     return names[0]
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]", "", _BRANDS.sub("", name.casefold()))
+def usual_sheet_name(asked: str, known: Iterable[str]) -> str:
+    """The one data sheet that a name means most likely, as tables of measurements use it: a bare
+    'A100' is the A100-SXM4-40GB, 'V100' the V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the
+    H100-SXM5-80GB (`gpus_named` has the rule). `UsageError` with the near names for others.
+    """
+    return sheet_names(asked, known)[0]

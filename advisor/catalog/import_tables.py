@@ -47,8 +47,8 @@ def build_tables(rows: Sequence[ImportRow], sheets: Sheets) -> tuple[dict[str, A
 def sheet_of(name: str, memory_gib: float | None, sheets: Sheets) -> str:
     """The data sheet a card's name means ('A100-80GB', 'V100'), or the name itself.
 
-    A name that fits several (PCIe and SXM) takes the one with the least bandwidth: nothing is
-    promised that the slower card could not keep.
+    A name that fits several (PCIe and SXM) takes the slower one: nothing is promised that it could
+    not keep.
     """
     head, _, tail = name.rpartition("-")
     bare = head if tail.removesuffix("GB").isdigit() else name
@@ -61,7 +61,8 @@ def sheet_of(name: str, memory_gib: float | None, sheets: Sheets) -> str:
         if is_gpu(one.name, bare)
         and (memory_gib is None or _same_size(memory_gib, one.memory_mib / 1024))
     ]
-    return min(fitting, key=lambda one: one.memory_gb_per_second).name if fitting else name
+    slow_first = sorted(fitting, key=lambda one: (one.memory_gb_per_second, one.fp32_tflops))
+    return slow_first[0].name if fitting else name
 
 
 def _lacks_facts(row: ImportRow) -> bool:

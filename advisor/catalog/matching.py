@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from advisor.catalog.instances import PartialType
 from advisor.domain import ANY, InstanceType, Market, Offer, Range, require_positive
+from advisor.domain.gpu_names import gpus_named
 from advisor.records import dataclass
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them
@@ -119,8 +122,14 @@ def is_accelerated(instance: InstanceType) -> bool:
 
 
 def is_gpu(gpu_name: str | None, asked: str) -> bool:
-    """'A100' and 'a100-sxm4-80gb' are both 'A100-SXM4-80GB'; 'T4' is not 'T4G'."""
+    """'A100' and 'NVIDIA A100 80GB' are both 'A100-SXM4-80GB'; 'T4' is not 'T4G'."""
     if gpu_name is None:
         return False
     name, wanted = gpu_name.casefold(), asked.casefold()
-    return name == wanted or name.startswith(f"{wanted}-")
+    return name == wanted or name.startswith(f"{wanted}-") or _is_another_word(gpu_name, asked)
+
+
+@lru_cache(maxsize=4096)
+def _is_another_word(gpu_name: str, asked: str) -> bool:
+    """Thousands of types have a few cards."""
+    return bool(gpus_named(asked, (gpu_name,)))

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from advisor.cli.parameters import Name, Positive
-from advisor.domain import Precision, Task
+from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.errors import UsageError
 from advisor.report.text import WIDTH, table
 from advisor.units import format_mib, format_rate
@@ -25,7 +25,7 @@ _MOST_MINUTES = 60.0
 @click.option("--model", "reference", help="A network (advisor networks), or file.py:build.")
 @click.option("--task", type=Name("task", _TASKS), help="[default: inference and training]")
 @click.option(
-    "--precision", type=Name("precision", tuple(Precision)), default="fp32", show_default=True
+    "--precision", type=Name("precision", MEASURABLE_PRECISIONS), default="fp32", show_default=True
 )
 @click.option(
     "--data", type=click.Path(path_type=Path), help="JPEG files: measure with the loader too."

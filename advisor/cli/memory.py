@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from advisor.cli.hardware import GpuFilter
-from advisor.cli.parameters import Confidence, Name, Positive
+from advisor.cli.parameters import Confidence, Name, Positive, Text
 from advisor.domain import Precision, Task
 
 _TASKS = (Task.TRAINING, Task.INFERENCE)
@@ -48,6 +48,10 @@ _DEFAULT_BATCH = "32"
     metavar="PIXELS",
     help="Side of square images, where not the network's own.",
 )
+@click.option(
+    "--input", "input", type=Text("--input"), metavar="SIZE",
+    help="The same, as 3x384x384.",
+)  # fmt: skip
 @click.option("--gpu", type=GpuFilter(), help="T4,L4 or 24GiB..  [default: those for rent]")
 @click.option(
     "--confidence",

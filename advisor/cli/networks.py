@@ -7,30 +7,55 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.parameters import Name
-from advisor.errors import DataError
-from advisor.operations.answering.networks import networks_document
+from advisor.cli.parameters import Name, Shown
+from advisor.errors import DataError, unknown_name
+from advisor.operations.answering.networks import (
+    Listed,
+    families_of,
+    gpus_measured,
+    listed_networks,
+    networks_document,
+)
 from advisor.report.text import table
 
 if TYPE_CHECKING:
     from models.performance import PerformanceModel
 
 FORMAT = Name("output format", ("table", "json"))
+_TASKS = ("training", "inference")
+_SHOWN_NAMES = 3
 
 
 @click.command()
+@click.argument("search", required=False, type=Shown("SEARCH"))
+@click.option("--all", "every", is_flag=True, help="Each network, not families.")
 @click.option("-o", "--output", type=FORMAT, default="table", show_default=True)
-def networks(output: str) -> None:
+def networks(search: str | None, every: bool, output: str) -> None:
     """The networks that can be asked for, and what is known of each.
 
-    Rates are of GPUs: measured, published (measured by others, on at least one GPU) or modelled;
-    `-` means that it can be built, and that no rate can be predicted yet.
+    SEARCH is a part of a name, title or family, or a pattern of it; without one: families.
+
+    Rates are of GPUs: published (measured by others with PyTorch, on so many GPUs) or modelled (the
+    network was never measured); `-` means that it can be built, and that no rate can be predicted
+    yet.
+
+    \b
+    advisor networks resnet
+    advisor networks 'timm/vit_base*'
+    advisor networks --all -o json
     """
-    document = networks_document(_model())
+    model = _model()
+    found = listed_networks(model, search)
+    if search is not None and not found:
+        known = {one.name for one in listed_networks(model)}
+        raise unknown_name("network", search, known, listed_by="advisor networks")
     if output == "json":
+        document = networks_document(model, found)
         click.echo(json.dumps(document, indent=2, allow_nan=False))
-        return
-    click.echo("\n".join(_table(document["networks"])))
+    elif search is None and not every:
+        click.echo("\n".join(_families(found, model)))
+    else:
+        click.echo("\n".join(_table([one.document(model) for one in found])))
 
 
 def _model() -> PerformanceModel | None:
@@ -44,21 +69,58 @@ def _model() -> PerformanceModel | None:
         return None
 
 
+def _families(found: list[Listed], model: PerformanceModel | None) -> list[str]:
+    """A line a family, and how to see more."""
+    families = families_of(found)
+    rows = [
+        [
+            family,
+            f"{len(members):,}",
+            f"{sum(_is_measured(one.name, model) for one in members):,}",
+            ", ".join(one.name for one in members[:_SHOWN_NAMES])
+            + (", .." if len(members) > _SHOWN_NAMES else ""),
+        ]
+        for family, members in families.items()
+    ]
+    header = ["family", "networks", "measured", "as"]
+    return [
+        *table(header, rows, right=(1, 2)),
+        "",
+        f"{len(found):,} networks in {len(families):,} families; `advisor networks SEARCH` tells "
+        "more of some, --all of each",
+    ]
+
+
+def _is_measured(name: str, model: PerformanceModel | None) -> bool:
+    return any(gpus_measured(name, task, model) for task in _TASKS)
+
+
 def _table(rows: list[dict[str, Any]]) -> list[str]:
-    header = ["name", "title", "tasks", "input", "unit", "parameters", "GMACs/unit", "GPU rates"]
-    return table(header, [_cells(row) for row in rows], right=(5, 6))
+    header = ["family", "name", "title", "tasks", "input", "unit", "parameters", "GMACs/unit"]
+    return table([*header, "GPU rates"], [_cells(row) for row in rows], right=(6, 7))
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    rates = {rate or "-" for rate in row["rates"].values()}
-    told = [f"{task} {rate or '-'}" for task, rate in row["rates"].items()]
+    told = {task: _known(row, task) for task in row["rates"]}
+    alike = len(set(told.values())) == 1
     return [
+        row["family"],
         row["name"],
-        row["title"],
+        row["title"] if row["title"] != row["name"] else "",
         ", ".join(row["tasks"]),
-        "x".join(map(str, row["input_shape"])),
+        row["input"] or "x".join(map(str, row["input_shape"])),
         row["unit"],
         f"{row['parameters'] / 1e6:.2f} M",
         f"{row['gmacs_per_sample']:.4g}",
-        rates.pop() if len(rates) == 1 else ", ".join(told),
+        next(iter(told.values()))
+        if alike
+        else "; ".join(f"{task} {known}" for task, known in told.items()),
     ]
+
+
+def _known(row: dict[str, Any], task: str) -> str:
+    """'published on 3 GPUs', 'modelled', '-'."""
+    rate, gpus = row["rates"][task], row["gpus_measured"][task]
+    if not gpus:
+        return rate or "-"
+    return f"{rate} on {gpus} GPU{'' if gpus == 1 else 's'}"

@@ -10,14 +10,14 @@ import click
 
 from advisor.cli.anchors import anchor_option
 from advisor.cli.explaining import explain_option
-from advisor.cli.parameters import Name, Positive, Size
+from advisor.cli.parameters import Name, Positive, Size, Text
 from advisor.cli.requests import question_options
 from advisor.cli.run_options import run_options
 from advisor.cli.sources import model_option
 from advisor.operations.answering.ground import ground_in_use
-from advisor.operations.answering.predicting import predicted
+from advisor.operations.answering.predicting import Predicted, predicted
+from advisor.operations.answering.predicting_gpu import PredictedOnGpu, predicted_on_gpu
 from advisor.operations.answering.what_if import MOST_VCPUS
-from advisor.report.single import prediction_text
 
 
 @click.command()
@@ -31,24 +31,30 @@ from advisor.report.single import prediction_text
     help="What if it had so many vCPUs.",
 )  # fmt: skip
 @click.option("--memory", "as_memory_mib", type=Size(), help="What if it had so much RAM: 24GiB.")
-@click.option("--instance", required=True, help="Instance type, as g4dn.xlarge.")
+@click.option("--instance", help="Instance type, as g4dn.xlarge.")
+@click.option("--gpu", type=Text("--gpu"),
+              help="Instead: a GPU by itself, whatever host feeds it, as 'RTX 5090'.")  # fmt: skip
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
 def predict(model_file: Path | None, output: str, **asked: Any) -> None:
-    """What one instance will reach, how sure that is, and what holds it back.
+    """What one instance (or a GPU) will reach, how sure that is, and what holds it back.
 
     \b
     advisor predict --task training --model resnet50 --instance g5.xlarge --disk gp3:500GiB
     advisor predict --task training --model resnet50 --instance g5.xlarge --vcpus 16
+    advisor predict --task training --model resnet50 --precision amp --gpu 'RTX 5090'
     advisor predict --task training --model my_net --anchor anchor-net.json --instance g5.xlarge
     """
-    answer = predicted(ground_in_use(model_file), asked)
+    answer: Predicted | PredictedOnGpu
+    if asked["gpu"] is None:
+        answer = predicted(ground_in_use(model_file), asked)
+    else:
+        answer = predicted_on_gpu(ground_in_use(model_file), asked)
     for note in answer.ground.notes:
         click.echo(f"note: {note}", err=True)
     if output == "json":
         click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
     else:
-        told = prediction_text(answer.request, answer.one, answer.sources)
-        click.echo(told + answer.explained.text())
+        click.echo(answer.text())

@@ -9,7 +9,8 @@ import click
 
 from advisor.cli.parameters import Confidence, Name, Positive, Shown, Text
 from advisor.cli.places import place_options
-from advisor.domain import Precision, Task
+from advisor.domain import MemoryFormat, Precision, Stack, Task, Tf32
+from advisor.operations.questions.datasets import DATASETS
 from advisor.operations.questions.requests import LARGEST_BATCH
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,10 +33,24 @@ def question_options(command: Command) -> Command:
             "--precision", type=Name("precision", tuple(Precision)), default="fp32",
             show_default=True, help="Number format of the arithmetic.",
         ),
+        click.option("--input", "input", type=Text("--input"), metavar="SIZE",
+                     help="Of one sample, as 384, 3x384x384, seq:384.  [default: the network's]"),
         click.option(
-            "--dataset", type=Text("--dataset"), default="imagenet", show_default=True,
-            metavar="NAME|PATH",
-            help="imagenet, or a folder of your own images.",
+            "--stack", type=Name("stack", tuple(Stack)),
+            help="What runs the network: PyTorch as it is, or torch.compile.  [default: eager]",
+        ),
+        click.option(
+            "--memory-format", type=Name("memory format", tuple(MemoryFormat)),
+            help="How images lie in memory.  [default: contiguous]",
+        ),
+        click.option(
+            "--tf32", type=Name("use of TF32", tuple(Tf32)),
+            help="Which fp32 arithmetic may round to TF32.  [default: convolutions]",
+        ),
+        click.option(
+            "--dataset", type=Text("--dataset"), metavar="NAME|PATH",
+            help=f"{', '.join(DATASETS)}, or your own images or text.  [default: imagenet, tokens "
+                 "or tensors, as the network takes]",
         ),
         click.option(
             "--confidence", type=Confidence(), default=0.9, show_default=True,

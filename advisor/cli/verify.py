@@ -23,6 +23,7 @@ from advisor.operations.questions.requests import request_from, today
 from advisor.operations.questions.sources import model_in_use
 from advisor.recommend import PerformanceModel
 from advisor.report.verification import verification_document, verification_text
+from models.zoo.networks import NETWORKS, can_be_run
 
 _MOST_MINUTES = 60.0
 _LEAST_SAMPLES = 100
@@ -106,7 +107,17 @@ def _verified(
     model, catalog = model_in_use(model_file), load_catalog()
     if answers["data"] is not None:
         answers = {**answers, "dataset": str(answers["data"])}
-    request = request_from(model.networks, catalog, answers)
+    request = request_from(model.table, catalog, answers)
+    if not can_be_run(request.network):
+        raise UsageError(
+            f"trials run {', '.join(NETWORKS)}; write {request.network} into a file, and verify "
+            "--model file.py:build"
+        )
+    if not request.can_be_measured:
+        raise UsageError(
+            "a trial runs eager PyTorch as it is by itself, in fp32, amp or bf16, on the network's "
+            "own input: leave out --stack, --memory-format, --tf32 and --input"
+        )
     if request.disk_types:
         raise UsageError("--disk names the disk that is verified, as gp3:158GiB or instance_store")
     if cloud["on"] == "aws":

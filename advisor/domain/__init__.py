@@ -46,17 +46,22 @@ from advisor.domain.results import (
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification
 from advisor.domain.words import (
+    MEASURABLE_PRECISIONS,
     CacheState,
     CloseCallKind,
+    DataKind,
     LimitedBy,
     Market,
+    MemoryFormat,
     Precision,
     Provenance,
+    Stack,
     Stage,
     Status,
     Task,
+    Tf32,
 )
-from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
+from advisor.domain.workload import IMAGENET, DatasetProfile, Workload, without_the_usual
 
 __all__ = [
     "ANY",
@@ -66,6 +71,7 @@ __all__ = [
     "HOURS_PER_MONTH",
     "IMAGENET",
     "LIST",
+    "MEASURABLE_PRECISIONS",
     "MOUNTED",
     "OBSERVED",
     "PRICE_KINDS",
@@ -78,6 +84,7 @@ __all__ = [
     "CloseCall",
     "CloseCallKind",
     "Cpu",
+    "DataKind",
     "DatasetProfile",
     "Disk",
     "DiskChoice",
@@ -89,6 +96,7 @@ __all__ = [
     "LimitedBy",
     "Market",
     "Measurement",
+    "MemoryFormat",
     "Offer",
     "OnGpu",
     "Precision",
@@ -104,9 +112,11 @@ __all__ = [
     "RunTime",
     "Span",
     "Spec",
+    "Stack",
     "Stage",
     "Status",
     "Task",
+    "Tf32",
     "Trial",
     "Verdict",
     "Verification",
@@ -115,4 +125,5 @@ __all__ = [
     "geometric_mean",
     "relative",
     "require_positive",
+    "without_the_usual",
 ]

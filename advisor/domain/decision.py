@@ -15,7 +15,16 @@ from advisor.domain.ranges import ANY, Range
 from advisor.domain.relaxing import Relaxation
 from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
-from advisor.domain.words import CloseCallKind, Market, Precision, Task
+from advisor.domain.words import (
+    MEASURABLE_PRECISIONS,
+    CloseCallKind,
+    Market,
+    MemoryFormat,
+    Precision,
+    Stack,
+    Task,
+    Tf32,
+)
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
 from advisor.records import dataclass
 
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One question. What is None is left to the advisor.
+    """One question. What is None is left to the advisor; `input` None is the network's own.
 
     `region` None is every region: each type is then taken where it is cheapest. `disk` without a
     size is sized for the data set; `disk_types` leaves these to choose among. `max_latency_ms` is
@@ -47,6 +56,10 @@ class Request:
     batch_size: int | None = None
     precision: Precision = Precision.FP32
     dataset: DatasetProfile = IMAGENET
+    stack: Stack = Stack.EAGER
+    memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS
+    tf32: Tf32 = Tf32.CONVOLUTIONS
+    input: str | None = None
     cloud: str = "aws"
     region: str | None = "us-east-1"
     market: Market = Market.ON_DEMAND
@@ -101,6 +114,18 @@ class Request:
             raise ValueError(f"vcpu_quota must be vCPUs of 0 or more, not {self.vcpu_quota}")
         if self.run_samples is None and (self.max_hours or self.max_run_usd):
             raise ValueError("max_hours and max_run_usd need epochs or samples")
+
+    @property
+    def can_be_measured(self) -> bool:
+        """Whether a trial runs what is asked: eager PyTorch as it is by itself, on the network's
+        own input, in a format that trials know."""
+        return (
+            self.stack is Stack.EAGER
+            and self.memory_format is MemoryFormat.CONTIGUOUS
+            and self.tf32 is Tf32.CONVOLUTIONS
+            and self.input is None
+            and self.precision in MEASURABLE_PRECISIONS
+        )
 
     @property
     def run_samples(self) -> float | None:

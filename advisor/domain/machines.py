@@ -10,9 +10,13 @@ from advisor.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU's data sheet. Rates are dense, never sparse; None means unknown.
+    """One GPU's data sheet. Rates are dense, never sparse; None means unknown, or that it has no
+    such units.
 
     `memory_mib` is what a program can use where that was measured, else the nominal size.
+    `fp16_tflops` is that of products which are summed in fp32, as all networks need it: half of
+    what sheets of GeForce cards advertise. `sms` counts multiprocessors, `watts` is the power
+    limit as sold.
     """
 
     name: str
@@ -25,6 +29,10 @@ class Gpu:
     tf32_tflops: float | None = None
     fp16_tflops: float | None = None
     bf16_tflops: float | None = None
+    sms: int | None = None
+    l2_mib: float | None = None
+    boost_mhz: float | None = None
+    watts: float | None = None
     sources: str = ""
 
     @property
@@ -45,6 +53,10 @@ class Gpu:
             tf32_tflops=self.tf32_tflops,
             fp16_tflops=self.fp16_tflops,
             bf16_tflops=self.bf16_tflops,
+            sms=self.sms,
+            l2_mib=self.l2_mib,
+            boost_mhz=self.boost_mhz,
+            watts=self.watts,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import Resources
 from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status
-from advisor.domain.workload import Workload
+from advisor.domain.workload import Workload, without_the_usual
 from advisor.records import dataclass, field, replace
 
 
@@ -135,11 +135,15 @@ class Trial:
 
         content = asdict(self)
         del content["dataset_path"]
-        # Trials of before latencies and several GPUs were known are still the same trials.
+        # Trials of before latencies, several GPUs and stacks were known are the same trials.
         if content["resources"]["disk"]["read_latency_seconds"] is None:
             del content["resources"]["disk"]["read_latency_seconds"]
         if content["resources"]["gpu_count"] == 1:
             del content["resources"]["gpu_count"]
+        # What a sheet tells beside the rates makes no other trial.
+        for told in ("sms", "l2_mib", "boost_mhz", "watts") if content["resources"]["gpu"] else ():
+            del content["resources"]["gpu"][told]
+        content["workload"] = without_the_usual(content["workload"])
         text = json.dumps(content, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -14,11 +14,49 @@ class Task(StrEnum):
 
 
 class Precision(StrEnum):
-    """Number format of the network's arithmetic; `amp` is mixed fp16/fp32."""
+    """Number format of the network's arithmetic.
+
+    `amp` is mixed fp16/fp32, `bf16` the same with bf16; `fp16` has its weights in fp16 too.
+    """
 
     FP32 = "fp32"
     AMP = "amp"
     BF16 = "bf16"
+    FP16 = "fp16"
+
+
+# What sweeps, `measure` and `verify` can run.
+MEASURABLE_PRECISIONS = (Precision.FP32, Precision.AMP, Precision.BF16)
+
+
+class Stack(StrEnum):
+    """How PyTorch runs a network: operation by operation, or as `torch.compile` made it."""
+
+    EAGER = "eager"
+    COMPILE = "compile"
+
+
+class MemoryFormat(StrEnum):
+    """How images and feature maps lie in memory: `torch.contiguous_format` or channels last."""
+
+    CONTIGUOUS = "contiguous"
+    CHANNELS_LAST = "channels_last"
+
+
+class Tf32(StrEnum):
+    """Which fp32 arithmetic may round to TF32, from Ampere on; PyTorch's default: convolutions."""
+
+    CONVOLUTIONS = "convolutions"
+    ON = "on"
+    OFF = "off"
+
+
+class DataKind(StrEnum):
+    """What a network takes, and a data set is made of."""
+
+    IMAGE = "image"
+    TOKENS = "tokens"
+    TENSOR = "tensor"
 
 
 class Stage(StrEnum):

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from advisor.domain.checks import require_positive
-from advisor.domain.words import Precision, Task
+from advisor.domain.words import DataKind, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.records import dataclass
 
 MIB = 2**20
+# Formats of what is no image; all others hold images that must be decoded.
+_KINDS = {
+    "text": DataKind.TOKENS,
+    "tensors": DataKind.TENSOR,
+    "synthetic": DataKind.TENSOR,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetProfile:
     """What the input pipeline sees of a data set: means over its samples.
 
-    `bytes_per_sample` is the stored size, `width` x `height` the size after decoding.
+    `bytes_per_sample` is the stored size, `width` x `height` the size after decoding (1 x 1 where
+    nothing is decoded), `sample` what one is called.
     """
 
     name: str
@@ -22,6 +33,7 @@ class DatasetProfile:
     storage_format: str
     width: int
     height: int
+    sample: str = "image"
 
     def __post_init__(self) -> None:
         require_positive(
@@ -30,6 +42,11 @@ class DatasetProfile:
             width=self.width,
             height=self.height,
         )
+
+    @property
+    def kind(self) -> DataKind:
+        """Images that are decoded, text that is made tokens, or tensors that are stored as such."""
+        return _KINDS.get(self.storage_format, DataKind.IMAGE)
 
     @property
     def pixels(self) -> int:
@@ -55,13 +72,52 @@ IMAGENET = DatasetProfile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Network x task x batch size x precision x dataset profile."""
+    """Network x task x batch size x precision x dataset profile, and the stack that runs it.
+
+    `input` is one sample of the batch, as `3x384x384` or `seq:384`; None is the network's own.
+    """
 
     network: str
     task: Task
     batch_size: int
     precision: Precision = Precision.FP32
     dataset: DatasetProfile = IMAGENET
+    stack: Stack = Stack.EAGER
+    memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS
+    tf32: Tf32 = Tf32.CONVOLUTIONS
+    input: str | None = None
 
     def __post_init__(self) -> None:
         require_positive(batch_size=self.batch_size)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether PyTorch runs it as it does by itself."""
+        return (
+            self.stack is Stack.EAGER
+            and self.memory_format is MemoryFormat.CONTIGUOUS
+            and self.tf32 is Tf32.CONVOLUTIONS
+        )
+
+
+# PyTorch as it runs by itself on images, on the network's own input.
+_USUAL: Mapping[str, Any] = MappingProxyType(
+    {
+        "stack": Stack.EAGER,
+        "memory_format": MemoryFormat.CONTIGUOUS,
+        "tf32": Tf32.CONVOLUTIONS,
+        "input": None,
+        "sample": "image",
+    }
+)
+
+
+def without_the_usual(workload: Mapping[str, Any]) -> dict[str, Any]:
+    """A workload's fields (its data set's among them) but for those of the stack and the sample
+    that are as usual: workloads of before these fields were known are still the same."""
+    nothing = object()
+    return {
+        name: without_the_usual(value) if isinstance(value, Mapping) else value
+        for name, value in workload.items()
+        if value != _USUAL.get(name, nothing)
+    }

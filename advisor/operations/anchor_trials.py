@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from advisor.catalog import Catalog
 from advisor.domain import Gpu, Precision, Task, Workload
 from advisor.errors import UsageError
 from advisor.operations.gpu_sheets import sheet_of
 from models.performance import PerformanceModel
-from models.performance.anchoring import GpuTrial
 from models.performance.anchoring.plausible import fastest_seconds
-from models.performance.anchoring.records import is_same_card
-from models.performance.networks import NetworkFacts, Operations
-from models.zoo.networks import NETWORKS
+from models.performance.network_table import Rows
+from models.performance.networks import NetworkFacts
+from models.performance.step_times import GpuTrial, is_same_card
 from sweeps.anchors import AnchorFile, AnchorRow
 
 # Two measurements of the very same step that differ by more are not of the same thing.
@@ -56,15 +55,13 @@ def trials_of(
     if not fitting:
         raise UsageError(_why_none(asked, files, rows))
     known = facts or model.table[asked.network]
-    trials = [_trial(row, asked, _known_gpu(model, catalog, row)) for row in fitting]
-    _refuse_impossible(trials, asked, known.operations.get(asked.task))
+    trials = [_trial(row, asked, sheet_of(row.gpu_name, catalog.gpus)) for row in fitting]
+    _refuse_impossible(trials, asked, known.kernels.get(asked.task))
     _refuse_contradictions(trials)
     return trials
 
 
-def _refuse_impossible(
-    trials: Sequence[GpuTrial], asked: Asked, operations: Operations | None
-) -> None:
+def _refuse_impossible(trials: Sequence[GpuTrial], asked: Asked, operations: Rows | None) -> None:
     """Steps that nothing can compute so fast; unknown operations refuse nothing."""
     for trial in trials:
         if operations is None:
@@ -81,8 +78,8 @@ def _refuse_impossible(
 def _of_network(file: AnchorFile, asked: Asked, model: PerformanceModel) -> Iterator[AnchorRow]:
     """Rows of the network: by name, or, where it is the user's own, of the one own network that
     the file has."""
-    own = {row.network for row in file.rows if row.network and row.network not in NETWORKS}
-    is_builtin = asked.network in model.networks or asked.network in NETWORKS
+    own = {row.network for row in file.rows if row.network and not model.table.knows(row.network)}
+    is_builtin = model.table.knows(asked.network)
     for row in file.rows:
         named = row.network.casefold() in ("", asked.network.casefold())
         if named or (not is_builtin and own == {row.network}):
@@ -109,14 +106,6 @@ def _why_none(asked: Asked, files: Sequence[AnchorFile], rows: Sequence[AnchorRo
     reasons = list(dict.fromkeys(row.reason for file in files for row in file.refused))
     why = "; ".join(reasons[:_MOST_NAMED]) or "nothing was measured in it"
     return f"nothing in {names} can be an anchor: {why}"
-
-
-def _known_gpu(model: PerformanceModel, catalog: Catalog, row: AnchorRow) -> Gpu:
-    """The data sheet, under the name by which the model knows the card."""
-    gpu = sheet_of(row.gpu_name, catalog.gpus)
-    rates = model.gpu_rates
-    known = {name.casefold(): name for name in rates.chips | rates.other_chips}
-    return replace(gpu, name=known.get(gpu.name.casefold(), gpu.name))
 
 
 def _trial(row: AnchorRow, asked: Asked, gpu: Gpu) -> GpuTrial:

@@ -14,17 +14,16 @@ from advisor.operations.anchor_trials import Asked, trials_of
 from advisor.operations.heard import Heard
 from models.performance import PerformanceModel
 from models.performance.anchoring import (
-    GpuTrial,
+    STAND_IN,
     OwnSizes,
     OwnTable,
-    anchored_model,
     facts_of_own,
-    operations_from,
+    kernels_from,
     peaks_of,
 )
-from models.performance.memory import bundled_profiles, needed_card_mib
+from models.performance.memory import has_memory, needed_card_mib
 from models.performance.networks import NetworkFacts
-from models.zoo.networks import NETWORKS
+from models.performance.step_times import GpuTrial
 from sweeps.anchors import AnchorFile, RefusedRow, read_anchor
 
 _MOST_NAMED = 3
@@ -45,21 +44,40 @@ def heard_model(
         return _without_anchors(model, asked)
     read = [read_anchor(path) for path in files]
     warnings = [f"{one.origin} does not count: {one.reason}" for one in _told(read)]
-    facts = None if asked.network in model.networks else _own_facts(model, asked, read, warnings)
+    known = model.table.knows(asked.network)
+    facts = None if known else _own_facts(asked, read, warnings)
     trials = trials_of(model, catalog, asked, read, facts)
     needed = _memory(asked, trials, warnings) if facts else None
-    changed, heard = anchored_model(model, asked.workload, trials, facts, needed)
+    if facts and facts.stand_in:
+        model = _of_any_network(model, catalog, facts)
+    return Heard(_conditioned(model, asked, trials, facts, needed, warnings), tuple(_few(warnings)))
+
+
+def _conditioned(
+    model: PerformanceModel,
+    asked: Asked,
+    trials: Sequence[GpuTrial],
+    facts: NetworkFacts | None,
+    needed: Callable[[Workload], float] | None,
+    warnings: list[str],
+) -> PerformanceModel:
+    """The model that knows the trials, too; warns of those that contradict what else is known."""
+    table = OwnTable(model.table, facts) if facts else model.table
+    workload, network = asked.workload, table.of(asked.workload)
     warnings += [
         f"{trial.origin} (batch {trial.batch_size} on {trial.gpu.name}) contradicts the other "
-        "anchors, or the model; intervals are wider for it"
-        for trial in heard.contradicting
+        "anchors, or the model; was the GPU shared, throttled, or waiting for its host?"
+        for trial in model.step_times.contradicting(workload, trials, network)
     ]
-    if heard.odd > 1:
-        warnings.append(
-            "the anchor's step is far from what such a GPU takes (was it shared, throttled, or "
-            "waiting for its host?); intervals are wider for it"
-        )
-    return Heard(changed, tuple(_few(warnings)))
+    step_times = model.step_times.condition(workload, trials, network)
+    return replace(model, table=table, step_times=step_times, card_mib_of=needed)
+
+
+def _of_any_network(
+    model: PerformanceModel, catalog: Catalog, facts: NetworkFacts
+) -> PerformanceModel:
+    step_times = model.step_times.of_any_network(facts, catalog.cards)
+    return replace(model, step_times=step_times)
 
 
 def _without_anchors(model: PerformanceModel, asked: Asked) -> Heard:
@@ -70,9 +88,7 @@ def _without_anchors(model: PerformanceModel, asked: Asked) -> Heard:
 
     own = captured_facts(checked_reference(asked.network), asked.task)
     needed = traced_memory(asked.network, asked.task, asked.precision)
-    names = (*model.networks, own.name)
-    table = OwnTable(model.table, own)
-    unmeasured = replace(model, networks=names, table=table, card_mib_of=needed)
+    unmeasured = replace(model, table=OwnTable(model.table, own), card_mib_of=needed)
     note = f"{own.name} was never measured: advisor measure and --anchor make its rates surer"
     return Heard(unmeasured, (note,))
 
@@ -81,19 +97,15 @@ def _told(files: Sequence[AnchorFile]) -> Iterator[RefusedRow]:
     return (row for file in files for row in file.refused if row.is_told)
 
 
-def _own_facts(
-    model: PerformanceModel, asked: Asked, files: Sequence[AnchorFile], warnings: list[str]
-) -> NetworkFacts:
+def _own_facts(asked: Asked, files: Sequence[AnchorFile], warnings: list[str]) -> NetworkFacts:
     """Facts of a network that the model has none of: the anchor's, else captured here."""
-    name, classes = asked.network, model.table.operation_classes
-    if name in NETWORKS and not NETWORKS[name].takes_images:
-        raise UsageError(f"{name} takes words, and only networks of images can be recommended for")
+    name = asked.network
     told = [file.input_shape for file in files if file.input_shape]
-    shape = NETWORKS[name].input_shape if name in NETWORKS else next(iter(told), None)
+    shape = next(iter(told), None)
     for file in files:
-        operations = operations_from(file.captured, classes, str(file.path))
-        if asked.task in operations:
-            return facts_of_own(name, OwnSizes(input_shape=shape), operations)
+        kernels = kernels_from(file.captured, str(file.path))
+        if asked.task in kernels:
+            return facts_of_own(name, OwnSizes(input_shape=shape), kernels)
     if is_own(name):
         from advisor.operations.own_networks import captured_facts
 
@@ -102,7 +114,8 @@ def _own_facts(
         except UsageError as error:
             warnings.append(f"{error}; its anchor alone answers")
     warnings.append(
-        f"what {name} computes is not known: it may be like any network, so intervals are wide"
+        f"what {name} computes is not known: GPUs are told apart as {STAND_IN} would tell them, so "
+        "intervals are wide"
     )
     if shape is None:
         warnings.append(f"the input of {name} is not known: images of 224 pixels are assumed")
@@ -114,7 +127,7 @@ def _memory(
 ) -> Callable[[Workload], float]:
     """GPU memory of a network without rates: traced for the zoo's, else as its anchor saw it,
     else traced now, else unknown."""
-    if asked.network in bundled_profiles():
+    if has_memory(asked.network):
         return needed_card_mib
     seen = peaks_of(trials)
     if not seen.peaks and is_own(asked.network):

@@ -14,17 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.catalog import load_catalog
 from advisor.domain import Measurement
 from advisor.errors import DataError
 from advisor.operations.reference_cpu import reference_cpu
 from models.performance import load_model, save_model
 from models.performance.networks import bundled_networks
-from models.zoo.networks import NETWORKS
 from sweeps.serialization import measurement_from_dict, measurement_to_dict
 
 if TYPE_CHECKING:
     from models.performance.fit import FitResult
-    from models.performance.gpu_rates import GpuRates
+    from models.performance.observations import Observation
+    from models.performance.step_times import StepTimes
 
 ROOT = Path(__file__).parents[2]
 BUNDLED_MEASUREMENTS = ROOT / "advisor" / "data" / "performance" / "measurements.jsonl"
@@ -62,9 +63,9 @@ def fit_user_model(measurements: Iterable[Measurement]) -> FitResult:
     shipped = load_model()
     return fit(
         sorted(measurements, key=lambda row: row.trial.trial_id),
-        shipped.gpu_rates,
+        shipped.step_times,
         bundled_networks(),
-        networks=shipped.networks,
+        networks=bundled_networks().names,
         sources=shipped.sources,
         reference_of=reference_cpu,
         accelerator_errors=dict(shipped.accelerator_errors),
@@ -72,28 +73,45 @@ def fit_user_model(measurements: Iterable[Measurement]) -> FitResult:
 
 
 def rebuild_bundled_model() -> FitResult:
-    """Fit everything from the rows in the checkout (about a minute)."""
+    """Fit the pipeline from the rows in the checkout (about a minute)."""
     from models.performance.fit import fit
+    from models.performance.step_times_file import bundled_step_times
 
-    gpu_rates, errors = fit_published_rates()
     return fit(
         measurements_from(BUNDLED_MEASUREMENTS),
-        gpu_rates,
+        bundled_step_times(),
         bundled_networks(),
-        networks=offered_networks(),
+        networks=bundled_networks().names,
         sources=_SOURCES,
         reference_of=reference_cpu,
-        accelerator_errors=errors,
+        accelerator_errors={},
     )
 
 
-def fit_published_rates() -> tuple[GpuRates, dict[str, float]]:
-    """The GPU part from the published rows in the checkout, and its held-out errors."""
-    from models.performance.fit_gpu_rates import fit_gpu_rates
-    from models.performance.published import read_published
+def rebuild_step_times() -> StepTimes:
+    """Fit the step times of GPUs on the measured rows in the checkout, and calibrate them.
 
-    rows = read_published(PUBLISHED_FOLDER / "published.csv", PUBLISHED_FOLDER / "gpus.csv")
-    return fit_gpu_rates(rows, bundled_networks(), offered_networks())
+    Takes some minutes: what intervals stand on is refitted without what they are scored on.
+    """
+    from models.performance.step_times_fit import fit_step_times
+
+    observations, kernels = measured_steps()
+    return fit_step_times(observations, kernels)
+
+
+def measured_steps() -> tuple[list[Observation], list[Observation]]:
+    """All measured steps that may be fitted, and single kernels."""
+    from models.performance.network_table import network_table
+    from models.performance.observations import read_kernels, read_observations
+
+    sheets = load_catalog().gpus
+    observations, unknown = read_observations(PUBLISHED_FOLDER, sheets, network_table())
+    lost = sum(unknown.networks.values()), sum(unknown.gpus.values())
+    sys.stderr.write(
+        f"{len(observations)} measured steps; not used: {lost[0]} of {len(unknown.networks)} "
+        f"networks and {lost[1]} of {len(unknown.gpus)} GPUs that no table has\n"
+    )
+    return observations, read_kernels(PUBLISHED_FOLDER, sheets)
 
 
 def bundle_scaling() -> None:
@@ -104,12 +122,6 @@ def bundle_scaling() -> None:
 
     document = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
     (FOLDER / BUNDLED).write_text(json.dumps(document) + "\n")
-
-
-def offered_networks() -> tuple[str, ...]:
-    """Networks of the zoo whose operations are known, so that rates can be predicted."""
-    known = set(bundled_networks().names)
-    return tuple(name for name in NETWORKS if name in known)
 
 
 def _measurement(path: Path, number: int, line: str) -> Measurement:
@@ -145,7 +157,10 @@ def main(arguments: Sequence[str]) -> None:
     for file in arguments:
         count = bundle_measurements(measurements_from(Path(file)))
         sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
+    from models.performance.step_times_file import FILE, write_step_times
+
     bundle_scaling()
+    write_step_times(rebuild_step_times(), FILE)
     seal()
     result = rebuild_bundled_model()
     save_model(result.model, BUNDLED_PATH)

@@ -1,7 +1,4 @@
-"""Joins the networks, their traced memory and the GPUs: what a workload takes, and where it fits.
-
-`python -m advisor.operations.memory` fits the constants that ship again, and seals the files.
-"""
+"""Joins the networks, their memory and the GPUs: what a workload takes, and where it fits."""
 
 from __future__ import annotations
 
@@ -9,14 +6,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
 
 from advisor.catalog import Catalog
+from advisor.catalog.gpu_names import sheet_names
 from advisor.domain import Gpu, Precision, Task
 from advisor.domain.references import is_own
-from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.errors import MeasuringError, UsageError
 from advisor.operations.measuring import checked_reference
+from advisor.records import replace
 from models.performance.memory import (
     Conditions,
     MemoryAnswer,
@@ -24,12 +21,11 @@ from models.performance.memory import (
     OnGpu,
     Question,
     WhatIf,
-    bundled_profiles,
+    bundled_profile,
     gpu_peak,
     largest_batch,
     profile_from,
 )
-from models.zoo.networks import NETWORKS, NetworkInfo
 from sweeps.child import WorkerEnded, WorkerLate, started_worker
 
 COMMAND = (sys.executable, "-P", "-m", "models.zoo.memory_worker")
@@ -37,7 +33,7 @@ _PATIENCE_SECONDS = 900.0
 
 
 def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> MemoryAnswer:
-    """The answer for GPUs of (name, MiB). A network of the zoo at its own size needs no torch.
+    """The answer for GPUs of (name, MiB). A network of the table at a size in it needs no torch.
 
     Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing.
     """
@@ -85,21 +81,11 @@ def gpus_named(
     known = {name: card.memory_mib for name, card in catalog.cards.items()}
     whole = (catalog.gpu_of(one) for one in catalog.instances() if one.gpu_fraction >= 1)
     rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}
-    by_folded = {name.casefold(): name for name in known}
-    unknown = [name for name in names if name.casefold() not in by_folded]
-    if unknown:
-        raise unknown_name("GPU", unknown[0], known)
-    chosen = [by_folded[name.casefold()] for name in names] or list(rented)
+    chosen = [one for name in names for one in sheet_names(name, known)] or list(rented)
     fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
     if not fitting:
         raise UsageError("no GPU is like what --gpu asks for; ask for less")
     return sorted(set(fitting), key=lambda one: (one[1], one[0]))
-
-
-def network_info_of(reference: str) -> NetworkInfo | None:
-    """Of a network of the zoo; None for an own one, whose file is not read here."""
-    checked = checked_reference(reference)
-    return None if is_own(checked) else NETWORKS[checked]
 
 
 def _changes(conditions: Conditions) -> Iterator[tuple[str, Conditions]]:
@@ -124,14 +110,11 @@ def _largest(
 
 
 def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
-    info = network_info_of(question.reference)
-    if info is None:
-        return _traced(question, steps)
-    own_size = info.input_pixels if info.takes_images else None
-    if question.pixels in (None, own_size) and info.name in bundled_profiles():
-        return bundled_profiles()[info.name]
-    if question.pixels and not info.takes_images:
-        raise UsageError(f"{info.name} takes words, not images; leave out --input-size")
+    """From the table, but for a network of the user's own, which is traced here with torch."""
+    reference, pixels = question.reference, question.pixels
+    if not is_own(reference):
+        return bundled_profile(reference, f"3x{pixels}x{pixels}" if pixels else None)
+    checked_reference(reference)
     return _traced(question, steps)
 
 
@@ -159,23 +142,3 @@ def traced_profile(
             ) from error
         except WorkerEnded as error:
             raise MeasuringError(f"tracing failed: {worker.last_words()}") from error
-
-
-def main() -> None:
-    """Fit the constants on batch_limits.csv, write them, and seal what ships."""
-    from models.performance.bundled import FOLDER, seal
-    from models.performance.memory.fit_limits import fit_limits, read_limits
-
-    source = Path(__file__).parents[2] / "infra" / "performance_sources" / "batch_limits.csv"
-    limits = read_limits(source)
-    document = fit_limits(
-        limits,
-        f"batches that ran on an RTX 3090, and that did not, of {len(limits.ran)} networks in "
-        "mixed precision (timm results by Hugging Face, Apache-2.0)",
-    )
-    (FOLDER / "memory_model.json").write_text(json.dumps(document, indent=1) + "\n")
-    seal()
-
-
-if __name__ == "__main__":
-    main()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,17 +13,21 @@ from advisor.operations.their_output import their_output_aside
 from models.performance.anchoring import OwnSizes, facts_of_own
 from models.performance.memory import Conditions, MemoryProfile, gpu_peak
 from models.performance.memory.peak import card_mib
-from models.performance.networks import NetworkFacts, Operations
+from models.performance.network_table import OPERATION
+from models.performance.networks import NetworkFacts
 
 if TYPE_CHECKING:
-    from models.zoo.capture import Operation
+    from models.zoo.opening import Runnable
+
+# Batch normalisation of single values needs two.
+_FEWEST_ROWS = 2
 
 
 def captured_facts(reference: str, task: Task) -> NetworkFacts:
     """Sizes and operations of `path/file.py:build`. Imports torch and the user's file.
 
-    Raises `UsageError` where torch is missing, the file cannot be used, the network takes no
-    images, or torch cannot follow it.
+    Raises `UsageError` where torch is missing, the file cannot be used, or torch cannot follow
+    the network.
     """
     try:
         import models.zoo.capture
@@ -39,22 +42,41 @@ def captured_facts(reference: str, task: Task) -> NetworkFacts:
 
 
 def _facts(reference: str, task: Task) -> NetworkFacts:
-    import torch
-
-    from models.zoo.capture import in_classes, network_kernels
+    from models.zoo.capture import told_as_usage
     from models.zoo.opening import open_network
+    from models.zoo.step_facts import network_facts
 
     network = open_network(reference)
-    shape = network.info.input_shape
-    if not network.info.takes_images:
-        raise UsageError(f"{reference} takes no RGB images (its input is {shape}), and only "
-                         "networks that take images can be recommended for")  # fmt: skip
-    kernels = network_kernels(network, training=task is Task.TRAINING, autocast=False)
-    with torch.device("meta"):
-        weights = list(network.build().parameters())
-    mib = sum(one.numel() * one.element_size() for one in weights) / 2**20
-    sizes = OwnSizes(input_shape=shape, weight_mib=mib, weight_tensors=len(weights))
-    return facts_of_own(reference, sizes, {task: _columns(in_classes(kernels))})
+    with told_as_usage(network.info.name):
+        found = network_facts(network, training=task is Task.TRAINING)
+    sizes = OwnSizes(
+        **_input(network), weight_mib=found.weights_mib, weight_tensors=found.weight_tensors
+    )
+    rows = found.training if task is Task.TRAINING else found.inference
+    return facts_of_own(reference, sizes, {task: np.array([tuple(row) for row in rows], OPERATION)})
+
+
+def _input(network: Runnable) -> dict[str, Any]:
+    """What a batch of it is made of: fields of `OwnSizes`."""
+    inputs, _ = network.synthetic_batch(_FEWEST_ROWS)
+    first = inputs if hasattr(inputs, "shape") else next(iter(_tensors(inputs)), None)
+    if first is None or first.ndim < 2:
+        return {"input_shape": network.info.input_shape, "sample": _sample(network)}
+    whole = not (first.is_floating_point() or first.is_complex())
+    return {
+        "input_shape": tuple(first.shape[1:]),
+        "whole_numbers": whole,
+        "sample": "sequence" if whole else _sample(network),
+    }
+
+
+def _tensors(batch: Any) -> Iterator[Any]:
+    values = batch.values() if isinstance(batch, dict) else batch
+    return (one for one in values if hasattr(one, "shape"))
+
+
+def _sample(network: Runnable) -> str:
+    return network.info.unit
 
 
 def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[[Workload], float]:
@@ -78,15 +100,3 @@ def _needed(profile: MemoryProfile, workload: Workload) -> float:
         task=workload.task, batch_size=workload.batch_size, precision=workload.precision
     )
     return card_mib(gpu_peak(profile, conditions).upper_mib)
-
-
-def _columns(operations: Sequence[Operation]) -> Operations:
-    """Equal operations once, with how often they run."""
-    counted = Counter(operations)
-    rows = np.array(
-        [[one.flops, one.sample_bytes, one.fixed_bytes, n] for one, n in counted.items()],
-        dtype=float,
-    ).reshape(-1, 4)
-    return Operations(
-        tuple(one.kind for one in counted), rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3]
-    )

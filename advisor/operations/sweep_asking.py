@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import CacheState, Precision, Task
+from advisor.domain import MEASURABLE_PRECISIONS, CacheState, Precision, Task
 from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
+from advisor.operations.questions.words import one_of
 from advisor.operations.sweeping import SweepOptions
 from advisor.units import parse_memory_mib, parse_positive
 from sweeps.datasets.decoding import decoder
@@ -52,7 +53,9 @@ def options_from(answers: dict[str, Any]) -> SweepOptions:
         caches=tuple(
             _word(CacheState, "cache state", text) for text in _words(answers["cache"] or "warm")
         ),
-        precision=_word(Precision, "precision", answers["precision"] or "fp32"),
+        precision=Precision(
+            one_of(answers["precision"] or "fp32", "precision", MEASURABLE_PRECISIONS)
+        ),
         **common,
     )
 

@@ -162,6 +162,10 @@ def _workload(request: Request, named: InstancePrediction | None) -> Workload:
         batch_size=request.batch_size or _BATCH_SIZE,
         precision=request.precision,
         dataset=request.dataset,
+        stack=request.stack,
+        memory_format=request.memory_format,
+        tf32=request.tf32,
+        input=request.input,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from advisor.catalog import Catalog, used_gpus
 from advisor.domain import Disk, DiskRate, Gpu, InstanceType, Request, Task
+from advisor.domain.gpu_names import gpus_named
 from advisor.errors import MeasuringError, UsageError
 from advisor.operations.sweeping import accelerator_named, has_cuda
 from sweeps.disks import UNLIMITED
@@ -96,10 +97,9 @@ def gpus_of_this_machine() -> tuple[str, ...]:
 
 
 def sheet_named(catalog: Catalog, name: str) -> Gpu | None:
-    """The data sheet of a GPU as nvidia-smi or the catalogue names it; the first of its chip."""
-    sheets = catalog.gpus
-    same = [sheet for key, sheet in sheets.items() if _same_chip(key, name)]
-    return sheets.get(name) or next(iter(same), None)
+    """The data sheet of a GPU as nvidia-smi or the catalogue names it; None where it has none."""
+    found = gpus_named(name, catalog.gpus)
+    return catalog.gpus[found[0]] if found else None
 
 
 def _own(catalog: Catalog, here: str | None, task: Task) -> InstanceType | None:

@@ -7,7 +7,7 @@ from advisor.recommend.decision import decide, recommend
 from advisor.recommend.prepared import Preparations
 from advisor.recommend.reasons import answers
 from advisor.recommend.single import predict_instance
-from advisor.recommend.wording import STAGE_NAMES, no_offer, require_fresh_price
+from advisor.recommend.wording import STAGE_NAMES, no_offer, require_fresh_price, stack_assumption
 
 __all__ = [
     "BATCH_SIZES",
@@ -23,4 +23,5 @@ __all__ = [
     "predict_instance",
     "recommend",
     "require_fresh_price",
+    "stack_assumption",
 ]

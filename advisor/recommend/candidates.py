@@ -28,7 +28,7 @@ from advisor.domain import (
 from advisor.errors import NoOfferError, UsageError
 from advisor.records import dataclass, replace
 from advisor.units import format_mib
-from models.performance.resource_table import DiskTable
+from models.performance.machines import DiskTable
 
 Floats = NDArray[np.float64]
 
@@ -110,6 +110,10 @@ def workloads_of(request: Request) -> tuple[Workload, ...]:
         batch_size=sizes[0],
         precision=request.precision,
         dataset=request.dataset,
+        stack=request.stack,
+        memory_format=request.memory_format,
+        tf32=request.tf32,
+        input=request.input,
     )
     return tuple(replace(first, batch_size=size) for size in sizes)
 

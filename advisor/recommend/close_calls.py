@@ -2,9 +2,9 @@
 
 Three kinds. A cheaper spec whose upper bound reaches the target though its lower bound does not;
 the chosen one, when it only just answers and a little dearer one is much safer; the nearest one,
-when nothing is sure enough. A trial is worth what models/performance/transfer/close_calls.py says:
-the chance that the prediction decides wrongly, times what that costs. It is told only where it is
-worth more than it costs. What is recommended does not depend on any of this.
+when nothing is sure enough. A trial is worth the chance that the prediction decides wrongly, times
+what that costs. It is told only where it is worth more than it costs. What is recommended does not
+depend on any of this.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.domain import (
     Candidate,
@@ -25,7 +26,8 @@ from advisor.domain import (
 )
 from advisor.recommend.chances import CLOSE_LOOK, chance_of_reaching
 from advisor.records import dataclass
-from models.performance.transfer.close_calls import worth_of_trials
+from models.performance.networks import Floats
+from models.zoo.networks import can_be_run
 
 # Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.
 TRIAL_MINUTES = 10.0
@@ -63,9 +65,11 @@ def close_calls(
     """The close calls of an answer, the one whose trial is worth most first; at most three.
 
     `ranked` are the specs that answer, by price, the chosen one first; `turned_down` those that
-    would do but for a lower bound below the target. Empty without a target.
+    would do but for a lower bound below the target. Empty without a target, and where no trial can
+    run what is asked.
     """
-    if request.target_throughput is None:
+    measurable = request.can_be_measured and can_be_run(request.network)
+    if request.target_throughput is None or not measurable:
         return ()
     by_price = iter(ranked)
     chosen = next(by_price, None)
@@ -76,6 +80,28 @@ def close_calls(
         found.append(_chosen(request, judged[-1], by_price, predict_at))
     told = [one for one in found if one is not None and one.worth_usd > one.trial_usd]
     return tuple(sorted(told, key=_least_urgent)[:MOST_CALLS])
+
+
+def worth_of_trials(chances: Floats, taken: NDArray[np.bool_], usd_per_hour: Floats) -> Floats:
+    """What one trial of each candidate is expected to save, in units of its price, (q, c).
+
+    q questions about c candidates by price: `chances` (q, c) are those of reaching the target,
+    `taken` (q, c) says whose prediction is enough to be chosen, `usd_per_hour` (c,) does not fall.
+    A candidate that is taken costs its price where it misses; one that is turned down what the
+    next taken one costs more, or its own price where none is taken: then it is the answer that
+    is missed.
+    """
+    worth = np.zeros(chances.shape)
+    wrong = np.where(taken, 1.0 - chances, chances)
+    # What is taken when all from here on are turned down: nothing, which costs the answer.
+    dearer = np.full(len(chances), np.nan)
+    for candidate in reversed(range(len(usd_per_hour))):
+        usd = usd_per_hour[candidate]
+        overspend = np.where(np.isnan(dearer), 1.0, dearer / usd - 1.0)
+        here = taken[:, candidate]
+        worth[:, candidate] = wrong[:, candidate] * np.where(here, 1.0, overspend)
+        dearer = np.where(here, usd, dearer)
+    return worth
 
 
 def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float:

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.catalog import CpuOnly
-from advisor.domain import Candidate, Precision, Rejected, Request
+from advisor.domain import Candidate, Rejected, Request
 from advisor.recommend.candidates import Floats
 from advisor.recommend.field import by_speed_and_price
 from advisor.recommend.groups import Group, Judged
 from advisor.recommend.judging import Judge
 from advisor.recommend.pareto import wants_front
 from advisor.recommend.prepared import Prepared
-from advisor.recommend.querying import cpus_may_compete
+from advisor.recommend.querying import cpu_rates_are_known, cpus_may_compete
 from advisor.recommend.wording import TOO_SLOW
 from advisor.records import dataclass, field
 from advisor.units import format_hours, format_rate, format_usd
@@ -105,7 +105,7 @@ class CpuOnlySearch:
     def beside(self, best: Iterable[Candidate], front: tuple[Candidate, ...]) -> CpuOnlyFound:
         """What is found beside the `best` of other types and their `front`."""
         found = CpuOnlyFound(front)
-        if not cpus_may_compete(self.request) or self.request.precision is not Precision.FP32:
+        if not (cpus_may_compete(self.request) and cpu_rates_are_known(self.request)):
             return found
         found.considered = len(self.prepared.cpu_types)
         costs = self._costs(best)

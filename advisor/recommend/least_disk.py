@@ -19,7 +19,7 @@ from advisor.domain import Candidate, Disk, DiskChoice
 from advisor.recommend.candidates import Floats
 from advisor.recommend.disk_orders import IOPS_STEP, Parts, attached, parts_for
 from advisor.recommend.rows import Rows
-from models.performance.resource_table import DiskTable
+from models.performance.machines import DiskTable
 
 # What needs less than the range has, which spans this factor, is served by the least order of any
 # type. It is cut into so many parts first, and then narrowed to less than any unit that is sold.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.catalog import Catalog, OfferQuery
-from advisor.domain import Offer, Request, Task
+from advisor.domain import MemoryFormat, Offer, Precision, Request, Stack, Task
 from advisor.records import replace
 
 
@@ -38,6 +38,12 @@ def offers_of(request: Request, catalog: Catalog, query: OfferQuery | None = Non
 def cpus_may_compete(request: Request) -> bool:
     """Whether a CPU may do what is asked: a network, and nothing that asks for a GPU."""
     return request.task is not Task.PREPROCESSING and not asks_for_gpu(request)
+
+
+def cpu_rates_are_known(request: Request) -> bool:
+    """Whether CPUs were measured with such arithmetic: eager, contiguous, in fp32."""
+    eager = request.stack is Stack.EAGER and request.memory_format is MemoryFormat.CONTIGUOUS
+    return eager and request.precision is Precision.FP32
 
 
 def asks_for_gpu(request: Request) -> bool:

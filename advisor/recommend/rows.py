@@ -11,7 +11,7 @@ from advisor.catalog import Catalog, resources_of
 from advisor.domain import Disk, Latency, Offer, Prediction, Resources, Workload
 from advisor.recommend.candidates import Floats, PerformanceModel, PreparedRows, Runnable
 from advisor.recommend.latency import batch_latencies
-from models.performance.resource_table import DiskTable
+from models.performance.machines import DiskTable
 
 # Beyond so many the blocks are made one.
 _MOST_BLOCKS = 4

@@ -25,6 +25,7 @@ from advisor.errors import UsageError
 from advisor.recommend.candidates import PerformanceModel, disks_for, workloads_of
 from advisor.recommend.judging import GOOD_ENOUGH
 from advisor.recommend.latency import batch_latencies
+from advisor.recommend.querying import cpu_rates_are_known
 from advisor.recommend.runs import run_times
 from advisor.recommend.wording import (
     Assumed,
@@ -82,10 +83,13 @@ def predict_instance(
 def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
     """What the user must mind; `UsageError` where the type cannot run the request at all."""
     computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
-    if computes and not accelerated and request.precision is not Precision.FP32:
+    if computes and not accelerated and not cpu_rates_are_known(request):
+        fp32 = request.precision is Precision.FP32
+        asked = f"{request.stack}, {request.memory_format}" if fp32 else request.precision
+        instead = "eager, contiguous PyTorch" if fp32 else "--precision fp32"
         raise UsageError(
-            f"no rate of {request.precision} on a CPU was measured: ask for {instance.name} with "
-            "--precision fp32, or for an instance with a GPU"
+            f"no rate of {asked} on a CPU was measured: ask for {instance.name} with {instead}, or "
+            "for an instance with a GPU"
         )
     verdict = check(instance, catalog.gpu_of(instance), needs_gpu=computes and accelerated)
     if not isinstance(verdict, Rejection):

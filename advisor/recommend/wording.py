@@ -10,8 +10,11 @@ from typing import NamedTuple
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import (
     Candidate,
+    DataKind,
+    DatasetProfile,
     Disk,
     InstanceType,
+    MemoryFormat,
     Precision,
     Prediction,
     Price,
@@ -20,12 +23,13 @@ from advisor.domain import (
     Request,
     Stage,
     Task,
+    Tf32,
     Workload,
     computes_on_cpu,
 )
 from advisor.errors import StalePriceError
 from advisor.recommend.counting import count_that_would_do
-from advisor.recommend.querying import cpus_may_compete
+from advisor.recommend.querying import cpu_rates_are_known, cpus_may_compete
 from advisor.recommend.runs import run_assumptions, run_relaxations, run_shortfall
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_usd
 
@@ -41,6 +45,21 @@ BURST_SHOWS = 0.8
 # The line that ends a command has room for so many ways out.
 MOST_WAYS = 5
 
+_HOST_NAMES = {
+    DataKind.TOKENS: "making tokens on the vCPUs",
+    DataKind.TENSOR: "copying samples on the vCPUs",
+}
+# Smaller samples are told with a fraction.
+_WHOLE_KILOBYTES = 10
+_TF32 = {
+    Tf32.CONVOLUTIONS: "TF32 in convolutions only",
+    Tf32.ON: "TF32 in convolutions and matrix products",
+    Tf32.OFF: "no TF32",
+}
+_MEMORY_FORMATS = {
+    MemoryFormat.CONTIGUOUS: "contiguous",
+    MemoryFormat.CHANNELS_LAST: "channels last",
+}
 STAGE_NAMES = {
     Stage.ACCELERATOR: "the GPU",
     Stage.HOST: "decoding on the vCPUs",
@@ -55,6 +74,8 @@ def stage_name(candidate: Candidate) -> str:
     on_cpu = computes_on_cpu(candidate.spec.offer.instance, candidate.workload)
     if stage is Stage.ACCELERATOR and on_cpu:
         return "the network on the CPU"
+    if stage is Stage.HOST:
+        return _HOST_NAMES.get(candidate.workload.dataset.kind, STAGE_NAMES[stage])
     return STAGE_NAMES[stage]
 
 
@@ -84,12 +105,14 @@ def assumptions(
     `count` instances, `ranked` whether it was chosen among instances."""
     dataset = request.dataset
     said = [
-        f"{dataset.name} ({dataset.samples:,} samples of {dataset.bytes_per_sample / 1000:.0f} kB, "
+        f"{dataset.name} ({dataset.samples:,} samples of {_kilobytes(dataset)} kB, "
         f"{dataset.storage_format}, {format_mib(dataset.total_mib)})",
-        f"PyTorch eager, {request.precision}",
+        stack_assumption(request),
     ]
     reads = "read again each epoch" if request.task is Task.TRAINING else "read once, from the disk"
     said.append(f"each sample {reads}")
+    if dataset.kind is DataKind.TOKENS:
+        said.append("text made tokens while it is read")
     said += run_assumptions(request)
     if ranked and request.target_throughput is None:
         unit = "run" if request.run_samples else "million samples"
@@ -108,6 +131,26 @@ def assumptions(
     return tuple(said)
 
 
+def _kilobytes(dataset: DatasetProfile) -> str:
+    """'110', '0.58': of one sample."""
+    size = dataset.bytes_per_sample / 1000
+    return f"{size:,.0f}" if size >= _WHOLE_KILOBYTES else f"{size:.2g}"
+
+
+def stack_assumption(request: Request) -> str:
+    """'PyTorch eager, contiguous, fp32 (TF32 in convolutions only)'."""
+    said = [f"PyTorch {request.stack}"]
+    if request.task is Task.PREPROCESSING:
+        return f"{said[0]}, {request.precision}"
+    if request.dataset.kind is not DataKind.TOKENS:
+        said.append(_MEMORY_FORMATS[request.memory_format])
+    rounded = f" ({_TF32[request.tf32]})" if request.precision is Precision.FP32 else ""
+    said.append(f"{request.precision}{rounded}")
+    if request.input:
+        said.append(f"on {request.input}")
+    return ", ".join(said)
+
+
 def _of_what_computes(request: Request, chosen: Assumed | None) -> list[str]:
     if request.task is Task.PREPROCESSING:
         return []
@@ -115,8 +158,9 @@ def _of_what_computes(request: Request, chosen: Assumed | None) -> list[str]:
         said = ["one process computes and decodes on the same cores"]
     else:
         said = gpu_assumptions(chosen.prediction if chosen else None)
-    if cpus_may_compete(request) and request.precision is not Precision.FP32:
-        said.append("CPU-only instances left out: their rates are known in fp32 alone")
+    if cpus_may_compete(request) and not cpu_rates_are_known(request):
+        known = "fp32" if request.precision is not Precision.FP32 else "eager, contiguous fp32"
+        said.append(f"CPU-only instances left out: their rates are known in {known} alone")
     return said
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from advisor.domain import (
     Burst,
     Candidate,
+    DatasetProfile,
     Disk,
     InstanceType,
     Latency,
@@ -28,7 +29,6 @@ from advisor.report.runs import run_document
 
 SCHEMA = "advisor.recommendation/1"
 PREDICTION_SCHEMA = "advisor.prediction/1"
-SAMPLE_UNIT = "images/s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +103,17 @@ def request_document(request: Request) -> dict[str, Any]:
         "confidence": request.confidence,
         "batch_size": request.batch_size,
         "precision": str(request.precision),
+        "stack": str(request.stack),
+        "memory_format": str(request.memory_format),
+        "tf32": str(request.tf32),
+        "input": request.input,
         "dataset": {
             "name": request.dataset.name,
             "samples": request.dataset.samples,
             "bytes_per_sample": request.dataset.bytes_per_sample,
             "storage_format": request.dataset.storage_format,
+            "kind": str(request.dataset.kind),
+            "sample": request.dataset.sample,
         },
         "cloud": request.cloud,
         "region": request.region,
@@ -131,6 +137,11 @@ def request_document(request: Request) -> dict[str, Any]:
         "disk": None if request.disk is None else str(request.disk),
         "disk_types": list(request.disk_types),
     }
+
+
+def rate_unit(dataset: DatasetProfile) -> str:
+    """'images/s', 'sequences/s': what a throughput counts."""
+    return f"{dataset.sample}s/s"
 
 
 def range_document(limits: Range) -> dict[str, float | None] | None:
@@ -238,7 +249,7 @@ def prediction_document(workload: Workload, prediction: Prediction) -> dict[str,
         "batch_size": workload.batch_size,
         "predicted": {
             "throughput": _bounds(prediction),
-            "unit": SAMPLE_UNIT,
+            "unit": rate_unit(workload.dataset),
             "confidence": prediction.confidence,
             "provenance": str(prediction.provenance),
             "gpus_used": prediction.gpus_used,

@@ -104,7 +104,7 @@ def _row(sheet: GpuSheet, offer: Offer | None) -> dict[str, Any]:
         "memory_mib": gpu.memory_mib,
         "memory_gb_per_second": gpu.memory_gb_per_second,
         **{name: facts[name] for name in _RATES},
-        "watts": sheet.watts,
+        "watts": gpu.watts,
         "link": sheet.link,
         "usd_per_gpu_hour": usd,
         "usd_per_fp32_tflop_hour": usd / gpu.fp32_tflops if usd else None,

@@ -18,10 +18,10 @@ _PARTS = (
     ("weights", "weights_mib", "parameters and buffers, exact"),
     ("gradients", "gradients_mib", "one for each trained value, exact"),
     ("optimizer", "optimizer_mib", "its state, exact"),
-    ("activations", "saved_mib", "kept by the forward pass, traced"),
-    ("temporary", "temporary_mib", "the rest of the tensors at the peak, traced"),
-    ("CUDA context", "context_mib", "with the handles of its libraries, assumed"),
-    ("allocator", "overhead_mib", "rounding, fragmentation and workspaces, calibrated"),
+    ("activations", "saved_mib", "kept by the forward pass, replayed"),
+    ("temporary", "temporary_mib", "the rest of the tensors at the peak, replayed"),
+    ("CUDA context", "context_mib", "with the handles of its libraries, calibrated"),
+    ("allocator", "overhead_mib", "rounding, fragmentation and workspaces, replayed"),
 )
 
 
@@ -96,8 +96,8 @@ def notes(answer: MemoryAnswer) -> list[str]:
     ]
     if not answer.peak.calibrated:
         said.append(
-            "The allocator's share was calibrated on mixed-precision training of image "
-            "classifiers; here the interval is taken 1.5 times as wide."
+            "Calibrated on training of image networks; here the interval is taken "
+            f"{answer.peak.widened:g} times as wide."
         )
     if answer.traced != "fake":
         said.append("Its work depends on its values: a real step was traced on the CPU.")

@@ -15,6 +15,7 @@ from advisor.report.document import (
     latency_document,
     prediction_document,
     price_document,
+    rate_unit,
     request_document,
 )
 from advisor.report.risk import risk_text
@@ -135,7 +136,7 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
         f"{one.instance.name} + {disk_text(disk)}   {total}{where}",
         f"  for         {request.network} {request.task}, batch {one.workload.batch_size}, "
         f"{request.precision}",
-        f"  throughput  {interval_text(prediction)}",
+        f"  throughput  {interval_text(prediction, rate_unit(one.workload.dataset))}",
         *gpus_lines(prediction),
         *_cost_lines(one),
         *(terms_lines(price) if price else []),

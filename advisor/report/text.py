@@ -18,7 +18,7 @@ from advisor.domain import (
     computes_on_cpu,
 )
 from advisor.report.close_calls import close_call_lines
-from advisor.report.document import SAMPLE_UNIT, Sources
+from advisor.report.document import Sources, rate_unit
 from advisor.report.pareto import (
     COLUMNS,
     TITLE,
@@ -143,14 +143,15 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
     disk = "local disk included"
     if chosen.spec.disk.price is not None:
         disk = f"disk {format_usd(chosen.spec.disk.usd_per_hour)}/h"
+    unit = rate_unit(chosen.workload.dataset)
     asked = f"{request.network} {request.task}, batch {chosen.workload.batch_size}"
     if request.target_throughput is not None:
-        asked += f", at least {format_rate(request.target_throughput)} {SAMPLE_UNIT}"
+        asked += f", at least {format_rate(request.target_throughput)} {unit}"
     return [
         f"  for         {asked}",
         f"  has         {gpu}{_counted(instance.vcpus, 'vCPU')} "
         f"({_counted(instance.physical_cores, 'core')}), {format_mib(instance.memory_mib)} RAM",
-        f"  throughput  {interval_text(prediction)}",
+        f"  throughput  {interval_text(prediction, unit)}",
         *_sharing_lines(chosen),
         *_latency_lines(chosen),
         *run_lines(request, chosen.run, chosen.usd_per_run),
@@ -179,7 +180,8 @@ def _sharing_lines(chosen: Candidate) -> list[str]:
     if spec.count > 1:
         each = prediction.times(1 / spec.count)
         lines.append(
-            f"  each of {spec.count:<3} {format_rate(each.median)} {SAMPLE_UNIT} likely, surely "
+            f"  each of {spec.count:<3} {format_rate(each.median)} "
+            f"{rate_unit(chosen.workload.dataset)} likely, surely "
             f"{floor_rate(each.lower):,g}, for {format_usd(spec.usd_per_hour_each)}/h"
         )
     return lines
@@ -226,10 +228,10 @@ def _latency_lines(chosen: Candidate) -> list[str]:
     ]
 
 
-def interval_text(prediction: Prediction) -> str:
+def interval_text(prediction: Prediction, unit: str) -> str:
     """'612 images/s likely; 90 % sure of 505 or more (upper bound 741)'; the bound rounds down."""
     return (
-        f"{format_rate(prediction.median)} {SAMPLE_UNIT} likely; "
+        f"{format_rate(prediction.median)} {unit} likely; "
         f"{100 * prediction.confidence:g} % sure of {floor_rate(prediction.lower):,g} or more "
         f"(upper bound {format_rate(prediction.upper)})"
     )

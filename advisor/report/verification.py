@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from advisor.domain import Prediction, Verdict, Verification
-from advisor.report.document import SAMPLE_UNIT, request_document
+from advisor.report.document import rate_unit, request_document
 from advisor.report.text import WIDTH, interval_text
 from advisor.units import format_mib, format_rate
 
@@ -33,7 +33,7 @@ def verification_document(one: Verification) -> dict[str, Any]:
             "trial_id": trial.trial_id,
             "status": str(one.measurement.status),
             "throughput": {"lower": one.lower, "median": one.rate, "upper": one.upper},
-            "unit": SAMPLE_UNIT,
+            "unit": _unit(one),
             "confidence": 0.95,
             "steps": len(one.measurement.step_seconds),
             "batch_size": trial.workload.batch_size,
@@ -67,7 +67,7 @@ def verification_text(one: Verification) -> str:
         what,
         f"  for         {workload.network} {workload.task}, batch {workload.batch_size}, "
         f"{workload.precision}, at least {format_rate(one.request.target_throughput or 0)} "
-        f"{SAMPLE_UNIT}",
+        f"{_unit(one)}",
         f"  held to     {held}, disk {resources.disk.type} ({one.measurement.limited_by}); "
         f"{trial.cache} cache, on {trial.accelerator}",
         f"  measured    {_measured(one)}",
@@ -80,20 +80,24 @@ def verification_text(one: Verification) -> str:
     return "\n".join(lines)
 
 
+def _unit(one: Verification) -> str:
+    return rate_unit(one.request.dataset)
+
+
 def _measured(one: Verification) -> str:
     if one.rate is None:
         return f"no rate ({one.measurement.status.value.replace('_', ' ')})"
     steps = f"{len(one.measurement.step_seconds)} steps"
     if one.lower is None or one.upper is None:
-        return f"{format_rate(one.rate)} {SAMPLE_UNIT}, {steps}"
+        return f"{format_rate(one.rate)} {_unit(one)}, {steps}"
     low, high = format_rate(one.lower), format_rate(one.upper)
-    return f"{format_rate(one.rate)} {SAMPLE_UNIT}; 95 % sure between {low} and {high}; {steps}"
+    return f"{format_rate(one.rate)} {_unit(one)}; 95 % sure between {low} and {high}; {steps}"
 
 
 def _compared(one: Verification) -> list[str]:
     if one.prediction is None:
         return ["  predicted   nothing: no data sheet of this GPU"]
-    lines = [f"  predicted   {interval_text(one.prediction)}"]
+    lines = [f"  predicted   {interval_text(one.prediction, _unit(one))}"]
     if one.rate is not None:
         within = one.prediction.lower <= one.rate <= one.prediction.upper
         off = 100 * (one.rate / one.prediction.median - 1)

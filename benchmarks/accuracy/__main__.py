@@ -2,8 +2,8 @@
 
 Both directories have the layout of the public data sets (articles/, catalog/, perfmodel/). Models
 are fitted on rows under --train only, and predict rows under --score; where both are the same,
-one network, GPU or workload is left out at a time. Without directories: the bundled rows.
-One JSON document on stdout, progress on stderr.
+one network, GPU or workload is left out at a time. Step times: benchmarks.truth. One JSON document
+on stdout, progress on stderr.
 """
 
 from __future__ import annotations
@@ -19,11 +19,7 @@ from typing import Any
 
 from benchmarks.accuracy.figures import SCHEMA, NothingToScore
 
-SUITES = (
-    "cross_gpu", "profet_new_gpu", "new_gpu", "network_transfer", "batch_curve", "data_stall",
-    "vcpu_curve", "intervals", "cheapest", "gpu_memory",
-    "search",
-)  # fmt: skip
+SUITES = ("gpu_memory", "search")
 
 
 def run_suites(train: Path, score: Path, names: tuple[str, ...]) -> dict[str, Any]:
@@ -48,21 +44,16 @@ def run_suites(train: Path, score: Path, names: tuple[str, ...]) -> dict[str, An
 def main() -> None:
     """Print the figures; they take minutes, so say what is going on."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--train", type=Path, help="folder whose rows are fitted")
+    parser.add_argument("--train", type=Path, required=True, help="folder whose rows are fitted")
     parser.add_argument("--score", type=Path, help="folder of the predicted rows (--train)")
     parser.add_argument("--suite", choices=SUITES, action="append", help="repeatable; default: all")
     parser.add_argument("--json", action="store_true", help="there is no other form")
     asked = parser.parse_args()
-    if asked.train is None:
-        from benchmarks.accuracy.bundled import bundled_errors
-
-        document = bundled_errors()
-    else:
-        score = asked.score or asked.train
-        for folder in (asked.train, score):
-            if not folder.is_dir():
-                parser.error(f"no folder '{folder}'")
-        document = run_suites(asked.train, score, tuple(asked.suite or SUITES))
+    score = asked.score or asked.train
+    for folder in (asked.train, score):
+        if not folder.is_dir():
+            parser.error(f"no folder '{folder}'")
+    document = run_suites(asked.train, score, tuple(asked.suite or SUITES))
     print(json.dumps(document, indent=2))
 
 

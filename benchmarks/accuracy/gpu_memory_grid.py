@@ -19,7 +19,7 @@ from models.performance.memory import (
     Conditions,
     Optimizer,
     Verdict,
-    bundled_profiles,
+    bundled_profile,
     gpu_peak,
 )
 
@@ -63,8 +63,7 @@ def oom_grid(folder: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _known(row: Mapping[str, Any]) -> str | None:
-    name = ZOO.get((str(row["model"]), str(row.get("input", ""))))
-    return name if name in bundled_profiles() else None
+    return ZOO.get((str(row["model"]), str(row.get("input", ""))))
 
 
 def _cells(rows: list[dict[str, Any]]) -> Iterator[Cell]:
@@ -72,7 +71,7 @@ def _cells(rows: list[dict[str, Any]]) -> Iterator[Cell]:
         name = _known(row)
         if name is None:
             continue
-        peak = gpu_peak(bundled_profiles()[name], _conditions(row))
+        peak = gpu_peak(bundled_profile(name), _conditions(row))
         card = float(row["vram_gb"]) * 1024
         yield Cell(name, peak.verdict(card), peak.probability_fits(card), bool(row["fits"]))
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import csv
+import gzip
 
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Task
 from advisor.operations.fitting import PUBLISHED_FOLDER
 from benchmarks.claims.predicting import gpu_rate
 from benchmarks.claims.words import Finding, Kind, Verdict, agrees_if, out_of_scope
-from models.performance.published import read_published
+from models.performance.observations import OBSERVATIONS
 
 
 def e01() -> Finding:
@@ -118,12 +119,11 @@ def e08() -> Finding:
 
 def _mxnet_step(gpu: str, task: Task) -> float:
     """Published seconds of a ResNet-50 step at batch 32 (the slowest, where versions differ)."""
-    folder: Path = PUBLISHED_FOLDER
-    rows = read_published(folder / "published.csv", folder / "gpus.csv")
-    seconds = [
-        row.step_seconds
-        for row in rows
-        if row.stack.name == "mxnet" and row.gpu.name.startswith(gpu) and row.task is task
-        and (row.network, row.batch_size, row.precision) == ("resnet50", 32, Precision.FP32)
-    ]  # fmt: skip
-    return max(seconds)
+    asked = {"network": "resnet50", "task": str(task), "stack": "mxnet", "precision": "fp32",
+             "batch_size": "32", "input": "3x224x224", "gpu_count": "1"}  # fmt: skip
+    with gzip.open(PUBLISHED_FOLDER / OBSERVATIONS, "rt", newline="") as rows:
+        return max(
+            float(row["step_seconds"])
+            for row in csv.DictReader(rows)
+            if asked.items() <= row.items() and row["gpu"].startswith(gpu)
+        )

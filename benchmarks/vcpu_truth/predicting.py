@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from advisor.domain import Cpu, DiskRate, InstanceType, Resources, Task, Workload
 from models.performance import load_model
-from models.performance.features import PipelineRequest, pipeline_columns
 from models.performance.networks import Floats, bundled_networks
-from models.performance.stages import host_rate
+from models.performance.pipeline import PipelineRequest, host_rate, pipeline_columns
 
 _WORKLOAD = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=64)
 _MEMORY_MIB = 1024.0

@@ -22,7 +22,9 @@ _FP64_SHARE = {
     "8.9": 1 / 64,
     "9.0": 1 / 2,
     "10.0": 1 / 2,
+    "10.3": 1 / 64,
     "12.0": 1 / 64,
+    "12.1": 1 / 64,
 }
 
 HEADER = (
@@ -30,8 +32,11 @@ HEADER = (
     "vendor",
     "architecture",
     "compute_capability",
+    "sms",
     "memory_gib",
     "memory_gb_per_second",
+    "l2_mib",
+    "boost_mhz",
     "fp32_tflops",
     "tf32_tflops",
     "fp16_tflops",
@@ -47,9 +52,8 @@ HEADER = (
 
 
 def build_gpus() -> list[OutputTable]:
-    """All data sheets; rates are dense. A sheet without an fp32 rate is no use and is left out."""
-    sheets = [row for row in read_source("catalog/gpu_specs.csv") if row["fp32_tflops"]]
-    return [table(GPUS_FILE, HEADER, [_sheet_row(row) for row in sheets])]
+    """All data sheets; rates are dense, and fp16's is that with fp32 sums."""
+    return [table(GPUS_FILE, HEADER, map(_sheet_row, read_source("catalog/gpu_specs.csv")))]
 
 
 def sheet_names(cloud: str) -> dict[tuple[str, str, int], str]:
@@ -58,7 +62,7 @@ def sheet_names(cloud: str) -> dict[tuple[str, str, int], str]:
     Memory is part of the key: EC2 says "A100" for the 40 GB and the 80 GB card alike.
     """
     return {
-        (row["gpu_manufacturer"], row["gpu_name"], int(row["memory_mib"])): _short(row["sheet"])
+        (row["gpu_manufacturer"], row["gpu_name"], int(row["memory_mib"])): row["sheet"]
         for row in read_source("catalog/gpu_names.csv")
         if row["cloud"] == cloud
     }
@@ -66,12 +70,15 @@ def sheet_names(cloud: str) -> dict[tuple[str, str, int], str]:
 
 def _sheet_row(row: Mapping[str, str]) -> tuple[str, ...]:
     return (
-        _short(row["gpu"]),
+        row["gpu"],
         row["vendor"],
         row["architecture"],
         row["compute_capability"],
+        row["sms"],
         number(row["memory_gb"]),
         number(row["memory_bandwidth_gb_s"]),
+        number(row["l2_mib"]),
+        number(row["boost_mhz"]),
         number(row["fp32_tflops"]),
         number(row["tf32_dense_tflops"]),
         number(row["fp16_dense_tflops"]),
@@ -87,11 +94,8 @@ def _sheet_row(row: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _fp64(row: Mapping[str, str]) -> str:
-    """Unknown where the architecture's share is."""
+    """What the source tells (cards for export are capped), else by the architecture's share."""
+    if row["fp64_tflops"]:
+        return number(row["fp64_tflops"])
     share = _FP64_SHARE.get(row["compute_capability"])
     return f"{float(row['fp32_tflops']) * share:.4g}" if share else ""
-
-
-def _short(sheet: str) -> str:
-    """'K80 (per GPU; 2 per board)' -> 'K80'."""
-    return sheet.partition(" (")[0]

@@ -188,4 +188,4 @@ def _gpu_families() -> dict[tuple[str, str], dict[str, str]]:
 @cache
 def _sheet_gib() -> dict[str, float]:
     rows = read_source("catalog/gpu_specs.csv")
-    return {row["gpu"].partition(" (")[0]: float(row["memory_gb"]) for row in rows}
+    return {row["gpu"]: float(row["memory_gb"]) for row in rows}

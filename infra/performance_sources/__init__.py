@@ -1,5 +1,4 @@
-"""Step times that others measured and published, and the data sheets of their GPUs.
+"""Step times that others measured and published; SOURCES.md names every source and its licence.
 
-`published.csv` and `gpus.csv` are what the bundled performance model's accelerator part is
-fitted on; SOURCES.md names every source and its licence. `compact` makes published.csv.
+`observations.csv.gz` is what the step times that ship are fitted on; `observations` makes it.
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from infra.performance_sources.compact import find_source
+from infra.performance_sources.files import find_source
 from infra.performance_sources.names import LAMBDA_NETWORKS, TASKS
 
 DEFAULT_PATH = Path(__file__).with_name("scaling.csv")

@@ -4,29 +4,52 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from advisor.errors import DataError
 
 FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
 MANIFEST = "manifest.json"
+# The one table of GPUs is the catalogue's, under the catalogue's seal.
+GPUS = FOLDER.parent / "catalog" / "gpus.csv"
 MODEL = "default_model.json"
 SEALED = (
-    "gpus.csv", "networks.json", "memory.json", "memory_model.json", "scaling.json",
-    "cpu_rates.json", MODEL,
-)  # fmt: skip
+    "memory.npy",
+    "memory_model.json",
+    "scaling.json",
+    "cpu_rates.json",
+    MODEL,
+)
 
 
 def read_bundled(name: str) -> str:
     """The text of a bundled file; `DataError` when it is missing or not what was shipped."""
+    return bundled_bytes(name).decode()
+
+
+def bundled_bytes(name: str) -> bytes:
+    """A bundled file that is no text; raises as `read_bundled` does."""
+    return _checked(FOLDER / name, lambda: json.loads((FOLDER / MANIFEST).read_text())[name])
+
+
+def read_data_sheets() -> str:
+    """The text of the table of GPUs; raises as `read_bundled` does."""
+    manifest = GPUS.parent / MANIFEST
+    return _checked(
+        GPUS, lambda: json.loads(manifest.read_text())["files"]["catalog/gpus.csv"]["sha256"]
+    ).decode()
+
+
+def _checked(path: Path, digest: Callable[[], str]) -> bytes:
     try:
-        expected = json.loads((FOLDER / MANIFEST).read_text())[name]
-        content = (FOLDER / name).read_bytes()
+        expected = digest()
+        content = path.read_bytes()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{FOLDER / name} cannot be read ({error}); {_way_out()}") from error
+        raise DataError(f"{path} cannot be read ({error}); {_way_out()}") from error
     if hashlib.sha256(content).hexdigest() != expected:
-        raise DataError(f"{FOLDER / name} is damaged; {_way_out()}")
-    return content.decode()
+        raise DataError(f"{path} is damaged; {_way_out()}")
+    return content
 
 
 def seal() -> None:

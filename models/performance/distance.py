@@ -11,18 +11,18 @@ from functools import partial
 
 import numpy as np
 
-from advisor.domain import Prediction, Resources, Stage, Task, Workload
+from advisor.domain import Gpu, Prediction, Resources, Stage, Task, Workload
 from advisor.domain.explanation import Distance
 from advisor.units import format_rate
 from models.performance.cpu import bundled_cpu_rates
-from models.performance.features import ASSUMED_COPY_GB_PER_SECOND
-from models.performance.gpu_rates import GpuRates, network_key
-from models.performance.joining import smooth_minimum
-from models.performance.pipeline import Pipeline
+from models.performance.join import exponents, smooth_minimum
+from models.performance.memory.host import loader_workers
+from models.performance.networks import NetworkTable
+from models.performance.pipeline import BATCHES_AHEAD_A_WORKER, Pipeline
 from models.performance.ranges import FACTS
 from models.performance.scaling import bundled_scaling
-from models.performance.step_work import chip
-from models.performance.wording import MATTERS, SAME_SCORE
+from models.performance.step_times import StepTimes, arithmetic_of, chip
+from models.performance.wording import MATTERS, SAME_SCORE, copy_assumed_note
 
 # A number this much beyond the measured ones still counts as one of them.
 AS_GOOD_AS = 1.1
@@ -48,14 +48,15 @@ def distances(
     resources: Resources,
     prediction: Prediction,
     pipeline: Pipeline,
-    gpu_rates: GpuRates,
+    step_times: StepTimes,
+    table: NetworkTable,
 ) -> tuple[Distance, ...]:
     """Every fact the prediction stands on: those of the stages that matter first."""
-    weights = stage_weights(prediction, pipeline)
+    weights = stage_weights(workload, resources, prediction, pipeline)
     matters = {stage: weight >= MATTERS for stage, weight in weights.items()}
     of = partial(_distance, matters)
     found = [
-        *_of_accelerator(of, workload, resources, pipeline, gpu_rates),
+        *_of_accelerator(of, workload, resources, pipeline, step_times, table),
         *_of_sharing(of, workload, prediction),
         *_of_ranges(of, workload, resources, pipeline),
         _of_cpu(of, resources, pipeline),
@@ -64,13 +65,18 @@ def distances(
     return tuple(sorted(found, key=lambda one: not one.matters))
 
 
-def stage_weights(prediction: Prediction, pipeline: Pipeline) -> Mapping[Stage, float]:
+def stage_weights(
+    workload: Workload, resources: Resources, prediction: Prediction, pipeline: Pipeline
+) -> Mapping[Stage, float]:
     """How much the joined rate depends on each stage, d log R / d log R_stage.
 
     A network on the CPU shares its cores with decoding: there both count as one stage does.
     """
     rates = np.array([list(prediction.stage_rates.values())])
-    gamma = float(np.exp(pipeline.parameters["join/gamma"]))
+    beside_gpu = resources.gpu is not None and workload.task is not Task.PREPROCESSING
+    ahead = BATCHES_AHEAD_A_WORKER * loader_workers(resources.vcpus) * beside_gpu
+    training = float(workload.task is Task.TRAINING)
+    gamma = exponents(np.array([training]), np.array([ahead]), pipeline.parameters)
     weights = smooth_minimum(rates, gamma)[1][0].tolist()
     return dict(zip(prediction.stage_rates, weights, strict=True))
 
@@ -135,27 +141,29 @@ def _of_accelerator(
     workload: Workload,
     resources: Resources,
     pipeline: Pipeline,
-    gpu_rates: GpuRates,
+    step_times: StepTimes,
+    table: NetworkTable,
 ) -> Iterator[Distance]:
     if workload.task is Task.PREPROCESSING:
         return
     of = partial(of, stage=Stage.ACCELERATOR)
     name = f"{workload.network} {workload.task}"
-    key = network_key(workload.network, workload.task)
+    facts = table.of(workload)
+    key = f"{facts.key}/{workload.task}"
     if resources.gpu is None:
         inside = key in pipeline.cpu_networks or key in bundled_cpu_rates().networks
         said = f"{name} was {'' if inside else 'not '}measured on a CPU"
         yield of("network", times=1.0 if inside else None, detail=said)
         return
-    if gpu_rates.anchor(workload, resources.gpu):
+    if step_times.group(workload, resources.gpu, facts) == "cell":
         said = f"{name} in {workload.precision} was measured on {chip(resources.gpu.name)}"
         yield of("network", times=1.0, detail=said)
         return
-    inside = key in gpu_rates.networks
+    inside = step_times.knows(facts, workload)
     on_others = "on other GPUs" if inside else "with PyTorch on any GPU"
     said = f"{name} was {'' if inside else 'not '}measured {on_others}"
     yield of("network", times=1.0 if inside else None, detail=said)
-    known, said = _of_gpu(resources, gpu_rates)
+    known, said = _of_gpu(workload, resources.gpu, step_times)
     yield of("gpu", times=1.0 if known else None, detail=said)
 
 
@@ -170,15 +178,14 @@ def _of_sharing(
         yield of("gpus", Stage.ACCELERATOR, max(1.0, gpus / largest), said)
 
 
-def _of_gpu(resources: Resources, gpu_rates: GpuRates) -> tuple[bool, str]:
-    """Whether the GPU was measured with PyTorch, else how near the nearest one is."""
-    gpu = resources.gpu
-    assert gpu is not None
-    if chip(gpu.name) in gpu_rates.chips:
+def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, str]:
+    """Whether the GPU was measured with PyTorch in that precision, else how near it is."""
+    measured = step_times.measured_in(gpu)
+    if arithmetic_of(workload.precision) in measured:
         return True, f"{gpu.name} was measured with other networks or precisions"
-    if chip(gpu.name) in gpu_rates.other_chips:
-        return False, f"{gpu.name} was measured with other software than PyTorch only"
-    if gpu.compute_capability in gpu_rates.capabilities:
+    if measured:
+        return False, f"{gpu.name} was never measured in {workload.precision}"
+    if gpu.compute_capability in step_times.capabilities:
         return False, f"{gpu.name} was not measured, its architecture ({gpu.architecture}) was"
     return False, f"neither {gpu.name} nor its architecture ({gpu.architecture}) was measured"
 
@@ -190,8 +197,7 @@ def _of_copying(
         return
     rate = resources.host_to_gpu_gb_per_second
     if rate is None:
-        said = f"the host-to-GPU rate is unknown: {ASSUMED_COPY_GB_PER_SECOND:g} GB/s is assumed"
-        yield of("host_to_gpu", Stage.TRANSFER, None, said)
+        yield of("host_to_gpu", Stage.TRANSFER, None, copy_assumed_note(resources.gpu))
     elif math.isfinite(rate):
         said = f"a host-to-GPU rate of {rate:.3g} GB/s, measured on this type of instance"
         yield of("host_to_gpu", Stage.TRANSFER, 1.0, said)

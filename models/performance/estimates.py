@@ -1,17 +1,57 @@
-"""What is predicted of many requests at once, as columns."""
+"""What is predicted of many requests at once, and how far each may be off.
+
+What a stage's rate may be off by moves it to its own bound, and the stages are joined again. The
+changes of the joined rate add in squares, as independent errors do. Moving, instead of weighing
+with the derivative, matters where two stages are close: a stage that hides behind another one
+today binds at its lower bound, and a bigger machine must not have a wider interval for it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.domain import Stage
 from advisor.records import dataclass
-from models.performance.doubts import Booleans, Doubts, interval
-from models.performance.features import PipelineColumns
+from models.performance.intervals import gaussian_multiplier, half_widths
+from models.performance.join import exponents, join_logs, logs_by_stage
+from models.performance.machines import Integers
 from models.performance.networks import Floats
-from models.performance.pipeline import Pipeline
-from models.performance.resource_table import Integers
-from models.performance.stages import STAGES
+from models.performance.pipeline import (
+    ALL_TRIALS,
+    PIPELINE_PRIORS,
+    SECOND_THREAD_SIGMA,
+    STAGES,
+    Pipeline,
+    PipelineColumns,
+    second_thread_cores,
+    trial_group,
+)
+from models.performance.wording import SAME_SCORE
+
+Booleans = NDArray[np.bool_]
+# By stage, how far the logarithm of its rate is moved, each of shape (n,).
+Shift = Mapping[int, NDArray[np.floating[Any]]]
+
+# Log standard deviations of what no held-out residual describes, see docs/model.md; those of CPUs
+# and cores are `python -m benchmarks.vcpu_truth`'s.
+_CPU_UNKNOWN_SIGMA = 0.30
+_PER_DOUBLING_OF_VCPUS_SIGMA = 0.05
+# A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
+_OTHER_ARCHITECTURE_SIGMA = 0.42
+_COPY_ASSUMED_SIGMA = 0.30
+# Of the exponent with which a real GPU and its host join: loaders differ.
+_EXPONENT_SIGMA = PIPELINE_PRIORS["join/queue"][1]
+_OTHER_FORMAT_SIGMA = 0.40
+# Tokenisers and formats of tensors are the user's own; a judgement.
+_READING_SIGMA = 0.40
+
+_ACCELERATOR, _HOST, _TRANSFER = 0, 1, 3
+# A stage that weighs less counts for nothing; its logarithm is finite.
+_LEAST_WEIGHT = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +84,84 @@ class Estimates:
         return [STAGES[place] for place in self.bottleneck.tolist()]
 
 
+@dataclass(frozen=True, slots=True)
+class StageErrors:
+    """How far each request's stages may be off, and why, columns of shape (n,).
+
+    `accelerator_lower` and `accelerator_upper` are half widths of the rate of the GPU, or of the
+    network on the measured CPU, in log rate, 0 without either; `accelerator_calibrated` says
+    whether residuals back them. `carried_on_cpu` is the log standard deviation of carrying a
+    network to this CPU, `other_format` whether it computes in another format than was measured.
+    `other_architecture`: the CPU does not run the measured one's machine code. `scaling_lower` and
+    `scaling_upper` are half widths of what several GPUs keep of their rate, 0 for one.
+    """
+
+    accelerator_lower: Floats
+    accelerator_upper: Floats
+    accelerator_calibrated: Booleans
+    carried_on_cpu: Floats
+    other_format: Booleans
+    copy_assumed: Booleans
+    other_architecture: Booleans
+    scaling_lower: Floats
+    scaling_upper: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The joined rate's logarithm, half widths around it, whether residuals back them, each of
+    shape (n,), and the stages' weights (stages, n)."""
+
+    log_rate: Floats
+    lower: Floats
+    upper: Floats
+    calibrated: Booleans
+    weights: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far n requests may be off at one confidence, whatever their disks.
+
+    `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the
+    same m up; `by_stage` (stages, 3) holds the half widths of trials bound by a stage and whether
+    residuals back them; `calibrated` (n,) says whether they back the accelerator; `exponent` is
+    the half width of a real GPU's log exponent with one batch ahead.
+    """
+
+    shifts: Floats
+    by_stage: Floats
+    calibrated: Booleans
+    exponent: float
+
+    def take(self, rows: NDArray[np.intp]) -> Spread:
+        """Those of some requests."""
+        return Spread(self.shifts[:, :, rows], self.by_stage, self.calibrated[rows], self.exponent)
+
+
+def spread_of(
+    columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float
+) -> Spread:
+    """Spread of stages and of whole trials; disks have none of their own."""
+    found = [
+        half_widths(pipeline.residuals, (trial_group(stage), ALL_TRIALS), confidence)
+        for stage in STAGES
+    ]
+    z = gaussian_multiplier(confidence)
+    shifts = list(_shifts(columns, errors, pipeline, z))
+    return Spread(
+        shifts=_stacked(shifts, len(columns.vcpus)),
+        by_stage=np.array([(one.lower, one.upper, one.calibrated) for one in found], dtype=float),
+        calibrated=errors.accelerator_calibrated,
+        exponent=z * _EXPONENT_SIGMA,
+    )
+
+
 def estimates(
-    columns: PipelineColumns, rates: Floats, doubts: Doubts, pipeline: Pipeline
+    columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
 ) -> Estimates:
     """Join the stages' `rates` (n, 4)."""
-    found = interval(columns, rates, doubts, pipeline)
+    found = interval(columns, rates, spread, pipeline)
     joined = found.log_rate
     return Estimates(
         lower=np.exp(joined - found.lower),
@@ -58,3 +171,119 @@ def estimates(
         weights=found.weights.T,
         calibrated=found.calibrated,
     )
+
+
+def interval(
+    columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
+) -> Interval:
+    """The join of `rates` (n, stages), and the interval around it."""
+    logs, weights = _joined(columns, rates, spread.shifts, pipeline)
+    below, above, calibrated = spread.by_stage[weights.argmax(axis=0)].T
+    many = len(logs) // 2
+    moved = (logs[1:] - logs[0]) ** 2
+    knee = _knee(columns, weights, spread, pipeline) ** 2
+    return Interval(
+        log_rate=logs[0],
+        lower=np.sqrt(below**2 + knee + moved[:many].sum(axis=0)),
+        upper=np.sqrt(above**2 + knee + moved[many:].sum(axis=0)),
+        calibrated=(calibrated > 0) & spread.calibrated,
+        weights=weights,
+    )
+
+
+def log_lower(
+    columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
+) -> Floats:
+    """The logarithm of the lower bound alone (n,), in half the time."""
+    downwards = spread.shifts[:, : 1 + spread.shifts.shape[1] // 2]
+    logs, weights = _joined(columns, rates, downwards, pipeline)
+    below = spread.by_stage[weights.argmax(axis=0), 0]
+    knee = _knee(columns, weights, spread, pipeline) ** 2
+    width = np.sqrt(below**2 + knee + ((logs[1:] - logs[0]) ** 2).sum(axis=0))
+    return np.asarray(logs[0] - width)
+
+
+def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
+    """What the error of the exponent is to the joined log rate, (n,): d log R / d log exponent is
+    the entropy of the stages' weights over the exponent, most where two stages are equally fast."""
+    beside_gpu = columns.batches_ahead > 0
+    if not beside_gpu.any():
+        return np.zeros(len(beside_gpu))
+    gamma = exponents(columns.training, columns.batches_ahead, pipeline.parameters)
+    entropy = -(weights * np.log(np.maximum(weights, _LEAST_WEIGHT))).sum(axis=0)
+    return np.asarray(beside_gpu * spread.exponent * entropy / gamma)
+
+
+def _joined(
+    columns: PipelineColumns, rates: Floats, shifts: Floats, pipeline: Pipeline
+) -> tuple[Floats, Floats]:
+    """Joined logarithms (1 + m, n) under shifts (stages, 1 + m, n) of which the first is none, and
+    weights (stages, n) of that; all at once, since few rows take as long as many."""
+    logs = logs_by_stage(rates)[:, None] + shifts
+    joined, weights = join_logs(columns, logs, pipeline.parameters)
+    return joined, weights[:, 0]
+
+
+def _stacked(pairs: Sequence[tuple[Shift, Shift]], count: int) -> Floats:
+    """As `Spread.shifts` has them."""
+    many = len(pairs)
+    shifts = np.zeros((len(STAGES), 1 + 2 * many, count))
+    for at, (down, up) in enumerate(pairs, 1):
+        for stage, widths in down.items():
+            shifts[stage, at] = -widths
+        for stage, widths in up.items():
+            shifts[stage, many + at] = widths
+    return shifts
+
+
+def _shifts(
+    columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, z: float
+) -> Iterator[tuple[Shift, Shift]]:
+    """Each stage's errors as one move down and one up, in log rate, without those nobody has.
+
+    What one stage may be off by for several reasons is added before it is joined: each reason by
+    itself could hide behind another stage that is close, and a slower disk would have a narrower
+    interval.
+    """
+    cores = z * _core_sigma(columns, errors, pipeline)
+    host = np.hypot(cores, z * _second_thread_sigma(columns, pipeline))
+    carried = z * np.hypot(errors.carried_on_cpu, _OTHER_FORMAT_SIGMA * errors.other_format)
+    lower = _added(carried, errors.accelerator_lower, errors.scaling_lower)
+    upper = _added(carried, errors.accelerator_upper, errors.scaling_upper)
+    copy = z * _COPY_ASSUMED_SIGMA * errors.copy_assumed
+    # A network on the CPU runs on the same cores: both are wrong together.
+    shared, alone = (columns.on_cpu > 0).astype(float), (columns.on_cpu <= 0).astype(float)
+    pairs: list[tuple[Shift, Shift]] = [
+        (
+            {_HOST: host, _ACCELERATOR: shared * np.hypot(cores, lower)},
+            {_HOST: host, _ACCELERATOR: shared * np.hypot(cores, upper)},
+        ),
+        ({_ACCELERATOR: alone * lower}, {_ACCELERATOR: alone * upper}),
+        ({_TRANSFER: copy}, {_TRANSFER: copy}),
+    ]
+    for down, up in pairs:
+        if any(shift.any() for shift in (*down.values(), *up.values())):
+            yield down, up
+
+
+def _added(*widths: Floats) -> Floats:
+    return np.asarray(np.sqrt(sum(width**2 for width in widths)))
+
+
+def _core_sigma(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline) -> Floats:
+    """Log standard deviation of a core's speed and of how many cores scale, shape (n,)."""
+    reference, other = pipeline.reference, errors.other_architecture
+    cpu = np.where(np.isnan(columns.score), _CPU_UNKNOWN_SIGMA, reference.sigma)
+    cpu = np.where(np.abs(columns.score / reference.score - 1) < SAME_SCORE, 0.0, cpu)
+    cpu = np.where(other, np.maximum(cpu, _OTHER_ARCHITECTURE_SIGMA), cpu)
+    cpu = np.hypot(cpu, _READING_SIGMA * (columns.reading_seconds > 0))
+    doublings = np.maximum(0.0, np.log2(columns.vcpus / pipeline.largest_vcpus))
+    sigma: Floats = np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings)
+    return sigma
+
+
+def _second_thread_sigma(columns: PipelineColumns, pipeline: Pipeline) -> Floats:
+    """What the doubt on second threads is to the host's log rate, shape (n,)."""
+    added = second_thread_cores(columns, pipeline.parameters)
+    sigma: Floats = SECOND_THREAD_SIGMA * added / (columns.cores + added)
+    return sigma

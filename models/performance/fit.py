@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from advisor.domain import Measurement
 from models.performance.evaluation import median_percent
 from models.performance.fit_pipeline import fit_and_calibrate, trials_of
-from models.performance.gpu_rates import GpuRates
 from models.performance.model import PerformanceModel
 from models.performance.networks import Floats, NetworkTable
 from models.performance.persistence import content_id, to_document
 from models.performance.pipeline import ReferenceCpu
 from models.performance.ranges import measured_ranges
+from models.performance.step_times import StepTimes
 from models.performance.usable import require_enough, sort_out
 
 
@@ -33,7 +33,7 @@ class FitResult:
 
 def fit(
     measurements: Iterable[Measurement],
-    gpu_rates: GpuRates,
+    step_times: StepTimes,
     table: NetworkTable,
     *,
     networks: Sequence[str],
@@ -41,7 +41,7 @@ def fit(
     reference_of: Callable[[Measurement], ReferenceCpu],
     accelerator_errors: dict[str, float],
 ) -> FitResult:
-    """Fit the pipeline on the usable measurements and join it with `gpu_rates`.
+    """Fit the pipeline on the usable measurements and join it with `step_times`.
 
     `reference_of` tells what the CPU of a measurement is. Raises `DataError` for
     measurements that nothing can be learnt from.
@@ -52,11 +52,11 @@ def fit(
     pipeline, residuals = fit_and_calibrate(trials, table, reference_of(sorted_out.usable[0]))
     model = PerformanceModel(
         id="",
-        trained_on=_trained_on(sorted_out.usable, gpu_rates),
+        trained_on=_trained_on(sorted_out.usable, step_times),
         error_percent=round(median_percent(residuals), 2),
         networks=tuple(sorted(networks)),
         sources=tuple(sources),
-        gpu_rates=gpu_rates,
+        step_times=step_times,
         pipeline=replace(pipeline, measured=measured_ranges(sorted_out.usable)),
         table=table,
         accelerator_errors=accelerator_errors,
@@ -69,12 +69,12 @@ def with_id(model: PerformanceModel) -> PerformanceModel:
     return replace(model, id=content_id(to_document(model)))
 
 
-def _trained_on(measurements: Sequence[Measurement], gpu_rates: GpuRates) -> str:
+def _trained_on(measurements: Sequence[Measurement], step_times: StepTimes) -> str:
     """One line: how many trials on what, and whose GPU rates."""
     days = sorted({m.started_at[:10] for m in measurements if m.started_at})
     when = f", {days[0]}" if days else ""
     networks = len({m.trial.workload.network for m in measurements})
-    gpus = len(gpu_rates.chips | gpu_rates.other_chips)
+    gpus = len({key.partition("/")[0] for key in step_times.gpus})
     return (
         f"{len(measurements)} sweep trials of {networks} networks{when}; published step times of "
         f"{gpus} GPUs"

@@ -1,7 +1,6 @@
 """Fits host, storage, join and CPU parameters on the trials of sweeps.
 
-A maximum a posteriori fit of the physical form on log rates, then a small regression on what
-it leaves, kept only where it helps on trials that neither was fitted on.
+A maximum a posteriori fit of the physical form on log rates.
 """
 
 from __future__ import annotations
@@ -13,30 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Measurement, Task
-from models.performance.features import PipelineColumns, PipelineRequest, pipeline_columns
-from models.performance.joining import GAMMA_RANGE
+from models.performance.intervals import half_widths
+from models.performance.join import GAMMA_RANGE
 from models.performance.networks import Floats, NetworkTable
-from models.performance.physical_form import PhysicalForm
 from models.performance.pipeline import (
     ALL_TRIALS,
+    PIPELINE_PRIORS,
+    STAGES,
     Pipeline,
+    PipelineColumns,
+    PipelineRequest,
     ReferenceCpu,
     log_core_rate,
+    pipeline_columns,
     trial_group,
 )
-from models.performance.remainder import REMAINDER_NAMES, Remainder, remainder_features
-from models.performance.stages import STAGES
 from models.performance.usable import known_accelerator_rate, measured_cpu_rate
 
 FOLDS = 5
 # Scatter of a trial's rate on a shared machine; residuals are counted in it.
 _TRIAL_SIGMA = 0.06
-# The regression on the rest must lower the held-out error this far to be kept: on a few dozen
-# trials a smaller gain is chance, and what is kept bends the physical form.
-_WORTH_KEEPING = 0.85
-_ALPHAS = tuple(10.0**power for power in range(-1, 5))
-# Columns of the remainder that are no resource, whose sign is therefore free.
-_NO_RESOURCE = [REMAINDER_NAMES.index(name) for name in ("log_batch", "on_cpu")]
+# Decoders share little, and the prior knows; a pipeline behind a lock or one reader shares much.
+_STRAYING = ("host/contention",)
+_CPU_FLOPS_PRIOR = (float(np.log(50e9)), 0.8)
+_CPU_NETWORK_SIGMA = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,37 @@ class Trials:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PhysicalForm:
+    """Parameters `names` (p,) with their priors; each network on the CPU has one of its own."""
+
+    names: tuple[str, ...]
+    means: Floats
+    sigmas: Floats
+    reference: ReferenceCpu
+    largest_vcpus: float
+    cpu_networks: frozenset[str]
+
+    @classmethod
+    def of(cls, on_cpu: list[str], largest_vcpus: float, reference: ReferenceCpu) -> PhysicalForm:
+        """The form of trials of which those `on_cpu` ("resnet50/training") ran there."""
+        own = {f"cpu/network/{network}": (0.0, _CPU_NETWORK_SIGMA) for network in on_cpu}
+        priors = {**PIPELINE_PRIORS, "cpu/flops_per_second": _CPU_FLOPS_PRIOR, **own}
+        means, sigmas = (np.array(column) for column in zip(*priors.values(), strict=True))
+        return cls(tuple(priors), means, sigmas, reference, largest_vcpus, frozenset(on_cpu))
+
+    def pipeline(self, units: Floats) -> Pipeline:
+        """The form with parameters `units` (p,) standard deviations from their priors' means."""
+        values = (self.means + self.sigmas * units).tolist()
+        return Pipeline(
+            parameters=dict(zip(self.names, values, strict=True)),
+            reference=self.reference,
+            largest_vcpus=self.largest_vcpus,
+            residuals={},
+            cpu_networks=self.cpu_networks,
+        )
+
+
 def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Trials:
     """Columns of usable measurements, see `usable.sort_out`."""
     rows = [_request(measurement) for measurement in measurements]
@@ -84,14 +114,12 @@ def _request(measurement: Measurement) -> PipelineRequest:
     return PipelineRequest(trial.workload, trial.resources, on_cpu, trial.cache)
 
 
-def fit_pipeline(
-    trials: Trials, networks: NetworkTable, reference: ReferenceCpu, *, remainder: bool
-) -> Pipeline:
-    """The physical parameters and, when asked, the regression on the rest; no residuals."""
-    physical = _fit_physical(trials, networks, reference)
-    if not remainder:
-        return physical
-    return replace(physical, remainder=_fit_remainder(trials, physical, networks))
+def fit_pipeline(trials: Trials, networks: NetworkTable, reference: ReferenceCpu) -> Pipeline:
+    """The physical parameters; no residuals."""
+    form = form_of(trials, reference)
+    fitted = form.pipeline(fit_units(form, trials, networks))
+    rounded = {name: round(value, 6) for name, value in fitted.parameters.items()}
+    return replace(fitted, parameters=rounded)
 
 
 def log_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
@@ -101,36 +129,28 @@ def log_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) ->
     return residuals
 
 
-def held_out_residuals(
-    trials: Trials, networks: NetworkTable, reference: ReferenceCpu
-) -> tuple[Floats, Floats]:
-    """Each trial's residual under the fit on the other folds' trials, shape (n,): of the physical
-    form alone, and with the regression on what it leaves.
+def held_out_residuals(trials: Trials, networks: NetworkTable, reference: ReferenceCpu) -> Floats:
+    """Each trial's residual under the fit on the other folds' trials, shape (n,).
 
     Folds are dealt out in an order shuffled with a fixed seed; rows are whole trials, so no
     repeat of a trial is on both sides.
     """
     count = len(trials.log_rate)
     fold = np.random.default_rng(0).permutation(count) % FOLDS
-    plain, learned = np.empty(count), np.empty(count)
+    residuals = np.empty(count)
     for number in range(min(FOLDS, count)):
         held = fold == number
-        rest, asked = trials.take(~held), trials.take(held)
-        physical = fit_pipeline(rest, networks, reference, remainder=False)
-        plain[held] = log_residuals(asked, physical, networks)
-        whole = replace(physical, remainder=_fit_remainder(rest, physical, networks))
-        learned[held] = log_residuals(asked, whole, networks)
-    return plain, learned
+        pipeline = fit_pipeline(trials.take(~held), networks, reference)
+        residuals[held] = log_residuals(trials.take(held), pipeline, networks)
+    return residuals
 
 
 def fit_and_calibrate(
     trials: Trials, networks: NetworkTable, reference: ReferenceCpu
 ) -> tuple[Pipeline, Floats]:
-    """The better of the forms with and without the regression, and its held-out residuals."""
-    plain, learned = held_out_residuals(trials, networks, reference)
-    keep = bool(np.median(np.abs(learned)) < _WORTH_KEEPING * np.median(np.abs(plain)))
-    residuals = learned if keep else plain
-    pipeline = fit_pipeline(trials, networks, reference, remainder=keep)
+    """The fit on all trials, and the held-out residual of each."""
+    residuals = held_out_residuals(trials, networks, reference)
+    pipeline = fit_pipeline(trials, networks, reference)
     calibrated = _by_stage(residuals, joined_rates(trials, pipeline, networks)[1])
     return replace(pipeline, residuals=calibrated), residuals
 
@@ -151,13 +171,6 @@ def joined_rates(
     return pipeline.join(trials.columns, pipeline.stage_rates(trials.columns, accelerator))
 
 
-def _fit_physical(trials: Trials, networks: NetworkTable, reference: ReferenceCpu) -> Pipeline:
-    form = form_of(trials, reference)
-    fitted = form.pipeline(fit_units(form, trials, networks))
-    rounded = {name: round(value, 6) for name, value in fitted.parameters.items()}
-    return replace(fitted, parameters=rounded)
-
-
 def form_of(trials: Trials, reference: ReferenceCpu) -> PhysicalForm:
     """The physical form with all parameters that these trials touch."""
     on_cpu = [
@@ -176,8 +189,10 @@ def fit_units(form: PhysicalForm, trials: Trials, networks: NetworkTable) -> Flo
         fitted = form.pipeline(units)
         data = log_residuals(trials, fitted, networks) / _TRIAL_SIGMA
         alone = _alone_residuals(trials, fitted, networks) / _TRIAL_SIGMA
-        return np.concatenate([_soft(data), _soft(alone), units])
+        own = np.where(strays, _heavy_tailed(units), units)
+        return np.concatenate([_soft(data), _soft(alone), own])
 
+    strays = np.array([name in _STRAYING for name in form.names])
     lower, upper = np.full(len(form.names), -8.0), np.full(len(form.names), 8.0)
     at = form.names.index("join/gamma")
     lower[at], upper[at] = (np.log(GAMMA_RANGE) - form.means[at]) / form.sigmas[at]
@@ -190,6 +205,12 @@ def _soft(residuals: Floats) -> Floats:
     """Residuals whose squares are the soft-L1 loss, so that one bad trial bends little."""
     soft: Floats = np.sign(residuals) * np.sqrt(8 * (np.sqrt(1 + residuals**2 / 4) - 1))
     return soft
+
+
+def _heavy_tailed(units: Floats) -> Floats:
+    """Residuals whose squares are the loss of Student's t of two degrees of freedom."""
+    heavy: Floats = np.sign(units) * np.sqrt(2 * np.log1p(units**2 / 2))
+    return heavy
 
 
 def _alone_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
@@ -210,27 +231,42 @@ def _accelerator(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> 
     return np.where(trials.columns.on_cpu > 0, on_cpu, trials.accelerator)
 
 
-def _fit_remainder(trials: Trials, physical: Pipeline, networks: NetworkTable) -> Remainder:
-    """A ridge regression in which more of a resource never lowers the rate."""
-    from sklearn.linear_model import Ridge
-    from sklearn.model_selection import GridSearchCV
+def residuals_of(
+    pipeline: Pipeline, measurements: Sequence[Measurement], networks: NetworkTable
+) -> Floats:
+    """log(observed / predicted) of usable measurements (see `usable.sort_out`), shape (n,)."""
+    return log_residuals(trials_of(measurements, networks), pipeline, networks)
 
-    features = remainder_features(trials.columns)
-    means, scales = features.mean(axis=0), features.std(axis=0)
-    varied = scales > 1e-9
-    scaled = np.where(varied, (features - means) / np.where(varied, scales, 1.0), 0.0)
-    # All coefficients are held positive; what is no resource comes with its negative beside it.
-    signed = np.column_stack([scaled, -scaled[:, _NO_RESOURCE]])
-    folds = min(FOLDS, len(signed) // 2)  # R squared of a single trial is no number
-    ridge = GridSearchCV(Ridge(positive=True), {"alpha": _ALPHAS}, cv=folds)
-    ridge.fit(signed, log_residuals(trials, physical, networks))
-    found = ridge.best_estimator_.coef_
-    coefficients = found[: len(means)].copy()
-    coefficients[_NO_RESOURCE] -= found[len(means) :]
-    coefficients = np.where(varied, coefficients / np.where(varied, scales, 1.0), 0.0)
-    return Remainder(
-        lows=tuple(features.min(axis=0).tolist()),
-        highs=tuple(features.max(axis=0).tolist()),
-        coefficients=tuple(coefficients.tolist()),
-        intercept=float(ridge.best_estimator_.intercept_ - coefficients @ means),
-    )
+
+def unseen_residuals(
+    fitted_on: Sequence[Measurement],
+    scored: Sequence[Measurement],
+    networks: NetworkTable,
+    reference: ReferenceCpu,
+) -> Floats:
+    """log(observed / predicted) of each `scored` measurement, shape (n,), under a fit on those
+    `fitted_on` that are of other trials: a measurement of the same trial on another day tells as
+    much as the measurement itself.
+
+    Trials are dealt to the same folds whatever was fitted on, so that two fits are scored alike.
+    All measurements are usable ones.
+    """
+    names = [row.trial.trial_id for row in scored]
+    trials = sorted(set(names))
+    deal = np.random.default_rng(0).permutation(len(trials)) % FOLDS
+    fold_of = dict(zip(trials, deal.tolist(), strict=True))
+    residuals = np.empty(len(scored))
+    for fold in set(fold_of.values()):
+        held = {name for name, number in fold_of.items() if number == fold}
+        rest = [row for row in fitted_on if row.trial.trial_id not in held]
+        places = [place for place, name in enumerate(names) if name in held]
+        pipeline = fit_pipeline(trials_of(rest, networks), networks, reference)
+        residuals[places] = residuals_of(pipeline, [scored[one] for one in places], networks)
+    return residuals
+
+
+def outside_interval(residuals: Floats, pipeline: Pipeline, confidence: float) -> int:
+    """How many of these log(observed / predicted) lie outside of the model's interval; by chance
+    2 (1 - `confidence`) of them do."""
+    widths = half_widths(pipeline.residuals, (ALL_TRIALS,), confidence)
+    return int(np.sum((residuals < -widths.lower) | (residuals > widths.upper)))

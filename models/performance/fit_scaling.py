@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from advisor.domain import Task
-from models.performance.calibration import thinned
 from models.performance.networks import Floats
 from models.performance.scaling import (
     BYTES_PER_GRADIENT,
@@ -23,7 +22,10 @@ from models.performance.scaling import (
     kind_of,
     pool_name,
 )
-from models.performance.step_work import chip
+from models.performance.step_times import chip
+
+# Residuals of one GPU that stand for all of its own.
+_MOST_OF_A_GPU = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,3 +151,10 @@ def _pooled(rows: Sequence[ScalingRow], residuals: Floats) -> list[float]:
     chips = np.array([chip(row.gpu) for row in rows])
     parts = [thinned(np.sort(residuals[chips == name])) for name in sorted(set(chips))]
     return sorted(np.concatenate(parts).tolist())
+
+
+def thinned(values: Floats, most: int = _MOST_OF_A_GPU) -> Floats:
+    """At most that many evenly spaced quantiles that stand for all values."""
+    if len(values) <= most:
+        return values
+    return np.asarray(np.quantile(values, (np.arange(most) + 0.5) / most))

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from advisor.domain import (
     CacheState,
     Gpu,
-    Precision,
     Prediction,
     Resources,
     Task,
     Workload,
 )
-from advisor.errors import UsageError, unknown_name
+from advisor.errors import UsageError
 from advisor.records import dataclass
 from models.performance import memory
 from models.performance.cpu import vector_factor
-from models.performance.doubts import Unsure, doubts_of
-from models.performance.estimates import Estimates
-from models.performance.features import Load, columns_of
-from models.performance.gpu_rates import GpuRate, GpuRates
+from models.performance.estimates import Estimates, StageErrors, spread_of
+from models.performance.machines import Integers, ResourceTable
 from models.performance.networks import Floats, NetworkTable
 from models.performance.on_cpu import (
     carried_sigma,
@@ -31,10 +28,10 @@ from models.performance.on_cpu import (
     rates_on_cpu,
     widths_on_cpu,
 )
-from models.performance.pipeline import Pipeline
+from models.performance.pipeline import Load, Pipeline, columns_of
 from models.performance.prepared import PreparedRows, Words
-from models.performance.resource_table import Integers, ResourceTable
 from models.performance.scaled_rows import scaled_rows
+from models.performance.step_times import GpuRate, StepTimes
 from models.performance.wording import Wording, alone, cpu_key
 
 if TYPE_CHECKING:
@@ -43,26 +40,12 @@ if TYPE_CHECKING:
 Request = tuple[Workload, Resources]
 
 
-class UsersMeasurements(Protocol):
-    """What a user measured of the network in question; see `anchoring`."""
-
-    def rates(
-        self,
-        workload: Workload,
-        gpu: Gpu,
-        batch_sizes: Sequence[int],
-        table: NetworkTable,
-        confidence: float,
-    ) -> list[GpuRate]:
-        """As `GpuRates.rates`."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerformanceModel:
     """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from.
 
-    `anchored` is what a user measured, `card_mib_of` tells the GPU memory of the user's own
-    network, the last of `networks`; both belong to a question and are never saved.
+    `step_times` tells GPUs alone, with what the user measured where a question has anchors.
+    `card_mib_of` tells the GPU memory of the user's own network, and is never saved.
     """
 
     id: str
@@ -70,11 +53,10 @@ class PerformanceModel:
     error_percent: float
     networks: tuple[str, ...]
     sources: tuple[str, ...]
-    gpu_rates: GpuRates
+    step_times: StepTimes
     pipeline: Pipeline
     table: NetworkTable
     accelerator_errors: Mapping[str, float]
-    anchored: UsersMeasurements | None = None
     card_mib_of: Callable[[Workload], float] | None = None
 
     def predict(
@@ -132,9 +114,6 @@ class PerformanceModel:
         will be asked for."""
         if not 0.5 <= confidence < 1:
             raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
-        for name in {load.workload.network for load in loads}:
-            if name not in self.networks:
-                raise unknown_name("network", name, self.networks)
         columns = columns_of(loads, which, machines, self.table)
         cells, cell_of = self._cells(loads, which, machines, confidence)
         accelerator = self._accelerator(loads, which, machines, _column(cells, cell_of, _rate))
@@ -143,7 +122,7 @@ class PerformanceModel:
         accelerator = accelerator * scaled.speed_up
         widths = _widths(loads, self.pipeline, confidence)[which].T
         calibrated = _column(cells, cell_of, _calibrated) * scaled.calibrated * widths[2] > 0
-        unsure = Unsure(
+        errors = StageErrors(
             accelerator_lower=_column(cells, cell_of, _lower) + widths[0],
             accelerator_upper=_column(cells, cell_of, _upper) + widths[1],
             accelerator_calibrated=calibrated,
@@ -157,7 +136,7 @@ class PerformanceModel:
         return PreparedRows(
             columns=columns,
             rates=self.pipeline.stage_rates(columns, accelerator),
-            doubts=doubts_of(columns, unsure, self.pipeline, confidence),
+            spread=spread_of(columns, errors, self.pipeline, confidence),
             pipeline=self.pipeline,
             confidence=confidence,
             words=Words(
@@ -173,16 +152,9 @@ class PerformanceModel:
         self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float = 0.9
     ) -> list[Prediction]:
         """What a GPU reaches alone, its samples on the device; one cell at several batch sizes."""
-        first = workloads[0]
-        if first.network not in self.networks:
-            raise unknown_name("network", first.network, self.networks)
-        sizes = [workload.batch_size for workload in workloads]
-        return [
-            alone(rate, confidence)
-            for rate in (self.anchored or self.gpu_rates).rates(
-                first, gpu, sizes, self.table, confidence
-            )
-        ]
+        cells = [(workload, gpu) for workload in workloads]
+        rates = self.step_times.rates(cells, self.table, confidence)
+        return [alone(rate, confidence) for rate in rates]
 
     def most_on_cpu(
         self, workloads: Sequence[Workload], cores: Floats, marks: Floats, cpus: Sequence[str]
@@ -193,10 +165,8 @@ class PerformanceModel:
         0 where nothing tells what the network computes in that task: it was only measured.
         """
         facts, task = self.table[workloads[0].network], workloads[0].task
-        if task not in facts.operations:
+        if task not in facts.kernels:
             return np.zeros(len(cores))
-        if self.pipeline.remainder:
-            return np.full(len(cores), np.inf)
         vector = np.array([vector_factor(name)[0] for name in cpus])
         times, sizes = len(workloads), [float(one.batch_size) for one in workloads]
         found = rates_on_cpu(
@@ -212,7 +182,9 @@ class PerformanceModel:
         """How far each fact that the `prediction` stands on lies from what was measured."""
         from models.performance.distance import distances  # few answers explain themselves
 
-        return distances(workload, resources, prediction, self.pipeline, self.gpu_rates)
+        return distances(
+            workload, resources, prediction, self.pipeline, self.step_times, self.table
+        )
 
     def gpu_memory_mib(self, workload: Workload) -> float:
         """Memory of the card on which the workload surely runs; 0 for preprocessing.
@@ -221,7 +193,7 @@ class PerformanceModel:
         """
         if workload.task is Task.PREPROCESSING:
             return 0.0
-        if self.card_mib_of and workload.network == self.networks[-1]:
+        if self.card_mib_of and workload.network == self.table.names[-1]:
             return self.card_mib_of(workload)
         return memory.needed_card_mib(workload)
 
@@ -233,7 +205,7 @@ class PerformanceModel:
     def published_step_seconds(self, workload: Workload, gpu: Gpu) -> float:
         """The pace of an emulated GPU, to four digits: equal on every machine."""
         batch = np.array([workload.batch_size], dtype=float)
-        seconds = self.gpu_rates.step_seconds(workload, gpu, batch, self.table)
+        seconds = self.step_times.step_seconds(workload, gpu, batch, self.table)
         return float(f"{seconds[0]:.4g}")
 
     def _cells(
@@ -243,19 +215,16 @@ class PerformanceModel:
         wide = len(machines.gpus) + 1
         pairs, cell_of = np.unique(which * wide + machines.gpu + 1, return_inverse=True)
         cells: list[GpuRate | None] = [None] * len(pairs)
-        batches: dict[tuple[str, Task, Precision, int], dict[int, int]] = {}
+        alike: dict[tuple[str, str | None, Task], list[tuple[int, Workload, Gpu]]] = {}
         for cell, (load, gpu) in enumerate(zip(*np.divmod(pairs, wide), strict=True)):
             workload = loads[load].workload
             if gpu > 0 and workload.task is not Task.PREPROCESSING:
-                key = (workload.network, workload.task, workload.precision, int(gpu))
-                batches.setdefault(key, {})[cell] = int(load)
-        for key, members in batches.items():
-            used = machines.gpus[key[-1] - 1]
-            workloads = [loads[load].workload for load in members.values()]
-            sizes = [workload.batch_size for workload in workloads]
-            source = self.anchored or self.gpu_rates
-            rates = source.rates(workloads[0], used, sizes, self.table, confidence)
-            for cell, rate in zip(members, rates, strict=True):
+                key = (workload.network, workload.input, workload.task)
+                alike.setdefault(key, []).append((cell, workload, machines.gpus[gpu - 1]))
+        for members in alike.values():
+            asked = [(workload, gpu) for _, workload, gpu in members]
+            rates = self.step_times.rates(asked, self.table, confidence)
+            for (cell, _, _), rate in zip(members, rates, strict=True):
                 cells[cell] = rate
         return cells, cell_of.reshape(-1)
 

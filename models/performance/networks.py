@@ -1,32 +1,35 @@
-"""Facts of networks that the model computes with: sizes and lists of operations."""
+"""What the performance model computes with of a network at one input."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain import Task
-from advisor.errors import DataError, unknown_name
-from advisor.records import dataclass
-from models.performance.bundled import read_bundled
+from advisor.domain import DataKind, Task, Workload
+from advisor.records import dataclass, field
+from models.performance.network_table import KINDS, Memory, Network, Rows, network_table
 
-SCHEMA = "advisor.networks/2"
-BUNDLED = "networks.json"
+# Classes that CPUs are modelled by; other products count as linear, the rest as elementwise.
+OPERATION_CLASSES = (
+    "conv_depthwise", "conv_grouped", "conv_1x1", "conv_3x3", "conv_kxk", "linear", "norm", "pool",
+    "elementwise",
+)  # fmt: skip
+_FP32_BYTES = 4
+_FLOPS_PER_GMAC = 2e9
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Distinct operations of one task as columns of equal length.
+    """Operations of one step in fp32 as columns of equal length, as CPUs are modelled by.
 
-    `kind` is the class's name, `flops` and `sample_bytes` are per sample in fp32,
-    `fixed_bytes` is moved once a step, `count` says how often the operation runs.
+    `kind` is the class's name, `flops` and `sample_bytes` are per sample, `fixed_bytes` is moved
+    once a step, `count` says how often the operation runs.
     """
 
     kind: tuple[str, ...]
@@ -38,89 +41,160 @@ class Operations:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
-    """One network: sizes in MiB (activations per sample, fp32) and operations by task."""
+    """One network at one input: sizes in MiB (activations per sample, fp32), kernels by task.
+
+    `input` is one sample's, as `3x224x224` or `seq:128`, `input_bytes` its size as it travels to
+    the GPU in fp32; `sample` is what one is called, `data` what it is made of. `kernels` are rows
+    of the network table, `memory` what a step keeps (None: unknown), `scaled` the input that the
+    rows were captured at where they had to be scaled to this one. `stand_in` are rows of
+    another network, for GPUs to be told apart by where its own are not known.
+    """
 
     name: str
-    input_pixels: int
+    input: str
+    input_bytes: float
     parameters: int
     weight_tensors: int
     weight_mib: float
     saved_activation_mib: float
     largest_activation_mib: float
-    operations: Mapping[Task, Operations]
+    kernels: Mapping[Task, Rows]
+    sample: str = "image"
+    data: DataKind = DataKind.IMAGE
+    library: str = "torchvision"
+    family: str = ""
+    scaled: str = ""
+    memory: Memory | None = None
+    stand_in: Mapping[Task, Rows] = field(default_factory=dict)
 
     # A table has one record a network, and arrays have no hash.
     __hash__ = object.__hash__
 
     @property
-    def input_bytes(self) -> float:
-        """One decoded fp32 RGB sample as it travels to the GPU."""
-        return 3.0 * self.input_pixels**2 * 4
+    def key(self) -> str:
+        """What its measurements are filed under: libraries' networks of one name are alike."""
+        return self.name.rpartition("/")[2]
+
+    def step_rows(self, task: Task) -> Rows:
+        """The kernels that a GPU's step is timed by; `KeyError` for a task it has none of."""
+        return self.kernels[task] if task in self.kernels else self.stand_in[task]
+
+    @property
+    def operations(self) -> Mapping[Task, Operations]:
+        """Its kernels in fp32, by task."""
+        return {task: _in_fp32(rows) for task, rows in self.kernels.items()}
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The sizes in `input`; of tokens their number."""
+        return tuple(map(int, re.findall(r"\d+", self.input.rpartition(":")[2])))
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of an image as the network takes it; 0 where it takes none."""
+        if self.data is not DataKind.IMAGE:
+            return 0
+        return self.input_shape[-1] * self.input_shape[-2]
+
+    @property
+    def trains(self) -> bool:
+        """Whether it has a training step; so it may where nothing is known of its steps."""
+        return not self.kernels or Task.TRAINING in self.kernels
+
+    @property
+    def gmacs(self) -> float:
+        """Multiply-accumulates of one sample's inference, in billions; 0 where unknown."""
+        rows = self.kernels.get(Task.INFERENCE)
+        if rows is None:
+            return 0.0
+        return float((rows["flops"].astype(float) * rows["count"]).sum()) / _FLOPS_PER_GMAC
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether its input has channels of two dimensions, so that they may lie last."""
+        return len(self.input_shape) == 3
 
 
 class NetworkTable:
-    """Facts by network name, decoded when first asked for: a question is about one network."""
+    """Facts of every network of the bundled table, made when first asked for."""
 
-    def __init__(self, document: Mapping[str, Any], origin: str) -> None:
-        """`networks` of the document holds the JSON text of each network by name."""
-        try:
-            if document["schema"] != SCHEMA:
-                raise DataError(
-                    f"{origin} has schema {document['schema']}, not {SCHEMA}; "
-                    "rebuild it with python -m models.zoo.facts"
-                )
-            self._classes = tuple(document["operation_classes"])
-            self._raw: Mapping[str, str] = document["networks"]
-        except (KeyError, TypeError) as error:
-            raise DataError(f"{origin} is no table of networks: {error}") from error
-        self._decoded: dict[str, NetworkFacts] = {}
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str | None], NetworkFacts] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
         """All networks with facts, sorted."""
-        return tuple(sorted(self._raw))
+        return network_table().names
 
-    @property
-    def operation_classes(self) -> tuple[str, ...]:
-        """Classes of operations that the model has efficiencies for."""
-        return self._classes
+    def knows(self, name: str) -> bool:
+        """Whether `find` finds it."""
+        return network_table().knows(name)
+
+    def find(self, name: str, at: str | None = None) -> NetworkFacts:
+        """Facts of the network under any of its names, at the input `at` (None: its own).
+
+        Other inputs than were captured are scaled from the nearest. Raises `UsageError` with near
+        names for an unknown one, and for an input that it does not take.
+        """
+        if (name, at) not in self._made:
+            self._made[name, at] = _facts(network_table().find(name, at))
+        return self._made[name, at]
+
+    def of(self, workload: Workload) -> NetworkFacts:
+        """Facts of a workload's network at its input; raises as `find` does."""
+        return self.find(workload.network, workload.input)
+
+    def __contains__(self, name: object) -> bool:
+        return name in network_table().names
 
     def __getitem__(self, name: str) -> NetworkFacts:
-        """Facts of `name`; a `UsageError` with near names where there are none."""
-        if name not in self._raw:
-            raise unknown_name("network", name, self._raw)
-        if name not in self._decoded:
-            self._decoded[name] = self._decode(name)
-        return self._decoded[name]
-
-    def _decode(self, name: str) -> NetworkFacts:
-        raw = json.loads(self._raw[name])
-        tasks = {task: self._operations(raw[task]) for task in (Task.INFERENCE, Task.TRAINING)}
-        sizes = {key: value for key, value in raw.items() if key not in tasks}
-        return NetworkFacts(name=name, operations=tasks, **sizes)
-
-    def _operations(self, rows: list[list[float]]) -> Operations:
-        columns = np.asarray(rows, dtype=float).T
-        kinds = tuple(self._classes[int(index)] for index in columns[0])
-        return Operations(kinds, columns[1], columns[2], columns[3], columns[4])
+        """Facts of `name` at its own input; a `UsageError` with near names where there are none."""
+        return self.find(name)
 
 
-def table_from(text: str) -> dict[str, Any]:
-    """The document of networks.json, its networks still text, each in a line of its own.
+def _facts(network: Network) -> NetworkFacts:
+    # As plain arrays: each look into a memory-mapped one makes another such.
+    rows = {task: np.asarray(network.operations(task)) for task in (Task.INFERENCE, Task.TRAINING)}
+    memory = network.memory
+    return NetworkFacts(
+        name=network_table().shortest_name(network),
+        input=network.input,
+        input_bytes=network.input_bytes,
+        parameters=network.parameters,
+        weight_tensors=network.weight_tensors,
+        weight_mib=network.weights_mib,
+        saved_activation_mib=memory.saved_fp32,
+        largest_activation_mib=max(memory.transient_fp32, memory.output),
+        kernels={task: one for task, one in rows.items() if len(one)},
+        sample=network.sample,
+        data=DataKind(network.data),
+        library=network.library,
+        family=network.family,
+        scaled=network.scaled,
+        memory=memory,
+    )
 
-    To read all of them takes several ms, and a question is about one. ValueError for another text.
-    """
-    head, *lines, _end = text.splitlines()
-    document: dict[str, Any] = json.loads(head + "}}")
-    named = (line.removesuffix(",").partition(":") for line in lines)
-    document["networks"] = {json.loads(name): one for name, _, one in named}
-    return document
+
+def _in_fp32(rows: Rows) -> Operations:
+    kept = rows[rows["kind"] != KINDS.index("cast")]
+    flops, sample, fixed, count = (
+        kept[name].astype(float) for name in ("flops", "sample_elements", "fixed_elements", "count")
+    )
+    kinds = tuple(_CLASS_OF[kind] for kind in kept["kind"].tolist())
+    return Operations(kinds, flops, _FP32_BYTES * sample, _FP32_BYTES * fixed, count)
+
+
+_CLASS_OF = [
+    kind
+    if kind in OPERATION_CLASSES
+    else "linear"
+    if kind.startswith("attention")
+    else "elementwise"
+    for kind in KINDS
+]
 
 
 @cache
 def bundled_networks() -> NetworkTable:
-    """The table that ships; `DataError` when the file is missing or damaged."""
-    try:
-        return NetworkTable(table_from(read_bundled(BUNDLED)), BUNDLED)
-    except ValueError as error:
-        raise DataError(f"{BUNDLED} cannot be read ({error}); install the package again") from error
+    """The table that ships."""
+    return NetworkTable()

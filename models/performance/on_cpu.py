@@ -12,11 +12,10 @@ import numpy as np
 from advisor.domain import Precision, Workload
 from advisor.errors import UsageError
 from models.performance.cpu import CpuRates, bundled_cpu_rates
-from models.performance.features import Load
 from models.performance.intervals import HalfWidths
+from models.performance.machines import ResourceTable
 from models.performance.networks import Floats, NetworkFacts
-from models.performance.pipeline import Pipeline, log_core_rate
-from models.performance.resource_table import ResourceTable
+from models.performance.pipeline import Load, Pipeline, log_core_rate
 from models.performance.wording import SAME_SCORE, cpu_key
 
 # Log standard deviations of carrying a network to another CPU beside what marks say, and of each
@@ -42,7 +41,7 @@ def rates_on_cpu(
 
     Raises `UsageError` for a network whose operations in that task nobody told.
     """
-    if workload.task not in facts.operations:
+    if workload.task not in facts.kernels:
         raise UsageError(
             f"what {workload.network} computes in {workload.task} is not known, and so no rate on "
             "a CPU; ask for an instance with a GPU"

@@ -6,13 +6,16 @@ model that ships and from data sheets that ship with it, whatever was fitted sin
 
 from __future__ import annotations
 
+import csv
+import io
 from functools import cache
 
 from advisor.domain import Gpu, Precision, Task, Workload
+from advisor.domain.data_sheets import gpu_of_row
+from advisor.domain.gpu_names import gpus_named
 from advisor.errors import unknown_name
-from models.performance.bundled import read_bundled
+from models.performance.bundled import read_data_sheets
 from models.performance.persistence import load_model
-from models.performance.step_work import chip
 
 
 def published_step_seconds(
@@ -27,19 +30,15 @@ def published_step_seconds(
 
 
 def paced_gpu(name: str) -> Gpu:
-    """The data sheet that paces `emulated:<name>`; a short name takes the first of its chip."""
+    """The data sheet that paces `emulated:<name>`; a short name takes the usual card."""
     gpus = _gpus()
-    wanted = name.strip().lower()
-    by_name = {key.lower(): gpu for key, gpu in gpus.items()}
-    by_chip = {chip(key).lower(): gpu for key, gpu in reversed(list(gpus.items()))}
-    found = by_name.get(wanted) or by_chip.get(wanted)
-    if found is None:
+    found = gpus_named(name, gpus)
+    if not found:
         raise unknown_name("GPU", name, gpus)
-    return found
+    return gpus[found[0]]
 
 
 @cache
 def _gpus() -> dict[str, Gpu]:
-    from models.performance.published import read_gpus  # only an emulated GPU has a pace
-
-    return read_gpus(read_bundled("gpus.csv"))
+    rows = csv.DictReader(io.StringIO(read_data_sheets()))
+    return {row["name"]: gpu_of_row(row) for row in rows}

@@ -4,6 +4,9 @@ History of the format, so that old files are told apart:
 
 advisor.performance/1   first version
 advisor.performance/2   gpu_rates.known_networks: what networks' rates on other GPUs tell
+advisor.performance/3   pipeline.parameters: join/queue, join/training, join/several_gpus;
+                        no pipeline.remainder
+advisor.performance/4   no gpu_rates: step times of GPUs ship in a file of their own
 """
 
 from __future__ import annotations
@@ -16,20 +19,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import Provenance
 from advisor.errors import DataError
 from advisor.files import write_whole
 from models.performance.bundled import FOLDER, MODEL, read_bundled
-from models.performance.datasheet.known_networks import KnownNetworks
-from models.performance.gpu_rates import GPU_GROUPS, Anchor, GpuRates
 from models.performance.model import PerformanceModel
 from models.performance.networks import NetworkTable, bundled_networks
-from models.performance.pipeline import Pipeline, ReferenceCpu
+from models.performance.pipeline import PIPELINE_PRIORS, Pipeline, ReferenceCpu
 from models.performance.ranges import ranges_from
-from models.performance.remainder import Remainder
-from models.performance.stages import PIPELINE_PRIORS
+from models.performance.step_times_file import bundled_step_times
 
-SCHEMA = "advisor.performance/2"
+SCHEMA = "advisor.performance/4"
 BUNDLED_PATH = FOLDER / MODEL
 
 
@@ -61,7 +60,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
         "networks": list(model.networks),
         "sources": list(model.sources),
         "accelerator_errors": dict(model.accelerator_errors),
-        "gpu_rates": _plain(model.gpu_rates),
+        "step_times": model.step_times.id,
         "pipeline": _plain(model.pipeline),
     }
     return {**document, "id": content_id(document)}
@@ -76,7 +75,7 @@ def from_document(document: Mapping[str, Any], table: NetworkTable) -> Performan
         networks=tuple(map(str, _listed(document["networks"]))),
         sources=tuple(document["sources"]),
         accelerator_errors=document["accelerator_errors"],
-        gpu_rates=_gpu_rates(document["gpu_rates"]),
+        step_times=bundled_step_times(),
         pipeline=_pipeline(document["pipeline"]),
         table=table,
     )
@@ -132,7 +131,7 @@ def _sorted(residuals: Mapping[str, Any]) -> Mapping[str, Any]:
     return residuals
 
 
-def _plain(part: GpuRates | Pipeline) -> dict[str, Any]:
+def _plain(part: Pipeline) -> dict[str, Any]:
     """Fields as JSON has them: sets become sorted lists, tuples lists."""
 
     from dataclasses import asdict  # only saving needs it
@@ -143,27 +142,7 @@ def _plain(part: GpuRates | Pipeline) -> dict[str, Any]:
     return asdict(part, dict_factory=plain)
 
 
-def _gpu_rates(raw: Mapping[str, Any]) -> GpuRates:
-    anchors = {
-        name: Anchor(**{**anchor, "provenance": Provenance(anchor["provenance"])})
-        for name, anchor in raw["anchors"].items()
-    }
-    known = raw["known_networks"]
-    return GpuRates(
-        parameters=raw["parameters"],
-        ratio_parameters=raw["ratio_parameters"],
-        known_networks=KnownNetworks(_in_range(known["effects"]), frozenset(known["workloads"])),
-        anchors=anchors,
-        residuals=_known(_sorted(raw["residuals"]), GPU_GROUPS),
-        chips=frozenset(raw["chips"]),
-        other_chips=frozenset(raw["other_chips"]),
-        capabilities=frozenset(raw["capabilities"]),
-        networks=frozenset(raw["networks"]),
-    )
-
-
 def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
-    remainder = raw["remainder"]
     return Pipeline(
         # Models fitted before second threads had a factor of their own took the usual yield.
         parameters=_known(
@@ -174,7 +153,6 @@ def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
         residuals=_sorted(raw["residuals"]),
         cpu_networks=frozenset(raw["cpu_networks"]),
         measured=ranges_from(raw.get("measured", {})),
-        remainder=Remainder(**{k: _tuple(v) for k, v in remainder.items()}) if remainder else None,
     )
 
 
@@ -189,7 +167,3 @@ def _listed(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise TypeError("networks is no list")
     return value
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

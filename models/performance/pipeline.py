@@ -1,21 +1,327 @@
-"""The input pipeline part of a performance model, as numbers."""
+"""The input pipeline: trials and requests as columns, its stages' rates, and the fitted record.
+
+Physical forms with few parameters. All rates are samples per second; parameters are natural
+logarithms, so that all stay positive and priors are symmetric. GPU steps have their own features
+in `step_work`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain import Stage, Task, require_positive
+from advisor.domain import (
+    CacheState,
+    DataKind,
+    Resources,
+    Stage,
+    Task,
+    Workload,
+    require_positive,
+)
 from advisor.records import dataclass, field
-from models.performance.features import PipelineColumns
-from models.performance.joining import logs_by_stage
-from models.performance.networks import Floats, NetworkFacts
+from models.performance.join import join_logs, logs_by_stage
+from models.performance.machines import DiskTable, Integers, ResourceTable, useful_cores
+from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
+from models.performance.networks import Floats, NetworkFacts, NetworkTable
 from models.performance.ranges import Ranges
-from models.performance.remainder import Remainder
-from models.performance.stages import cpu_network_rate, join_logs, stage_rates
 
+STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
 ALL_TRIALS = "trials"
+MIB = 2**20
+# `prefetch_factor` of PyTorch's DataLoader where nobody says otherwise. Several GPUs share them,
+# but to divide them would let a second GPU slow down a host that cannot feed the first.
+BATCHES_AHEAD_A_WORKER = 2
+_PAGE_BYTES = 4096
+# As a share of what a file takes, which has an inode and several read-ahead windows.
+_READS_OF_A_ROW = 0.25
+# Measured on one core of a Xeon: WordPiece and byte-pair tokenisers of Hugging Face's `tokenizers`
+# take 2.9 and 2.7 MB/s, copies of random rows of a memory-mapped array into a batch 3.3 GB/s.
+_SECONDS_PER_BYTE = {DataKind.TOKENS: 3.5e-7, DataKind.TENSOR: 3.0e-10}
+# Log standard deviation of what second threads add, over CPUs and kinds of work (docs/vcpus.md).
+SECOND_THREAD_SIGMA = 0.42
+# name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
+# one core of the reference machine; decoding figures are Pillow with libjpeg-turbo. Block reads
+# of a JPEG file that is not cached were counted. See docs/model.md for both measurements.
+PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
+    "host/seconds_per_sample": (np.log(1.0e-4), 0.8),
+    "host/seconds_per_byte": (np.log(6.8e-9), 0.3),
+    "host/seconds_per_decoded_pixel": (np.log(6.9e-9), 0.3),
+    "host/seconds_per_output_pixel": (np.log(1.3e-8), 0.3),
+    "host/contention": (np.log(0.01), 0.7),
+    "host/coherence": (np.log(1e-5), 0.7),
+    "host/second_thread": (0.0, SECOND_THREAD_SIGMA),
+    "cpu/contention": (np.log(0.03), 0.7),
+    "cpu/sharing": (0.0, 0.15),
+    "storage/disk_efficiency": (0.0, 0.05),
+    "storage/operations_per_file": (np.log(4.6), 0.1),
+    "storage/cached_bytes_per_second": (np.log(2e9), 0.5),
+    # How sharply stages limit each other whose times hardly vary: disks, decoding, networks on the
+    # CPU, an emulated GPU. Beside a real GPU: over the exponent of a queue (`exponents`), and what
+    # training makes of it; and the share of a step that several GPUs that train wait for the last
+    # one's data. The latter three from real GPUs (`stalls.py`).
+    "join/gamma": (np.log(6.0), 0.6),
+    "join/queue": (-0.11, 0.3),
+    "join/training": (0.34, 0.2),
+    "join/several_gpus": (0.06, 0.02),
+}
+
+# Beyond this a file takes operations in proportion: clouds count up to 256 KiB as one.
+_FILE_BYTES = 256 * 1024
+# Keeps a sample that neither disk nor memory limits from dividing by zero.
+_SHORTEST_SECONDS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineColumns:
+    """One row a request, every column of shape (n,).
+
+    `cores` counts physical cores, `second_threads` what their second threads add, in cores;
+    `score` is PassMark's single-thread mark (nan: unknown); `files` are files that a sample opens,
+    0 where it is part of a long one; `reading_seconds` is what a core of the reference machine
+    works on a sample that is no image, 0 for images; `cached_share` is the part of the
+    data set that lies in the page cache; `disk_operations_per_second` is limited by IOPS and by
+    the latency that each loader process waits out; `copy_bytes_per_second` is infinite where no
+    batch crosses a bus; `on_cpu` and `training` are 0 or 1; `batches_ahead` are those that loaders
+    prepare while GPUs compute, 0 where no real GPU does; `workers` are loader
+    processes.
+    """
+
+    cores: Floats
+    second_threads: Floats
+    vcpus: Floats
+    score: Floats
+    stored_bytes: Floats
+    files: Floats
+    reading_seconds: Floats
+    decoded_pixels: Floats
+    output_pixels: Floats
+    batch_size: Floats
+    cached_share: Floats
+    disk_bytes_per_second: Floats
+    disk_operations_per_second: Floats
+    copy_bytes_per_second: Floats
+    input_bytes: Floats
+    on_cpu: Floats
+    training: Floats
+    gpu_count: Floats
+    batches_ahead: Floats
+    workers: Floats
+
+    def with_disks(self, rows: Integers, disks: DiskTable) -> PipelineColumns:
+        """Some of the requests, each with another disk; `rows` and `disks` are of one length."""
+        taken = {name: getattr(self, name)[rows] for name in self.__slots__}
+        taken["disk_bytes_per_second"] = disks.mib_per_second * MIB
+        taken["disk_operations_per_second"] = _operations(
+            disks.iops, taken["workers"], disks.latency_seconds
+        )
+        return PipelineColumns(**taken)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRequest:
+    """What the columns are made of; `on_cpu` says that the network runs on the CPU."""
+
+    workload: Workload
+    resources: Resources
+    on_cpu: bool
+    cache: CacheState = CacheState.WARM
+
+
+class Load(NamedTuple):
+    """What machines are asked to do, apart from which machine it is."""
+
+    workload: Workload
+    on_cpu: bool
+    on_gpu: bool
+    cache: CacheState
+
+
+def pipeline_columns(
+    requests: Sequence[PipelineRequest], networks: NetworkTable
+) -> PipelineColumns:
+    """Columns for all requests, in their order; needs at least one."""
+    loads, which = loads_of(requests)
+    return columns_of(loads, which, ResourceTable.of([r.resources for r in requests]), networks)
+
+
+def loads_of(requests: Sequence[PipelineRequest]) -> tuple[list[Load], Integers]:
+    """The distinct loads, and which of them each request has."""
+    # Hashing a workload takes a while, and most requests share the same record.
+    places: dict[tuple[int, bool, bool, CacheState], int] = {}
+    loads: list[Load] = []
+    which = []
+    for workload, resources, on_cpu, cache in (
+        (r.workload, r.resources, r.on_cpu, r.cache) for r in requests
+    ):
+        key = (id(workload), on_cpu, resources.gpu is not None, cache)
+        if key not in places:
+            places[key] = len(loads)
+            loads.append(Load(workload, on_cpu, resources.gpu is not None, cache))
+        which.append(places[key])
+    return loads, np.array(which, dtype=np.intp)
+
+
+def columns_of(
+    loads: Sequence[Load], which: Integers, machines: ResourceTable, networks: NetworkTable
+) -> PipelineColumns:
+    """Columns of `machines` (n rows) under `loads[which]`, `which` of shape (n,)."""
+    numbers = np.array([_numbers(load, networks) for load in loads], dtype=float)[which].T
+    stored, total_mib, decoded, output, batch, input_bytes = numbers[:6]
+    device_mib, on_cpu, training, crosses, warm = numbers[6:]
+    vcpus = machines.vcpus
+    workers = loader_workers(vcpus)
+    # What the processes need comes first; the rest of the memory caches files.
+    needed = pipeline_host_mib(workers, input_bytes * batch / MIB)
+    needed = needed + device_mib * machines.gpu_count
+    return PipelineColumns(
+        cores=np.minimum(vcpus, machines.physical_cores),
+        second_threads=machines.second_thread_yield
+        * np.maximum(0.0, vcpus - machines.physical_cores),
+        vcpus=vcpus,
+        score=machines.score,
+        stored_bytes=stored,
+        files=np.array([_files(load) for load in loads], dtype=float)[which],
+        reading_seconds=np.array([_reading_seconds(load) for load in loads])[which],
+        decoded_pixels=decoded,
+        output_pixels=output,
+        batch_size=batch,
+        cached_share=warm * np.clip((machines.memory_mib - needed) / total_mib, 0.0, 1.0),
+        disk_bytes_per_second=machines.disk_mib_per_second * MIB,
+        disk_operations_per_second=_operations(
+            machines.disk_iops, workers, machines.disk_latency_seconds
+        ),
+        copy_bytes_per_second=np.where(crosses > 0, 1e9 * machines.copy_gb_per_second(), np.inf),
+        input_bytes=input_bytes,
+        on_cpu=on_cpu,
+        training=training,
+        gpu_count=machines.gpu_count,
+        batches_ahead=crosses * BATCHES_AHEAD_A_WORKER * workers,
+        workers=workers,
+    )
+
+
+def _operations(iops: Floats, workers: Floats, latency_seconds: Floats) -> Floats:
+    """What a disk answers in a second: each loader process waits for its own read."""
+    return np.minimum(iops, workers / latency_seconds)
+
+
+def _files(load: Load) -> float:
+    """Text lies in long files that are read from end to end, images in a file each; a tensor is a
+    row of an open file: one read, or less where a page holds several."""
+    dataset = load.workload.dataset
+    if dataset.kind is DataKind.TENSOR:
+        return _READS_OF_A_ROW * min(1.0, dataset.bytes_per_sample / _PAGE_BYTES)
+    return float(dataset.kind is DataKind.IMAGE)
+
+
+def _reading_seconds(load: Load) -> float:
+    dataset = load.workload.dataset
+    return _SECONDS_PER_BYTE.get(dataset.kind, 0.0) * dataset.bytes_per_sample
+
+
+def _numbers(load: Load, networks: NetworkTable) -> tuple[float, ...]:
+    workload, dataset = load.workload, load.workload.dataset
+    facts = networks.of(workload)
+    return (
+        dataset.bytes_per_sample,
+        dataset.total_mib,
+        dataset.pixels,
+        facts.pixels,
+        workload.batch_size,
+        facts.input_bytes,
+        device_host_mib(facts, workload, on_gpu=load.on_gpu, on_cpu=load.on_cpu),
+        load.on_cpu,
+        workload.task is Task.TRAINING,
+        load.on_gpu and workload.task != Task.PREPROCESSING,
+        load.cache is not CacheState.COLD,
+    )
+
+
+def host_rate(
+    columns: PipelineColumns, parameters: Mapping[str, float], reference_score: float
+) -> Floats:
+    """Decoding and augmenting (text: tokenising; tensors: copying) on all cores; a CPU of unknown
+    score counts as the reference."""
+    decoding = (
+        np.exp(parameters["host/seconds_per_sample"])
+        + np.exp(parameters["host/seconds_per_byte"]) * columns.stored_bytes
+        + np.exp(parameters["host/seconds_per_decoded_pixel"]) * columns.decoded_pixels
+        + np.exp(parameters["host/seconds_per_output_pixel"]) * columns.output_pixels
+    )
+    seconds = np.where(columns.reading_seconds > 0, columns.reading_seconds, decoding)
+    cores = useful_cores(
+        columns.cores + second_thread_cores(columns, parameters),
+        np.exp(parameters["host/contention"]),
+        np.exp(parameters["host/coherence"]),
+    )
+    rate: Floats = relative_speed(columns, reference_score) * cores / seconds
+    return rate
+
+
+def second_thread_cores(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:
+    """What second threads add, in whole cores (n,); a sweep on such threads moves the factor."""
+    added: Floats = columns.second_threads * np.exp(parameters["host/second_thread"])
+    return added
+
+
+def cpu_network_rate(
+    columns: PipelineColumns,
+    log_core_rates: Floats,
+    parameters: Mapping[str, float],
+    reference_score: float,
+) -> Floats:
+    """A network on the CPU alone; `log_core_rates` (n,) is its rate on one reference core.
+
+    Whole cores count: one thread of dense arithmetic keeps a core's multipliers busy.
+    """
+    cores = useful_cores(columns.cores, np.exp(parameters["cpu/contention"]), 0.0)
+    rate: Floats = np.exp(log_core_rates) * cores * relative_speed(columns, reference_score)
+    return rate
+
+
+def stage_rates(
+    columns: PipelineColumns,
+    accelerator: Floats,
+    parameters: Mapping[str, float],
+    reference_score: float,
+) -> Floats:
+    """Rates (n, 4) in the order of `STAGES`; `accelerator` (n,) is infinite for preprocessing."""
+    host = host_rate(columns, parameters, reference_score)
+    return np.column_stack(
+        [accelerator, host, storage_rate(columns, parameters), transfer_rate(columns)]
+    )
+
+
+def storage_rate(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:
+    """Misses come from the disk, hits from the page cache.
+
+    A miss takes as long as the scarcer of bandwidth and operations allows: a file is read in
+    several operations (its inode, then a read-ahead window that grows from small).
+    """
+    disk = columns.disk_bytes_per_second * np.exp(parameters["storage/disk_efficiency"])
+    operations = np.exp(parameters["storage/operations_per_file"]) * np.maximum(
+        columns.files, columns.stored_bytes / _FILE_BYTES
+    )
+    miss = np.maximum(columns.stored_bytes / disk, operations / columns.disk_operations_per_second)
+    hit = columns.stored_bytes / np.exp(parameters["storage/cached_bytes_per_second"])
+    share = columns.cached_share
+    rate: Floats = 1 / ((1 - share) * miss + share * hit + _SHORTEST_SECONDS)
+    return rate
+
+
+def transfer_rate(columns: PipelineColumns) -> Floats:
+    """Decoded fp32 batches over the bus."""
+    rate: Floats = columns.copy_bytes_per_second / columns.input_bytes
+    return rate
+
+
+def relative_speed(columns: PipelineColumns, reference_score: float) -> Floats:
+    """Single-thread speed over the reference CPU's, 1 where the score is unknown."""
+    speed: Floats = np.where(np.isnan(columns.score), 1.0, columns.score / reference_score)
+    return speed
 
 
 def trial_group(stage: Stage) -> str:
@@ -53,7 +359,6 @@ class Pipeline:
     largest_vcpus: float
     residuals: Mapping[str, Sequence[float]]
     cpu_networks: frozenset[str]
-    remainder: Remainder | None
     measured: Ranges = field(default_factory=dict)
 
     def cpu_rates(self, columns: PipelineColumns, log_core_rates: Floats) -> Floats:
@@ -65,15 +370,9 @@ class Pipeline:
         return stage_rates(columns, accelerator, self.parameters, self.reference.score)
 
     def join(self, columns: PipelineColumns, rates: Floats) -> tuple[Floats, Floats]:
-        """Joined rates (n,), the remainder included, and the stages' weights (n, 4)."""
-        logs, weights = join_logs(columns.on_cpu, logs_by_stage(rates), self.parameters)
-        return np.exp(self.corrected(columns, logs)), weights.T
-
-    def corrected(self, columns: PipelineColumns, log_rates: Floats) -> Floats:
-        """Joined log rates (n,) with what the regression adds to them."""
-        if self.remainder:
-            return log_rates + self.remainder.log_correction(columns)
-        return log_rates
+        """Joined rates (n,), and the stages' weights (n, 4)."""
+        logs, weights = join_logs(columns, logs_by_stage(rates), self.parameters)
+        return np.exp(logs), weights.T
 
 
 def log_core_rate(facts: NetworkFacts, task: Task, parameters: Mapping[str, float]) -> float:

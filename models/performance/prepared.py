@@ -9,15 +9,12 @@ import numpy as np
 
 from advisor.domain import DiskRate, Prediction, Provenance, Resources, Stage
 from advisor.records import dataclass
-from models.performance.doubts import Doubts, log_lower
-from models.performance.estimates import Estimates, estimates
-from models.performance.features import Load, PipelineColumns
-from models.performance.gpu_rates import GpuRate
+from models.performance.estimates import Estimates, Spread, estimates, log_lower
+from models.performance.machines import DiskTable, Integers
 from models.performance.networks import Floats
-from models.performance.pipeline import Pipeline
-from models.performance.resource_table import DiskTable, Integers
+from models.performance.pipeline import STAGES, Load, Pipeline, PipelineColumns, storage_rate
 from models.performance.scaling import Scaling
-from models.performance.stages import STAGES, storage_rate
+from models.performance.step_times import GpuRate
 from models.performance.wording import MATTERS, Wording
 
 _STORAGE = STAGES.index(Stage.STORAGE)
@@ -45,23 +42,23 @@ class PreparedRows:
 
     columns: PipelineColumns
     rates: Floats
-    doubts: Doubts
+    spread: Spread
     pipeline: Pipeline
     confidence: float
     words: Words
 
     def estimates(self) -> Estimates:
         """What is predicted of the rows as they came."""
-        return estimates(self.columns, self.rates, self.doubts, self.pipeline)
+        return estimates(self.columns, self.rates, self.spread, self.pipeline)
 
     def predictions(self) -> list[Prediction]:
         """The same as records, with their words."""
-        return self._told(range(len(self.rates)), self.estimates())
+        return self._worded(range(len(self.rates)), self.estimates())
 
     def log_lowers(self, rows: Integers, disks: DiskTable) -> Floats:
         """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
         columns, rates = self._with_disks(rows, disks)
-        return log_lower(columns, rates, self.doubts.take(rows), self.pipeline)
+        return log_lower(columns, rates, self.spread.take(rows), self.pipeline)
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
         """Predictions of some rows, each with a disk of its own."""
@@ -69,8 +66,8 @@ class PreparedRows:
             return []
         places = np.array(rows, dtype=np.intp)
         columns, rates = self._with_disks(places, DiskTable.of(disks))
-        found = estimates(columns, rates, self.doubts.take(places), self.pipeline)
-        return self._told(rows, found)
+        found = estimates(columns, rates, self.spread.take(places), self.pipeline)
+        return self._worded(rows, found)
 
     def _with_disks(self, rows: Integers, disks: DiskTable) -> tuple[PipelineColumns, Floats]:
         columns = self.columns.with_disks(rows, disks)
@@ -78,18 +75,18 @@ class PreparedRows:
         rates[:, _STORAGE] = storage_rate(columns, self.pipeline.parameters)
         return columns, rates
 
-    def _told(self, rows: Iterable[int], found: Estimates) -> list[Prediction]:
+    def _worded(self, rows: Iterable[int], found: Estimates) -> list[Prediction]:
         """Rows of plain Python numbers, with their words."""
         columns = (found.lower, found.median, found.upper, found.stage_rates, found.calibrated)
         numbers = (column.tolist() for column in columns)
         names, matters = found.bottleneck_names(), found.mattering(MATTERS).tolist()
-        told = []
+        predictions = []
         for row, lower, median, upper, rates, calibrated, bottleneck, bits in zip(
             rows, *numbers, names, matters, strict=True
         ):
             provenance, notes = self.words.of(row, bits)
             scaling = self.words.scalings[row]
-            told.append(
+            predictions.append(
                 Prediction(
                     lower=lower,
                     median=median,
@@ -104,7 +101,7 @@ class PreparedRows:
                     gpu_efficiency=scaling.efficiency,
                 )
             )
-        return told
+        return predictions
 
 
 def _finite(rates: list[float]) -> dict[Stage, float]:

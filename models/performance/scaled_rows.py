@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.records import dataclass
-from models.performance.features import Load
+from models.performance.machines import Integers, ResourceTable
 from models.performance.networks import Floats, NetworkTable
-from models.performance.resource_table import Integers, ResourceTable
+from models.performance.pipeline import Load
 from models.performance.scaling import ALONE, BYTES_PER_GRADIENT, Scaling, bundled_scaling
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from advisor.domain import Precision, Prediction, Provenance, Resources, Stage, Workload
+from advisor.domain import Gpu, Precision, Prediction, Provenance, Resources, Stage, Workload
 from models.performance.cpu import bundled_cpu_rates
-from models.performance.features import ASSUMED_COPY_GB_PER_SECOND, Load
-from models.performance.gpu_rates import GpuRate
-from models.performance.pipeline import Pipeline, ReferenceCpu
+from models.performance.machines import assumed_copy_gb_per_second
+from models.performance.pipeline import Load, Pipeline, ReferenceCpu
 from models.performance.scaling import Scaling
+from models.performance.step_times import GpuRate
 
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
@@ -101,7 +101,13 @@ def _notes(
     if is_unmeasured_on_cpu(load, pipeline):
         yield f"{load.workload.network} was not measured on a CPU like this"
     if matters & _TRANSFER and resources.host_to_gpu_gb_per_second is None:
-        yield f"the host-to-GPU rate is unknown: {ASSUMED_COPY_GB_PER_SECOND:g} GB/s is assumed"
+        yield copy_assumed_note(resources.gpu)
+
+
+def copy_assumed_note(gpu: Gpu | None) -> str:
+    """That nobody measured how fast this type of instance copies to its GPU."""
+    rate = assumed_copy_gb_per_second(gpu)
+    return f"the host-to-GPU rate is unknown: {rate:g} GB/s is assumed"
 
 
 def is_unmeasured_on_cpu(load: Load, pipeline: Pipeline) -> bool:

@@ -10,7 +10,6 @@ from models.zoo.building import build
 from models.zoo.networks import NETWORKS, Kind, NetworkInfo, network_info
 from models.zoo.opening import Runnable, open_network
 from models.zoo.own import OwnNetwork, load_own
-from models.zoo.sizes import Size, known_size
 from models.zoo.steps import forward, to_device, training_loss
 from models.zoo.torchvision_import import import_torchvision
 
@@ -20,11 +19,9 @@ __all__ = [
     "NetworkInfo",
     "OwnNetwork",
     "Runnable",
-    "Size",
     "build",
     "forward",
     "import_torchvision",
-    "known_size",
     "load_own",
     "network_info",
     "open_network",

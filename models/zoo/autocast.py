@@ -8,9 +8,12 @@ device takes apart, is one kernel, as it is on a GPU.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from models.zoo.kernels import KernelLog, attention_work, scaled
+from models.zoo.recurrent import RECURRENT, recurrent_layers
 
 if TYPE_CHECKING:
     import torch
@@ -30,19 +33,30 @@ _IN_FP32 = frozenset((
     "binary_cross_entropy_with_logits",
 ))  # fmt: skip
 _IN_THE_WIDEST = frozenset((
-    "cat", "stack", "concat", "concatenate",
+    "cat", "stack", "concat", "concatenate", "addcdiv", "addcmul", "bilinear", "cross", "dot",
+    "grid_sample", "grid_sampler", "index_put", "scatter_add", "tensordot",
 ))  # fmt: skip
 _ATTENTION = "scaled_dot_product_attention"
+# Written in Python around products that are cast one by one.
+_COMPOSED = "multi_head_attention_forward"
+# Additive masks are laid out in rows of a multiple of so many elements before they are read.
+_MASK_ALIGNMENT = 8
 # Backward of fused attention computes the scores again: five products where forward has two.
 _BACKWARD_PRODUCTS = 2.5
 
 
-def as_on_a_gpu(log: KernelLog, *, autocast: bool) -> Any:
-    """A function mode: attention is one kernel, and with `autocast` operands are cast."""
+def as_on_a_gpu(log: KernelLog, *, autocast: bool, byte_masks: bool = False) -> Any:
+    """A function mode: attention is one kernel, and with `autocast` operands are cast.
+
+    Attention with more than four dimensions has no such kernel and is taken apart, as on a GPU;
+    with a mask another kernel than the fastest one computes it. LSTM and GRU are cuDNN's. With
+    `byte_masks` dropout is one kernel, as memory is told; kernels of the table were recorded
+    without.
+    """
     from torch.overrides import TorchFunctionMode
 
     mode: Any = TorchFunctionMode  # carries no types
-    attend = _fused_attention(log)
+    attend, recur = _fused_attention(log), recurrent_layers(log, autocast=autocast)
 
     class AsOnAGpu(mode):  # type: ignore[misc]
         def __torch_function__(
@@ -50,17 +64,40 @@ def as_on_a_gpu(log: KernelLog, *, autocast: bool) -> Any:
         ) -> Any:
             name = getattr(func, "__name__", "")
             kwargs = kwargs or {}
+            if name == _COMPOSED:
+                with self:
+                    return _undispatched(func)(*args, **kwargs)
+            if name in RECURRENT and isinstance(args[2], list):
+                return recur(name, *args, **kwargs)
             if autocast:
                 args, kwargs = _cast(name, args, kwargs)
+            if byte_masks and name == "dropout" and _drops(*args, **kwargs):
+                return _dropped(*args, **kwargs)
             if name == _ATTENTION:
-                return attend(*_operands(*args, **kwargs))
+                return attend(*args, **kwargs)
             return func(*args, **kwargs)
 
     return AsOnAGpu()
 
 
-def _operands(query: Any, key: Any, value: Any, attn_mask: Any = None, *_: Any, **__: Any) -> Any:
-    return query, key, value, attn_mask
+def _drops(_: Any, p: float = 0.5, training: bool = True, *__: Any, **___: Any) -> bool:
+    return training and 0 < p < 1
+
+
+def _dropped(inputs: Any, p: float = 0.5, *_: Any, **__: Any) -> Any:
+    """One kernel with a mask of a byte an element, as CUDA has it."""
+    import torch
+
+    return torch.native_dropout(inputs, p, True)[0]
+
+
+@cache
+def _undispatched(func: Any) -> Any:
+    """The function with its own look for function modes blinded, so that what it calls is seen."""
+    blind = {**func.__globals__, "has_torch_function": lambda _: False}
+    copied = FunctionType(func.__code__, blind, func.__name__, func.__defaults__, func.__closure__)
+    copied.__kwdefaults__ = func.__kwdefaults__
+    return copied
 
 
 def _fused_attention(log: KernelLog) -> Callable[..., Any]:
@@ -70,23 +107,67 @@ def _fused_attention(log: KernelLog) -> Callable[..., Any]:
 
     class Attention(function):  # type: ignore[misc]
         @staticmethod
-        def forward(ctx: Any, query: Any, key: Any, value: Any, mask: Any) -> Any:
-            ctx.save_for_backward(query, key, value)
-            result = query.new_empty(*query.shape[:-1], value.shape[-1])
-            work = attention_work(query, key, value)
-            log.add(_ATTENTION, "attention", work, [query, key, value, mask], result)
+        def forward(ctx: Any, query: Any, key: Any, value: Any, mask: Any, share: float) -> Any:
+            result = _as_rows(query, (*query.shape[:-1], value.shape[-1]))
+            ctx.save_for_backward(query, key, value, result, mask)
+            ctx.share = share
+            work = scaled(attention_work(query, key, value), share)
+            reads = [query, key, value, mask]
+            log.add(_ATTENTION, _attention_kind(mask), work, reads, result)
             return result
 
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
-            saved = ctx.saved_tensors
-            results = [torch.empty_like(tensor) for tensor in saved]
-            work = scaled(attention_work(*saved), _BACKWARD_PRODUCTS)
-            log.add(_ATTENTION + "_backward", "attention", work, [gradient, *saved], results)
-            return (*results, None)
+            *saved, result, mask = ctx.saved_tensors
+            wanted = [tensor for tensor in (*saved, mask) if tensor is not None]
+            results = [_as_rows(tensor, tensor.shape) for tensor in saved]
+            of_mask = torch.empty_like(mask) if ctx.needs_input_grad[3] else None
+            work = scaled(attention_work(*saved), _BACKWARD_PRODUCTS * ctx.share)
+            reads, writes = [gradient, result, *wanted], [*results, of_mask]
+            log.add(_ATTENTION + "_backward", _attention_kind(mask), work, reads, writes)
+            return (*results, of_mask, None)
 
     apply: Callable[..., Any] = Attention.apply
-    return apply
+
+    def attend(
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        **options: Any,
+    ) -> Any:
+        if query.ndim != 4:
+            return torch.nn.functional.scaled_dot_product_attention(
+                query, key, value, attn_mask, dropout_p, is_causal, **options
+            )
+        mask = None if attn_mask is None else _aligned(attn_mask, query, key)
+        return apply(query, key, value, mask, 0.5 if is_causal else 1.0)
+
+    return attend
+
+
+def _attention_kind(mask: Any) -> str:
+    return "attention" if mask is None else "attention_masked"
+
+
+def _as_rows(like: torch.Tensor, shape: Any) -> torch.Tensor:
+    """Empty (batch, heads, n, d) that lies in memory as (batch, n, heads, d): GPUs' layout."""
+    batch, heads, length, width = shape
+    return like.new_empty(batch, length, heads, width).transpose(1, 2)
+
+
+def _aligned(mask: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """The mask as the kernel takes it: additive, in aligned rows, a row for every score."""
+    from torch.nn import functional
+
+    if not mask.is_floating_point():
+        mask = query.new_zeros(()).where(mask, float("-inf"))
+    beyond = -mask.shape[-1] % _MASK_ALIGNMENT
+    if beyond and mask.shape[-1] > 1:
+        mask = functional.pad(mask, (0, beyond))[..., :-beyond]
+    return mask.expand(*query.shape[:-1], key.shape[-2])
 
 
 def _cast(name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:

@@ -40,15 +40,21 @@ def build_on_meta(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
         with torch.device("meta"):
             return make()
     except Exception:
-        return make().to("meta")
+        with torch.device("cpu"):
+            return make().to("meta")
 
 
-def build_torchvision(name: str) -> torch.nn.Module:
-    """Any classification network of torchvision by its torchvision name, random weights."""
+def build_torchvision(name: str, side: int | None = None) -> torch.nn.Module:
+    """Any classification network of torchvision by its torchvision name, random weights.
+
+    Its vision transformers must be told the side of their images where it is not 224.
+    """
     import_torchvision()
     from torchvision.models import get_model
 
     options: dict[str, Any] = {"weights": None}
+    if side is not None and name.startswith("vit_"):
+        options["image_size"] = side
     if name in _WITHOUT_AUXILIARY_HEADS:
         options |= {"aux_logits": False, "init_weights": False}
     module: torch.nn.Module = get_model(name, **options)

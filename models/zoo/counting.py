@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from models.zoo.batches import synthetic_batch
 from models.zoo.building import build
 from models.zoo.lstm import SIZES, macs_per_token
 from models.zoo.networks import Kind, NetworkInfo, network_info
-from models.zoo.sizes import Size
 from models.zoo.steps import forward
 
 if TYPE_CHECKING:
     import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Trained values, and multiply-accumulates of the forward pass of one sample (not row)."""
+
+    parameters: int
+    macs_per_sample: float
+
 
 # What torchvision keeps of each image in inference: proposals to look at, objects to outline.
 _PROPOSALS, _FINDINGS = 1000, 100

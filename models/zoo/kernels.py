@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from models.zoo.shapes import BY_SHAPE
+
 if TYPE_CHECKING:
     import torch
 
@@ -31,27 +33,42 @@ KINDS = (
     "reduce",
     "softmax",
     "elementwise",
+    "attention_math",
+    "attention_masked",
 )
 _COPIES = frozenset((
     "clone", "copy_", "cat", "stack", "roll", "constant_pad_nd", "index", "index_put",
     "index_put_", "index_select", "gather", "select_backward", "slice_backward",
     "slice_scatter", "split_with_sizes_copy", "expand_copy", "repeat", "flip",
     "native_channel_shuffle", "channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
-    "reflection_pad2d",
+    "reflection_pad2d", "embedding",
 ))  # fmt: skip
 _REDUCTIONS = frozenset((
     "mean", "sum", "var_mean", "amax", "max", "var", "linalg_vector_norm", "argmax", "min",
 ))  # fmt: skip
+_BATCHED = ("bmm", "baddbmm")
 _POOLS = ("pool", "upsample", "im2col")
+# Of the table that they look up they read only what they return.
+_LOOKUPS = frozenset(("embedding", "index", "index_select", "gather", "take"))
+# Networks ask whether all of a mask is set, to leave it out, whether any value is wrong, and
+# whether a layer is dropped this time.
+_ASKS, _ANSWERS = "_local_scalar_dense", {"all": True, "any": False, "lt": False}
+# What they write over is not read.
+_OVERWRITES = frozenset(("copy_", "zero_", "fill_"))
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Bytes that a kernel reads or writes in one tensor, and the memory that it lives in."""
+    """Bytes that a kernel reads or writes in one tensor, and the memory that it lives in.
+
+    `width` is the bytes of an element; whole numbers and masks, which no precision makes wider or
+    narrower, count as so many elements of 4 bytes.
+    """
 
     storage: int
     sample_bytes: float
     fixed_bytes: float
+    width: int = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +98,16 @@ class Kernel:
     def fixed_bytes(self) -> float:
         """Bytes that any batch moves."""
         return sum(part.fixed_bytes for part in (*self.reads, *self.writes))
+
+    @property
+    def sample_elements(self) -> float:
+        """Elements per sample, read and written."""
+        return sum(part.sample_bytes / part.width for part in (*self.reads, *self.writes))
+
+    @property
+    def fixed_elements(self) -> float:
+        """Elements that any batch moves."""
+        return sum(part.fixed_bytes / part.width for part in (*self.reads, *self.writes))
 
 
 class KernelLog:
@@ -114,8 +141,15 @@ class KernelLog:
         # Storages are kept, not tensors: autograd takes over gradients that nobody else holds.
         self._kept.append(storage)
         number = self._numbers.setdefault(storage._cdata, len(self._numbers))
-        sample, fixed = per_sample(tensor.numel())
-        return Part(number, sample * tensor.element_size(), fixed * tensor.element_size())
+        return part_of(number, tensor, storage)
+
+
+def part_of(number: int, tensor: torch.Tensor, storage: Any) -> Part:
+    """What a kernel reads or writes in a tensor; `number` is that of its storage."""
+    size = tensor.element_size()
+    # What is expanded is read again and again, but from the cache.
+    sample, fixed = per_sample(min(tensor.numel() * size, storage.nbytes()))
+    return Part(number, sample, fixed, size if tensor.is_floating_point() else 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +157,15 @@ class _Work:
     flops: float = 0.0
     reduction: int = 0
     width: int = 0
+
+
+NO_WORK = _Work()
+
+
+def product_work(rows: int, weight: torch.Tensor) -> _Work:
+    """`rows` rows times a weight of (width, reduction)."""
+    width, reduction = weight.shape
+    return _Work(2.0 * rows * weight.numel(), reduction, width)
 
 
 def per_sample(amount: float) -> tuple[float, float]:
@@ -149,17 +192,22 @@ def recording(log: KernelLog) -> Any:
     mode: Any = TorchDispatchMode  # carries no types
 
     class Recorder(mode):  # type: ignore[misc]
+        before = ""
+
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            result = func(*args, **(kwargs or {}))
             name = func.overloadpacket.__name__
+            if name == _ASKS and self.before in _ANSWERS:
+                return _ANSWERS[self.before]
+            self.before = name
+            make = None if kwargs else BY_SHAPE.get(name)
+            result = make(*args) if make else func(*args, **(kwargs or {}))
             if _is_view(func, name):
                 log.keep(result)
             else:
-                log.add(
-                    name, kind_of(name, args), _work(name, args, result), [args, kwargs], result
-                )
+                reads = _reads(name, args, kwargs, result)
+                log.add(name, kind_of(name, args), _work(name, args, result), reads, result)
             return result
 
     return Recorder()
@@ -178,11 +226,22 @@ def _is_view(func: Any, name: str) -> bool:
     return shares or name.startswith(("empty", "new_empty", "_unsafe_view", "detach"))
 
 
+def _reads(name: str, args: Any, kwargs: Any, result: Any) -> Any:
+    """The tensors whose sizes say what the operation reads."""
+    if name in _LOOKUPS:
+        return [result, args[1:], kwargs]
+    if name in _OVERWRITES:
+        return [args[1:], kwargs]
+    return [args, kwargs]
+
+
 def kind_of(name: str, args: Any) -> str:
     """The class of an ATen operation."""
     if name.startswith("convolution"):
         weight, groups = (args[2], args[9]) if "backward" in name else (args[1], args[8])
         return _convolution_kind(tuple(weight.shape), groups)
+    if name in _BATCHED and any(not one.stride(0) for one in args[-2:]):
+        return "linear"  # a weight, which is expanded over the batch
     for kind, belongs in _BELONGS.items():
         if belongs(name):
             return kind
@@ -191,7 +250,7 @@ def kind_of(name: str, args: Any) -> str:
 
 _BELONGS: dict[str, Callable[[str], bool]] = {
     "linear": lambda name: name in ("mm", "addmm"),
-    "attention": lambda name: name in ("bmm", "baddbmm"),
+    "attention_math": lambda name: name in _BATCHED,
     "softmax": lambda name: "softmax" in name,
     "norm": lambda name: "norm" in name and name not in _REDUCTIONS,
     "pool": lambda name: any(part in name for part in _POOLS),
@@ -220,7 +279,7 @@ def _work(name: str, args: Any, result: Any) -> _Work:
         left, right = args[:2] if name in ("mm", "bmm") else args[1:3]
         flops = 2.0 * left.numel() * right.shape[-1]
         return _Work(flops, int(left.shape[-1]), int(right.shape[-1]))
-    return _Work()
+    return NO_WORK
 
 
 def _convolution_work(weight: torch.Tensor, values: int, groups: int) -> _Work:
@@ -229,11 +288,12 @@ def _convolution_work(weight: torch.Tensor, values: int, groups: int) -> _Work:
 
 
 def tensors_in(tree: Any) -> Iterator[torch.Tensor]:
-    """All tensors in nested tuples, lists and dictionaries."""
+    """All tensors in nested tuples, lists and dictionaries; sparse ones are light, left out."""
     import torch
 
     if isinstance(tree, torch.Tensor):
-        yield tree
+        if tree.layout == torch.strided:
+            yield tree
     elif isinstance(tree, dict):
         yield from tensors_in(list(tree.values()))
     elif isinstance(tree, (list, tuple)):

@@ -29,9 +29,9 @@ def build_library_network(library: str, name: str, side: int) -> torch.nn.Module
     end in `+folded`. Raises `UsageError` for a name that the library does not know, and for a
     size that the network cannot take; `MeasuringError` where the library is not installed.
     """
-    with _without_initial_values(), _quiet():
+    with without_initial_values(), quiet():
         if library == "torchvision":
-            return _torchvision(name)
+            return _torchvision(name, side)
         return _timm(name, side)
 
 
@@ -46,18 +46,31 @@ def library_names(library: str) -> tuple[str, ...]:
 
 def timm_sizes(name: str) -> tuple[int, ...]:
     """Sides of the images that timm's weights of this network are made for."""
-    timm = _import_timm()
-    tags = [name, *(f"{name}.{tag}" for tag in timm.models.list_pretrained_tags(name))]
-    found = [timm.models.get_pretrained_cfg(one) for one in tags]
-    shapes = [shape for one in found if one for shape in (one.input_size, one.test_input_size)]
+    found = _import_timm().models.get_arch_pretrained_cfgs(name).values()
+    shapes = [shape for one in found for shape in (one.input_size, one.test_input_size)]
     return tuple(sorted({shape[-1] for shape in shapes if shape}))
 
 
-def _torchvision(name: str) -> torch.nn.Module:
+def timm_default_side(name: str) -> int:
+    """Side of the images that timm's default weights of this network are made for."""
+    configured = _import_timm().models.get_pretrained_cfg(name)
+    return int(configured.input_size[-1]) if configured and configured.input_size else 224
+
+
+def timm_aliases() -> dict[str, str]:
+    """Names that timm had before, and the network that each is now."""
+    _import_timm()
+    from timm.models import _registry
+
+    old = _registry.get_deprecated_models()
+    return {name: str(now).partition(".")[0] for name, now in sorted(old.items()) if now}
+
+
+def _torchvision(name: str, side: int) -> torch.nn.Module:
     known = library_names("torchvision")
     if name not in known:
         raise unknown_name("network of torchvision", name, known)
-    return build_on_meta(lambda: build_torchvision(name))
+    return build_on_meta(lambda: build_torchvision(name, side))
 
 
 def _timm(name: str, side: int) -> torch.nn.Module:
@@ -76,8 +89,7 @@ def _timm(name: str, side: int) -> torch.nn.Module:
 
 def _at_size(timm: Any, name: str, side: int) -> Any:
     """Networks with position tables must be told the size; the others do not take it."""
-    configured = timm.models.get_pretrained_cfg(name)
-    usual = configured.input_size[-1] if configured and configured.input_size else 224
+    usual = timm_default_side(name)
     if side != usual:
         try:
             return timm.create_model(name, num_classes=_CLASSES, img_size=side)
@@ -99,8 +111,11 @@ def _import_timm() -> Any:
 
 
 @contextmanager
-def _without_initial_values() -> Iterator[None]:
-    """Meta tensors have no values, and drawing them takes most of the time of building."""
+def without_initial_values() -> Iterator[None]:
+    """While it lasts, networks are built with whatever values.
+
+    Meta tensors have no values, and drawing them takes most of the time of building.
+    """
     import torch
 
     names = [name for name in dir(torch.nn.init) if name.endswith("_") and name[0] != "_"]
@@ -115,7 +130,7 @@ def _without_initial_values() -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the libraries' notes on old names."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

@@ -1,20 +1,19 @@
 """Traces one network in a process of its own: `python -m models.zoo.memory_worker JOB`.
 
 JOB is a JSON object `{"reference", "pixels", "steps"}`. The last line on stdout is
-`{"profile": ...}` as memory.json has it, or `{"error": ..., "usage": bool}`. So torch, and whatever
-a user's file does, stay out of the process that was asked.
+`{"profile": ...}` as `network_memory` tells it, or `{"error": ..., "usage": bool}`. So torch, and
+whatever a user's file does, stay out of the process that was asked.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from typing import Any
 
 from advisor.errors import AdvisorError, UsageError
-from models.zoo.memory_facts import VARIANTS, network_memory
 from models.zoo.opening import open_network
+from models.zoo.tracing import network_memory
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -27,8 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _profile(job: dict[str, Any]) -> dict[str, Any]:
-    steps = {step: replace(VARIANTS[step], pixels=job["pixels"]) for step in job["steps"]}
-    return network_memory(open_network(job["reference"]), steps, partly=True)
+    return network_memory(open_network(job["reference"]), job["steps"], job["pixels"])
 
 
 def _tell(**message: Any) -> None:

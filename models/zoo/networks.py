@@ -8,6 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from advisor.domain import Task, require_positive
+from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
 
 
@@ -171,6 +172,11 @@ def network_info(name: str) -> NetworkInfo:
     if name not in NETWORKS:
         raise unknown_name("network", name, NETWORKS)
     return NETWORKS[name]
+
+
+def can_be_run(reference: str) -> bool:
+    """Whether trials can run it: a network of the zoo, or a file of the user's own."""
+    return is_own(reference) or reference in NETWORKS
 
 
 def is_read_as_photographs(info: NetworkInfo) -> bool:

@@ -1,108 +1,251 @@
-"""Memory of one step of a network, traced on fake tensors: nothing is computed or allocated.
+"""Memory of the steps of any network that can be built here: nothing is computed or allocated.
 
-Every operation of a step runs under FakeTensorMode, which knows shapes and storages but no
-values; the bytes of the storages that live are counted as they come and go. Where a network's
-work depends on values (the proposals of Mask R-CNN), the step is really run on the CPU.
-Needs torch.
+A step runs once in mixed precision on fake tensors, which know shapes and storages but no values
+(`live_memory` tells both precisions from it). Where a network's work depends on values (the
+proposals of Mask R-CNN), small steps are really run on the CPU. Needs torch.
 """
 
 from __future__ import annotations
 
-import weakref
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from advisor.errors import AdvisorError, UsageError
-from models.zoo.checkpointing import checkpointed
+from models.zoo.autocast import as_on_a_gpu
+from models.zoo.checkpointing import Context, checkpointed
+from models.zoo.kernels import PRIME_BATCH, recording
+from models.zoo.live_memory import FACT_BATCHES, MIB, MemoryLog, memory_facts, recorded_memory
 from models.zoo.opening import Runnable
 
 if TYPE_CHECKING:
     import torch
 
-MIB = 2**20
+Points = list[list[float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOptions:
-    """How a step is run. `sixteen_bit` is autocast; without `gradients` it is under no_grad."""
+class Steps(Protocol):
+    """How a network is run; `models.zoo.opening.Runnable` says it."""
+
+    def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
+        """What the network makes of the inputs."""
+
+    def training_loss(self, network: torch.nn.Module, inputs: Any, targets: Any) -> torch.Tensor:
+        """The scalar to send back through the network, with its forward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A way to run a step. Without `gradients` it is under no_grad."""
 
     training: bool
-    sixteen_bit: bool = False
-    checkpointing: bool = False
     gradients: bool = True
-    pixels: int | None = None
+    checkpointing: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedStep:
-    """MiB of one step. `forward_mib` lives when the forward pass has ended: what autograd saved,
-    and the batch itself. `peak_mib` is the most that lived at once. Both leave out weights and
-    buffers (`weights_mib`), and the peak has the gradients that existed at that moment;
-    `trained_mib` are the weights that get gradients."""
-
-    weights_mib: float
-    trained_mib: float
-    forward_mib: float
-    peak_mib: float
-    fake: bool
+# By the names that models.performance.memory looks steps up under, {} being fp32 or 16bit.
+RUNS = {
+    "training/{}": Run(training=True),
+    "training/{}/checkpointing": Run(training=True, checkpointing=True),
+    "inference/{}": Run(training=False, gradients=False),
+    "inference/{}/gradients": Run(training=False),
+}
+WIDTHS = {"fp32": "fp32", "16bit": "amp"}
+STEPS = tuple(name.format(width) for name in RUNS for width in WIDTHS)
 
 
-class StepTracer:
-    """Traces steps of one network, which is built once and then loses its values."""
+def network_memory(
+    runnable: Runnable, steps: Sequence[str] = STEPS, pixels: int | None = None
+) -> dict[str, Any]:
+    """A network's profile as JSON: see `models.performance.memory.profile_from`.
 
-    def __init__(self, runnable: Runnable) -> None:
-        self._runnable = runnable
-        self._mode: Any = None
-        self._network: torch.nn.Module | None = None
+    `pixels` asks for images of another side. Steps that torch cannot run are left out; raises
+    `UsageError`, with torch's own words, where it can run none of them.
+    """
+    import torch
 
-    def trace(
-        self, batch_size: int, options: StepOptions, *, fake_only: bool = False
-    ) -> TracedStep:
-        """One step on `batch_size` rows, on fake tensors or, failing that, for real.
-
-        Raises `UsageError` where torch cannot run the step at all, with torch's own words; with
-        `fake_only`, torch's own error is raised instead of running it for real.
-        """
-        import torch
-
-        torch.manual_seed(0)  # a real run may depend on its values
-        try:
-            network = self._fake_network()
-            with self._mode:
-                return _traced(network, self._runnable, batch_size, options, True)
-        except AdvisorError:
-            raise
-        except Exception:  # torch raises many kinds for what depends on values
-            if fake_only:
-                raise
-            return self._really(batch_size, options)
-
-    def _really(self, batch_size: int, options: StepOptions) -> TracedStep:
-        try:
-            return _traced(self._runnable.build(), self._runnable, batch_size, options, False)
-        except AdvisorError:
-            raise
-        except Exception as error:
-            first = (str(error).strip().splitlines() or [""])[0]
-            raise UsageError(
-                f"{self._runnable.info.name} cannot be run on a batch of {batch_size} "
-                f"({type(error).__name__}: {first}); try `advisor measure` with it first"
-            ) from error
-
-    def _fake_network(self) -> torch.nn.Module:
-        """Built for real: constructors read values, and cache what they made."""
-        from torch._subclasses.fake_tensor import FakeTensorMode
-
-        if self._network is None:
-            make_mode: Any = FakeTensorMode
-            self._mode = make_mode(allow_non_fake_inputs=True)
-            self._network = self._runnable.build()
-            _make_fake(self._network, self._mode)
-        return self._network
+    torch.manual_seed(0)  # a real run may depend on its values
+    try:
+        return _faked(runnable, steps, pixels)
+    except AdvisorError:
+        raise
+    except Exception:  # torch raises many kinds for what depends on values
+        return _computed(runnable, steps, pixels)
 
 
-def _make_fake(network: torch.nn.Module, mode: Any) -> None:
+def _faked(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> dict[str, Any]:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    make_mode: Any = FakeTensorMode
+    mode = make_mode(allow_non_fake_inputs=True)
+    # Built for real: constructors read values, and cache what they made.
+    network = runnable.build()
+    make_fake(network, mode)
+    found: dict[str, Points] = {}
+    with mode:
+        batch = _batch(runnable, PRIME_BATCH, pixels)
+        for name, run in RUNS.items():
+            asked = [width for width in WIDTHS if name.format(width) in steps]
+            if not asked:
+                continue
+            try:
+                facts = step_facts(network, runnable, batch, run)
+            except Exception:
+                if not found:
+                    raise
+                continue
+            found |= {name.format(width): _points(facts, WIDTHS[width]) for width in asked}
+    return _document(network, runnable, "fake", found)
+
+
+def _points(facts: dict[str, float], precision: str) -> Points:
+    sample, fixed = (facts[f"{precision}_forward_{part}"] for part in ("sample", "fixed"))
+    return [
+        _rounded(b, sample * b + fixed, facts[f"{precision}_peak_{b}"],
+                 facts[f"{precision}_reserved_{b}"])
+        for b in FACT_BATCHES
+    ]  # fmt: skip
+
+
+def step_facts(
+    network: torch.nn.Module,
+    runnable: Steps,
+    batch: tuple[Any, Any],
+    run: Run,
+    inside: Context = nullcontext,
+) -> dict[str, float]:
+    """`memory_facts` of a step without computing, recorded as a GPU would run it under autocast.
+
+    `network` and `batch` (of `PRIME_BATCH` rows) are fake, or on the meta device. `inside` makes
+    a context that comes before that of the GPU.
+    """
+    log = MemoryLog([*network.parameters(), *network.buffers()])
+
+    @contextmanager
+    def on_a_gpu() -> Iterator[None]:
+        with as_on_a_gpu(log, autocast=True, byte_masks=True), inside():
+            yield
+
+    with _as(run, network, on_a_gpu), recording(log), on_a_gpu():
+        outcome = _step(network, runnable, batch, run, log)
+    facts = memory_facts(log)
+    del outcome  # until now, so that it counts
+    return facts
+
+
+def _computed(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> dict[str, Any]:
+    """Steps on two small batches, really run; bf16 stands for fp16: only the width matters."""
+    import torch
+
+    network = runnable.build()
+    largest = max(runnable.info.min_training_batch, 2)
+    found: dict[str, Points] = {}
+    for name, run in RUNS.items():
+        for width in WIDTHS:
+            if name.format(width) not in steps:
+                continue
+            points = []
+            for size in (largest // 2, largest):
+                log = MemoryLog([*network.parameters(), *network.buffers()])
+                cast: AbstractContextManager[Any] = (
+                    torch.autocast("cpu", dtype=torch.bfloat16)
+                    if width == "16bit"
+                    else nullcontext()
+                )
+                with _told(runnable, size):
+                    batch = _batch(runnable, size, pixels)
+                    with _as(run, network), recording(log), cast:
+                        outcome = _step(network, runnable, batch, run, log)
+                points.append(_rounded(size, *recorded_memory(log)))
+                del outcome
+            found[name.format(width)] = points
+    return _document(network, runnable, "run", found)
+
+
+@contextmanager
+def _told(runnable: Runnable, size: int) -> Iterator[None]:
+    try:
+        yield
+    except AdvisorError:
+        raise
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        raise UsageError(
+            f"{runnable.info.name} cannot be run on a batch of {size} "
+            f"({type(error).__name__}: {first}); try `advisor measure` with it first"
+        ) from error
+
+
+def _step(
+    network: torch.nn.Module, runnable: Steps, batch: tuple[Any, Any], run: Run, log: MemoryLog
+) -> Any:
+    import torch
+
+    inputs, targets = batch
+    if not run.training:
+        return runnable.forward(network, inputs)
+    loss = runnable.training_loss(network, inputs, targets)
+    log.backward = True
+    torch.autograd.backward(loss)
+    return loss
+
+
+@contextmanager
+def _as(run: Run, network: torch.nn.Module, again: Context = nullcontext) -> Iterator[None]:
+    import torch
+
+    network.train(run.training)
+    network.zero_grad(set_to_none=True)
+    with ExitStack() as stack:
+        stack.enter_context(torch.set_grad_enabled(run.gradients))
+        if run.checkpointing:
+            stack.enter_context(checkpointed(network, again))
+        yield
+    network.zero_grad(set_to_none=True)
+
+
+def _batch(runnable: Runnable, size: int, pixels: int | None) -> tuple[Any, Any]:
+    """Inputs and targets; images of another side than the network's own where asked for."""
+    inputs, targets = runnable.synthetic_batch(size)
+    if pixels is None:
+        return inputs, targets
+    if getattr(inputs, "ndim", 0) != 4:
+        raise UsageError(
+            f"{runnable.info.name} takes no images; leave out --input-size, or change the file"
+        )
+    resized = inputs.new_empty(*inputs.shape[:2], pixels, pixels)
+    return resized, runnable.synthetic_targets(resized)
+
+
+def _document(
+    network: torch.nn.Module, runnable: Runnable, traced: str, steps: dict[str, Points]
+) -> dict[str, Any]:
+    weights, trained = sizes_mib(network)
+    return {
+        "weights_mib": round(weights, 3),
+        "trained_mib": round(trained, 3),
+        "traced": traced,
+        "takes_images": runnable.info.takes_images,
+        "steps": steps,
+    }
+
+
+def sizes_mib(network: torch.nn.Module) -> tuple[float, float]:
+    """MiB of parameters and buffers, and of the parameters that get gradients."""
+    trained = [one for one in network.parameters() if one.requires_grad]
+    return _mib([*network.parameters(), *network.buffers()]), _mib(trained)
+
+
+def _rounded(*numbers: float) -> list[float]:
+    return [round(one, 3) for one in numbers]
+
+
+def _mib(tensors: Sequence[torch.Tensor]) -> float:
+    return float(sum(one.numel() * one.element_size() for one in tensors)) / MIB
+
+
+def make_fake(network: torch.nn.Module, mode: Any) -> None:
     """Put fake tensors in the place of parameters and buffers; shared ones stay shared."""
     import torch
 
@@ -121,122 +264,3 @@ def _make_fake(network: torch.nn.Module, mode: Any) -> None:
             for name, tensor in values.items():
                 if tensor is not None:
                     values[name] = fake(tensor)
-
-
-def _traced(
-    network: torch.nn.Module,
-    runnable: Runnable,
-    batch_size: int,
-    options: StepOptions,
-    fake: bool,
-) -> TracedStep:
-    weights = [*network.parameters(), *network.buffers()]
-    trained = [one for one in network.parameters() if one.requires_grad]
-    network.train(options.training)
-    network.zero_grad(set_to_none=True)
-    live = _live_bytes()
-    with ExitStack() as stack:
-        stack.enter_context(_gradients(options))
-        if options.checkpointing:
-            stack.enter_context(checkpointed(network))
-        live.leave_out(weights)
-        stack.enter_context(live)
-        inputs, targets = _batch(runnable, batch_size, options)
-        with _autocast(options):
-            outcome = _forward(runnable, network, inputs, targets, options.training)
-        forward = live.now
-        if options.training:
-            outcome.backward()
-    return TracedStep(
-        weights_mib=_mib(weights),
-        trained_mib=_mib(trained),
-        forward_mib=forward / MIB,
-        peak_mib=live.peak / MIB,
-        fake=fake,
-    )
-
-
-def _forward(
-    runnable: Runnable, network: torch.nn.Module, inputs: Any, targets: Any, training: bool
-) -> Any:
-    if training:
-        return runnable.training_loss(network, inputs, targets)
-    return runnable.forward(network, inputs)
-
-
-def _batch(runnable: Runnable, batch_size: int, options: StepOptions) -> tuple[Any, Any]:
-    """Inputs and targets; images of another side than the network's own where asked for."""
-    inputs, targets = runnable.synthetic_batch(batch_size)
-    if options.pixels is None:
-        return inputs, targets
-    if getattr(inputs, "ndim", 0) != 4:
-        raise UsageError(
-            f"{runnable.info.name} takes no images; leave out --input-size, or change the file"
-        )
-    resized = inputs.new_empty(*inputs.shape[:2], options.pixels, options.pixels)
-    return resized, runnable.synthetic_targets(resized)
-
-
-def _gradients(options: StepOptions) -> AbstractContextManager[Any]:
-    import torch
-
-    return torch.enable_grad() if options.gradients else torch.no_grad()
-
-
-def _autocast(options: StepOptions) -> AbstractContextManager[Any]:
-    """bf16 stands for fp16 too: memory depends on the width alone."""
-    import torch
-
-    if not options.sixteen_bit:
-        return nullcontext()
-    context: AbstractContextManager[Any] = torch.autocast("cpu", dtype=torch.bfloat16)
-    return context
-
-
-def _mib(tensors: list[Any]) -> float:
-    return float(sum(one.numel() * one.element_size() for one in tensors)) / MIB
-
-
-def _live_bytes() -> Any:
-    """A dispatch mode that counts the bytes of all storages that operations make.
-
-    `now` and `peak` are bytes; `leave_out(tensors)` names what is not counted.
-    """
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    from models.zoo.kernels import tensors_in
-
-    mode: Any = TorchDispatchMode  # carries no types
-
-    class LiveBytes(mode):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.now = self.peak = 0
-            self._seen: set[int] = set()
-
-        def leave_out(self, tensors: list[torch.Tensor]) -> None:
-            self._seen.update(one.untyped_storage()._cdata for one in tensors)
-
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            result = func(*args, **(kwargs or {}))
-            for tensor in tensors_in(result):
-                self._see(tensor.untyped_storage())
-            return result
-
-        def _see(self, storage: Any) -> None:
-            key = storage._cdata
-            if key in self._seen:
-                return
-            self._seen.add(key)
-            size = storage.nbytes()
-            self.now += size
-            self.peak = max(self.peak, self.now)
-            weakref.finalize(storage, self._gone, key, size)
-
-        def _gone(self, key: int, size: int) -> None:
-            self._seen.discard(key)
-            self.now -= size
-
-    return LiveBytes()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.domain import (
+    MEASURABLE_PRECISIONS,
     DatasetProfile,
     DiskRate,
     Measurement,
@@ -57,7 +58,8 @@ class Effort:
 
 FULL = Effort(
     seconds=0.8, min_steps=8, max_seconds=6.0, largest_batch=_LARGEST_BATCH,
-    precisions=tuple(Precision), pipeline_tasks=_COMPUTED, pipeline_batch=64, pipeline_seconds=6.0,
+    precisions=MEASURABLE_PRECISIONS, pipeline_tasks=_COMPUTED, pipeline_batch=64,
+    pipeline_seconds=6.0,
 )  # fmt: skip
 QUICK = Effort(
     seconds=0.2, min_steps=3, max_seconds=1.0, largest_batch=2,

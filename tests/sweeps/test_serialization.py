@@ -1,11 +1,13 @@
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import Cpu, DiskRate, Gpu, Status
+from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status
 from advisor.errors import DataError
+from advisor.records import replace
 from sweeps.serialization import (
     measurement_from_dict,
     measurement_to_dict,
@@ -13,6 +15,8 @@ from sweeps.serialization import (
     trial_to_dict,
 )
 from tests.sweeps.builders import measurement, resources, trial
+
+SHIPPED = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "measurements.jsonl"
 
 
 def through_json(document):
@@ -82,3 +86,19 @@ def test_a_newer_format_is_refused_with_the_way_out():
 def test_damage_is_told_as_a_data_error(damage):
     with pytest.raises(DataError, match="not a measurement"):
         measurement_from_dict(measurement_to_dict(measurement()) | damage)
+
+
+def test_trials_of_before_stacks_keep_their_ids_and_their_words():
+    """What ships was measured before a workload had a stack."""
+    for line in SHIPPED.read_text().splitlines()[:20]:
+        document = json.loads(line)
+        again = measurement_to_dict(measurement_from_dict(document))
+        assert again["trial_id"] == document["trial_id"]
+        assert again["trial"]["workload"] == document["trial"]["workload"]
+
+
+def test_another_stack_is_another_trial_and_comes_back():
+    one = measurement_from_dict(json.loads(SHIPPED.read_text().splitlines()[0])).trial
+    other = replace(one, workload=replace(one.workload, stack=Stack.COMPILE, input="3x96x96"))
+    assert other.trial_id != one.trial_id
+    assert trial_from_dict(json.loads(json.dumps(trial_to_dict(other)))) == other

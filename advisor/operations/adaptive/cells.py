@@ -25,10 +25,10 @@ from advisor.operations.reference_cpu import reference_cpu
 from advisor.recommend.candidates import Runnable, runnable
 from advisor.recommend.querying import cpu_only_query, offers_of, query_of
 from models.performance import load_model
-from models.performance.features import PipelineRequest, pipeline_columns
 from models.performance.fit_pipeline import Trials
 from models.performance.memory.host import host_memory_mib
 from models.performance.networks import Floats, bundled_networks
+from models.performance.pipeline import PipelineRequest, pipeline_columns
 from models.performance.surface import Question, Surface
 from sweeps.plan import EMULATED
 

@@ -12,7 +12,7 @@ from advisor.errors import UsageError
 from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.words import Words
 from advisor.operations.questions.hardware import GpuWanted
-from advisor.recommend import compare_instances, on_gpu
+from advisor.recommend import compare_instances, on_gpu, stack_assumption
 from advisor.report.comparing import (
     comparison_document,
     gpu_rows,
@@ -60,8 +60,15 @@ class Compared(NamedTuple):
     def text(self) -> str:
         """Tables for a terminal."""
         if self.gpus:
-            return gpus_text(self.gpus, self.first)
-        return "\n\n".join(instances_text(*one) for one in self.instances)
+            return f"{gpus_text(self.gpus, self.first)}\n{self._assumed()}"
+        tables = [instances_text(*one) for one in self.instances]
+        return "\n\n".join([*tables, self._assumed()])
+
+    def _assumed(self) -> str:
+        requests = [one.request for one in self.instances]
+        requests += [one.request for one in self.gpus]
+        said = dict.fromkeys(stack_assumption(one) for one in requests)
+        return f"Assumed: {'; '.join(said)}."
 
 
 def compared(ground: Ground, words: Words) -> Compared:
@@ -117,8 +124,9 @@ def _gpus(
 
 
 def _cards(catalog: Catalog, wanted: GpuWanted) -> list[Gpu]:
-    """The cards that are meant: named ones in the order asked, else smallest first."""
-    names = sorted(catalog.cards, key=lambda name: (catalog.cards[name].memory_mib, name))
+    """The cards that are meant: named ones in the order asked, else those for rent, smallest
+    first."""
+    names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
     if wanted.names:
         names = [one for name in wanted.names for one in sheet_names(name, catalog.cards)]
     meant = [one for one in dict.fromkeys(names) if wanted.allows(catalog.gpus[one])]

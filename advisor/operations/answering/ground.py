@@ -8,6 +8,7 @@ from typing import NamedTuple
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Precision, Request, Task
 from advisor.domain.references import is_own
+from advisor.errors import UsageError
 from advisor.operations.answering.words import Words
 from advisor.operations.heard import Heard
 from advisor.operations.questions.requests import request_from
@@ -25,7 +26,7 @@ class Ground(NamedTuple):
 
     def request(self, words: Words) -> Request:
         """The question; `UsageError` names what is wrong and the way out."""
-        return request_from(self.model.networks, self.catalog, dict(words))
+        return request_from(self.model.table, self.catalog, dict(words))
 
     def sources(self) -> Sources:
         """The identities of both."""
@@ -41,11 +42,15 @@ def with_anchors(ground: Ground, words: Words) -> tuple[Ground, Words]:
     """The ground once the anchors in `words` (paths, under "anchors") were heard, and the words
     with the network's name as the model then knows it."""
     name = str(words["network"])
-    network = name if is_own(name) else name.lower()
+    table = ground.model.table
+    own = name if is_own(name) else name.lower()
+    network = table.find(name).name if table.knows(name) else own
     changed = {**words, "network": network}
     files = changed.pop("anchors", ())
     if not files and not is_own(name):
         return ground, changed
+    if files and words.get("input"):
+        raise UsageError("an --anchor is of the input that was measured; leave out --input")
     heard = _heard(ground, changed, files)
     return ground._replace(model=heard.model, notes=heard.warnings), changed
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from advisor.catalog import Catalog
@@ -12,6 +13,7 @@ from advisor.operations.memory import answer_memory, gpus_named
 from advisor.operations.questions.hardware import GpuWanted
 from models.performance.memory import Conditions, MemoryAnswer, Optimizer, Question
 
+_SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")
 OPTIMIZERS = ("sgd", "momentum", "adam")
 DEFAULT_OPTIMIZER = "momentum"
 
@@ -45,9 +47,22 @@ def _question(words: Words, conditions: Conditions) -> Question:
     return Question(
         reference=words["network"],
         conditions=conditions,
-        pixels=words.get("input_size"),
+        pixels=_side(words),
         confidence=words["confidence"],
     )
+
+
+def _side(words: Words) -> int | None:
+    """The side of square images that is asked for; None for the network's own."""
+    side, text = words.get("input_size"), words.get("input")
+    if not text:
+        return side
+    if side:
+        raise UsageError("--input and --input-size say the same; give one of them")
+    found = _SQUARE.fullmatch(text.lower())
+    if not found:
+        raise UsageError(f"--input {text} is no square image; write it as 3x384x384 or 384")
+    return int(found.group(1))
 
 
 def memory_document_of(catalog: Catalog, words: Words) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from advisor.domain import InstancePrediction, Request
+from advisor.errors import UsageError
 from advisor.operations.answering.explaining import NOTHING, Explained, explain_instance
 from advisor.operations.answering.ground import Ground, with_anchors
 from advisor.operations.answering.what_if import WhatIf, asked_of
@@ -13,7 +14,7 @@ from advisor.operations.questions.requests import today
 from advisor.recommend import predict_instance
 from advisor.records import replace
 from advisor.report.document import Sources
-from advisor.report.single import single_document
+from advisor.report.single import prediction_text, single_document
 
 
 class Predicted(NamedTuple):
@@ -39,6 +40,10 @@ class Predicted(NamedTuple):
             "curve": self.curve,
         }
 
+    def text(self) -> str:
+        """For a terminal."""
+        return prediction_text(self.request, self.one, self.sources) + self.explained.text()
+
 
 def predicted(ground: Ground, words: Words) -> Predicted:
     """What the type in `words["instance"]` will reach; `UsageError` where it cannot run there.
@@ -46,6 +51,8 @@ def predicted(ground: Ground, words: Words) -> Predicted:
     With `as_vcpus` or `as_memory_mib`: what it would reach with that host. With `curve` (a
     `curves.Curve`): how that moves with vCPUs, RAM and disks.
     """
+    if not words.get("instance"):
+        raise UsageError("name an --instance (g4dn.xlarge), or a --gpu ('RTX 5090') by itself")
     ground, words = with_anchors(ground, words)
     name = ground.catalog.name_of(str(words["instance"]))
     ground, what_if = asked_of(ground, name, words)

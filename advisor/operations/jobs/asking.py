@@ -25,6 +25,7 @@ from advisor.operations.scheduling.checking import Checked, checked_sweep
 from advisor.operations.sweep_data import planned_data
 from advisor.operations.sweep_run_asking import checked_answers
 from advisor.operations.sweeping import plan_sweep
+from models.performance.networks import bundled_networks
 from sweeps.datasets.decoding import DECODERS, PILLOW
 from sweeps.disks import split_disks
 
@@ -174,7 +175,7 @@ def _named_networks(text: str | None, allowed: Allowed) -> str | None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
-        if is_own(name.lower()) or "/" in name:
+        if is_own(name.lower()) or ("/" in name and not bundled_networks().knows(name)):
             raise UsageError(
                 f"networks: '{name[:80]}' names code of this machine; only what `advisor serve "
                 f"--allow-code` names may be run: {_listed(allowed.code)}"

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 from advisor.catalog import Catalog
 from advisor.catalog.quotas import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import (
     HOURS_PER_MONTH,
-    IMAGENET,
-    DatasetProfile,
     Market,
     Precision,
     Request,
     Task,
 )
-from advisor.errors import UsageError, unknown_name
+from advisor.domain.references import is_own
+from advisor.errors import UsageError
+from advisor.operations.questions.datasets import dataset_for
 from advisor.operations.questions.disks import disk_answers
 from advisor.operations.questions.hardware import hardware_answers
 from advisor.operations.questions.runs import run_answers
+from advisor.operations.questions.stacks import parsed_input, stack_answers
+from models.performance.networks import NetworkFacts, NetworkTable
 
 # No GPU holds more samples; what comes near the end of floats overflows on the way.
 LARGEST_BATCH = 10**9
-DATASETS = {"imagenet": IMAGENET}
 DEFAULT_REGION = {"aws": "us-east-1"}
 
 
@@ -34,26 +35,25 @@ def region_of(cloud: str, region: str | None) -> str | None:
     return region or DEFAULT_REGION.get(cloud)
 
 
-def request_from(
-    known_networks: tuple[str, ...], catalog: Catalog, answers: dict[str, Any]
-) -> Request:
+def request_from(networks: NetworkTable, catalog: Catalog, answers: dict[str, Any]) -> Request:
     """Options as click gave them -> Request; `UsageError` names what is wrong and the way out."""
-    network = str(answers["network"])
-    network = network if network in known_networks else network.lower()
-    if network not in known_networks:
-        raise _unknown_network(str(answers["network"]), known_networks)
-    dataset = dataset_profile(answers["dataset"])
+    facts, at = network_asked(networks, answers)
+    dataset = dataset_for(answers.get("dataset"), facts)
+    if answers["task"] == Task.TRAINING and not facts.trains:
+        raise UsageError(f"{facts.name} has no training step; ask for --task inference")
     task, max_latency_ms = Task(answers["task"]), answers.get("max_latency_ms")
     if max_latency_ms is not None and task is not Task.INFERENCE:
         raise UsageError("--max-latency-ms goes with --task inference only")
     return Request(
-        network=network,
+        network=facts.name,
         task=task,
         target_throughput=answers.get("target_throughput"),
         confidence=answers["confidence"],
         batch_size=answers["batch_size"],
         precision=Precision(answers["precision"]),
         dataset=dataset,
+        **stack_answers(answers, facts),
+        input=at,
         cloud=answers["cloud"],
         region=region_of(answers["cloud"], answers["region"]),
         market=Market(answers["market"]),
@@ -73,18 +73,28 @@ def request_from(
     )
 
 
-def _unknown_network(name: str, known_networks: tuple[str, ...]) -> UsageError:
-    from models.zoo.networks import NETWORKS
+def network_asked(
+    networks: NetworkTable, answers: Mapping[str, Any]
+) -> tuple[NetworkFacts, str | None]:
+    """Facts of the network that is asked about, at the input that is asked for; and that input,
+    None where it is the network's own.
 
-    if name.lower() in NETWORKS:
-        return UsageError(
-            f"no rates of {name.lower()} are known yet; there are rates of: "
-            f"{', '.join(known_networks)}"
-        )
-    return UsageError(
-        f"{unknown_name('network', name, known_networks)}; for a network of your own give an "
-        "--anchor FILE that was measured, or --model file.py:build"
-    )
+    Raises `UsageError` with near names for an unknown one, and for an input it cannot take.
+    """
+    name, text = str(answers["network"]), answers.get("input")
+    try:
+        facts = networks.find(name)
+    except UsageError as error:
+        raise UsageError(
+            f"{error}; for a network of your own give an --anchor FILE that was measured, or "
+            "--model file.py:build"
+        ) from None
+    at = parsed_input(text, facts) if text else None
+    if at in (None, facts.input):
+        return facts, None
+    if is_own(name):
+        raise UsageError(f"{name} says itself what it takes ({facts.input}); leave out --input")
+    return networks.find(name, at), at
 
 
 def _quota(answers: dict[str, Any]) -> VcpuQuota:
@@ -93,19 +103,6 @@ def _quota(answers: dict[str, Any]) -> VcpuQuota:
     if answers["cloud"] not in (CLOUD, "any"):
         raise UsageError(f"--quota knows the quotas of {CLOUD}, not of {answers['cloud']}")
     return parse_quota(answers["quota"], Market(answers["market"]))
-
-
-def dataset_profile(name: str) -> DatasetProfile:
-    """A known data set by name, or the profile of a folder of images."""
-    if name.lower() in DATASETS:
-        return DATASETS[name.lower()]
-    if not Path(name).exists():
-        if os.sep in name:
-            raise UsageError(f"no folder '{name}'")
-        raise unknown_name("dataset", name, DATASETS)
-    from sweeps.datasets import profile_folder
-
-    return profile_folder(Path(name))
 
 
 def today() -> date:

@@ -10,18 +10,21 @@ from datetime import date
 from typing import Any, NoReturn
 
 from advisor.domain import (
-    IMAGENET,
     DatasetProfile,
     Market,
+    MemoryFormat,
     Precision,
     Range,
     Recommendation,
     Request,
+    Stack,
     Task,
+    Tf32,
 )
 from advisor.domain.ranges import ANY
 from advisor.errors import AdvisorError, UsageError
 from advisor.operations.answering.ground import Ground
+from advisor.operations.questions.datasets import DATASETS, dataset_for
 from advisor.operations.questions.disks import disk_answers
 from advisor.operations.reporting.reproducing import Input
 from advisor.operations.reporting.subject import Deciding
@@ -110,7 +113,7 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _request(document: Mapping[str, Any], ground: Ground) -> Request:
     """The question in a recommendation's document; `UsageError` where it cannot be known."""
     asked = document["request"]
-    dataset = _dataset(asked["dataset"])
+    dataset = _dataset(asked, ground)
     types = tuple(asked["disk_types"])
     same = (
         "target_throughput", "confidence", "batch_size", "cloud", "region", "min_gpu_memory_mib",
@@ -123,6 +126,10 @@ def _request(document: Mapping[str, Any], ground: Ground) -> Request:
         task=Task(asked["task"]),
         precision=Precision(asked["precision"]),
         dataset=dataset,
+        stack=Stack(asked.get("stack", Stack.EAGER)),
+        memory_format=MemoryFormat(asked.get("memory_format", MemoryFormat.CONTIGUOUS)),
+        tf32=Tf32(asked.get("tf32", Tf32.CONVOLUTIONS)),
+        input=asked.get("input"),
         market=Market(asked["market"]),
         gpus=tuple(asked["gpus"]),
         compute_capability=_range(asked["compute_capability"]),
@@ -139,11 +146,14 @@ def _disk(asked: Mapping[str, Any], ground: Ground, dataset: DatasetProfile) -> 
     return disk_answers(ground.catalog, asked["cloud"], asked["disk"], dataset)
 
 
-def _dataset(told: Mapping[str, Any]) -> DatasetProfile:
+def _dataset(asked: Mapping[str, Any], ground: Ground) -> DatasetProfile:
+    told = asked["dataset"]
+    facts = ground.model.table.find(asked["model"], asked.get("input"))
+    known = dataset_for(told["name"], facts) if told["name"] in DATASETS else None
     names = ("name", "samples", "bytes_per_sample", "storage_format")
-    if any(told[name] != getattr(IMAGENET, name) for name in names):
-        raise UsageError(f"how large the pictures of {told['name']} are was not saved")
-    return IMAGENET
+    if known is None or any(told[name] != getattr(known, name) for name in names):
+        raise UsageError(f"how large the samples of {told['name']} are was not saved")
+    return known
 
 
 def _range(told: Mapping[str, float | None] | None) -> Range:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from advisor.domain import Task
+from advisor.domain import Provenance, Task
 from advisor.operations.reporting.subject import Subject
 
 
@@ -23,8 +23,9 @@ def _published(subject: Subject) -> dict[str, Any] | None:
     card = subject.ground.catalog.gpu_of(subject.instance)
     if card is None or subject.one.workload.task is Task.PREPROCESSING:
         return None
-    anchor = subject.ground.model.gpu_rates.anchor(subject.one.workload, card)
-    if anchor is None:
+    model, workload = subject.ground.model, subject.one.workload
+    provenance = model.step_times.provenance(workload, card, model.table.of(workload))
+    if provenance is Provenance.MODELLED:
         return None
     return {
         "subject": "gpu_rate",
@@ -32,7 +33,7 @@ def _published(subject: Subject) -> dict[str, Any] | None:
         "matters": True,
         "inside": True,
         "times": 1.0,
-        "detail": f"the rate on a {card.name} is {anchor.provenance}: {anchor.source}",
+        "detail": f"the rate on a {card.name} is {provenance}",
     }
 
 

@@ -76,7 +76,7 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
     Raises `DataError` where nothing can be fitted, or kept."""
     from advisor.operations.fitting import fit_user_model
-    from models.performance.scoring import outside_interval, residuals_of
+    from models.performance.fit_pipeline import outside_interval, residuals_of
     from models.performance.usable import sort_out
 
     result, last = fit_user_model(rows.now), _last_model()
@@ -105,19 +105,13 @@ def _compared(
 ) -> dict[str, Any]:
     """Score both, and keep the better: the new one where they are equally good."""
     from advisor.operations.reference_cpu import reference_cpu
-    from models.performance.scoring import unseen_residuals
+    from models.performance.fit_pipeline import unseen_residuals
 
     (usable, scored), table = scoring, result.model.table
-    new_errors = unseen_residuals(
-        usable, scored, table, reference_cpu(usable[0]),
-        remainder=result.model.pipeline.remainder is not None,
-    )  # fmt: skip
+    new_errors = unseen_residuals(usable, scored, table, reference_cpu(usable[0]))
     before = _usable_of(rows.before, last)
     if before:
-        by_last = unseen_residuals(
-            before, scored, table, reference_cpu(before[0]),
-            remainder=last.pipeline.remainder is not None,
-        )  # fmt: skip
+        by_last = unseen_residuals(before, scored, table, reference_cpu(before[0]))
     new, old = _errors(new_errors), _errors(by_last)
     better = new["median"] <= old["median"]
     if better and result.model.id != last.id:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.domain import Candidate, Market
-from advisor.report.document import SAMPLE_UNIT
+from advisor.report.document import rate_unit
 from advisor.report.text import disk_text
 from advisor.units import floor_rate, format_usd
 
@@ -24,7 +24,7 @@ def header(candidate: Candidate, mark: str = "#") -> str:
     spec, workload, prediction = candidate.spec, candidate.workload, candidate.prediction
     lines = [
         f"{workload.network} {workload.task}, batch {workload.batch_size}, {workload.precision}: "
-        f"{floor_rate(prediction.lower):,g} {SAMPLE_UNIT} or more "
+        f"{floor_rate(prediction.lower):,g} {rate_unit(workload.dataset)} or more "
         f"({100 * prediction.confidence:g} % sure, {prediction.provenance})",
         f"{spec.name} + {disk_text(spec.disk)}, "
         f"{format_usd(spec.total_usd_per_hour)}/h ({spec.offer.price.as_of})",

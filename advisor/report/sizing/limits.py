@@ -18,6 +18,10 @@ Document = Mapping[str, Any]
 # How each field of a request is told; a field that is left out, or as it is anyway, is not.
 _FIELDS: Mapping[str, Callable[[Any], str]] = {
     "precision": str,
+    "stack": str,
+    "memory_format": str,
+    "tf32": str,
+    "input": str,
     "batch_size": plain,
     "epochs": lambda value: f"{value:,.12g}",
     "samples": lambda value: f"{value:,.12g}",
@@ -38,7 +42,13 @@ _FIELDS: Mapping[str, Callable[[Any], str]] = {
     "disk_types": ", ".join,
     "vcpu_quota": lambda value: ", ".join(f"{one}={plain(most)}" for one, most in value.items()),
 }
-_USUAL = {"precision": "fp32", "max_count": 1}
+_USUAL = {
+    "precision": "fp32",
+    "stack": "eager",
+    "memory_format": "contiguous",
+    "tf32": "convolutions",
+    "max_count": 1,
+}
 
 
 def limits_sentence(section: Document, t: Words) -> str:

@@ -10,6 +10,7 @@ from advisor.service.forms.words import About, choice, number, text, texts
 
 MOST_OFFERS = 1000
 USUAL_OFFERS = 100
+MOST_NETWORKS = 500
 
 LIST = Form(
     "CatalogQuestion",
@@ -26,6 +27,16 @@ LIST = Form(
         number(About(name="max_price", about="USD per hour, without a disk.")),
         number(About(name="limit", default=USUAL_OFFERS, about="Offers of a page."), whole=True,
                most=MOST_OFFERS),
+        text(About(name="cursor", about="Where the page begins: out of a Link header.")),
+    ),
+)  # fmt: skip
+NETWORKS = Form(
+    "NetworksQuestion",
+    "The words of `advisor networks`",
+    (
+        text(About(name="search", about="Part of a name, title or family, or a pattern of it.")),
+        number(About(name="limit", default=MOST_NETWORKS, about="Networks of a page."), whole=True,
+               most=MOST_NETWORKS),
         text(About(name="cursor", about="Where the page begins: out of a Link header.")),
     ),
 )  # fmt: skip

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from advisor.domain import HOURS_PER_MONTH, Market, Precision, Task
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    Market,
+    MemoryFormat,
+    Precision,
+    Stack,
+    Task,
+    Tf32,
+)
 from advisor.domain.references import is_own
 from advisor.errors import UsageError
 from advisor.operations.answering.memory import OPTIMIZERS
 from advisor.operations.answering.what_if import MOST_VCPUS
+from advisor.operations.questions.datasets import DATASETS
 from advisor.operations.questions.hardware import wanted_gpus, wanted_memory, wanted_vcpus
-from advisor.operations.questions.requests import DATASETS, LARGEST_BATCH
+from advisor.operations.questions.requests import LARGEST_BATCH
 from advisor.recommend import MOST_INSTANCES
 from advisor.report.gpus import SORT_KEYS
 from advisor.service.forms.curves import curve
@@ -21,7 +30,7 @@ MOST_RESULTS = 1000
 
 def _network(name: str) -> str:
     """A name; a file of the server is never opened because a client names it."""
-    if is_own(name) or "/" in name or "\\" in name:
+    if is_own(name) or name.startswith(("/", ".", "~")) or "\\" in name:
         raise UsageError(
             "model names a file, and no file is opened for a client; take a name of /v1/networks, "
             "or ask by `advisor` where the file is"
@@ -62,13 +71,24 @@ EXPLAIN = flag(
     About(name="explain", default=False, about="Say what binds, what more of each resource would "
           "bring, and how far this is from what was measured."),
 )  # fmt: skip
+INPUT = text(
+    About(name="input", about="One sample, as 384, 3x384x384 or seq:384; the network's own where "
+                              "nothing is said."),
+)  # fmt: skip
 QUESTION: tuple[Word, ...] = (
     TASK,
     MODEL,
     BATCH,
     PRECISION,
-    choice(About(name="dataset", default="imagenet", about="The data set."), "dataset",
-           tuple(DATASETS)),
+    INPUT,
+    choice(About(name="stack", about="What runs the network: PyTorch as it is (eager, where "
+                 "nothing is said), or torch.compile."), "stack", tuple(Stack)),
+    choice(About(name="memory_format", about="How images lie in memory; contiguous where nothing "
+                 "is said."), "memory format", tuple(MemoryFormat)),
+    choice(About(name="tf32", about="Which fp32 arithmetic may round to TF32; convolutions where "
+                 "nothing is said."), "use of TF32", tuple(Tf32)),
+    choice(About(name="dataset", about="The data set; where nothing is said imagenet, tokens or "
+                 "tensors, as the network takes."), "dataset", tuple(DATASETS)),
     likelihood(About(name="confidence", default=0.9, about="How sure the lower bound must be.")),
     text(About(name="disk", about="Fix the disk, as gp3:500GiB:6000iops:250MiB/s; or choose among "
                                   "types: gp3,io2 or local.")),

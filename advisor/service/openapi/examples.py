@@ -12,7 +12,7 @@ from advisor.operations.answering.gpus import gpus_document_of
 from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.listing import page_of, query_of, shown_type
 from advisor.operations.answering.memory import memory_document_of
-from advisor.operations.answering.networks import networks_document
+from advisor.operations.answering.networks import listed_networks, networks_document
 from advisor.operations.answering.predicting import predicted
 from advisor.operations.answering.recommending import settled
 from advisor.service.forms.catalog import LIST, TYPE
@@ -43,7 +43,7 @@ _ANSWERS: Mapping[str, Callable[[Ground], _Document]] = {
     "catalog_type": lambda at: shown_type(
         at.catalog, {**TYPE.from_query(b"region=us-east-1"), "instance_type": TYPE_SHOWN}
     ),
-    "networks": lambda at: networks_document(at.model),
+    "networks": lambda at: networks_document(at.model, listed_networks(at.model, "resnet")),
     "gpus": lambda at: gpus_document_of(at.catalog, GPUS.from_query(b"gpu=T4,L4")),
 }
 

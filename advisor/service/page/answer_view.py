@@ -130,7 +130,10 @@ def what_if_href(one: Mapping[str, Any], frame: Frame) -> str:
 
 def workload_words(frame: Frame) -> dict[str, str]:
     """The words of a question that say what runs, not where."""
-    names = ("task", "model", "precision", "confidence", "target_throughput")
+    names = (
+        "task", "model", "precision", "input", "stack", "memory_format", "tf32", "dataset",
+        "confidence", "target_throughput",
+    )  # fmt: skip
     asked = dict(frame.asked)
     return {name: asked[name] for name in names if name in asked}
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from advisor.catalog import Catalog
-from advisor.domain import Market, Precision, Task
+from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.operations.answering.ground import Ground
+from advisor.operations.questions.datasets import DATASETS
 from advisor.operations.questions.requests import DEFAULT_REGION
 from advisor.report.speaking.words import Words
+from models.zoo.networks import NETWORKS
 
+# A page does not carry thousands of names.
+_MOST_OFFERED = 200
 # The clouds that ship; what somebody imported comes after them.
 CLOUDS = ("aws", "gcp", "azure", "alibaba")
 
@@ -20,14 +25,36 @@ def choices_of(ground: Ground, asked: Mapping[str, str], t: Words) -> dict[str, 
     cloud = asked.get("cloud", "aws")
     return {
         "task": [(str(one), t(f"task.{one}")) for one in Task],
-        "model": [(one, one) for one in ground.model.networks],
+        "model": [(one, one) for one in _offered(ground)],
         "precision": [(str(one), str(one)) for one in Precision],
+        **{name: [("", t(f"usual.{name}")), *_named(one)] for name, one in _LEFT_OPEN.items()},
         "cloud": [*((one, one) for one in _clouds(ground.catalog)), ("any", t("cloud.any"))],
         "market": [(str(one), t(f"market.{one}")) for one in Market],
         "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
         "regions": _regions(ground.catalog, cloud),
-        "gpus": sorted(ground.catalog.cards),
+        "gpus": sorted(ground.catalog.rented_gpus),
     }
+
+
+# Where nothing is chosen, the usual holds.
+_LEFT_OPEN: Mapping[str, Iterable[str]] = {
+    "dataset": DATASETS,
+    "stack": Stack,
+    "memory_format": MemoryFormat,
+    "tf32": Tf32,
+}
+
+
+def _offered(ground: Ground) -> list[str]:
+    """What trials can run, and what most GPUs were measured with: others are typed."""
+    cells = Counter(cell.partition("/")[0] for cell in ground.model.step_times.cells)
+    names = ground.model.table.names
+    by_cells = sorted(names, key=lambda name: (name not in NETWORKS, -cells[name]))
+    return sorted(by_cells[:_MOST_OFFERED])
+
+
+def _named(names: Iterable[str]) -> list[tuple[str, str]]:
+    return [(str(one), str(one)) for one in names]
 
 
 def _clouds(catalog: Catalog) -> list[str]:

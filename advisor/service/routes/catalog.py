@@ -13,7 +13,7 @@ from advisor.errors import UsageError
 from advisor.operations.answering.gpus import gpus_document_of
 from advisor.operations.answering.ground import Ground
 from advisor.operations.answering.listing import page_of, query_of, shown_type
-from advisor.operations.answering.networks import networks_document
+from advisor.operations.answering.networks import listed_networks, networks_document
 from advisor.operations.answering.words import Words
 from advisor.service.access import Scope, needs
 from advisor.service.answers import (
@@ -24,7 +24,7 @@ from advisor.service.answers import (
     not_modified,
 )
 from advisor.service.asking import slowly
-from advisor.service.forms.catalog import LIST, TYPE
+from advisor.service.forms.catalog import LIST, NETWORKS, TYPE
 from advisor.service.forms.form import Form
 from advisor.service.forms.questions import GPUS
 from advisor.service.forms.words import some_shown
@@ -33,7 +33,6 @@ from advisor.service.paging import first_of, link_header
 from advisor.service.problems import problem_of, unknown_path
 
 router = APIRouter(prefix="/v1", tags=["catalogue"], dependencies=[needs(Scope.READ)])
-NO_WORDS = Form("NoWords", "Nothing can be said", ())
 _CACHE = {
     "ETag": {"description": "Of these very bytes.", "schema": {"type": "string"}},
     "Cache-Control": {"schema": {"type": "string"}},
@@ -74,11 +73,22 @@ async def show_type(request: Request, instance_type: str) -> Response:
     return await _kept(request, "type", words, lambda at: shown_type(at.catalog, words))
 
 
-@router.get("/networks", **documented("Networks", NO_WORDS, "networks"))
+@router.get("/networks", **documented("Networks", NETWORKS, "networks", **_LINK))
 async def list_networks(request: Request) -> Response:
-    """The networks that can be asked for, and what is known of each."""
-    words = NO_WORDS.from_query(request.scope["query_string"])
-    return await _kept(request, "networks", words, lambda at: networks_document(at.model))
+    """The networks that can be asked for, a page at a time, and what is known of each."""
+    words, ground = NETWORKS.from_query(request.scope["query_string"]), ground_of(request)
+    etag = _etag(ground, "networks", words)
+    if unchanged := not_modified(request, etag):
+        return unchanged
+    edition = _etag(ground, "networks", {"search": words["search"]})[1:9]
+    first, count = first_of(words["cursor"], edition), int(words["limit"])
+    found = await slowly(listed_networks, ground.model, words["search"])
+    document = await slowly(networks_document, ground.model, found[first : first + count])
+    link = link_header(request, first, count, len(found), edition)
+    return json_answer(
+        document,
+        headers={**cache_headers(etag), "Link": link, "X-Total-Count": str(len(found))},
+    )
 
 
 @router.get("/gpus", **documented("Gpus", GPUS, "gpus"))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from advisor.domain import Workload
-from models.performance.anchoring.records import GpuTrial
 from models.performance.memory import bundled_peak_model
 from models.performance.memory.peak import card_mib
+from models.performance.step_times import GpuTrial
 
 # What another card's workspaces and allocator may take more.
 _MARGIN = 1.1

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.domain import Task
+from advisor.domain import DataKind, Task
 from advisor.errors import UsageError
-from models.performance.networks import NetworkFacts, NetworkTable, Operations
+from models.performance.network_table import KINDS, OPERATION, WIDTH_STEPS, Rows
+from models.performance.networks import NetworkFacts, NetworkTable, bundled_networks
 
 _DEFAULT_SIDE = 224
+# A plain network: of ordinary convolutions, measured on most cards.
+STAND_IN = "resnet50"
+_RGB, _IMAGE_SIZES = 3, 3
+_FP32_BYTES, _INT64_BYTES, _HALF = 4, 8, 2
+# Sums over a class do not say how its matrices are shaped.
+_USUAL_REDUCTION, _USUAL_WIDTH = 512, 256
+_SAMPLES = {DataKind.IMAGE: "image", DataKind.TOKENS: "sequence", DataKind.TENSOR: "sample"}
 _COLUMNS = ("flops_per_sample", "bytes_per_sample", "fixed_bytes")
 
 # By task and class of operation, as advisor.anchor/1 has them.
@@ -24,67 +32,99 @@ class OwnTable(NetworkTable):
 
     def __init__(self, base: NetworkTable, own: NetworkFacts) -> None:
         self._base, self._own = base, own
-        self._classes = base.operation_classes
 
     @property
     def names(self) -> tuple[str, ...]:
         """All networks with facts, the own one last."""
         return (*self._base.names, self._own.name)
 
-    def __getitem__(self, name: str) -> NetworkFacts:
-        """Facts of `name`; a `UsageError` where there are none."""
-        return self._own if name == self._own.name else self._base[name]
+    def knows(self, name: str) -> bool:
+        """Whether `find` finds it."""
+        return name == self._own.name or self._base.knows(name)
+
+    def find(self, name: str, at: str | None = None) -> NetworkFacts:
+        """Facts of `name`; the own network has but its own input."""
+        return self._own if name == self._own.name else self._base.find(name, at)
+
+    def __contains__(self, name: object) -> bool:
+        return name == self._own.name or name in self._base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSizes:
-    """What is known of an own network beside its operations; None means unknown."""
+    """What is known of an own network beside its operations; None means unknown.
+
+    `input_shape` is one sample's, `whole_numbers` whether its values are: then they are tokens.
+    """
 
     input_shape: Sequence[int] | None = None
+    whole_numbers: bool | None = None
+    sample: str | None = None
     weight_mib: float | None = None
     weight_tensors: int = 0
 
 
-def facts_of_own(name: str, sizes: OwnSizes, operations: Mapping[Task, Operations]) -> NetworkFacts:
+def facts_of_own(name: str, sizes: OwnSizes, kernels: Mapping[Task, Rows]) -> NetworkFacts:
     """Facts of an own network. An unknown input is an image of 224 pixels, unknown weights are
-    0; `operations` may lack tasks, or be empty."""
+    0; `kernels` may lack tasks. Where it is empty, `STAND_IN` stands for them on GPUs."""
     weight_mib = sizes.weight_mib or 0.0
     shape = tuple(sizes.input_shape or (3, _DEFAULT_SIDE, _DEFAULT_SIDE))
-    side = round(math.sqrt(shape[-1] * shape[-2]))
+    data = _kind(shape, sizes.whole_numbers)
+    tokens = data is DataKind.TOKENS
     return NetworkFacts(
         name=name,
-        input_pixels=side,
+        input=f"seq:{shape[-1]}" if tokens else "x".join(map(str, shape)),
+        input_bytes=float((_INT64_BYTES if tokens else _FP32_BYTES) * math.prod(shape)),
+        data=data,
+        sample=sizes.sample or _SAMPLES[data],
         parameters=round(weight_mib * 2**20 / 4),
         weight_tensors=sizes.weight_tensors,
         weight_mib=weight_mib,
         saved_activation_mib=0.0,
         largest_activation_mib=0.0,
-        operations=operations,
+        kernels=kernels,
+        stand_in={} if kernels else bundled_networks().find(STAND_IN).kernels,
     )
 
 
-def operations_from(
-    captured: Captured, classes: Collection[str], origin: str
-) -> dict[Task, Operations]:
-    """The operations of each task in an anchor's `captured` block: one mean operation a class.
+def _kind(shape: Sequence[int], whole_numbers: bool | None) -> DataKind:
+    """Three sizes of which the first is 3 are an image, whole numbers and a bare length tokens."""
+    if whole_numbers or (whole_numbers is None and len(shape) == 1):
+        return DataKind.TOKENS
+    is_image = len(shape) == _IMAGE_SIZES and shape[0] == _RGB
+    return DataKind.IMAGE if is_image else DataKind.TENSOR
+
+
+def kernels_from(captured: Captured, origin: str) -> dict[Task, Rows]:
+    """The kernels of each task in an anchor's `captured` block: one mean operation a class.
 
     Raises `UsageError` for classes that the model does not know, and for numbers that cannot be:
     not finite, negative, or without a count.
     """
     try:
-        if strange := {name for rows in captured.values() for name in rows} - set(classes):
+        if strange := {name for rows in captured.values() for name in rows} - set(KINDS):
             raise ValueError(f"unknown: {', '.join(sorted(strange))}")
-        return {Task(task): _operations(rows) for task, rows in captured.items() if rows}
+        return {Task(task): _kernels(rows) for task, rows in captured.items() if rows}
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(
             f"{origin}: its captured operations cannot be used ({error}); measure it again"
         ) from error
 
 
-def _operations(rows: Mapping[str, Mapping[str, float]]) -> Operations:
+def _kernels(rows: Mapping[str, Mapping[str, float]]) -> Rows:
     count = np.array([float(row["count"]) for row in rows.values()])
     sums = np.array([[float(row[name]) for name in _COLUMNS] for row in rows.values()])
     if not (np.isfinite(sums).all() and (sums >= 0).all() and (count >= 1).all()):
         raise ValueError("they are counts of 1 or more, and finite numbers of 0 or more")
     means = sums / count[:, None]
-    return Operations(tuple(map(str, rows)), means[:, 0], means[:, 1], means[:, 2], count)
+    kernels = np.zeros(len(rows), OPERATION)
+    kernels["kind"] = [KINDS.index(name) for name in rows]
+    kernels["count"] = np.minimum(count, 65535)
+    kernels["flops"] = means[:, 0]
+    kernels["sample_elements"], kernels["fixed_elements"] = means[:, 1:].T / _FP32_BYTES
+    kernels["amp_sample_width"] = kernels["amp_fixed_width"] = _HALF * WIDTH_STEPS
+    multiplies = means[:, 0] > 0
+    depthwise = kernels["kind"] == KINDS.index("conv_depthwise")
+    kernels["reduction"] = np.select([depthwise, multiplies], [9, _USUAL_REDUCTION], 0)
+    kernels["width"] = np.select([depthwise, multiplies], [1, _USUAL_WIDTH], 0)
+    return kernels

@@ -11,9 +11,8 @@ import numpy as np
 
 from models.performance.cpu.form import ARITHMETIC, Form, cpu_work, own_names, step_seconds
 from models.performance.cpu.records import CpuRow
-from models.performance.gpu_rates import family
-from models.performance.networks import Floats, NetworkTable
-from models.performance.useful_cores import useful_cores
+from models.performance.machines import useful_cores
+from models.performance.networks import OPERATION_CLASSES, Floats, NetworkTable
 
 # Scatter of a row on a machine that others use too; residuals are counted in it.
 _ROW_SIGMA = 0.10
@@ -34,7 +33,7 @@ def fit_parameters(rows: Sequence[CpuRow], table: NetworkTable, form: Form) -> d
 
     if not rows:
         raise ValueError("no step of a network on a CPU to learn from")
-    priors = _priors(rows, table)
+    priors = _priors(rows)
     names = list(priors)
     means, sigmas = (np.array(column) for column in zip(*priors.values(), strict=True))
     predict = _predictor(rows, table, form)
@@ -62,7 +61,7 @@ def log_residuals(
 
 def held_out_families(rows: Sequence[CpuRow], table: NetworkTable, form: Form) -> Floats:
     """Residuals (n,) of each row under the fit without its family of networks."""
-    return _held_out(rows, table, form, lambda row: family(row.network))
+    return _held_out(rows, table, form, lambda row: table[row.network].family)
 
 
 def held_out_batches(rows: Sequence[CpuRow], table: NetworkTable, form: Form) -> Floats:
@@ -90,9 +89,9 @@ def _held_out(
     return found
 
 
-def _priors(rows: Iterable[CpuRow], table: NetworkTable) -> dict[str, tuple[float, float]]:
+def _priors(rows: Iterable[CpuRow]) -> dict[str, tuple[float, float]]:
     priors = dict(_PRIORS)
-    for kind in table.operation_classes:
+    for kind in OPERATION_CLASSES:
         if kind in ARITHMETIC:
             priors[f"compute/{kind}"] = (0.0, _CLASS_SIGMA)
         priors[f"memory/{kind}"] = (0.0, _CLASS_SIGMA)

@@ -20,8 +20,8 @@ from models.performance.bundled import read_bundled
 from models.performance.cpu.form import FORMS, Form, cpu_work, step_seconds
 from models.performance.cpu.records import CpuRow
 from models.performance.intervals import HalfWidths, half_widths
+from models.performance.machines import useful_cores
 from models.performance.networks import Floats, NetworkFacts, NetworkTable
-from models.performance.useful_cores import useful_cores
 
 if TYPE_CHECKING:
     from models.performance.pipeline import ReferenceCpu

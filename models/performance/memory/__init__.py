@@ -1,16 +1,10 @@
 """Memory that a workload needs: on the GPU (with its doubt), and on the host.
 
-GPU memory is traced, not guessed: `models.zoo` runs a step on fake tensors, `profile` keeps what
-it found, `step` adds what the optimiser holds, and `peak` turns that into what a GPU shows.
+GPU memory is replayed, not guessed: `models.zoo.live_memory` follows a step without computing it
+and asks torch's allocator what that takes. `table` has it for every network that ships, `steps`
+adds what the optimiser holds, and `peak` the CUDA context and the doubt.
 """
 
-from models.performance.memory.answer import (
-    GpuPeak,
-    Verdict,
-    gpu_peak,
-    largest_batch,
-    needed_card_mib,
-)
 from models.performance.memory.host import (
     BASE_PROCESS_MIB,
     LOADER_PROCESS_MIB,
@@ -19,10 +13,36 @@ from models.performance.memory.host import (
     loader_workers,
     pipeline_host_mib,
 )
-from models.performance.memory.peak import PeakModel, bundled_peak_model, usable_mib
-from models.performance.memory.profile import MemoryProfile, bundled_profiles, profile_from
-from models.performance.memory.records import MemoryAnswer, OnGpu, Question, WhatIf
-from models.performance.memory.step import Conditions, Optimizer, StepMemory, step_memory
+from models.performance.memory.peak import (
+    GpuPeak,
+    MemoryAnswer,
+    OnGpu,
+    PeakModel,
+    Question,
+    Verdict,
+    WhatIf,
+    bundled_peak_model,
+    card_mib,
+    gpu_peak,
+    largest_batch,
+    needed_card_mib,
+    usable_mib,
+)
+from models.performance.memory.steps import (
+    Conditions,
+    MemoryProfile,
+    Optimizer,
+    Point,
+    StepMemory,
+    profile_from,
+    step_memory,
+)
+from models.performance.memory.table import (
+    MemoryTable,
+    bundled_memory,
+    bundled_profile,
+    has_memory,
+)
 
 __all__ = [
     "BASE_PROCESS_MIB",
@@ -31,17 +51,22 @@ __all__ = [
     "GpuPeak",
     "MemoryAnswer",
     "MemoryProfile",
+    "MemoryTable",
     "OnGpu",
     "Optimizer",
     "PeakModel",
+    "Point",
     "Question",
     "StepMemory",
     "Verdict",
     "WhatIf",
+    "bundled_memory",
     "bundled_peak_model",
-    "bundled_profiles",
+    "bundled_profile",
+    "card_mib",
     "device_host_mib",
     "gpu_peak",
+    "has_memory",
     "host_memory_mib",
     "largest_batch",
     "loader_workers",

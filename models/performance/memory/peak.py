@@ -1,96 +1,233 @@
-"""From a traced step to what a GPU shows: context, allocator and workspaces, with their doubt.
-
-The trace knows every tensor; it knows nothing of the CUDA context, of memory that the caching
-allocator holds in blocks larger than the tensors in them, and of cuDNN's workspaces. Those are
-what `PeakModel` adds. The one that ships has two constants (see `fit.fit_from_limits`); one that
-is fitted on measured peaks has a slope a term and a learnt remainder. NumPy only.
-"""
+"""From a replayed step to what a GPU shows: the CUDA context, and how far both may be off."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from functools import cache
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
+from advisor.domain import Precision, Task, Workload
 from advisor.errors import DataError, UsageError
 from advisor.records import dataclass, replace
 from models.performance.bundled import read_bundled
-from models.performance.memory.rows import StepRows
-from models.performance.networks import Floats
+from models.performance.memory.steps import Conditions, MemoryProfile, StepMemory, step_memory
+from models.performance.memory.table import bundled_profile
 
-SCHEMA = "advisor.memory-model/1"
+SCHEMA = "advisor.memory-model/2"
 BUNDLED = "memory_model.json"
 # The driver keeps 1.5 to 2.5 % of a card for itself: a T4 of 15,360 MiB offers 15,095.
 _OFFERED_SHARE = 0.98
+# The model is calibrated on training of networks of images. Elsewhere its doubt is taken to be so
+# many times as large: judgements, until such peaks are measured. What a network of words takes
+# hangs on how its attention is written: unfused, it is 1.8 times that of BERT at 384 words.
+_OTHER_STEPS, _NO_IMAGES = 1.5, 3.0
+# A batch of more rows than this is no memory question.
+_LARGEST_BATCH = 2**20
+UPPER_CONFIDENCE = 0.95
 
 
-class Remainder(Protocol):
-    """What is learnt on top of the straight lines."""
+class Verdict(StrEnum):
+    """What is told of a GPU: above the upper bound, between the bounds, below the lower one."""
 
-    def correction(self, rows: StepRows) -> tuple[Floats, Floats]:
-        """Log correction of the peak, and the scale of its doubt in log, each of shape (n,)."""
+    FITS = "fits"
+    MAY_NOT_FIT = "may not fit"
+    DOES_NOT_FIT = "does not fit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakModel:
-    """Peak = context + slopes . terms, times the remainder's correction.
+    """Peak = context + what the allocator has reserved, times an error.
 
-    `slopes` belong to `StepRows.terms`. `errors` are sorted log(measured / predicted) of
-    networks that were not fitted, divided by the scale of their doubt.
+    `errors` are sorted quantiles of log(measured / predicted), of networks of families that the
+    constant had not seen.
     """
 
     context_mib: float
-    slopes: tuple[float, ...]
     errors: tuple[float, ...]
     trained_on: str
-    remainder: Remainder | None = None
 
-    def median_mib(self, rows: StepRows) -> Floats:
-        """The peak that is as likely too low as too high, shape (n,)."""
-        return self._median_and_scale(rows)[0]
+    def bounds(self, confidence: float) -> tuple[float, float]:
+        """Factors of the lower and upper one-sided bound; `UsageError` outside 0.5..1.
 
-    def bounds_mib(self, rows: StepRows, confidence: float) -> tuple[Floats, Floats]:
-        """Lower and upper one-sided bounds, shape (n,) each.
-
-        Normalised split conformal: the ceil((n + 1) confidence)-th of n held-out errors (or the
-        largest, where there are too few for the confidence). `UsageError` outside 0.5..1.
+        Split conformal: the ceil((n + 1) confidence)-th of n errors, or the largest.
         """
         if not 0.5 <= confidence < 1:
             raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
-        median, scale = self._median_and_scale(rows)
         count = len(self.errors)
         rank = min(count, math.ceil((count + 1) * confidence - 1e-9)) - 1
         high, low = max(0.0, self.errors[rank]), min(0.0, self.errors[count - 1 - rank])
-        return median * np.exp(scale * low), median * np.exp(scale * high)
+        return math.exp(low), math.exp(high)
 
-    def probability_within(self, rows: StepRows, mib: float) -> Floats:
-        """How likely the peak stays within `mib`, shape (n,), never 0 or 1."""
-        median, scale = self._median_and_scale(rows)
-        margin = np.log(mib / median) / scale
+    def probability_below(self, factor: float) -> float:
+        """How likely the peak stays within `factor` times the median, never 0 or 1."""
         count = len(self.errors)
         ranks = np.arange(1, count + 1) / (count + 1)
         least = 0.5 / (count + 1)
-        return np.interp(margin, self.errors, ranks, left=least, right=1 - least)
+        margin = math.log(factor) if factor > 0 else -math.inf
+        return float(np.interp(margin, self.errors, ranks, left=least, right=1 - least))
 
     def widened(self, factor: float) -> PeakModel:
         """The same with errors `factor` times as large: for what it was not calibrated on."""
         return replace(self, errors=tuple(factor * one for one in self.errors))
 
-    def _median_and_scale(self, rows: StepRows) -> tuple[Floats, Floats]:
-        straight = self.context_mib + rows.terms() @ np.array(self.slopes)
-        if self.remainder is None:
-            return straight, np.ones(len(rows))
-        log, scale = self.remainder.correction(rows)
-        return straight * np.exp(log), scale
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPeak:
+    """Peak GPU memory of a step in MiB, as nvidia-smi shows it, with one-sided bounds.
+
+    `step` is what torch reserves, `context_mib` CUDA's own; the two add up to the median.
+    `widened` says how many times as large the doubt was taken as where it was calibrated.
+    """
+
+    step: StepMemory
+    context_mib: float
+    lower_mib: float
+    median_mib: float
+    upper_mib: float
+    confidence: float
+    widened: float
+    probability_within: Callable[[float], float]
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether such steps were measured."""
+        return self.widened == 1.0
+
+    @property
+    def overhead_mib(self) -> float:
+        """What the allocator takes beside the tensors."""
+        return self.step.spare_mib
+
+    def probability_fits(self, memory_mib: float) -> float:
+        """How likely the step runs on a card of that much memory."""
+        return self.probability_within(usable_mib(memory_mib))
+
+    def verdict(self, memory_mib: float) -> Verdict:
+        """Against what the card's driver leaves to a process.
+
+        On a full card the allocator gives back what it has spare and tries again: only what
+        tensors take must fit.
+        """
+        usable = usable_mib(memory_mib)
+        if self.upper_mib <= usable:
+            return Verdict.FITS
+        share = (self.median_mib - self.step.spare_mib) / self.median_mib
+        least = self.lower_mib * share
+        return Verdict.MAY_NOT_FIT if least <= usable else Verdict.DOES_NOT_FIT
 
 
-def usable_mib(card_mib: float) -> float:
-    """What a process can take of a card with `card_mib` in its data sheet or nvidia-smi."""
-    return _OFFERED_SHARE * card_mib
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What `advisor memory` is asked; `pixels` is the side of its images, None for its own."""
+
+    reference: str
+    conditions: Conditions
+    pixels: int | None
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnGpu:
+    """One GPU: `largest_batch` is None where not even one row surely fits."""
+
+    name: str
+    memory_mib: float
+    verdict: Verdict
+    probability: float
+    largest_batch: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """The same step with one thing changed."""
+
+    change: str
+    peak: GpuPeak
+    largest_batches: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryAnswer:
+    """The peak, every GPU (smallest first) and what a change would bring, in the same order."""
+
+    question: Question
+    traced: str
+    peak: GpuPeak
+    gpus: tuple[OnGpu, ...]
+    what_ifs: tuple[WhatIf, ...]
+
+
+def gpu_peak(
+    profile: MemoryProfile, conditions: Conditions, confidence: float = UPPER_CONFIDENCE
+) -> GpuPeak:
+    """The peak of a profiled network; `UsageError` where the step is not known."""
+    step, wider = step_memory(profile, conditions), _widening(profile, conditions)
+    model = bundled_peak_model().widened(wider)
+    median = model.context_mib + step.reserved_mib
+    low, high = model.bounds(confidence)
+    return GpuPeak(
+        step=step,
+        context_mib=model.context_mib,
+        lower_mib=low * median,
+        median_mib=median,
+        upper_mib=high * median,
+        confidence=confidence,
+        widened=wider,
+        probability_within=lambda mib: model.probability_below(mib / median),
+    )
+
+
+def largest_batch(
+    profile: MemoryProfile,
+    conditions: Conditions,
+    memory_mib: float,
+    confidence: float = UPPER_CONFIDENCE,
+) -> int | None:
+    """The largest batch whose upper bound fits the card; None where not even one row does."""
+    usable = usable_mib(memory_mib)
+
+    def fits(batch: int) -> bool:
+        asked = replace(conditions, batch_size=batch)
+        return gpu_peak(profile, asked, confidence).upper_mib <= usable
+
+    if not fits(1):
+        return None
+    low, high = 1, 2
+    while high <= _LARGEST_BATCH and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def needed_card_mib(workload: Workload) -> float:
+    """The smallest card in MiB that a workload of a bundled network surely fits, with momentum.
+
+    Raises `UsageError` for an unknown network, or for preprocessing.
+    """
+    return _needed_card_mib(
+        workload.network, workload.input, workload.task, workload.batch_size, workload.precision
+    )
+
+
+@lru_cache(maxsize=4096)
+def _needed_card_mib(
+    network: str, size: str | None, task: Task, batch_size: int, precision: Precision
+) -> float:
+    """Kept: a service is asked for the same sizes time and again."""
+    conditions = Conditions(task=task, batch_size=batch_size, precision=precision)
+    return card_mib(gpu_peak(bundled_profile(network, size), conditions).upper_mib)
+
+
+def usable_mib(card: float) -> float:
+    """What a process can take of a card with `card` MiB in its data sheet or nvidia-smi."""
+    return _OFFERED_SHARE * card
 
 
 def card_mib(usable: float) -> float:
@@ -102,7 +239,6 @@ def peak_model_from(document: Mapping[str, Any]) -> PeakModel:
     """The model of memory_model.json; KeyError, TypeError or ValueError when it is none."""
     return PeakModel(
         context_mib=float(document["context_mib"]),
-        slopes=tuple(map(float, document["slopes"])),
         errors=tuple(map(float, document["errors"])),
         trained_on=str(document["trained_on"]),
     )
@@ -118,3 +254,10 @@ def bundled_peak_model() -> PeakModel:
         return peak_model_from(document)
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{BUNDLED} cannot be read ({error}); install the package again") from error
+
+
+def _widening(profile: MemoryProfile, conditions: Conditions) -> float:
+    plain = conditions.task is Task.TRAINING and not conditions.checkpointing
+    if not profile.takes_images:
+        return _NO_IMAGES
+    return 1.0 if plain and profile.traced == "fake" else _OTHER_STEPS

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from models.performance.fit_pipeline import Trials, fit_units, form_of, joined_rates
+from models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, form_of, joined_rates
 from models.performance.networks import Floats, NetworkTable
-from models.performance.physical_form import PhysicalForm
 from models.performance.pipeline import ReferenceCpu
 from models.search.kernel import matern52
 

@@ -260,7 +260,8 @@ def test_skypilots_catalogue_needs_a_date(tmp_path):
         ("t4", 15.0, "T4"),
         ("A100-80GB", None, "A100-PCIE-80GB"),
         ("A100-SXM4-80GB", None, "A100-SXM4-80GB"),
-        ("V100", 32, "V100-SXM2-32GB"),
+        ("V100", 32, "V100-PCIE-32GB"),
+        ("NVIDIA GeForce RTX 4090", None, "RTX 4090"),
         ("Frobnicator", 12, "Frobnicator"),
     ],
 )

@@ -99,8 +99,6 @@ def test_a_type_that_the_region_lacks_is_not_offered():
         ("inf2.xlarge", "unsupported"),
         ("trn1.2xlarge", "unsupported"),
         ("g6f.large", "facts_missing"),
-        ("g7e.2xlarge", "facts_missing"),
-        ("p6-b300.48xlarge", "facts_missing"),
         ("m5.large", "unsupported"),
     ],
 )
@@ -114,7 +112,14 @@ def test_real_types_are_rejected_by_name(catalog, name, reason):
 
 @pytest.mark.parametrize(
     ("name", "note"),
-    [("g4dn.xlarge", ""), ("g6.xlarge", ""), ("p5.48xlarge", ""), ("p3dn.24xlarge", "CUDA 12.6")],
+    [
+        ("g4dn.xlarge", ""),
+        ("g6.xlarge", ""),
+        ("p5.48xlarge", ""),
+        ("g7e.2xlarge", ""),
+        ("p6-b300.48xlarge", ""),
+        ("p3dn.24xlarge", "CUDA 12.6"),
+    ],
 )
 def test_real_types_that_run(catalog, name, note):
     """Turing and newer as they are, Volta with an older CUDA build."""

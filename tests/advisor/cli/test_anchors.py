@@ -13,7 +13,7 @@ from advisor.domain import Task, Workload
 from models.performance import load_model
 
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
-MODEL, GPUS = load_model(), load_catalog().gpus
+MODEL, GPUS = load_model(), load_catalog().cards
 BATCHES = (8, 16, 32, 64)
 ANCHOR_SCHEMA = json.loads((files("sweeps.measure") / "anchor.schema.json").read_text())
 
@@ -35,7 +35,7 @@ def anchor(name="my_net", gpu="T4", cuda="Tesla T4", factor=1.0, like="resnet50"
     """What a network that is like `like` reaches on a GPU by the model, times a factor."""
     workload = Workload(network=like, task=Task.TRAINING, batch_size=1)
     batches = np.array(BATCHES, dtype=float)
-    seconds = factor * MODEL.gpu_rates.step_seconds(workload, GPUS[gpu], batches, MODEL.table)
+    seconds = factor * MODEL.step_times.step_seconds(workload, GPUS[gpu], batches, MODEL.table)
     runs = [
         {
             "task": "training", "precision": "fp32", "input": "synthetic", "batch_size": batch,
@@ -90,6 +90,14 @@ def accelerator(ask, model, instance, *arguments):
     return document["stage_rates"]["accelerator"], spread, document
 
 
+def accelerator_warnings(ask, *anchors):
+    """What is said of resnet50's anchors."""
+    asked = [word for file in anchors for word in ("--anchor", file)]
+    code, _, err = ask("predict", "resnet50", "--instance", "g4dn.8xlarge", "-o", "json", *asked)
+    assert code == 0, err
+    return err.splitlines()
+
+
 def test_the_tests_anchors_are_what_measure_writes():
     jsonschema.validate(anchor(), ANCHOR_SCHEMA)
 
@@ -102,31 +110,65 @@ def test_an_own_network_is_recommended_for_from_its_anchor(ask, put):
     jsonschema.validate(document, SCHEMA)
     assert (code, err, document["request"]["model"]) == (0, "", "my_net")
     assert document["recommendation"]["predicted"]["throughput"]["lower"] >= 150
-    assert "my_net on" in " ".join(document["warnings"])
 
 
 def test_on_the_anchors_own_gpu_its_rate_is_measured(ask, put):
     rate, _, document = accelerator(ask, "my_net", "g4dn.8xlarge", "--anchor", put(anchor()))
     measured = next(r for r in anchor()["runs"] if r["batch_size"] == 32)["samples_per_second"]
-    assert rate == pytest.approx(measured, rel=0.03)
+    assert rate == pytest.approx(measured, rel=0.05)
+    assert document["predicted"]["provenance"] == "measured"
     assert not any("anchor" in note for note in document["extrapolation"])
 
 
-def test_a_slower_anchor_makes_every_gpu_slower_by_as_much(ask, put):
+def test_a_slower_anchor_makes_every_gpu_slower(ask, put):
     usual = put(anchor())
     slower = put(anchor(factor=1.25), "slower.json")
     for instance in ("g5.8xlarge", "p3.8xlarge"):
         before, _, _ = accelerator(ask, "my_net", instance, "--anchor", usual)
-        after, _, _ = accelerator(ask, "my_net", instance, "--anchor", slower)
-        assert before == pytest.approx(1.25 * after)
+        after, _, document = accelerator(ask, "my_net", instance, "--anchor", slower)
+        assert 1.1 * after < before < 1.25 * after
+        assert document["predicted"]["provenance"] == "modelled"
+
+
+def test_an_anchor_of_a_network_of_the_table_moves_what_was_published(ask, put):
+    slower = put(anchor("resnet50", gpu="V100-SXM2-16GB", cuda="Tesla V100-SXM2-16GB", factor=1.2))
+    before, _, published = accelerator(ask, "resnet50", "p3.2xlarge")
+    own, _, measured = accelerator(ask, "resnet50", "p3.2xlarge", "--anchor", slower)
+    assert published["predicted"]["provenance"] == "published"
+    assert measured["predicted"]["provenance"] == "measured"
+    assert before > own > before / 1.2
+
+
+def test_an_anchor_that_the_model_makes_very_unlikely_is_told(ask, put):
+    usual, odd = put(anchor("resnet50")), put(anchor("resnet50", factor=2.2), "odd.json")
+    said = [" ".join(accelerator_warnings(ask, file)) for file in (usual, odd)]
+    assert "contradicts" not in said[0]
+    assert "odd.json, run 1 (batch 8 on T4) contradicts the other anchors, or the model" in said[1]
+
+
+def test_a_gpu_that_contradicts_another_is_told(ask, put):
+    first = put(anchor("resnet50"))
+    second = put(anchor("resnet50", gpu="L4", cuda="NVIDIA L4", factor=2.5), "second.json")
+    said = " ".join(accelerator_warnings(ask, first, second))
+    assert "second.json, run 1 (batch 8 on L4) contradicts" in said
 
 
 def test_without_operations_the_answer_is_wider_and_says_so(ask, put):
     known, unknown = put(anchor()), put(anchor(captured={}), "unknown.json")
     _, narrow, _ = accelerator(ask, "my_net", "g5.8xlarge", "--anchor", known)
-    _, wide, document = accelerator(ask, "my_net", "g5.8xlarge", "--anchor", unknown)
+    rate, wide, _ = accelerator(ask, "my_net", "g5.8xlarge", "--anchor", unknown)
+    assert rate > 0
     assert wide > narrow
-    assert any("is not known" in note for note in document["extrapolation"])
+    _, out, _ = ask("recommend", "my_net", "--anchor", unknown, "-o", "json")
+    assert any("computes is not known" in one for one in json.loads(out)["warnings"])
+
+
+def test_what_nobody_told_the_operations_of_is_as_its_anchor_on_its_card(ask, put):
+    unknown = put(anchor(captured={}, factor=6))
+    rate, _, document = accelerator(ask, "my_net", "g4dn.8xlarge", "--anchor", unknown)
+    measured = next(r for r in anchor(factor=6)["runs"] if r["batch_size"] == 32)
+    assert rate == pytest.approx(measured["samples_per_second"], rel=0.07)
+    assert document["predicted"]["provenance"] == "measured"
 
 
 def test_a_second_gpu_makes_a_third_surer(ask, put):
@@ -137,12 +179,12 @@ def test_a_second_gpu_makes_a_third_surer(ask, put):
     assert two < one
 
 
-def test_anchors_that_differ_a_little_warn_and_those_that_differ_much_are_named(ask, put):
+def test_anchors_that_differ_a_little_meet_and_those_that_differ_much_are_named(ask, put):
     first, second = put(anchor()), put(anchor(factor=1.45), "second.json")
     third = put(anchor(factor=2), "third.json")
-    _, alone, _ = accelerator(ask, "my_net", "g4dn.8xlarge", "--anchor", first)
-    _, both, _ = accelerator(ask, "my_net", "g4dn.8xlarge", "--anchor", first, "--anchor", second)
-    assert both > alone
+    fast, _, _ = accelerator(ask, "my_net", "g4dn.8xlarge", "--anchor", first)
+    both, _, _ = accelerator(ask, "my_net", "g4dn.8xlarge", "--anchor", first, "--anchor", second)
+    assert fast / 1.45 < both < fast
     code, _, err = ask("recommend", "my_net", "--anchor", first, "--anchor", third)
     assert code == 2
     assert "anchor.json, run 1" in err
@@ -177,14 +219,13 @@ def impossible():
 @pytest.mark.parametrize(
     ("model", "document", "words"),
     [
-        ("my_net", anchor(cuda="NVIDIA GeForce RTX 3080 Laptop GPU"), "no data sheet"),
+        ("my_net", anchor(cuda="NVIDIA A100-SXM4-40GB MIG 1g.5gb"), "no data sheet"),
         ("my_net", anchor("vgg16", like="vgg16"), "but of vgg16"),
         ("vgg16", anchor("my_net"), "but of my_net"),
         ("my_net", impossible(), "synchronize"),
         ("my_net", anchor(device={"kind": "cpu", "gpu": None}), "on a CPU"),
         ("my_net", anchor(captured={"training": {"magic": {}}}), "magic"),
         ("my_net", anchor(captured={"training": {"linear": {"count": -1}}}), "captured"),
-        ("bert_base", anchor(), "words"),
         ("missing.py:build", {"schema": 1}, "no anchor"),
     ],
 )

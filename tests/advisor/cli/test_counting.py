@@ -51,7 +51,7 @@ def test_a_csv_has_the_count_of_each_spec(ask):
 
 def test_training_takes_several_gpus_and_not_several_instances(ask):
     question = ("recommend", "--task", "training", "--model", "resnet50", "--precision", "amp",
-                "--target-throughput", "1500")  # fmt: skip
+                "--gpu", "T4", "--target-throughput", "700")  # fmt: skip
     code, out, _ = ask(*question, "-o", "json")
     document = json.loads(out)
     jsonschema.validate(document, SCHEMA)
@@ -79,7 +79,8 @@ def test_one_gpu_of_several_reaches_what_a_smaller_sister_does(ask):
     )
     assert (rates[1]["gpus_used"], rates[2]["gpus_used"]) == (1, 2)
     ratio = rates[2]["throughput"]["median"] / rates[1]["throughput"]["median"]
-    assert ratio == pytest.approx(2 * rates[2]["gpu_efficiency"], rel=0.01)
+    # Each step beside real data waits for the last GPU's batch: six per cent (docs/model.md).
+    assert 0.93 < ratio / (2 * rates[2]["gpu_efficiency"]) <= 1.001
 
 
 @pytest.mark.parametrize("most", ["0", "-1", "1.5", "many"])

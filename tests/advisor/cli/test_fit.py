@@ -7,7 +7,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from advisor.catalog import load_catalog
 from advisor.cli.fit import fit
+from advisor.domain import Task, Workload
 from advisor.errors import DataError
 from advisor.operations.places import own_model_path
 from models.performance import load_model
@@ -60,7 +62,14 @@ def test_the_store_is_the_default_source_and_the_data_folder_the_default_place(
 def test_a_refit_keeps_the_published_gpu_rates_and_so_the_pace_of_emulated_gpus(exported, tmp_path):
     out = tmp_path / "model.json"
     run("--from", exported, "--out", out)
-    assert load_model(out).gpu_rates == load_model().gpu_rates
+    workload, gpu = (
+        Workload(network="resnet50", task=Task.TRAINING, batch_size=32),
+        load_catalog().gpus["T4"],
+    )
+    paces = [
+        model.published_step_seconds(workload, gpu) for model in (load_model(out), load_model())
+    ]
+    assert paces[0] == paces[1]
 
 
 def test_the_order_of_the_rows_changes_no_digit(exported, tmp_path):

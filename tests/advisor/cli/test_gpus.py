@@ -21,7 +21,7 @@ def test_json_has_every_data_sheet_and_the_cheapest_offer(capsys) -> None:
     assert t4["cheapest"]["instance_type"] == "g4dn.xlarge"
     assert t4["usd_per_gpu_hour"] == t4["cheapest"]["price"]["usd_per_hour"]
     assert t4["int8_tops"] == 130
-    assert rows["Titan V"]["usd_per_gpu_hour"] is None
+    assert rows["TITAN V"]["usd_per_gpu_hour"] is None
     assert all(value != 0 for row in rows.values() for value in row.values())
 
 

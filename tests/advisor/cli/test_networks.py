@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from advisor.cli import main, networks
 from advisor.errors import DataError
 from models.performance import load_model
@@ -21,7 +23,9 @@ def _listed(capsys):
 
 def test_every_network_is_listed_with_its_size_and_unit(capsys):
     rows = _listed(capsys)
-    assert list(rows) == list(NETWORKS)
+    assert set(rows) >= set(NETWORKS)
+    families = [row["family"] for row in rows.values()]
+    assert families == sorted(families)
     assert all(row["parameters"] > 0 and row["gmacs_per_sample"] > 0 for row in rows.values())
     lstm = rows["lstm_ptb_medium"]
     assert (lstm["unit"], lstm["samples_per_row"], lstm["input_shape"]) == ("token", 35, [35])
@@ -29,12 +33,14 @@ def test_every_network_is_listed_with_its_size_and_unit(capsys):
     assert rows["cifar10_cnn"]["tasks"] == ["training", "inference"]
 
 
-def test_a_rate_is_told_for_exactly_the_networks_that_can_be_predicted(capsys):
-    predicted = set(load_model().networks)
-    for name, row in _listed(capsys).items():
+def test_a_rate_is_told_for_every_network(capsys):
+    rows = _listed(capsys)
+    assert set(rows) == set(load_model().table.names)
+    for row in rows.values():
         assert set(row["rates"]) == {"training", "inference"}
-        told = {rate is not None for rate in row["rates"].values()}
-        assert told == {name in predicted}
+        assert None not in row["rates"].values()
+        for task, rate in row["rates"].items():
+            assert (rate == "published") == (row["gpus_measured"][task] > 0)
 
 
 def test_a_rate_that_others_measured_is_called_published(capsys):
@@ -42,12 +48,40 @@ def test_a_rate_that_others_measured_is_called_published(capsys):
     assert _listed(capsys)["resnet50"]["rates"]["inference"] == "published"
 
 
-def test_the_table_fits_all_networks_and_says_so_where_nothing_is_known(capsys):
-    assert main.run(["networks"]) == 0
+def test_the_table_has_all_networks_where_all_are_asked_for(capsys):
+    assert main.run(["networks", "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + len(NETWORKS)
-    assert "61.95 M" in next(line for line in lines if line.startswith("yolov3"))
-    assert next(line for line in lines if line.startswith("bert_base ")).endswith(" -")
+    assert len(lines) == 1 + len(load_model().table.names)
+    assert "61.95 M" in next(line for line in lines if " yolov3 " in line)
+
+
+def test_without_a_search_families_are_told_in_a_screen_or_two(capsys):
+    assert main.run(["networks"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    resnets = next(line for line in lines if line.startswith("resnet "))
+    assert int(resnets.split()[1]) >= 9
+    assert "families" in last
+    assert "--all" in last
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ("shufflenet_v2_x0", ["shufflenet_v2_x0_5"]),
+        ("ShuffleNet_V2_X?_0", ["shufflenet_v2_x1_0", "shufflenet_v2_x2_0"]),
+        ("advisor/bert_base*", ["bert_base", "bert_base_squad"]),
+        ("yolov5[sm]", ["yolov5m", "yolov5s"]),
+    ],
+)
+def test_a_search_is_a_part_or_a_pattern_of_a_name(capsys, search, found):
+    assert main.run(["networks", search, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in document["networks"]] == found
+
+
+def test_a_mistyped_search_is_told_what_is_near(capsys):
+    assert main.run(["networks", "resnwt50"]) == 2
+    assert "did you mean resnet50" in capsys.readouterr().err
 
 
 def test_without_a_performance_model_the_list_still_comes(capsys, monkeypatch):

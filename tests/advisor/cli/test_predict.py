@@ -1,9 +1,14 @@
 """`advisor predict` of types that cannot be priced or judged, and where a price is from."""
 
 import json
+from importlib.resources import files
 
 import pytest
+from jsonschema import validate
 
+GPU_SCHEMA = json.loads(
+    (files("advisor.report") / "schemas/gpu-prediction.schema.json").read_text()
+)
 QUESTION = ("predict", "--task", "inference", "--model", "googlenet")
 
 
@@ -46,3 +51,36 @@ def test_a_host_that_cannot_be_is_refused(ask, wrong):
     code, _, err = ask(*QUESTION, "--instance", "g4dn.xlarge", *wrong)
     assert code == 2
     assert err.startswith("advisor: ")
+
+
+@pytest.mark.parametrize("gpu", ["RTX 5090", "NVIDIA GeForce RTX 3080 Laptop GPU", "T4", "h100"])
+def test_a_card_by_itself_is_predicted_whoever_rents_it_out(ask, gpu):
+    code, out, _ = ask(*QUESTION, "--gpu", gpu)
+    assert code == 0
+    assert "images/s likely" in out
+    document = json.loads(ask(*QUESTION, "--gpu", gpu, "-o", "json")[1])
+    validate(document, GPU_SCHEMA)
+    assert document["predicted"]["throughput"]["lower"] > 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ((), "name an --instance"),
+        (("--gpu", "RTX 5095"), "did you mean RTX 50"),
+        (("--gpu", "T4", "--instance", "g4dn.xlarge"), "leave out --instance"),
+        (("--gpu", "T4", "--vcpus", "8"), "leave out --vcpus"),
+    ],
+)
+def test_a_card_has_no_host_and_a_known_name(ask, wrong, said):
+    code, _, err = ask(*QUESTION, *wrong)
+    assert code == 2
+    assert said in err
+
+
+def test_a_card_that_nobody_rents_out_is_no_offer(ask):
+    code, _, err = ask(
+        "recommend", "--task", "inference", "--model", "googlenet", "--gpu", "RTX 5090"
+    )
+    assert code != 0
+    assert "RTX 5090" in err

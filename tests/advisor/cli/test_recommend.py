@@ -5,6 +5,7 @@ import io
 import json
 from dataclasses import replace
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 
 import jsonschema
@@ -20,6 +21,7 @@ from advisor.recommend.predicting import predicted
 from advisor.recommend.querying import query_of
 from advisor.recommend.rows import Rows
 from models.performance import load_model
+from tests.popular import POPULAR
 
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
 QUESTION = ("recommend", "--task", "inference", "--model", "googlenet")
@@ -49,7 +51,7 @@ def test_the_answer_meets_its_target_and_can_be_bought_and_run(ask):
 
 requests = st.builds(
     Request,
-    network=st.sampled_from(MODEL.networks),
+    network=st.sampled_from(POPULAR),
     task=st.sampled_from(Task),
     precision=st.sampled_from(Precision),
     target_throughput=st.floats(min_value=1, max_value=30_000),
@@ -93,9 +95,11 @@ def test_asking_to_be_less_sure_is_never_dearer(request):
 
 @pytest.mark.parametrize("family", ["g4dn", "g5", "g6"])
 @pytest.mark.parametrize("task", Task)
-@pytest.mark.parametrize("network", MODEL.networks)
+@pytest.mark.parametrize("network", POPULAR)
 def test_a_bigger_sibling_is_never_less_sure(network, task, family):
-    """A doubt about one stage must not hide behind another stage that is nearly as slow."""
+    """A doubt about one stage must not hide behind another stage that is nearly as slow.
+
+    By more than held-out trials of different stages differ in (half a per cent here)."""
     lowers = []
     for size in ("xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge"):
         instance = CATALOG.instance(f"{family}.{size}")
@@ -105,14 +109,14 @@ def test_a_bigger_sibling_is_never_less_sure(network, task, family):
         workload = Workload(network=network, task=task, batch_size=32)
         (one,) = MODEL.predict([(workload, resources_of(CATALOG, instance, disk))])
         lowers.append(one.lower)
-    assert lowers == sorted(lowers)
+    assert all(larger >= 0.995 * smaller for smaller, larger in pairwise(lowers))
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (["--model", "googlenett"], 2, "did you mean googlenet?"),
-        (["--model", "bert_base"], 2, "no rates of bert_base are known yet"),
+        (["--model", "bert_bayes"], 2, "unknown network 'bert_bayes'"),
         (["--task", "infer"], 2, "unknown task 'infer'"),
         (["--region", "us-east-9"], 2, "unknown region"),
         (["--gpu", "T44"], 2, "unknown GPU"),
@@ -194,15 +198,15 @@ def test_predict_and_recommend_agree_on_an_instance(ask):
     assert said["cost"] == pytest.approx(pick["cost"])
     assert said["price"].items() <= pick["price"].items()
     assert said["disk"] == pick["disk"]
-    assert "PyTorch eager, fp32" in said["assumptions"]
+    assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said["assumptions"]
     assert any("instance price is" in one for one in said["warnings"])
 
 
 def test_24_gib_means_cards_sold_with_24_gib(ask):
-    question = ("--task", "training", "--model", "vgg16", "--gpu", "24GiB..", "-o", "json")
+    question = ("--task", "training", "--model", "vgg16", "--gpu", "24GiB..30GiB", "-o", "json")
     document = strict_json(ask("recommend", *question)[1])
     ranked = [document["recommendation"], *document["alternatives"]]
-    assert {"A10G", "L4"} <= {one["gpu"]["name"] for one in ranked}
+    assert {one["gpu"]["name"] for one in ranked} == {"A10G", "L4"}
 
 
 CONSTRAINTS = ("--gpu", "24GiB..,cc8.0..8.9", "--vcpus", "8..16", "--memory", "32GiB..",

@@ -104,7 +104,6 @@ def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(account, c
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (("--dataset", "."), "lies on this machine"),
         (("--accelerator", "cuda"), "is the GPU of the instance"),
         (("--budget", "2h"), "budget of money"),
         (("--cloud", "gcp", "--region", "us-central1", "--disk", "pd-ssd"), "launches on AWS"),
@@ -114,6 +113,16 @@ def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(account, c
 def test_what_cannot_be_verified_there_is_told(account, capsys, changed, told) -> None:
     assert run([*ON_AWS, *SMALL, *changed]) == 2
     assert told in capsys.readouterr().err
+    assert account.instances() == []
+
+
+def test_photographs_of_this_machine_are_no_data_there(account, capsys, tmp_path) -> None:
+    """They would have to be brought there first."""
+    from advisor.operations.datasets import make_photographs
+
+    make_photographs(tmp_path / "photos", 2, lambda *_: None)
+    assert run([*ON_AWS, *SMALL, "--dataset", str(tmp_path / "photos")]) == 2
+    assert "lies on this machine" in capsys.readouterr().err
     assert account.instances() == []
 
 

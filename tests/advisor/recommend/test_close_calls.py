@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import date
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,11 @@ from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, Request, Task
 from advisor.recommend import recommend
 from advisor.recommend.chances import chance_of_reaching
-from advisor.recommend.close_calls import BILLING_MINIMUM_MINUTES, trial_cost_usd
+from advisor.recommend.close_calls import (
+    BILLING_MINIMUM_MINUTES,
+    trial_cost_usd,
+    worth_of_trials,
+)
 from tests.builders import prediction
 
 from .plain_model import PlainModel
@@ -135,3 +140,12 @@ def test_without_a_target_nothing_is_close():
 def test_a_trial_costs_what_is_billed_at_least():
     assert trial_cost_usd(6.0, minutes=0.2) == pytest.approx(6.0 * BILLING_MINIMUM_MINUTES / 60)
     assert trial_cost_usd(6.0, minutes=10) == pytest.approx(1.0)
+
+
+def test_a_trial_is_worth_the_chance_of_a_wrong_decision_times_what_that_costs():
+    """The first is turned down: the second costs twice as much more. The second is taken: its own
+    price is lost where it misses. The third is turned down, and nothing answers in its place."""
+    worth = worth_of_trials(
+        np.array([[0.4, 0.9, 0.5]]), np.array([[False, True, False]]), np.array([1.0, 3.0, 4.0])
+    )
+    assert worth[0] == pytest.approx([0.4 * 2, 0.1, 0.5])

@@ -170,7 +170,7 @@ def test_a_format_nobody_measured_on_a_cpu_is_refused_with_the_way_out():
 
 
 class Unbounded(PlainModel):
-    """A model with a fitted remainder: nothing tells how fast a CPU is at most."""
+    """A model of which nothing tells how fast a CPU is at most."""
 
     def most_on_cpu(self, workloads, cores, marks, cpus):
         return np.full(len(cores), np.inf)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, note, settings
 from advisor.errors import NoIntervalError, NoOfferError
 from advisor.recommend import recommend
 from models.performance import load_model
+from tests.popular import POPULAR
 
 from .oracle.brute_force import BruteForce
 from .oracle.model import OracleModel
@@ -76,7 +77,7 @@ def test_the_answer_is_the_cheapest_one_every_reason_is_true_and_asking_more_cos
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
-@given(real_questions(REAL, MODEL_THAT_SHIPS.networks))
+@given(real_questions(REAL, POPULAR))
 def test_the_shipped_catalogue_and_model_answer_so_too(drawn):
     request, limit, tighter, seed = drawn
     note(f"tightened: {limit}")

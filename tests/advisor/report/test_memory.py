@@ -36,18 +36,17 @@ def peak(scale: float = 1.0) -> GpuPeak:
         optimizer_mib=194.0,
         saved_mib=5200.0 * scale,
         temporary_mib=31.0,
+        spare_mib=520.0 * scale,
     )
-    overhead = 0.1 * step.total_mib
-    median = 1624.0 + step.total_mib + overhead
+    median = 1624.0 + step.reserved_mib
     return GpuPeak(
         step=step,
         context_mib=1624.0,
-        overhead_mib=overhead,
         lower_mib=0.8 * median,
         median_mib=median,
         upper_mib=1.25 * median,
         confidence=0.95,
-        calibrated=False,
+        widened=1.5,
         probability_within=lambda mib: 0.9,
     )
 

@@ -134,7 +134,7 @@ def test_a_comparison_is_the_command_lines(service, as_typed, words, what):
     [
         ("/v1/memory?model=resnet50&batch_size=64&gpu=T4,L4",
          ["memory", "--model", "resnet50", "--batch-size", "64", "--gpu", "T4,L4"]),
-        ("/v1/networks", ["networks"]),
+        ("/v1/networks?search=densenet", ["networks", "densenet"]),
         ("/v1/gpus?gpu=24GiB..&sort_by=memory_mib",
          ["gpus", "--gpu", "24GiB..", "--sort-by", "memory_mib"]),
         ("/v1/catalog/g4dn.xlarge?market=spot",

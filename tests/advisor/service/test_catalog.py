@@ -72,3 +72,14 @@ def test_another_catalogue_has_another_etag(ground, tmp_path, monkeypatch):
 
     assert load_catalog().fingerprint == ground.catalog.fingerprint
     assert load_catalog(cny_per_usd=7.0).fingerprint != ground.catalog.fingerprint
+
+
+def test_networks_come_by_pages(service):
+    first = service.get("/v1/networks?limit=2&search=densenet")
+    total = int(first.headers["x-total-count"])
+    found = [one["name"] for one in first.json()["networks"]]
+    while 'rel="next"' in first.headers["link"]:
+        after = next(part for part in first.headers["link"].split(", ") if 'rel="next"' in part)
+        first = service.get(after.partition(">")[0].removeprefix("<"))
+        found += [one["name"] for one in first.json()["networks"]]
+    assert len(found) == len(set(found)) == total

@@ -43,9 +43,9 @@ def test_second_threads_follow_from_whole_cores(found):
 def test_the_doubts_of_the_product_are_those_that_were_measured(found):
     """A constant that no longer stands for its measurement is a wrong interval."""
     from advisor.operations.reference_cpu import KNOWN_SIGMA
-    from models.performance import doubts
-    from models.performance.resource_table import USUAL_SECOND_THREAD_YIELD
-    from models.performance.stages import SECOND_THREAD_SIGMA
+    from models.performance import estimates
+    from models.performance.machines import USUAL_SECOND_THREAD_YIELD
+    from models.performance.pipeline import SECOND_THREAD_SIGMA
 
     spreads = found["spreads"]
     assert pytest.approx(spreads["cpu_speed"]["x86_64_log_sigma"], abs=0.02) == KNOWN_SIGMA
@@ -53,9 +53,9 @@ def test_the_doubts_of_the_product_are_those_that_were_measured(found):
     assert pytest.approx(yields["median"], abs=0.01) == USUAL_SECOND_THREAD_YIELD
     assert pytest.approx(yields["log_sigma"], abs=0.02) == SECOND_THREAD_SIGMA
     doubling = spreads["per_doubling_of_cores"]["log_sigma"]
-    assert pytest.approx(doubling, abs=0.01) == doubts._PER_DOUBLING_OF_VCPUS_SIGMA
+    assert pytest.approx(doubling, abs=0.01) == estimates._PER_DOUBLING_OF_VCPUS_SIGMA
     shift = abs(spreads["cpu_speed"]["between_architectures_log_shift"])
-    assert pytest.approx(shift, abs=0.02) == doubts._OTHER_ARCHITECTURE_SIGMA
+    assert pytest.approx(shift, abs=0.02) == estimates._OTHER_ARCHITECTURE_SIGMA
 
 
 @pytest.mark.slow

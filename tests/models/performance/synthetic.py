@@ -19,11 +19,16 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from models.performance.features import PipelineRequest, pipeline_columns
-from models.performance.joining import logs_by_stage
+from models.performance.join import join_logs, logs_by_stage
 from models.performance.networks import bundled_networks
-from models.performance.pipeline import log_core_rate
-from models.performance.stages import PIPELINE_PRIORS, cpu_network_rate, join_logs, stage_rates
+from models.performance.pipeline import (
+    PIPELINE_PRIORS,
+    PipelineRequest,
+    cpu_network_rate,
+    log_core_rate,
+    pipeline_columns,
+    stage_rates,
+)
 
 DATASET = replace(IMAGENET, name="photographs", samples=10_000)
 REFERENCE_SCORE = 2886.0
@@ -80,7 +85,7 @@ def measure(trials_, parameters, noise=0.03, seed=0):
     emulated = np.array([t.workload.batch_size / (t.emulated_step_seconds or 1) for t in trials_])
     accelerator = np.where(columns.on_cpu > 0, on_cpu, emulated)
     stages = stage_rates(columns, accelerator, parameters, REFERENCE_SCORE)
-    rates = np.exp(join_logs(columns.on_cpu, logs_by_stage(stages), parameters)[0])
+    rates = np.exp(join_logs(columns, logs_by_stage(stages), parameters)[0])
     noisy = rates * np.exp(noise * np.random.default_rng(seed).standard_normal(len(rates)))
     return [
         measurement(trial, rate, alone if cpu else None)

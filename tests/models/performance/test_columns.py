@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +14,7 @@ from advisor.domain import Cpu, DiskRate, Gpu, Precision, Resources, Task, Workl
 from advisor.errors import UsageError
 from advisor.records import replace
 from models.performance import load_model, paced_gpu
-from models.performance.resource_table import DiskTable, ResourceTable
+from models.performance.machines import DiskTable, ResourceTable
 
 maybe = st.one_of(st.none(), st.floats(20.0, 4000.0))
 cpus = st.one_of(
@@ -103,8 +106,8 @@ def test_a_gpu_that_nobody_knows_is_never_surer_than_a_measured_one():
 
 def test_a_gpu_without_a_data_sheet_is_refused_by_name():
     """Nothing is assumed of a card that no table lists: one line, with near names."""
-    with pytest.raises(UsageError, match="A1000"):
-        paced_gpu("A1000")
+    with pytest.raises(UsageError, match="A1001"):
+        paced_gpu("A1001")
 
 
 disks = machines.map(lambda one: one.disk)
@@ -126,3 +129,20 @@ def test_rows_with_other_disks_are_predicted_as_if_they_had_come_with_them(asked
         assert one.extrapolation == alone.extrapolation
     lowers = rows.log_lowers(np.array(places), DiskTable.of(other))
     assert np.exp(lowers) == pytest.approx([one.lower for one in found], rel=1e-12)
+
+
+def test_predicting_in_columns_imports_no_scikit_learn_scipy_or_pandas():
+    """The product's path of prediction runs on NumPy alone."""
+    code = (
+        "import sys, numpy as np\n"
+        "from advisor.domain import *\n"
+        "from models.performance import load_model, paced_gpu\n"
+        "from models.performance.machines import ResourceTable\n"
+        "one = Resources(vcpus=8, physical_cores=4, memory_mib=32768,\n"
+        "                disk=DiskRate(type='any'), gpu=paced_gpu('T4'))\n"
+        "work = Workload(network='resnet50', task=Task.TRAINING, batch_size=32)\n"
+        "load_model().predict_columns(work, ResourceTable.of([one] * 3))\n"
+        "print([m for m in ('sklearn', 'scipy', 'pandas', 'torch') if m in sys.modules])\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

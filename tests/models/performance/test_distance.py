@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import IMAGENET, Stage, Task
+from advisor.domain import IMAGENET, Precision, Stage, Task
 from advisor.errors import DataError
 from models.performance import load_model, save_model
 from models.performance.distance import AS_GOOD_AS, stage_weights
@@ -47,16 +47,23 @@ def test_eight_vcpus_are_four_times_the_two_that_were_measured():
 @pytest.mark.parametrize(
     ("gpu", "network", "inside", "said"),
     [
-        ("V100-SXM2-16GB", "resnet50", True, "was measured with other networks"),
-        ("T4", "resnet50", False, "other software than PyTorch"),
-        ("L4", "resnet50", False, "its architecture (Ada) was"),
-        ("H100-SXM5-80GB", "resnet50", False, "neither H100-SXM5-80GB nor its architecture"),
+        ("T4", "googlenet", True, "was measured with other networks"),
+        ("L40S", "googlenet", False, "its architecture (Ada) was"),
+        ("RTX 5090", "googlenet", False, "neither RTX 5090 nor its architecture"),
     ],
 )
 def test_how_near_a_gpu_is_to_the_measured_ones_is_told(gpu, network, inside, said):
     found = facts(workload(network, Task.INFERENCE), machine(gpu))["gpu"]
     assert found.inside == inside
     assert said in found.detail
+
+
+def test_a_gpu_that_was_measured_in_another_precision_is_told_so():
+    """A T4 in fp32 tells little of mixed precision, for which it has other units."""
+    asked = replace(workload("googlenet", Task.INFERENCE), precision=Precision.AMP)
+    found = facts(asked, machine("T4"))["gpu"]
+    assert not found.inside
+    assert found.detail == "T4 was never measured in amp"
 
 
 def test_a_network_is_measured_on_this_gpu_or_on_others_or_not_at_all():
@@ -77,8 +84,9 @@ def test_preprocessing_stands_on_no_gpu_and_an_unknown_cpu_is_outside():
 
 
 def test_a_stage_far_from_binding_does_not_matter():
-    prediction = predict(workload(), machine(vcpus=96, read=4000.0))
-    weights = stage_weights(prediction, MODEL.pipeline)
+    asked = workload(), machine(vcpus=96, read=4000.0)
+    prediction = predict(*asked)
+    weights = stage_weights(*asked, prediction, MODEL.pipeline)
     assert sum(weights.values()) == pytest.approx(1)
     assert max(weights, key=weights.get) is prediction.bottleneck
     found = facts(workload(), machine(vcpus=96, read=4000.0))

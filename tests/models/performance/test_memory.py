@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,14 +13,16 @@ from models.performance.memory import (
     Conditions,
     MemoryProfile,
     Optimizer,
+    PeakModel,
+    Point,
     Verdict,
-    bundled_profiles,
+    bundled_profile,
     gpu_peak,
     largest_batch,
     needed_card_mib,
     step_memory,
 )
-from models.zoo.networks import NETWORKS
+from models.performance.memory.table import FACTS, MemoryTable, facts_row, table_of
 
 PROFILE = MemoryProfile(
     name="small",
@@ -27,23 +30,27 @@ PROFILE = MemoryProfile(
     trained_mib=100.0,
     traced="fake",
     steps={
-        "training/fp32": ((2, 20.0, 120.0), (16, 160.0, 170.0), (128, 1280.0, 1290.0)),
-        "inference/fp32": ((2, 1.0, 10.0), (128, 64.0, 640.0)),
+        "training/fp32": (
+            Point(1, 10.0, 115.0, 130.0),
+            Point(8, 80.0, 160.0, 190.0),
+            Point(64, 640.0, 650.0, 700.0),
+        ),
+        "inference/fp32": (Point(1, 0.0, 5.0, 22.0), Point(64, 0.0, 320.0, 340.0)),
     },
 )
+NAMES = ("resnet50", "vgg16", "googlenet", "deeplabv3_resnet50", "yolov3", "bert_base_squad",
+         "lstm_ptb_large", "timm/nasnetalarge")  # fmt: skip
 batches = st.integers(1, 4096)
-networks = st.sampled_from(sorted(bundled_profiles()))
+networks = st.sampled_from(NAMES)
 
 
 def training(batch, **changes):
     return Conditions(**{"task": Task.TRAINING, "batch_size": batch, **changes})
 
 
-def test_every_network_of_the_zoo_is_profiled_in_every_way():
-    """What `advisor memory` can be asked of a built-in network needs no torch."""
-    assert set(bundled_profiles()) == set(NETWORKS)
-    for profile in bundled_profiles().values():
-        assert len(profile.steps) == 8, profile.name
+@pytest.mark.parametrize("name", NAMES)
+def test_every_step_of_a_network_is_known_without_torch(name):
+    assert len(bundled_profile(name).steps) == 8
 
 
 @pytest.mark.parametrize("optimizer", list(Optimizer))
@@ -72,10 +79,16 @@ def test_the_optimiser_holds_exactly_what_torch_says(optimizer):
     assert parts.gradients_mib == pytest.approx(mib)
 
 
-def test_parts_at_a_traced_batch_add_up_to_the_trace():
-    parts = step_memory(PROFILE, training(128))
-    assert parts.total_mib == pytest.approx(110 + 100 + 1290)
-    assert (parts.gradients_mib, parts.optimizer_mib) == (100.0, 100.0)
+def test_parts_at_a_known_batch_add_up_to_what_is_reserved():
+    parts = step_memory(PROFILE, training(64))
+    assert parts.tensors_mib == pytest.approx(110 + 100 + 650)
+    assert parts.reserved_mib == pytest.approx(110 + 100 + 700)
+    assert (parts.gradients_mib, parts.optimizer_mib, parts.saved_mib) == (100.0, 100.0, 550.0)
+
+
+def test_between_batches_and_beyond_them_memory_follows_straight_lines():
+    assert PROFILE.at("training/fp32", 36).reserved == pytest.approx(445.0)
+    assert PROFILE.at("training/fp32", 120).reserved == pytest.approx(1210.0)
 
 
 def test_adam_needs_a_copy_in_its_update_where_activations_are_few():
@@ -87,21 +100,21 @@ def test_adam_needs_a_copy_in_its_update_where_activations_are_few():
 
 @given(networks, batches, st.sampled_from(list(Precision)), st.sampled_from(list(Optimizer)))
 def test_more_rows_never_take_less_and_bounds_stand_in_order(name, batch, precision, optimizer):
-    profile = bundled_profiles()[name]
+    profile = bundled_profile(name)
     one, two = (
         gpu_peak(profile, training(size, precision=precision, optimizer=optimizer))
         for size in (batch, batch + 1)
     )
     assert one.upper_mib <= two.upper_mib * (1 + 1e-9)
     assert one.lower_mib <= one.median_mib <= one.upper_mib
-    total = one.step.total_mib + one.context_mib + one.overhead_mib
+    total = one.step.tensors_mib + one.context_mib + one.overhead_mib
     assert total == pytest.approx(one.median_mib)
     assert one.step.saved_mib >= 0 <= one.step.temporary_mib
 
 
 @given(networks, st.floats(4_000, 200_000), st.sampled_from([Task.TRAINING, Task.INFERENCE]))
 def test_the_largest_batch_fits_and_the_next_one_does_not(name, card, task):
-    profile, conditions = bundled_profiles()[name], Conditions(task=task, batch_size=1)
+    profile, conditions = bundled_profile(name), Conditions(task=task, batch_size=1)
     found = largest_batch(profile, conditions, card)
     if found is None:
         assert gpu_peak(profile, conditions).verdict(card) is not Verdict.FITS
@@ -115,7 +128,7 @@ def test_the_largest_batch_fits_and_the_next_one_does_not(name, card, task):
 
 @given(networks, batches, st.floats(2_000, 300_000))
 def test_a_verdict_and_its_probability_say_the_same(name, batch, card):
-    peak = gpu_peak(bundled_profiles()[name], training(batch))
+    peak = gpu_peak(bundled_profile(name), training(batch))
     probability = peak.probability_fits(card)
     assert 0 < probability < 1
     verdict = peak.verdict(card)
@@ -124,17 +137,19 @@ def test_a_verdict_and_its_probability_say_the_same(name, batch, card):
 
 
 def test_less_is_known_where_nothing_was_calibrated():
-    profile = bundled_profiles()["resnet50"]
-    known, widened = (
-        gpu_peak(profile, training(64, precision=one)) for one in (Precision.AMP, Precision.FP32)
-    )
-    assert known.calibrated
-    assert not widened.calibrated
-    assert widened.upper_mib / widened.median_mib > known.upper_mib / known.median_mib
+    def width(name, **changes):
+        peak = gpu_peak(bundled_profile(name), Conditions(batch_size=64, **changes))
+        return peak.calibrated, peak.upper_mib / peak.median_mib
+
+    known, known_width = width("resnet50", task=Task.TRAINING)
+    inference, wider = width("resnet50", task=Task.INFERENCE)
+    words, widest = width("bert_base_squad", task=Task.TRAINING)
+    assert (known, inference, words) == (True, False, False)
+    assert known_width < wider < widest
 
 
 def test_16_bits_checkpointing_and_no_grad_save_memory():
-    profile = bundled_profiles()["resnet50"]
+    profile = bundled_profile("resnet50")
     plain = gpu_peak(profile, training(64)).median_mib
     assert gpu_peak(profile, training(64, precision=Precision.AMP)).median_mib < plain
     assert gpu_peak(profile, training(64, checkpointing=True)).median_mib < plain
@@ -151,7 +166,41 @@ def test_what_cannot_be_asked_is_refused():
         Conditions(task=Task.INFERENCE, batch_size=1, checkpointing=True)
     with pytest.raises(UsageError, match="was not traced as training/16bit"):
         step_memory(PROFILE, training(4, precision=Precision.BF16))
-    with pytest.raises(UsageError, match="did you mean resnet50"):
+    with pytest.raises(UsageError, match="did you mean"):
         needed_card_mib(Workload(network="resnet5", task=Task.TRAINING, batch_size=1))
     with pytest.raises(UsageError, match="confidence must lie"):
         gpu_peak(PROFILE, training(4), confidence=1.0)
+
+
+def facts(scale: float) -> dict[str, float]:
+    return {f"{p}_{name}": scale * (1 + i) for p in ("fp32", "amp") for i, name in enumerate(FACTS)}
+
+
+def test_a_row_tells_the_steps_that_were_replayed():
+    key = ("torchvision", "net", "3x224x224")
+    table = MemoryTable(table_of([
+        facts_row(key, 9.0, 8.0, {"training": facts(1.0)}),
+        facts_row(("timm", "net", "seq:128"), 7.0, 7.0, {"inference": facts(3.0)}),
+    ]))  # fmt: skip
+    images, words = table[key], table["timm", "net", "seq:128"]
+    assert (images.weights_mib, images.trained_mib, words.weights_mib) == (9.0, 8.0, 7.0)
+    assert (images.takes_images, words.takes_images) == (True, False)
+    assert set(words.steps) == {"inference/fp32", "inference/16bit"}
+    assert "inference/fp32/gradients" in images.steps
+    assert images.steps["training/fp32"][0] == pytest.approx((1.0, 3.0, 3.0, 6.0), rel=1e-3)
+
+
+def test_larger_images_take_as_much_as_more_of_the_usual_ones():
+    usual, larger = bundled_profile("resnet50"), bundled_profile("resnet50", "3x448x448")
+    four, one = usual.at("training/fp32", 128), larger.at("training/fp32", 32)
+    assert one.peak == pytest.approx(four.peak, rel=0.02)
+    assert larger.weights_mib == usual.weights_mib
+
+
+def test_a_bound_is_the_conformal_rank_of_the_held_out_errors():
+    errors = tuple(np.linspace(-0.09, 0.1, 20).tolist())
+    model = PeakModel(context_mib=0.0, errors=errors, trained_on="")
+    low, high = model.bounds(0.9)
+    assert high == pytest.approx(np.exp(errors[18]))  # ceil(21 * 0.9) = the 19th
+    assert low == pytest.approx(np.exp(errors[1]))
+    assert 0 < model.probability_below(0.0) < 0.5 < model.probability_below(1e9) < 1

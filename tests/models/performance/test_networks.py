@@ -1,26 +1,33 @@
-"""Facts of networks are read one network at a time."""
-
-import json
+"""Facts of networks are made of the network table, one network at a time."""
 
 import pytest
 
-from models.performance.bundled import FOLDER
-from models.performance.networks import BUNDLED, bundled_networks, table_from
+from advisor.domain import Task, Workload
+from advisor.errors import UsageError
+from models.performance.networks import OPERATION_CLASSES, bundled_networks
+from tests.popular import POPULAR
 
 
-def test_the_lines_hold_what_the_whole_file_holds():
-    text = (FOLDER / BUNDLED).read_text()
-    whole, by_line = json.loads(text), table_from(text)
-    assert {name: json.loads(one) for name, one in by_line["networks"].items()} == whole["networks"]
-    assert {**by_line, "networks": whole["networks"]} == whole
+@pytest.mark.parametrize("name", POPULAR)
+def test_every_network_tells_its_sizes_and_steps(name):
+    facts = bundled_networks()[name]
+    assert facts.parameters > 0
+    assert facts.gmacs > 0
+    assert Task.INFERENCE in facts.kernels
 
 
-def test_every_network_that_ships_can_be_decoded():
+def test_casts_are_no_part_of_a_step_in_fp32():
+    facts = bundled_networks()["resnet50"]
+    assert len(facts.operations[Task.INFERENCE].kind) < len(facts.kernels[Task.INFERENCE])
+    assert set(facts.operations[Task.TRAINING].kind) <= set(OPERATION_CLASSES)
+
+
+def test_another_input_is_told_as_scaled_or_captured():
     table = bundled_networks()
-    assert all(table[name].operations for name in table.names)
+    asked = Workload(network="resnet50", task=Task.INFERENCE, batch_size=1, input="3x448x448")
+    assert table.of(asked).gmacs == pytest.approx(4 * table["resnet50"].gmacs, rel=0.02)
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"schema":1}', "[]\n\n\n", '{"networks":{\n"a":{}\n}}'])
-def test_another_text_is_no_table(text):
-    with pytest.raises((ValueError, KeyError)):
-        table_from(text)["operation_classes"]
+def test_an_unknown_name_is_refused_with_near_names():
+    with pytest.raises(UsageError, match="did you mean"):
+        bundled_networks()["resnet51"]

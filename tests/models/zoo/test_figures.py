@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.zoo import NETWORKS, import_torchvision, known_size
-from models.zoo.lstm import macs_per_token
+from models.performance.networks import bundled_networks
+from models.zoo import import_torchvision
 
 torch = pytest.importorskip("torch")
 
@@ -31,14 +31,18 @@ _REFERENCE = {
 }
 
 
+def _known(name):
+    return bundled_networks()[name]
+
+
 def _gmacs_per_row(name):
-    return known_size(name).macs_per_sample * NETWORKS[name].samples_per_row / 1e9
+    return bundled_networks()[name].gmacs
 
 
 @pytest.mark.parametrize("name", _REFERENCE)
 def test_bundled_sizes_agree_with_the_reference(name):
     parameters, gmacs = _REFERENCE[name]
-    assert known_size(name).parameters == parameters
+    assert _known(name).parameters == parameters
     assert _gmacs_per_row(name) == pytest.approx(gmacs, rel=0.01)
 
 
@@ -49,7 +53,7 @@ def test_inception_differs_by_its_auxiliary_head_only():
 
     with torch.device("meta"):
         head = sum(value.numel() for value in InceptionAux(768, 1000).parameters())
-    assert known_size("inception_v3").parameters == 27_161_264 - head
+    assert _known("inception_v3").parameters == 27_161_264 - head
     assert _gmacs_per_row("inception_v3") == pytest.approx(5.7132, rel=0.01)
 
 
@@ -65,7 +69,7 @@ def test_deeplab_with_resnet50_differs_by_its_auxiliary_head_and_side():
         theirs = deeplabv3_resnet50(aux_loss=True, **options).eval()
         head = sum(value.numel() for value in theirs.aux_classifier.parameters())
         macs = count_macs(lambda: theirs(torch.empty(1, 3, 520, 520)))
-    assert known_size("deeplabv3_resnet50").parameters == 42_004_074 - head
+    assert _known("deeplabv3_resnet50").parameters == 42_004_074 - head
     assert macs / 1e9 == pytest.approx(178.722, rel=0.01)
 
 
@@ -74,14 +78,14 @@ def test_mask_rcnn_differs_by_the_objects_it_outlines():
     convolutions = 4 * 256 * 256 * 9 * 14**2
     upsampling, masks = 256 * 256 * 4 * 14**2, 256 * 91 * 28**2
     outlines = 100 * (convolutions + upsampling + masks) / 1e9
-    assert known_size("maskrcnn_resnet50_fpn").parameters == 44_401_393
+    assert _known("maskrcnn_resnet50_fpn").parameters == 44_401_393
     assert _gmacs_per_row("maskrcnn_resnet50_fpn") - outlines == pytest.approx(134.38, rel=0.01)
 
 
 def test_bert_differs_by_the_products_inside_attention():
     """The reference, 13.9482 at 128 words, does not count queries x keys, nor their values."""
     inside_attention = 12 * 2 * 128**2 * 768 / 1e9
-    assert known_size("bert_base").parameters == 110_106_428
+    assert _known("bert_base").parameters == 110_106_428
     assert _gmacs_per_row("bert_base") - inside_attention == pytest.approx(13.9482, rel=0.01)
 
 
@@ -92,37 +96,7 @@ def test_transformer_big_counts_its_decoder_too():
     decoder = 6 * 32 * (4 + 4 + 8) * square
     softmax = 32 * 1024 * 32_768
     inside_attention = 18 * 2 * 32**2 * 1024
-    assert known_size("transformer_big").parameters == 209_915_904
+    assert _known("transformer_big").parameters == 209_915_904
     assert (encoder + softmax) / 1e9 == pytest.approx(3.4897, rel=0.001)
     whole = encoder + decoder + softmax + inside_attention
     assert _gmacs_per_row("transformer_big") == pytest.approx(whole / 1e9, rel=0.001)
-
-
-def test_an_lstm_that_is_not_fused_does_the_analytic_work():
-    """Cells run one by one do not hide their products from torch's counter."""
-    from models.zoo.counting import count_macs
-
-    hidden, words = 20, 50
-    with torch.device("meta"):
-        cells = [torch.nn.LSTMCell(hidden, hidden) for _ in range(2)]
-        decoder = torch.nn.Linear(hidden, words)
-
-        def token():
-            state = torch.empty(1, hidden)
-            for cell in cells:
-                state, _ = cell(state, (torch.empty(1, hidden), torch.empty(1, hidden)))
-            return decoder(state)
-
-        counted = count_macs(token)
-    assert counted == macs_per_token(hidden, words)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NETWORKS)
-def test_bundled_sizes_are_what_is_counted_today(name):
-    """The file is rebuilt with the code that it describes."""
-    if NETWORKS[name].needs == "zoo":
-        pytest.importorskip("timm")
-    from models.zoo.counting import size_of
-
-    assert size_of(name) == known_size(name)

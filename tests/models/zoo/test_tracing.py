@@ -1,18 +1,22 @@
-"""A step's memory on fake tensors is that of the step itself, and costs none."""
+"""A replayed step takes the memory of the step itself, and costs none."""
 
 from __future__ import annotations
 
 import pytest
 
 from advisor.errors import UsageError
-from models.zoo.memory_facts import VARIANTS, network_memory
+from models.performance.memory import profile_from
+from models.performance.memory.table import BATCHES, FACTS
+from models.zoo.caching_allocator import CachingAllocator
+from models.zoo.kernels import PRIME_BATCH
+from models.zoo.live_memory import FACT_BATCHES
 from models.zoo.opening import open_network
 from models.zoo.own import load_own
-from models.zoo.tracing import StepOptions, StepTracer
+from models.zoo.tracing import RUNS, STEPS, make_fake, network_memory, step_facts
 
 pytestmark = pytest.mark.slow  # loads torch
 MIB = 2**20
-TRAINING = StepOptions(training=True)
+TRAINING = "training/fp32"
 
 SMALL = """
 import torch
@@ -43,78 +47,107 @@ def own(tmp_path, text, name="build"):
     return load_own(f"{path}:{name}", tmp_path)
 
 
+def traced(network, *steps):
+    return profile_from("own", network_memory(network, steps or STEPS))
+
+
 def test_what_lives_after_the_forward_pass_is_what_autograd_saved(tmp_path):
-    """saved_tensors_hooks see the same bytes; beside them live the batch, logits and loss."""
+    """saved_tensors_hooks see the same bytes, the batch among them."""
     import torch
 
     network = own(tmp_path, SMALL)
-    traced = StepTracer(network).trace(4, TRAINING)
-    real, (inputs, targets) = network.build(), network.synthetic_batch(4)
-    weights = {one.untyped_storage().data_ptr() for one in real.parameters()}
+    profile = traced(network, TRAINING)
+    real, (inputs, targets) = network.build(), network.synthetic_batch(8)
+    known = {one.untyped_storage().data_ptr() for one in [*real.parameters(), targets]}
     saved: dict[int, int] = {}
 
     def pack(tensor):
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in weights:
+        if storage.data_ptr() not in known:
             saved[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         loss = network.training_loss(real, inputs, targets)
-    saved[inputs.data_ptr()] = inputs.nbytes
     assert loss.ndim == 0
-    assert traced.fake
-    assert traced.forward_mib * MIB == pytest.approx(sum(saved.values()), rel=0.02)
+    assert profile.traced == "fake"
+    assert profile.at(TRAINING, 8).forward * MIB == pytest.approx(sum(saved.values()), rel=0.03)
 
 
-def test_fake_and_real_steps_take_the_same(tmp_path):
-    tracer = StepTracer(own(tmp_path, SMALL))
-    fake, real = tracer.trace(4, TRAINING), tracer._really(4, TRAINING)
-    assert (fake.fake, real.fake) == (True, False)
-    assert fake.peak_mib == pytest.approx(real.peak_mib, rel=0.02)
+def test_replayed_and_real_steps_take_the_same(tmp_path):
+    from models.zoo import tracing
+
+    network = own(tmp_path, SMALL)
+    fake = traced(network, TRAINING)
+    real = profile_from("own", tracing._computed(network, [TRAINING], None))
+    assert (fake.traced, real.traced) == ("fake", "run")
+    assert fake.at(TRAINING, 2).peak == pytest.approx(real.at(TRAINING, 2).peak, rel=0.1)
     assert fake.weights_mib == real.weights_mib
 
 
-def test_memory_of_activations_grows_with_the_batch_and_shrinks_with_16_bits(tmp_path):
-    tracer = StepTracer(own(tmp_path, SMALL))
-    small, large = tracer.trace(8, TRAINING), tracer.trace(64, TRAINING)
-    assert large.forward_mib == pytest.approx(8 * small.forward_mib, rel=0.05)
-    sixteen = tracer.trace(64, StepOptions(training=True, sixteen_bit=True))
-    assert sixteen.forward_mib < 0.8 * large.forward_mib
+def test_all_steps_of_an_own_network_are_traced(tmp_path):
+    profile = traced(own(tmp_path, SMALL))
+    assert set(profile.steps) == set(STEPS)
+    large, small = profile.at(TRAINING, 64), profile.at(TRAINING, 8)
+    assert large.forward == pytest.approx(8 * small.forward, rel=0.05)
+    assert profile.at("training/16bit", 64).forward < 0.8 * large.forward
+    assert profile.at("inference/fp32", 64).peak < profile.at("inference/fp32/gradients", 64).peak
 
 
 def test_checkpointing_keeps_less_even_where_layers_work_in_place():
-    tracer = StepTracer(open_network("alexnet"))
-    plain = tracer.trace(32, TRAINING)
-    less = tracer.trace(32, StepOptions(training=True, checkpointing=True))
-    assert less.forward_mib < 0.6 * plain.forward_mib
-    assert tracer.trace(32, TRAINING).forward_mib == plain.forward_mib  # and nothing stays behind
-
-
-def test_inference_without_no_grad_keeps_what_nobody_needs(tmp_path):
-    tracer = StepTracer(own(tmp_path, SMALL))
-    careful = tracer.trace(32, StepOptions(training=False, gradients=False))
-    careless = tracer.trace(32, StepOptions(training=False))
-    assert careful.forward_mib < careless.forward_mib
+    profile = traced(open_network("alexnet"), TRAINING, "training/fp32/checkpointing")
+    less = profile.at("training/fp32/checkpointing", 32)
+    assert less.forward < 0.6 * profile.at(TRAINING, 32).forward
 
 
 def test_a_network_that_reads_its_values_is_run_for_real(tmp_path):
     text = READS_VALUES + "\ndef loss(outputs, targets):\n    return outputs.mean()\n"
     network = own(tmp_path, text.replace("(3, 16, 16)", "(8,)"), "values")
-    profile = network_memory(network, {"training/fp32": VARIANTS["training/fp32"]})
+    profile = network_memory(network, [TRAINING])
     assert profile["traced"] == "run"
-    assert [batch for batch, *_ in profile["steps"]["training/fp32"]] == [1, 2]
+    assert [batch for batch, *_ in profile["steps"][TRAINING]] == [1, 2]
+    assert not profile["takes_images"]
 
 
 def test_a_network_that_cannot_run_is_a_usage_error(tmp_path):
     broken = own(tmp_path, SMALL.replace("8 * 12 * 12", "7"))
-    with pytest.raises(UsageError, match="cannot be run on a batch of 4"):
-        StepTracer(broken).trace(4, TRAINING)
+    with pytest.raises(UsageError, match="cannot be run on a batch of 1"):
+        network_memory(broken, [TRAINING])
 
 
 def test_shared_weights_are_counted_once(tmp_path):
     shared = SMALL.replace("def build():", "def tied():\n"
-        "    one = torch.nn.Linear(8, 8)\n    return torch.nn.Sequential(one, one)\n"
-        "def build():").replace("(3, 16, 16)", "(8,)")  # fmt: skip
-    traced = StepTracer(own(tmp_path, shared, "tied")).trace(2, TRAINING)
-    assert traced.weights_mib * MIB == 4 * (64 + 8)
+        "    one = torch.nn.Linear(99, 99)\n    return torch.nn.Sequential(one, one)\n"
+        "def build():").replace("(3, 16, 16)", "(99,)")  # fmt: skip
+    profile = traced(own(tmp_path, shared, "tied"), TRAINING)
+    assert profile.weights_mib * MIB == pytest.approx(4 * (99 * 99 + 99), rel=0.02)
+
+
+def test_facts_have_the_names_that_the_table_keeps(tmp_path):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    network = own(tmp_path, SMALL)
+    module, mode = network.build(), FakeTensorMode(allow_non_fake_inputs=True)
+    make_fake(module, mode)
+    with mode:
+        batch = network.synthetic_batch(PRIME_BATCH)
+        facts = step_facts(module, network, batch, RUNS["training/{}"])
+    assert set(facts) == {f"{p}_{fact}" for p in ("fp32", "amp") for fact in FACTS}
+    assert FACT_BATCHES == BATCHES
+
+
+def test_the_allocator_reserves_in_segments_and_uses_free_blocks_again():
+    """Sizes and thresholds as torch's notes on CUDA memory management have them."""
+    allocator = CachingAllocator()
+    small = [allocator.allocate(500) for _ in range(4)]
+    assert allocator.reserved_bytes == 2 * MIB
+    large = allocator.allocate(3 * MIB)
+    assert allocator.reserved_bytes == 22 * MIB
+    huge = allocator.allocate(30.5 * MIB)
+    assert allocator.reserved_bytes == 54 * MIB
+    for number in (*small, large, huge):
+        allocator.free(number)
+    allocator.allocate(31.5 * MIB)  # what was rounded up serves a little more
+    allocator.allocate(17 * MIB)  # the blocks of a free segment have become one again
+    allocator.allocate(MIB)
+    assert allocator.reserved_bytes == 54 * MIB

@@ -10,7 +10,7 @@ let shown = location.search;
 window.addEventListener("popstate", () => { if (location.search !== shown) location.reload(); });
 
 export function liven(form) {
-  const region = document.getElementById(form.dataset.live);
+  const region = document.getElementById(form.getAttribute("data-live"));
   let timer = 0;
   let asking = null;
   const later = (wait, told) => {

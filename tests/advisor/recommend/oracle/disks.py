@@ -50,7 +50,8 @@ def _orders(sold, instance, choice, needed, phase):
                 yield name, size, None, None
             continue
         rates = [None, *_grid(rule.provision_mib_s_min, rule.provision_mib_s_max, 1.5, phase)]
-        for iops in (None, *_grid(rule.provision_iops_min, rule.provision_iops_max, 1.5, phase)):
+        least_iops, most_iops = rule.provision_iops_min, rule.provision_iops_max
+        for iops in (None, *_grid(least_iops, most_iops, 1.5, phase, unit=10)):
             for rate in rates if rule.provision_mib_s_max else [None]:
                 yield name, _roomy(rule, least, iops), iops, rate
 
@@ -63,13 +64,13 @@ def _roomy(rule, least, iops):
     return max(least, math.ceil(iops / rule.provision_iops_per_gib))
 
 
-def _grid(low, high, step, phase):
-    """Whole numbers from the least to the most that is sold; the phase moves those between."""
+def _grid(low, high, step, phase, unit=1):
+    """Whole units from the least to the most that is sold; the phase moves those between."""
     if high is None:
         return
     yield math.ceil(low)
     while (low := low * step ** (phase or 1.0)) < high:
-        yield math.ceil(low)
+        yield min(unit * math.ceil(low / unit), high)
         phase = 1.0
     yield high
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.report.difference.document import difference
 from advisor.report.difference.text import difference_markdown, difference_text
+from advisor.units import format_rate
 from tests.advisor.report.sizing.reports import golden_report
 
 GOLDEN = Path(__file__).parents[3] / "golden"
@@ -101,13 +102,14 @@ def test_another_pick_has_its_reasons(old, new):
 def test_a_prediction_that_moved_is_told_with_its_interval(old, new):
     section = new["workloads"][0]
     rate = section["recommendation"]["recommendation"]["predicted"]["throughput"]
+    before = {name: format_rate(value) for name, value in rate.items()}
     rate["lower"] *= 0.9
     (row,) = compared(old, new)["workloads"][0]["predictions"]
     assert row["new_interval"]["lower"] == pytest.approx(0.9 * row["old_interval"]["lower"])
     assert row["median"]["percent"] == 0.0
-    assert "is predicted 945 (649 to 1,110) samples/s, was 945 (721 to 1,110)" in difference_text(
-        difference(old, new)
-    )
+    median, lower, upper = (before[name] for name in ("median", "lower", "upper"))
+    now = f"is predicted {median} ({format_rate(rate['lower'])} to {upper}) samples/s"
+    assert f"{now}, was {median} ({lower} to {upper})" in difference_text(difference(old, new))
 
 
 def test_what_it_stands_on_is_told(old, new):

@@ -2,10 +2,17 @@
 
 import pytest
 
-from advisor.domain import Task, Workload
+from advisor.domain import Precision, Task, Workload
+from models.performance import paced_gpu
 from models.performance.anchoring import AnchoredMemory, peaks_of
+from models.performance.step_times import GpuTrial
 
-from .anchors import trial
+
+def trial(batch_size=32, peak_mib=None):
+    return GpuTrial(
+        task=Task.TRAINING, precision=Precision.FP32, batch_size=batch_size, step_seconds=0.25,
+        gpu=paced_gpu("T4"), peak_mib=peak_mib, origin="a.json",
+    )  # fmt: skip
 
 
 def needed(memory, batch):

@@ -1,0 +1,140 @@
+"""Which data sheets a GPU's name means: nvidia-smi's, a cloud's, a public table's, a person's.
+
+A name is cut into words. Those that make one card another (`3080`, `ti`, `laptop`, `maxq`, `ada`,
+`server`) must be the same in both names; brand, form, memory and generation may be left out, and
+must be right where they are told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+_WORD = re.compile(r"[a-z0-9.]+")
+_MAX_Q = re.compile(r"max[\s_-]?q(?![a-z])")
+_ADA = re.compile(r"ada[\s_-]lovelace")
+_SPACED_MEMORY = re.compile(r"(\d)\s+(gi?b)\b")
+# Written without a blank: 'RTX2080Ti', '1080ti', '2070S', '4090D', 'TitanXp', 'H100PCIe'.
+_GLUED_BRAND = re.compile(
+    r"(nvidia|tesla|geforce|quadro|rtx|gtx|titan)(?=[a-z]?\d|xp?$|v$|rtx|gtx)"
+)
+_GLUED_KIND = re.compile(r"(\d{3,4})(ti|super|s|d)(super)?")
+_GLUED_FORM = re.compile(r"([a-z]+\d+[a-z]?)(pcie|sxm\d?|nvl)")
+# '80GB', '144G'; '80C' and '16Q' are whole cards behind a hypervisor.
+_MEMORY = re.compile(r"(\d+)(?:gi?b?|c|q)")
+_FORM = re.compile(r"pcie\d?|sxm\d?|nvl|hbm\de?")
+_FORMS = ("sxm", "pci", "nvl")
+_BRANDS = frozenset({"geforce", "quadro", "rtx", "gtx"})
+_GENERATIONS = frozenset({"pascal", "volta", "turing", "ampere", "hopper", "blackwell"})
+_SAME = {"mobile": "laptop", "notebook": "laptop", "smx": "sxm", "s": "super",
+         "dgxs": "pcie", "fhhl": "pcie"}  # fmt: skip
+_IDLE = frozenset((
+    "nvidia", "tesla", "grid", "gpu", "graphics", "card", "generation", "edition", "design", "with",
+    "workstation", "desktop", "active", "grace", "superchip", "dgx", "spark", "virtualized", "cts",
+    "ac", "500w", "02", "wsl2", "evga", "gigabyte", "blower", "non",
+))  # fmt: skip
+# Names that do not say which card they are, as words, and one that does.
+_KNOWN_AS = {
+    frozenset(words.split(" ")): name
+    for words, name in {
+        "gh200 480gb": "gh200 96gb",  # by its host's memory
+        "geforce gtx titan x": "titan x maxwell",
+        "gtx titan x": "titan x maxwell",
+        "gtx 1650 ti": "gtx 1650 ti laptop",
+        "geforce gtx 1650 ti": "gtx 1650 ti laptop",
+        "a6000 ada": "rtx 6000 ada",
+        "rtx a6000 ada": "rtx 6000 ada",
+        "b200 192gb": "b200",
+        "b300 288gb": "b300",
+        "gb200 192gb": "gb200",
+        "gb300 288gb": "gb300",
+    }.items()
+}
+# Cards that come after others of their chip which the rule below would put behind them.
+_UNUSUAL = frozenset({"P100-PCIE-12GB", "P100-SXM2-16GB"})
+
+
+class _Card(NamedTuple):
+    """A name's words by what they tell; `chip` are those that make it another card."""
+
+    words: frozenset[str]
+    chip: frozenset[str]
+    forms: frozenset[str]
+    memory: frozenset[str]
+
+
+def gpus_named(asked: str, known: Iterable[str]) -> list[str]:
+    """Every one of `known` (names of data sheets) that may be meant, the usual one first.
+
+    'A100' is each A100. The usual one has the shortest name, then SXM before PCIe before NVL (a
+    P100 is PCIe), then the least memory: so 'A100' is first of all the A100-SXM4-40GB, 'V100' the
+    V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB, 'H200' the
+    H200-SXM-141GB, 'A800' the A800-SXM4-80GB, 'GH200' that of 96 GB, 'TITAN X' Pascal's,
+    'RTX 6000' and its like Turing's Quadro, 'RTX PRO 6000' the Workstation Edition, and 'RTX
+    3080' or 'GTX 1060' the one that has no memory in its name. Empty where nothing is meant, and
+    for slices of a card (MIG).
+    """
+    wanted = _card(asked)
+    wanted = _card(
+        next(filter(None, map(_KNOWN_AS.get, (wanted.words, wanted.words - wanted.memory))), asked)
+    )
+    names = list(known)
+    exact = [name for name in names if _card(name).words == wanted.words]
+    meant = exact or [name for name in names if _is_meant(wanted, _card(name))]
+    return sorted(meant, key=lambda name: _rank(wanted, name)) if wanted.chip else []
+
+
+def _is_meant(wanted: _Card, card: _Card) -> bool:
+    return (
+        wanted.chip == card.chip
+        and (wanted.words & {"rtx", "gtx"}) <= card.words
+        and all(_is_form(form, card.forms) for form in wanted.forms)
+        and (wanted.memory <= card.memory or not card.memory)
+    )
+
+
+def _is_form(told: str, forms: frozenset[str]) -> bool:
+    """'SXM' is any SXM, and HBM3 comes with SXM where there is a choice."""
+    if told.startswith("hbm"):
+        return told != "hbm3" or not forms & {"pcie", "nvl"}
+    kind = told[:3]
+    return not forms or any(one in (told, kind) or told == kind == one[:3] for one in forms) or (
+        kind == "pci" and "pcie" in forms
+    )  # fmt: skip
+
+
+def _rank(wanted: _Card, name: str) -> tuple[bool, int, int, int, str]:
+    card = _card(name)
+    form = min((_FORMS.index(one[:3]) for one in card.forms), default=0)
+    gib = min((int(one[:-2]) for one in card.memory), default=0)
+    strange = not wanted.memory <= card.memory or name in _UNUSUAL
+    return strange, len(card.words), form, gib, name
+
+
+@lru_cache(maxsize=1024)
+def _card(name: str) -> _Card:
+    words = frozenset(_words(name))
+    memory = {word for word in words if _MEMORY.fullmatch(word)}
+    forms = {word for word in words if _FORM.fullmatch(word)}
+    chip = words - memory - forms - _GENERATIONS - _BRANDS
+    if "titan" in chip:
+        chip |= words & {"rtx"}
+    return _Card(words, chip, frozenset(forms), frozenset(memory))
+
+
+def _words(name: str) -> list[str]:
+    """'NVIDIA GeForce RTX2080Ti' -> geforce, rtx, 2080, ti."""
+    text = _SPACED_MEMORY.sub(r"\1\2", _MAX_Q.sub(" maxq ", _ADA.sub(" ", name.casefold())))
+    found = []
+    for word in _WORD.findall(text):
+        rest = word.strip(".")
+        while glued := _GLUED_BRAND.match(rest):
+            found.append(glued[1])
+            rest = rest[glued.end() :]
+        parts = _GLUED_KIND.fullmatch(rest) or _GLUED_FORM.fullmatch(rest)
+        found += [part for part in parts.groups() if part] if parts else [rest]
+    same = (_SAME.get(word, word) for word in found)
+    return [_MEMORY.sub(r"\1gb", word) if _MEMORY.fullmatch(word) else word
+            for word in same if word and word not in _IDLE]  # fmt: skip

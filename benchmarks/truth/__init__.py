@@ -1,0 +1,1 @@
+"""Scores the predictor that ships, by the call that answers, on measured rows."""

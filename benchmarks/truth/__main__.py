@@ -1,0 +1,140 @@
+"""`python -m benchmarks.truth --rows FILE.csv [--json] [--refit-without KIND]`.
+
+Scores the predictor that ships on measured rows, by the call that `advisor predict` makes. With
+`--refit-without`, each row is scored by a fit without its network, family, GPU, (GPU, precision),
+architecture of GPUs, source, family and GPU at once, or batch size, made by the command that makes
+the one that ships. `--keep kernels` and `--keep probes` leave what is known of such a GPU when its
+kernels, or six networks, were measured; `--anchor` is a user's own measurement on another GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.truth.asking import Asked
+from benchmarks.truth.groups import groups
+from benchmarks.truth.refits import KEEPS, KINDS, Without, answers_of
+from benchmarks.truth.rows import Row, read_rows
+from benchmarks.truth.scores import FIGURES, Scored, groups_of, memory_groups
+
+SCHEMA = "advisor.truth/1"
+_NAMES_SHOWN = 12
+
+
+def truth(
+    rows: Sequence[Row | str], without: Without | None = None, confidence: float = 0.9
+) -> dict[str, Any]:
+    """The scorer's document of `rows`; words in place of a row are why it was not asked."""
+    return document_of(scores(rows, without, confidence))
+
+
+class Scores(NamedTuple):
+    """Answered rows and peaks, what was refused, and which names nobody knows."""
+
+    rows: int
+    without: Without | None
+    confidence: float
+    scored: Sequence[Scored]
+    peaks: Sequence[Scored]
+    refused: Counter[str]
+    unknown: Counter[str]
+
+
+def scores(
+    rows: Sequence[Row | str], without: Without | None = None, confidence: float = 0.9
+) -> Scores:
+    """Every row asked; what a refit leaves out does not concern peaks of memory."""
+    asked = Asked(confidence=confidence)
+    refused = Counter(row for row in rows if isinstance(row, str))
+    told = [row for row in rows if isinstance(row, Row)]
+    steps = [row for row in told if row.seconds is not None]
+    answers = answers_of(asked, steps, without) if without else asked.rates(steps)
+    scored, unknown = [], Counter[str]()
+    for row, answer in zip(steps, answers, strict=True):
+        if isinstance(answer, str):
+            refused[answer] += 1
+            if "unknown" in answer:
+                unknown[f"{answer}: {_name_of(row, answer)}"] += 1
+        else:
+            scored.append(Scored(groups(asked, row), row.samples_per_second, answer))
+    peaks = [] if without else _peaks(asked, [row for row in told if row.memory_mib], refused)
+    return Scores(len(rows), without, confidence, scored, peaks, refused, unknown)
+
+
+def document_of(found: Scores) -> dict[str, Any]:
+    """The scores as `advisor.truth/1`."""
+    without = found.without
+    return {
+        "schema": SCHEMA,
+        "refit_without": str(without) if without else None,
+        "confidence": found.confidence,
+        "rows": found.rows,
+        "answered": len(found.scored),
+        "answered_memory": len(found.peaks),
+        "refused": dict(found.refused.most_common()),
+        "unknown": dict(found.unknown.most_common()),
+        "groups": groups_of(found.scored, without.alike if without else "family")
+        + memory_groups(found.peaks),
+    }
+
+
+def _name_of(row: Row, answer: str) -> str:
+    return row.gpu if answer.startswith("GPU") else row.network
+
+
+def _peaks(asked: Asked, rows: Sequence[Row], refused: Counter[str]) -> list[Scored]:
+    found = []
+    for row, answer in zip(rows, asked.peaks(rows), strict=True):
+        if isinstance(answer, str):
+            refused[answer] += 1
+        else:
+            found.append(Scored(groups(asked, row), row.memory_mib or 0.0, answer))
+    return found
+
+
+def printed(document: Mapping[str, Any]) -> str:
+    """The document as a table for people."""
+    lines = [f"{document['rows']} rows, {document['answered']} answered"]
+    lines += [f"  {count:5} {reason}" for reason, count in document["refused"].items()]
+    names = list(document["unknown"].items())
+    lines += [f"  {count:5}   {name}" for name, count in names[:_NAMES_SHOWN]]
+    heads = ("by", "group", "n", *(name.removesuffix("_percent") for name in FIGURES))
+    lines.append("{:<10}{:<28}{:>6}".format(*heads[:3]) + "".join(f"{h:>12}" for h in heads[3:]))
+    for group in document["groups"]:
+        figures = "".join(f"{group[name]:>12}" for name in FIGURES)
+        lines.append(f"{group['by']:<10}{group['group'][:27]:<28}{group['n']:>6}{figures}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the scores as a table, or as JSON."""
+    parser = argparse.ArgumentParser(prog="benchmarks.truth", description=__doc__)
+    parser.add_argument("--rows", type=Path, required=True, help="a CSV (or .csv.gz) of rows")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--refit-without", choices=KINDS)
+    parser.add_argument("--keep", choices=KEEPS, help="of a GPU that is left out")
+    parser.add_argument(
+        "--anchor",
+        action="store_true",
+        help="with one row of the network that is left out, on another GPU",
+    )
+    parser.add_argument("--confidence", type=float, default=0.9)
+    options = parser.parse_args(arguments)
+    wrong = (options.keep and options.refit_without != "gpu") or (
+        options.anchor and options.refit_without != "network"
+    )
+    if wrong:
+        parser.error("--keep goes with --refit-without gpu, --anchor with --refit-without network")
+    kind = options.refit_without
+    without = Without(kind, options.keep, options.anchor) if kind else None
+    document = truth(read_rows(options.rows), without, options.confidence)
+    print(json.dumps(document, indent=1) if options.json else printed(document))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""The one seam between the scorer and the predictor: asks what ships, or the same refitted."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from advisor.catalog import load_catalog
+from advisor.domain import Gpu, MemoryFormat, Precision, Stack, Task, Tf32, Workload
+from advisor.domain.gpu_names import gpus_named
+from advisor.errors import AdvisorError
+from benchmarks.truth.rows import Row
+from models.performance import PerformanceModel, load_model
+from models.performance.networks import NetworkFacts
+from models.performance.step_times import StepTimes, chip
+from models.performance.wording import alone
+
+_TF32 = {"none": Tf32.OFF, "conv": Tf32.CONVOLUTIONS, "all": Tf32.ON}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A median with one-sided bounds at the confidence asked: samples per second, or MiB."""
+
+    lower: float
+    median: float
+    upper: float
+
+
+class RefusalError(Exception):
+    """Why a row cannot be asked."""
+
+
+class Asked:
+    """A model, asked as `advisor predict` asks it; rows it cannot answer are told in words."""
+
+    def __init__(self, model: PerformanceModel | None = None, confidence: float = 0.9) -> None:
+        """`model` None: the one that ships."""
+        self.model = model or load_model()
+        self.confidence = confidence
+
+    def rates(self, rows: Sequence[Row], times: StepTimes | None = None) -> list[Answer | str]:
+        """Samples per second of each row's step, or why there is no answer.
+
+        `times` None: the model's own.
+        """
+        found: list[Answer | str] = [""] * len(rows)
+        alike: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+        cells: dict[int, tuple[Workload, Gpu]] = {}
+        for place, row in enumerate(rows):
+            try:
+                cells[place] = self.cell(row)
+                alike[row.network, row.input, row.task].append(place)
+            except RefusalError as refusal:
+                found[place] = str(refusal)
+        for places in alike.values():
+            told = self._told([cells[place] for place in places], times or self.model.step_times)
+            for place, answer in zip(places, told, strict=True):
+                found[place] = answer
+        return found
+
+    def _told(
+        self, cells: Sequence[tuple[Workload, Gpu]], times: StepTimes
+    ) -> Sequence[Answer | str]:
+        """What `PerformanceModel.predict_gpu` tells, of several GPUs in one call."""
+        try:
+            rates = times.rates(cells, self.model.table, self.confidence)
+        except AdvisorError as error:
+            return [_reason(error)] * len(cells)
+        told = [alone(rate, self.confidence) for rate in rates]
+        return [Answer(one.lower, one.median, one.upper) for one in told]
+
+    def cell(self, row: Row) -> tuple[Workload, Gpu]:
+        """The row as a question. Raises `RefusalError` where it cannot be one."""
+        gpu = self.gpu(row.gpu)
+        facts = self.facts(row)
+        if facts is None:
+            raise RefusalError("network unknown")
+        workload = self.workload(row)
+        if workload.task not in facts.kernels:
+            raise RefusalError("the network cannot be trained")
+        return workload, gpu
+
+    def workload(self, row: Row) -> Workload:
+        """The row's workload; how old its PyTorch was is nothing that a question tells."""
+        try:
+            precision = Precision(row.precision)
+        except ValueError:
+            raise RefusalError(f"precision {row.precision}") from None
+        return Workload(
+            network=row.network,
+            task=Task(row.task),
+            batch_size=row.batch_size,
+            precision=precision,
+            stack=Stack(row.stack),
+            memory_format=MemoryFormat(row.memory_format),
+            tf32=_TF32[row.tf32],
+            input=row.input or None,
+        )
+
+    def facts(self, row: Row) -> NetworkFacts | None:
+        """What the table has of the row's network at its input, None where it does not know it."""
+        key = (row.network, row.input)
+        if key not in self._facts:
+            try:
+                self._facts[key] = self.model.table.find(row.network, row.input or None)
+            except AdvisorError:
+                self._facts[key] = None
+        return self._facts[key]
+
+    def peaks(self, rows: Sequence[Row]) -> list[Answer | str]:
+        """MiB of GPU memory at the peak of each row's step, or why there is no answer."""
+        return [self._peak(row) for row in rows]
+
+    def _peak(self, row: Row) -> Answer | str:
+        from models.performance.memory import Conditions, bundled_profile, gpu_peak
+
+        facts = self.facts(row)
+        try:
+            if facts is None:
+                raise RefusalError("network unknown")
+            workload = self.workload(row)
+            conditions = Conditions(
+                task=workload.task, batch_size=workload.batch_size, precision=workload.precision
+            )
+            told = gpu_peak(bundled_profile(facts.name, facts.input), conditions, self.confidence)
+        except RefusalError as refusal:
+            return f"memory: {refusal}"
+        except AdvisorError as error:
+            return f"memory: {_reason(error)}"
+        return Answer(told.lower_mib, told.median_mib, told.upper_mib)
+
+    def gpu(self, name: str) -> Gpu:
+        """The data sheet that a table's name of a GPU means; of several, the usual one."""
+        if name not in self._gpus:
+            named = gpus_named(name, list(self._sheets))
+            self._gpus[name] = self._sheets[named[0]] if named else None
+        gpu = self._gpus[name]
+        if gpu is None:
+            raise RefusalError("GPU unknown")
+        return gpu
+
+    @cached_property
+    def _facts(self) -> dict[tuple[str, str], NetworkFacts | None]:
+        return {}
+
+    @cached_property
+    def _gpus(self) -> dict[str, Gpu | None]:
+        return {}
+
+    @cached_property
+    def _sheets(self) -> Mapping[str, Gpu]:
+        return load_catalog().gpus
+
+    def sheet_name(self, name: str) -> str | None:
+        """The data sheet's name, None where there is none."""
+        try:
+            return self.gpu(name).name
+        except RefusalError:
+            return None
+
+    def chip(self, name: str) -> str:
+        """What cards of one chip have in common: 'A100' of each A100; unknown names stay."""
+        try:
+            return chip(self.gpu(name).name)
+        except RefusalError:
+            return name
+
+
+def _reason(error: AdvisorError) -> str:
+    """The error without the names in it, so that alike refusals count together."""
+    return re.split(r"['(;:,]", str(error))[0].strip()

@@ -1,0 +1,240 @@
+"""`python -m benchmarks.truth.page DIR`: docs/accuracy/shipped.md, from the scorer's documents.
+
+DIR has JSON documents of `benchmarks.truth` (and `decisions-*.json` of `benchmarks.decisions`),
+each under the name that `PAGE` gives it; what is missing is said to be missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+OUT = ROOT / "docs" / "accuracy" / "shipped.md"
+# These quote three figures between the marks.
+QUOTING = (ROOT / "README.md", ROOT / "docs" / "model.md")
+_QUOTED = re.compile(r"(<!-- scored -->).*?(<!-- /scored -->)", re.DOTALL)
+_LEAST_HELD, _ENOUGH_ROWS = 75.0, 20
+
+
+class Line(NamedTuple):
+    """A row of the table: what is left out, in which document and group, and what was aimed at:
+    mean and median per cent at most (None: nothing was said)."""
+
+    words: str
+    document: str
+    by: str
+    group: str
+    mean: float | None
+    median: float | None
+
+
+# The options of `python -m benchmarks.truth` that made each document.
+PAGE: Mapping[str, str] = {
+    "whole": "",
+    "unseen": "",
+    "family": "--refit-without family",
+    "network": "--refit-without network",
+    "gpu": "--refit-without gpu",
+    "gpu-kernels": "--refit-without gpu --keep kernels",
+    "gpu-probes": "--refit-without gpu --keep probes",
+    "gpu_precision": "--refit-without gpu+precision",
+    "architecture": "--refit-without architecture",
+    "family_gpu": "--refit-without family+gpu",
+    "network-anchor": "--refit-without network --anchor",
+    "batch": "--refit-without batch",
+    "source": "--refit-without source",
+}
+LINES = (
+    Line("nothing (the rows taught it)", "whole", "all", "all", None, None),
+    Line("a class of networks, GPU measured, inference", "family", "task", "inference", 12, 8),
+    Line("a class of networks, GPU measured, training", "family", "task", "training", 13, 10),
+    Line("a network, its class known", "network", "all", "all", None, None),
+    Line("a GPU, data sheet only", "gpu", "all", "all", 14, 10),
+    Line("a GPU, its kernels measured", "gpu-kernels", "all", "all", 10, 7),
+    Line("a GPU, six networks measured on it", "gpu-probes", "all", "all", 8, 5),
+    Line("a GPU in one precision", "gpu_precision", "all", "all", 14, None),
+    Line("an architecture of GPUs", "architecture", "all", "all", None, None),
+    Line("class, GPU and precision at once", "family_gpu", "all", "all", 25, 18),
+    Line("a network, anchored on another GPU", "network-anchor", "all", "all", 10, None),
+    Line("a batch size of a measured cell", "batch", "all", "all", 5, None),
+    Line("a source of rows", "source", "all", "all", None, None),
+    Line("rows that may not be fitted (licence)", "unseen", "all", "all", None, None),
+    Line("GPU memory at its peak", "whole", "memory", "all", 6, None),
+)  # fmt: skip
+_DECISIONS = (
+    ("nothing", "decisions-none"),
+    ("the network", "decisions-network"),
+    ("the GPU", "decisions-gpu"),
+)
+_MUST_DECIDE = {"without_trial": "85 / 97 / 5", "with_one_trial": "95 / 99.5 / 2"}
+
+_HEAD = """# How good the answers are
+
+Made by `python -m benchmarks.truth.page DIR` from the documents of the one scorer; nothing here
+is written by hand. The scorer asks the step times that ship as `advisor predict` does, as somebody
+who knows nothing of who measured a row, on which host and under how old a PyTorch. What is left
+out is refitted by the same code, intervals keep the quantiles that ship, and all PyTorch rows of
+`infra/performance_sources/observations.csv.gz` are scored:
+
+```
+ROWS=infra/performance_sources/observations.csv.gz
+python -m benchmarks.truth --rows $ROWS --json [OPTIONS] > DIR/NAME.json
+python -m benchmarks.decisions --json [--refit-without network|gpu] > DIR/decisions-NAME.json
+```
+
+Errors are per cent of the measured rate; each group of what is left out weighs alike. `held`: how
+often the 90 % lower bound held; `half width`: of the 80 % interval, per cent; `GPU-bound`: mean /
+median / held of rows whose step takes more than 50 us a kernel, for shorter ones tell how fast a
+source's host launched them. `aim` is mean /
+median at most; a miss is written **thus**.
+"""
+
+
+def page(documents: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page's text."""
+    parts = [_HEAD, *_table(documents), "", *_refused(documents), "", *_decisions(documents), ""]
+    return "\n".join([*parts, *_badly_held(documents), ""])
+
+
+def _table(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield "| left out | options | mean / median | aim | held | half width | rows | GPU-bound |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for line in LINES:
+        document = documents.get(line.document)
+        group = document and _group(document, line.by, line.group)
+        if not group:
+            yield f"| {line.words} | `{PAGE[line.document]}` | not scored | {_aim(line)} | | | | |"
+            continue
+        mean, median = group["mape_percent"], group["median_percent"]
+        yield (
+            f"| {line.words} | {_options(line)} | {_marked(mean, line.mean)} / "
+            f"{_marked(median, line.median)} | {_aim(line)} | {group['lower_held_percent']:g} | "
+            f"{group['half_width_percent']:g} | {group['n']:,} | {_bound(document, line)} |"
+        )
+
+
+def _bound(document: Mapping[str, Any], line: Line) -> str:
+    group = _group(document, "gpu-bound", line.group) if line.by != "memory" else None
+    names = ("mape_percent", "median_percent", "lower_held_percent")
+    return " / ".join(f"{group[name]:g}" for name in names) if group else ""
+
+
+def _options(line: Line) -> str:
+    return f"`{PAGE[line.document]}`" if PAGE[line.document] else "none"
+
+
+def _aim(line: Line) -> str:
+    if line.mean is None:
+        return ""
+    return f"{line.mean:g}" if line.median is None else f"{line.mean:g} / {line.median:g}"
+
+
+def _marked(value: float, most: float | None) -> str:
+    return f"**{value:g}**" if most is not None and value > most else f"{value:g}"
+
+
+def _group(document: Mapping[str, Any], by: str, name: str) -> Mapping[str, Any] | None:
+    alike = (one for one in document["groups"] if (one["by"], one["group"]) == (by, name))
+    return next(alike, None)
+
+
+def _refused(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    document = documents.get("whole")
+    if document:
+        told = ", ".join(f"{reason} {count:,}" for reason, count in document["refused"].items())
+        yield (
+            f"Of {document['rows']:,} rows {document['answered']:,} are answered; the others, by "
+            f"reason: {told}."
+        )
+
+
+def _decisions(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield "## The cheapest instance for a target"
+    yield ""
+    yield "A thousand questions from measured rows: per cent that chose the cheapest candidate, of"
+    yield "those chosen that met the target, and overspent on average. One trial conditions the"
+    yield "step times."
+    yield ""
+    aims = [f"{name.replace('_', ' ')} (aim {aim})" for name, aim in _MUST_DECIDE.items()]
+    yield f"| left out | {' | '.join(aims)} | trials a question |"
+    yield "| --- | --- | --- | --- |"
+    for words, name in _DECISIONS:
+        document = documents.get(name)
+        if document:
+            chains = [_chain(document[chain]) for chain in _MUST_DECIDE]
+            trials = document["with_one_trial"]["trials_per_question"]
+            yield f"| {words} | {' | '.join(chains)} | {trials:g} |"
+
+
+def _chain(figures: Mapping[str, float]) -> str:
+    names = ("exact_percent", "met_percent", "overspend_percent")
+    return " / ".join(f"{figures[name]:.1f}" for name in names)
+
+
+def _badly_held(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield "## Groups whose lower bounds held in less than 75 %"
+    yield ""
+    yield "GPUs, classes of networks, precisions and sources with 20 rows or more."
+    yield ""
+    yield "| left out | group | rows | held | mean / median | bias | half width |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for name, document in documents.items():
+        bad = [one for one in document.get("groups", ()) if _is_bad(one)]
+        for one in sorted(bad, key=lambda group: float(group["lower_held_percent"])):
+            yield (
+                f"| {name} | {one['by']} {one['group']} | {one['n']:,} | "
+                f"{one['lower_held_percent']:g} | {one['mape_percent']:g} / "
+                f"{one['median_percent']:g} | {one['bias_percent']:+g} | "
+                f"{one['half_width_percent']:g} |"
+            )
+
+
+def _is_bad(group: Mapping[str, Any]) -> bool:
+    return (
+        group["by"] in ("gpu", "family", "precision", "source")
+        and group["n"] >= _ENOUGH_ROWS
+        and group["lower_held_percent"] < _LEAST_HELD
+    )
+
+
+def in_short(documents: Mapping[str, Mapping[str, Any]]) -> str:
+    """Three figures, for the pages that quote them; '' where they were not scored."""
+    told = []
+    for words, name in (("network", "network"), ("class of networks", "family"), ("GPU", "gpu")):
+        group = name in documents and _group(documents[name], "all", "all")
+        if group:
+            told.append(
+                f"{words} that was left out, mean {group['mape_percent']:g} and median "
+                f"{group['median_percent']:g} %"
+            )
+    return f"Rates are off by, of a {'; of a '.join(told)}." if told else ""
+
+
+def quoted(text: str, short: str) -> str:
+    """The text with what stands between its marks replaced."""
+    return _QUOTED.sub(lambda found: f"{found[1]}\n{short}\n{found[2]}", text)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The documents that are there, in the page's order."""
+    names = [*PAGE, *(name for _, name in _DECISIONS)]
+    paths = {name: folder / f"{name}.json" for name in names}
+    return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the page from the documents of a folder."""
+    (folder,) = sys.argv[1:] if arguments is None else arguments
+    documents = read(Path(folder))
+    OUT.write_text(page(documents))
+    for path in QUOTING:
+        path.write_text(quoted(path.read_text(), in_short(documents)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+"""Answers of the predictor refitted without what is asked: made as what ships is made."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.domain import Task
+from advisor.records import replace
+from benchmarks.truth.asking import Answer, Asked, RefusalError
+from benchmarks.truth.groups import groups, groups_of_fit
+from benchmarks.truth.rows import Row
+from models.performance.fitting import Fit
+from models.performance.observations import Observation
+from models.performance.step_times import GpuTrial, StepTimes
+from models.performance.step_times_file import bundled_step_times
+from models.performance.step_times_fit import fit_step_times
+
+# What may be left out; `family+gpu` is both at once, `batch` one batch size of a measured cell.
+KINDS = ("network", "family", "gpu", "gpu+precision", "architecture", "source", "family+gpu",
+         "batch")  # fmt: skip
+# What is known of a GPU that is left out: its kernels, or six networks' rows on it.
+KEEPS = ("kernels", "probes")
+# Each value of these is left out alone where it has so many rows; a fit without one network
+# among hundreds, or one of a hundred families, is hardly another fit.
+_ALONE = frozenset({"gpu", "gpu+precision", "architecture"})
+_OF_GPUS = frozenset({"gpu", "gpu+precision", "architecture"})
+_ENOUGH_ROWS = 20
+_FOLDS = 8
+_BATCH_FOLDS = 4
+_PROBES = ("resnet50", "vgg16", "densenet121", "mobilenet", "bert", "vit")
+_SEED = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """What a refit leaves out; `keep` what it still knows of a GPU, `anchor` whether the user then
+    measures one row of the network on another GPU."""
+
+    kind: str
+    keep: str | None = None
+    anchor: bool = False
+
+    @property
+    def alike(self) -> str:
+        """The groups that weigh the same in `all`."""
+        return {"batch": "cell", "family+gpu": "gpu"}.get(self.kind, self.kind)
+
+    def __str__(self) -> str:
+        return self.kind + (f", {self.keep} kept" if self.keep else "") + ", anchored" * self.anchor
+
+
+class Fold(NamedTuple):
+    """Left out is what has any of these values, scored what has all of them and is not spared.
+
+    `spared` are pairs of GPU and network that stay in the fit.
+    """
+
+    values: Mapping[str, frozenset[str]]
+    spared: frozenset[tuple[str, str]] = frozenset()
+
+    def leaves_out(self, keys: Mapping[str, str]) -> bool:
+        """Whether a row of the fit goes."""
+        gone = any(keys[kind] in values for kind, values in self.values.items())
+        return gone and (keys["gpu"], keys["network"]) not in self.spared
+
+    def leaves_out_kernel(self, keys: Mapping[str, str]) -> bool:
+        """Whether a GPU's kernel goes: it has no family, network or source."""
+        return any(keys[kind] in values for kind, values in self.values.items() if kind in _OF_GPUS)
+
+    def scores(self, keys: Mapping[str, str]) -> bool:
+        """Whether a row is new to the refit."""
+        gone = all(keys[kind] in values for kind, values in self.values.items())
+        return gone and (keys["gpu"], keys["network"]) not in self.spared
+
+
+@dataclass(frozen=True, slots=True)
+class _Taught:
+    """What the shipped predictor learnt from, with what each row belongs to."""
+
+    rows: Sequence[Observation]
+    kernels: Sequence[Observation]
+    keys: Sequence[Mapping[str, str]]
+    kernel_keys: Sequence[Mapping[str, str]]
+    pytorch: Sequence[Mapping[str, str]] = field(default=())
+
+
+@cache
+def _taught() -> _Taught:
+    from advisor.operations.fitting import measured_steps
+
+    rows, kernels = measured_steps()
+    keys = [groups_of_fit(row) for row in rows]
+    return _Taught(
+        rows,
+        kernels,
+        keys,
+        [groups_of_fit(row) for row in kernels],
+        [one for one, row in zip(keys, rows, strict=True) if row.is_pytorch],
+    )
+
+
+def refitted(fold: Fold, keep_kernels: bool = False) -> StepTimes:
+    """What ships, made by the same command but without a fold; its intervals' quantiles stay."""
+    taught, shipped = _taught(), bundled_step_times()
+    rows = [
+        r for r, keys in zip(taught.rows, taught.keys, strict=True) if not fold.leaves_out(keys)
+    ]
+    kernels = [
+        row
+        for row, keys in zip(taught.kernels, taught.kernel_keys, strict=True)
+        if keep_kernels or not fold.leaves_out_kernel(keys)
+    ]
+    # From where the whole fit ended it takes half the steps.
+    names, mean = shipped.posterior.names, shipped.posterior.mean
+    nothing = np.zeros(0)
+    start = Fit(names, mean, shipped.posterior.covariance, nothing, nothing)
+    times = fit_step_times(rows, kernels, calibrate=False, start=start)
+    return replace(times, quantiles=shipped.quantiles)
+
+
+class Refit(NamedTuple):
+    """Step times, and the places of the rows that are new to them."""
+
+    places: list[int]
+    times: StepTimes
+
+
+def refits(asked: Asked, rows: Sequence[Row], without: Without) -> Iterator[Refit]:
+    """Every fit that leaves out some of the rows. What no row of the fit has cannot be left out:
+    the shipped step times answer."""
+    keys = [groups(asked, row) for row in rows]
+    known = {one[without.kind] for one in _taught().keys}
+    new = [place for place, one in enumerate(keys) if one[without.kind] not in known]
+    if new and without.kind not in ("batch", "family+gpu") and not without.keep:
+        yield Refit(new, asked.model.step_times)
+    folds = folds_of(_taught().pytorch, without)
+    for number, fold in enumerate(folds, 1):
+        places = [place for place, one in enumerate(keys) if fold.scores(one)]
+        if places:
+            some = {kind: sorted(values)[:3] for kind, values in fold.values.items()}
+            sys.stderr.write(f"fit {number} of {len(folds)}: {len(places)} rows without {some}\n")
+            yield Refit(places, refitted(fold, keep_kernels=without.keep == "kernels"))
+
+
+def answers_of(asked: Asked, rows: Sequence[Row], without: Without) -> list[Answer | str]:
+    """Each row's answer by a fit without the row's own group, or why there is none."""
+    found: list[Answer | str] = ["nothing to score it by"] * len(rows)
+    for places, times in refits(asked, rows, without):
+        test = [rows[place] for place in places]
+        told = anchored(asked, test, times) if without.anchor else asked.rates(test, times)
+        for place, answer in zip(places, told, strict=True):
+            found[place] = answer
+    return found
+
+
+def folds_of(keys: Sequence[Mapping[str, str]], without: Without) -> list[Fold]:
+    """What is left out together, one fit each, of rows with these keys."""
+    if without.kind == "batch":
+        return _batch_folds(keys)
+    if without.kind == "family+gpu":
+        families = _values([one["family"] for one in keys], "family")
+        gpus = _values([one["gpu"] for one in keys], "gpu")
+        return [
+            Fold({"family": families[number % len(families)], "gpu": gpu})
+            for number, gpu in enumerate(gpus)
+        ]
+    kept = [one for one in keys if _is_scored(one, without)]
+    values = _values([one[without.kind] for one in kept], without.kind)
+    spared = _probes(keys) if without.keep == "probes" else frozenset()
+    return [Fold({without.kind: one}, spared) for one in values]
+
+
+def _is_scored(keys: Mapping[str, str], without: Without) -> bool:
+    """Whether the GPU has kernels, or rows in another precision, where that is the question."""
+    if without.keep == "kernels":
+        return keys["gpu"] in {one["gpu"] for one in _taught().kernel_keys}
+    if without.kind == "gpu+precision":
+        return keys["gpu"] in _gpus_in_both_precisions()
+    return True
+
+
+@cache
+def _gpus_in_both_precisions() -> frozenset[str]:
+    found = {(one["gpu"], one["gpu+precision"]) for one in _taught().pytorch}
+    counts = Counter(gpu for gpu, _ in found)
+    return frozenset(gpu for gpu, count in counts.items() if count > 1)
+
+
+def _values(names: Sequence[str], kind: str) -> list[frozenset[str]]:
+    """Large groups by themselves where `kind` wants it, the others shared out evenly."""
+    counts = Counter(names)
+    alone = sorted(name for name, n in counts.items() if kind in _ALONE and n >= _ENOUGH_ROWS)
+    rest = sorted(set(counts) - set(alone))
+    random.Random(_SEED).shuffle(rest)
+    shares: list[list[str]] = [[] for _ in range(min(1 if alone else _FOLDS, len(rest)))]
+    # The largest groups first, each to the share that has the fewest rows.
+    for name in sorted(rest, key=lambda one: -counts[one]):
+        min(shares, key=lambda share: sum(counts[one] for one in share)).append(name)
+    return [frozenset([name]) for name in alone] + [frozenset(share) for share in shares]
+
+
+def _batch_folds(keys: Sequence[Mapping[str, str]]) -> list[Fold]:
+    """Every cell keeps a batch size in every fit."""
+    sizes: dict[str, set[str]] = defaultdict(set)
+    for one in keys:
+        sizes[one["cell"]].add(one["batch"])
+    folds: list[set[str]] = [set() for _ in range(_BATCH_FOLDS)]
+    for found in sizes.values():
+        if len(found) > 1:
+            for place, batch in enumerate(sorted(found)):
+                folds[place % _BATCH_FOLDS].add(batch)
+    return [Fold({"batch": frozenset(one)}) for one in folds if one]
+
+
+def _probes(keys: Sequence[Mapping[str, str]]) -> frozenset[tuple[str, str]]:
+    """Six networks of each GPU: the usual ones, or else those with the most rows on it."""
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in keys:
+        rows[one["gpu"]][one["network"]] += 1
+    return frozenset((gpu, network) for gpu, found in rows.items() for network in _six(found))
+
+
+def _six(counts: Counter[str]) -> list[str]:
+    usual = [
+        min(like, key=lambda one: (len(one), one))
+        for name in _PROBES
+        if (like := [one for one in counts if one.startswith(name)])
+    ]
+    most = sorted(set(counts) - set(usual), key=lambda one: (-counts[one], one))
+    return [*usual, *most][: len(_PROBES)]
+
+
+def anchored(asked: Asked, rows: Sequence[Row], times: StepTimes) -> list[Answer | str]:
+    """As `Asked.rates`, once one other row is known: the same source's of the same network, input,
+    task, precision and stack on another GPU, at the batch size that is nearest."""
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        alike[row.source, row.network, row.input, row.task, row.precision, row.stack,
+              row.memory_format].append(place)  # fmt: skip
+    found: list[Answer | str] = ["no row on another GPU to anchor on"] * len(rows)
+    for places in alike.values():
+        chips = {asked.chip(rows[place].gpu) for place in places}
+        for name in sorted(chips) if len(chips) > 1 else ():
+            here = [place for place in places if asked.chip(rows[place].gpu) == name]
+            there = [rows[place] for place in places if place not in here]
+            told = _with_anchor(asked, [rows[place] for place in here], there, times)
+            for place, answer in zip(here, told, strict=True):
+                found[place] = answer
+    return found
+
+
+def _with_anchor(
+    asked: Asked, rows: Sequence[Row], others: Sequence[Row], times: StepTimes
+) -> list[Answer | str]:
+    middle = float(np.median([np.log(row.batch_size) for row in rows]))
+    anchor = min(others, key=lambda row: (abs(np.log(row.batch_size) - middle), row.gpu))
+    return asked.rates(rows, conditioned(asked, anchor, times))
+
+
+def conditioned(asked: Asked, row: Row, times: StepTimes) -> StepTimes:
+    """What is known once a user measured the row; as it was, where it cannot be asked of."""
+    facts = asked.facts(row)
+    if facts is None or row.seconds is None:
+        return times
+    try:
+        workload, gpu = asked.cell(row)
+    except RefusalError:
+        return times
+    trial = GpuTrial(
+        task=Task(row.task), precision=workload.precision, batch_size=row.batch_size,
+        step_seconds=row.seconds, gpu=gpu, peak_mib=None, origin="a measured row",
+    )  # fmt: skip
+    return times.condition(workload, [trial], facts)

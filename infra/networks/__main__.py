@@ -1,0 +1,105 @@
+"""`python -m infra.networks build [--only PATTERN] [--resume]`: builds the network table.
+
+Captures every network of torchvision, timm, transformers, diffusers and the advisor's own at the
+inputs that people use, without downloads, and writes advisor/data/performance/networks.csv and
+operations.npy. Each network's facts are first kept as one file of the work folder: `--resume`
+uses those that are there. What torch cannot follow is listed with its reason, and left out.
+All of it takes about half an hour on two cores; `--only 'timm/vit_*'` brings some up to date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from infra.networks.table import write_table
+from infra.networks.variants import Variant, timm_variants, unique
+from infra.networks.work import capture_all, result_path
+from models.performance.network_table import FOLDER
+
+_WORK = Path.home() / ".cache" / "instance-sizing-advisor" / "networks"
+
+
+def all_variants() -> list[Variant]:
+    """Every variant of the table, in its order: a network's usual input first."""
+    from infra.networks.diffusion import diffusion_variants
+    from infra.networks.encoders import transformers_variants
+    from infra.networks.own import own_variants
+    from infra.networks.seeing import torchvision_variants
+    from models.zoo.libraries import timm_aliases
+    from models.zoo.torchvision_import import import_torchvision
+
+    import_torchvision()  # before any other library does
+    timm = timm_variants(timm_aliases())
+    return unique([
+        *torchvision_variants(), *timm, *transformers_variants(), *diffusion_variants(),
+        *own_variants(),
+    ])  # fmt: skip
+
+
+def build(variants: Sequence[Variant], asked: argparse.Namespace) -> int:
+    """Capture what is asked for and write the table; how many networks failed."""
+    chosen = [one for one in variants if not asked.only or fnmatchcase(one.key, asked.only)]
+    if not asked.resume:
+        for variant in chosen:
+            result_path(asked.work, variant).unlink(missing_ok=True)
+    results = capture_all(chosen, asked.work, processes=asked.processes, seconds_each=asked.seconds)
+    for number, (key, failed) in enumerate(results, 1):
+        if failed or number % 50 == 0:
+            _say(f"{number}: {key} {failed}")
+    facts, missing = _read(variants, asked.work)
+    written = write_table(variants, facts, asked.folder)
+    for key, why in missing.items():
+        _say(f"not in the table: {key}: {why}")
+    counted = Counter(key.partition("/")[0] for key in facts)
+    _say(
+        f"{written} lines in {asked.folder}; captured here: {dict(counted)}, {len(missing)} failed"
+    )
+    return len(missing)
+
+
+def _read(
+    variants: Iterable[Variant], work: Path
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Facts by key, and why others have none."""
+    facts, failed = {}, {}
+    for variant in variants:
+        path = result_path(work, variant)
+        if path.exists():
+            document = json.loads(path.read_text())
+            if "failed" in document:
+                failed[variant.key] = document["failed"]
+            else:
+                facts[variant.key] = document
+    return facts, failed
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def main() -> None:
+    """Build the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m infra.networks", description=(__doc__ or "").partition("\n")[2]
+    )
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("build")
+    command.add_argument("--only", metavar="PATTERN", help="as in 'timm/vit_*@3x224x224'")
+    command.add_argument("--resume", action="store_true", help="keep what was captured before")
+    command.add_argument("--work", type=Path, default=_WORK, help="folder of captured facts")
+    command.add_argument("--folder", type=Path, default=FOLDER, help="where the table goes")
+    command.add_argument("--processes", type=int, default=2)
+    command.add_argument("--seconds", type=float, default=120.0, help="a network may take so long")
+    build(all_variants(), parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

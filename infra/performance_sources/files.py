@@ -1,0 +1,15 @@
+"""Where the sources' own files lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def find_source(directory: Path, name: str) -> Path:
+    """The file of that name below the folder; `FileNotFoundError` says where it is from."""
+    found = sorted(directory.rglob(name))
+    if not found:
+        raise FileNotFoundError(
+            f"{name} is not below {directory}; SOURCES.md says where it is from"
+        )
+    return found[0]

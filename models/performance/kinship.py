@@ -1,0 +1,109 @@
+"""What networks of like operations deviate by: a Gaussian process over what a step is made of.
+
+The roofline leaves a residual that is much the same on every GPU and alike for networks that
+spend their time on the same kinds of operations. A step never measured takes the residual of the
+measured ones nearest to it, with the doubt that distance brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from advisor.records import dataclass
+from models.performance.step_time import (
+    KINDS,
+    Floats,
+    Steps,
+    class_seconds,
+)
+
+# Two scales, in standard deviations of the features: families, and what is common to kinds.
+_SCALES = ((0.02, 6.0), (0.01, 2.5))
+_NEAREST = 80
+_FURTHEST = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kinship:
+    """Measured steps: standardised features (n, d), residuals and their noise variances (n,)."""
+
+    centre: Floats
+    spread: Floats
+    features: Floats
+    residuals: Floats
+    noise: Floats
+    level: float
+
+    def deviation(self, features: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of log seconds beside the roofline, for steps with features (m, d)."""
+        means, variances = np.zeros(len(features)), np.zeros(len(features))
+        total = sum(share for share, _ in _SCALES)
+        for row, point in enumerate(standardised(features, self.centre, self.spread)):
+            away = np.sqrt(((self.features - point) ** 2).sum(axis=1))
+            near = np.argsort(away)[:_NEAREST]
+            between = self.features[near]
+            apart = np.sqrt(((between[:, None] - between[None]) ** 2).sum(axis=2))
+            shared = covariance(apart) + np.diag(self.noise[near])
+            to = covariance(away[near])
+            weights = np.linalg.solve(shared, to)
+            means[row] = self.level + weights @ (self.residuals[near] - self.level)
+            variances[row] = max(total - float(weights @ to), 0.0)
+        return means, variances
+
+
+def covariance(distances: Floats) -> Floats:
+    """Matern 3/2 at both scales."""
+    result = np.zeros_like(distances)
+    for share, scale in _SCALES:
+        x = np.sqrt(3) * distances / scale
+        result += share * (1 + x) * np.exp(-x)
+    return result
+
+
+def standardised(features: Floats, centre: Floats, spread: Floats) -> Floats:
+    """Features in units of their spread, odd ones held near."""
+    clipped: Floats = np.clip((features - centre) / spread, -_FURTHEST, _FURTHEST)
+    return clipped
+
+
+def kinship_of(features: Floats, residuals: Floats, noise: Floats) -> Kinship:
+    """The process over measured steps: features (n, d), residuals and noise variances (n,)."""
+    centre, spread = features.mean(axis=0), features.std(axis=0) + 1e-6
+    return Kinship(
+        centre,
+        spread,
+        standardised(features, centre, spread),
+        residuals,
+        noise,
+        float(np.median(residuals)),
+    )
+
+
+def step_features(
+    steps: Steps, kinds: np.ndarray, training: Sequence[bool], theta: Floats
+) -> Floats:
+    """What each step's time is made of, shape (count, d).
+
+    `kinds` (k,) indexes `KINDS` row by row; `training` tells the task of each step.
+    """
+    compute, memory = class_seconds(steps, theta)
+    together = np.sqrt(np.sqrt(compute**4 + memory**4))
+    total = np.bincount(steps.step, together, steps.count)
+    columns = []
+    for kind in range(len(KINDS)):
+        of_kind = kinds == kind
+        for values in (together, compute):
+            share = np.bincount(steps.step[of_kind], values[of_kind], steps.count) / total
+            columns.append(share)
+    product = together * (steps.reduction > 1)
+    weight = np.bincount(steps.step, product, steps.count) + 1e-12
+    for size in (steps.reduction, steps.width, steps.outputs + 1):
+        columns.append(np.bincount(steps.step, product * np.log(size), steps.count) / weight)
+    columns.append(np.log(total))
+    columns.append(np.log(steps.launches.sum(axis=1)))
+    arithmetic = np.bincount(steps.step, compute, steps.count)
+    columns.append(np.log((arithmetic + 1e-12) / np.bincount(steps.step, memory, steps.count)))
+    columns.append(2.0 * np.array(training, float))
+    return np.column_stack(columns)

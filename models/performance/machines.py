@@ -1,0 +1,160 @@
+"""Machines and disks as columns, so that many are predicted at once, and what their cores do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.domain import DiskRate, Gpu, Resources
+from advisor.records import dataclass
+from models.performance.networks import Floats
+
+Integers = NDArray[np.intp]
+
+_NO_GPU = -1
+_COLUMNS = (
+    "vcpus", "physical_cores", "memory_mib", "score", "second_thread_yield",
+    "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "host_to_gpu_gb_per_second",
+    "vector", "vector_sigma", "gpu_count",
+)  # fmt: skip
+_DEFAULT_LATENCY_SECONDS = 2e-4
+# What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
+# (infra/catalog_build/second_threads.py, docs/vcpus.md).
+USUAL_SECOND_THREAD_YIELD = 0.33
+# GB/s from host to GPU where this type of instance was not measured, by compute capability: medians
+# of what SpareCores measured with nvbandwidth on 52 GPU servers. Nobody measured Hopper, so it
+# counts as Ampere; what is not listed counts as the slowest.
+_COPY_GB_PER_SECOND = {"5": 9.1, "7.0": 11.1, "8": 13.5, "9": 13.5, "10": 55.6, "12": 55.6}
+_SLOWEST_COPY_GB_PER_SECOND = 6.3
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTable:
+    """One row a machine, every column of shape (n,): `Resources` in columns.
+
+    An unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
+    indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `architectures` are those
+    of the CPUs, "" where no CPU is known. `vector` is how many times as wide as the measured CPU's
+    the arithmetic units count, with the log standard deviation `vector_sigma` (1 and 0 beside a
+    GPU: nobody computes there).
+    """
+
+    vcpus: Floats
+    physical_cores: Floats
+    memory_mib: Floats
+    score: Floats
+    second_thread_yield: Floats
+    disk_mib_per_second: Floats
+    disk_iops: Floats
+    disk_latency_seconds: Floats
+    host_to_gpu_gb_per_second: Floats
+    vector: Floats
+    vector_sigma: Floats
+    gpu_count: Floats
+    gpu: Integers
+    gpus: tuple[Gpu, ...]
+    architectures: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.vcpus)
+
+    def runs_other_code(self, architecture: str) -> NDArray[np.bool_]:
+        """Whether each machine's CPU is known not to run that machine code, shape (n,)."""
+        other: NDArray[np.bool_] = self.architectures != architecture
+        known: NDArray[np.bool_] = self.architectures != ""
+        return np.logical_and(other, known)
+
+    def copy_gb_per_second(self) -> Floats:
+        """Host to GPU, each GPU on a link of its own, shape (n,); assumed where unknown."""
+        assumed = [*map(assumed_copy_gb_per_second, self.gpus), _SLOWEST_COPY_GB_PER_SECOND]
+        known = self.host_to_gpu_gb_per_second
+        each = np.where(np.isnan(known), np.array(assumed)[self.gpu], known)
+        return np.asarray(each * self.gpu_count)
+
+    @classmethod
+    def of(cls, resources: Sequence[Resources]) -> ResourceTable:
+        """The same machines in columns, in their order."""
+        numbers = np.array([_numbers(one) for one in resources], dtype=float)
+        columns = dict(zip(_COLUMNS, numbers.reshape(-1, len(_COLUMNS)).T, strict=True))
+        gpus: dict[Gpu, int] = {}
+        # Hashing a data sheet takes a while, and most machines share the same record.
+        places: dict[int, int] = {id(None): _NO_GPU}
+        for one in resources:
+            if id(one.gpu) not in places and one.gpu is not None:
+                places[id(one.gpu)] = gpus.setdefault(one.gpu, len(gpus))
+        gpu = np.array([places[id(one.gpu)] for one in resources], dtype=np.intp)
+        architectures = np.array([one.cpu.architecture if one.cpu else "" for one in resources])
+        return cls(**columns, gpu=gpu, gpus=tuple(gpus), architectures=architectures)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskTable:
+    """Disks as columns of shape (n,); what is not limited is infinite."""
+
+    mib_per_second: Floats
+    iops: Floats
+    latency_seconds: Floats
+
+    @classmethod
+    def of(cls, disks: Sequence[DiskRate]) -> DiskTable:
+        """The same disks in columns, in their order."""
+        numbers = np.array([_disk_numbers(one) for one in disks], dtype=float)
+        return cls(*numbers.reshape(-1, 3).T)
+
+    def take(self, rows: Integers) -> DiskTable:
+        """Some of them."""
+        return DiskTable(self.mib_per_second[rows], self.iops[rows], self.latency_seconds[rows])
+
+    def raveled(self) -> DiskTable:
+        """Columns of shape (n, k) one after the other."""
+        return DiskTable(
+            self.mib_per_second.ravel(), self.iops.ravel(), self.latency_seconds.ravel()
+        )
+
+
+def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:
+    """GB/s from host to such a GPU on a type of instance that was not measured."""
+    capability = (gpu.compute_capability if gpu else None) or ""
+    major = capability.partition(".")[0]
+    found = _COPY_GB_PER_SECOND.get(capability, _COPY_GB_PER_SECOND.get(major))
+    return found or _SLOWEST_COPY_GB_PER_SECOND
+
+
+def useful_cores(cores: Floats, contention: float, coherence: float) -> Floats:
+    """Gunther's universal scalability law, `n / (1 + a (n - 1) + b n (n - 1))`; n below one.
+
+    Past its peak at `sqrt((1 - a) / b)` nobody has to use more cores, so it stays there.
+    """
+    if coherence > 0:
+        cores = np.minimum(cores, np.sqrt(max(1.0, (1 - contention) / coherence)))
+    more = np.maximum(cores - 1, 0.0)
+    useful: Floats = cores / (1 + contention * more + coherence * cores * more)
+    return useful
+
+
+def _disk_numbers(disk: DiskRate) -> tuple[float, float, float]:
+    return (
+        disk.read_mib_per_second or np.inf,
+        disk.read_iops or np.inf,
+        disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS,
+    )
+
+
+def _numbers(resources: Resources) -> tuple[float | None, ...]:
+    """The values of `_COLUMNS`; None becomes nan, what is not limited infinite."""
+    from models.performance.cpu.machines import vector_factor  # its package counts cores here
+
+    cpu, disk = resources.cpu, resources.disk
+    return (
+        resources.vcpus,
+        resources.physical_cores,
+        resources.memory_mib,
+        (cpu.single_thread_score or None) if cpu else None,
+        (cpu.second_thread_yield if cpu else 0.0) or USUAL_SECOND_THREAD_YIELD,
+        *_disk_numbers(disk),
+        resources.host_to_gpu_gb_per_second or None,
+        *((1.0, 0.0) if resources.gpu else vector_factor(cpu.model if cpu else "")),
+        resources.gpu_count,
+    )

@@ -1,0 +1,171 @@
+"""What lives on a GPU in a step: exact parts, and those that the replay of the step found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from advisor.domain import Precision, Task
+from advisor.errors import UsageError
+from advisor.records import dataclass
+
+
+class Optimizer(StrEnum):
+    """What is kept for each trained value beside its gradient, all in fp32 (torch.optim)."""
+
+    SGD = "sgd"
+    MOMENTUM = "momentum"
+    ADAM = "adam"
+
+
+_COPIES_KEPT = {Optimizer.SGD: 0, Optimizer.MOMENTUM: 1, Optimizer.ADAM: 2}
+# torch.optim updates all tensors at once by default; Adam's then makes one temporary copy of them.
+_COPIES_IN_UPDATE = {Optimizer.SGD: 0, Optimizer.MOMENTUM: 0, Optimizer.ADAM: 1}
+
+
+class Point(NamedTuple):
+    """MiB at one batch, weights and optimiser state left out.
+
+    `forward` lives when the forward pass has ended, `peak` is the most that lives at once, and
+    `reserved` what torch's allocator has taken for it by the end of the step.
+    """
+
+    batch: float
+    forward: float
+    peak: float
+    reserved: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How a step is run. `keeps_graph` is inference without torch.no_grad()."""
+
+    task: Task
+    batch_size: int
+    precision: Precision = Precision.FP32
+    optimizer: Optimizer = Optimizer.MOMENTUM
+    checkpointing: bool = False
+    keeps_graph: bool = False
+
+    def __post_init__(self) -> None:
+        if self.task is Task.PREPROCESSING:
+            raise UsageError("preprocessing takes no GPU memory; ask for training or inference")
+        if self.checkpointing and self.task is not Task.TRAINING:
+            raise UsageError("--checkpointing saves memory in training only; leave it out")
+
+    @property
+    def step(self) -> str:
+        """The name of the step; 16-bit formats are alike in width."""
+        width = "fp32" if self.precision is Precision.FP32 else "16bit"
+        ending = (
+            "/checkpointing" if self.checkpointing else "/gradients" if self.keeps_graph else ""
+        )
+        return f"{self.task.value}/{width}{ending}"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryProfile:
+    """One network at one input: points of each way to run a step, the batch rising.
+
+    `weights_mib` are parameters and buffers, `trained_mib` the parameters that get gradients;
+    `steps` is keyed as `Conditions.step`. `traced` says whether without computing ("fake") or in
+    a real run ("run"), `takes_images` whether a row is an RGB image.
+    """
+
+    name: str
+    weights_mib: float
+    trained_mib: float
+    traced: str
+    steps: Mapping[str, tuple[Point, ...]]
+    takes_images: bool = True
+
+    def at(self, step: str, batch_size: float) -> Point:
+        """MiB at any batch, along straight lines between the points and beyond the last.
+
+        Raises KeyError where the step is not known.
+        """
+        points = self.steps[step]
+        after = next((i for i, one in enumerate(points) if one.batch >= batch_size), None)
+        upper = max(1, len(points) - 1 if after is None else after)
+        low, high = points[upper - 1], points[upper]
+        share = (batch_size - low.batch) / (high.batch - low.batch)
+        forward, peak, reserved = (
+            max(0.0, a + share * (b - a)) for a, b in zip(low[1:], high[1:], strict=True)
+        )
+        peak = max(forward, peak)
+        return Point(batch_size, forward, peak, max(peak, reserved))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMemory:
+    """MiB at the peak of a step.
+
+    Weights, gradients and optimiser state are exact; `saved_mib` is what the forward pass leaves
+    for the backward pass, `temporary_mib` the rest of the tensors at the peak, and `spare_mib`
+    what the allocator has taken beside them: workspaces, rounding, fragmentation.
+    """
+
+    weights_mib: float
+    gradients_mib: float
+    optimizer_mib: float
+    saved_mib: float
+    temporary_mib: float
+    spare_mib: float
+
+    @property
+    def tensors_mib(self) -> float:
+        """What torch calls allocated at its peak, workspaces left out."""
+        state = self.weights_mib + self.gradients_mib + self.optimizer_mib
+        return state + self.saved_mib + self.temporary_mib
+
+    @property
+    def reserved_mib(self) -> float:
+        """What torch calls reserved."""
+        return self.tensors_mib + self.spare_mib
+
+
+def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
+    """The parts at the larger of two peaks: in the backward pass, and in the optimiser's update.
+
+    Gradients are freed before each forward pass (torch's default), so at the first peak a part
+    of `gradients_mib` may not exist yet; then less is left for temporary tensors. Raises
+    `UsageError` where the step is not known, as checkpointing a network that has no blocks.
+    """
+    try:
+        found = profile.at(conditions.step, conditions.batch_size)
+    except KeyError as error:
+        raise UsageError(
+            f"{profile.name} was not traced as {conditions.step}; ask for another precision, or "
+            "without checkpointing"
+        ) from error
+    training = conditions.task is Task.TRAINING
+    gradients = profile.trained_mib if training else 0.0
+    copies = _COPIES_KEPT[conditions.optimizer] if training else 0
+    update = gradients * (1 + _COPIES_IN_UPDATE[conditions.optimizer])
+    peak = max(found.peak, update)
+    beside_gradients = max(0.0, peak - gradients)
+    saved = min(found.forward, beside_gradients)
+    return StepMemory(
+        weights_mib=profile.weights_mib,
+        gradients_mib=gradients,
+        optimizer_mib=gradients * copies,
+        saved_mib=saved,
+        temporary_mib=beside_gradients - saved,
+        spare_mib=max(0.0, found.reserved - peak),
+    )
+
+
+def profile_from(name: str, document: Mapping[str, Any]) -> MemoryProfile:
+    """What `models.zoo.tracing` tells; KeyError, TypeError or ValueError when it is none."""
+    return MemoryProfile(
+        name=name,
+        weights_mib=float(document["weights_mib"]),
+        trained_mib=float(document["trained_mib"]),
+        traced=str(document["traced"]),
+        steps={
+            step: tuple(Point(*map(float, point)) for point in points)
+            for step, points in document["steps"].items()
+        },
+        takes_images=bool(document.get("takes_images", True)),
+    )

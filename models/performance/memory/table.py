@@ -1,0 +1,175 @@
+"""Memory of every network that ships, at the inputs that people use: memory.npy.
+
+One row a network at one input, made with the network table by `infra`. A row has, for a training
+step, a training step with checkpointing and inference without gradients, in fp32 and amp, eight
+numbers each, as `models.zoo.live_memory.memory_facts` tells them (nan: not known).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.errors import DataError, UsageError
+from advisor.records import replace
+from models.performance.bundled import bundled_bytes
+from models.performance.memory.steps import MemoryProfile, Point
+from models.performance.network_table import network_table
+
+BUNDLED = "memory.npy"
+BATCHES = (1, 8, 64)
+FACTS = ("forward_sample", "forward_fixed", *(f"peak_{b}" for b in BATCHES),
+         *(f"reserved_{b}" for b in BATCHES))  # fmt: skip
+RUNS = ("training", "checkpointing", "inference")
+PRECISIONS = ("fp32", "amp")
+# How `Conditions.step` calls a run in a precision.
+_STEPS = {"training": "training/{}", "checkpointing": "training/{}/checkpointing",
+          "inference": "inference/{}"}  # fmt: skip
+_WIDTHS = {"fp32": "fp32", "amp": "16bit"}
+DTYPE = np.dtype(
+    [
+        ("library", "S16"),
+        ("name", "S64"),
+        ("input", "S24"),
+        ("weights_mib", "<f4"),
+        ("trained_mib", "<f4"),
+        ("facts", "<f4", (len(RUNS), len(PRECISIONS), len(FACTS))),
+    ]
+)
+
+
+def facts_row(
+    key: tuple[str, str, str],
+    weights_mib: float,
+    trained_mib: float,
+    runs: Mapping[str, Mapping[str, float]],
+) -> tuple[Any, ...]:
+    """A row of memory.npy: (library, name, input), and by run what `memory_facts` told."""
+    facts = [
+        [[runs.get(run, {}).get(f"{precision}_{fact}", np.nan) for fact in FACTS]
+         for precision in PRECISIONS]
+        for run in RUNS
+    ]  # fmt: skip
+    library, name, size = (one.encode() for one in key)
+    return library, name, size, weights_mib, trained_mib, facts
+
+
+Key = tuple[str, str, str]  # library, name, input
+
+
+class MemoryTable(Mapping[Key, MemoryProfile]):
+    """Profiles by library, name and input."""
+
+    def __init__(self, rows: NDArray[np.void]) -> None:
+        """Rows as `table_of` makes them."""
+        self._rows = rows
+        columns = (rows[one].astype(str).tolist() for one in ("library", "name", "input"))
+        self._places = {key: place for place, key in enumerate(zip(*columns, strict=True))}
+
+    def __getitem__(self, key: Key) -> MemoryProfile:
+        row = self._rows[self._places[key]]
+        return MemoryProfile(
+            name=key[1],
+            weights_mib=float(row["weights_mib"]),
+            trained_mib=float(row["trained_mib"]),
+            traced="fake",
+            steps=dict(_steps(row["facts"])),
+            takes_images=takes_images(key[2]),
+        )
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def takes_images(size: str) -> bool:
+    """Whether an input such as `3x224x224` is an RGB image."""
+    return size.startswith("3x") and size.count("x") == 2
+
+
+def _steps(facts: NDArray[np.float32]) -> Iterator[tuple[str, tuple[Point, ...]]]:
+    for run, by_precision in zip(RUNS, facts, strict=True):
+        for precision, numbers in zip(PRECISIONS, by_precision, strict=True):
+            if np.isnan(numbers).any():
+                continue
+            points = points_of(dict(zip(FACTS, map(float, numbers), strict=True)))
+            width = _WIDTHS[precision]
+            yield _STEPS[run].format(width), points
+            if run == "training":
+                yield f"inference/{width}/gradients", tuple(map(_keeping_graph, points))
+
+
+def points_of(facts: Mapping[str, float]) -> tuple[Point, ...]:
+    """The points of one step in one precision, from its eight numbers."""
+    sample, fixed = facts["forward_sample"], facts["forward_fixed"]
+    return tuple(
+        Point(b, sample * b + fixed, facts[f"peak_{b}"], facts[f"reserved_{b}"]) for b in BATCHES
+    )
+
+
+def _keeping_graph(point: Point) -> Point:
+    """A forward pass that keeps what a training step would; the allocator wastes as much."""
+    wasted = point.reserved / point.peak if point.peak else 1.0
+    return Point(point.batch, point.forward, point.forward, wasted * point.forward)
+
+
+@cache
+def bundled_memory() -> MemoryTable:
+    """What ships; `DataError` when the file is missing or damaged."""
+    try:
+        rows = np.load(io.BytesIO(bundled_bytes(BUNDLED)), allow_pickle=False)
+    except ValueError as error:
+        raise DataError(f"{BUNDLED} cannot be read ({error}); install the package again") from error
+    if rows.dtype != DTYPE:
+        raise DataError(f"{BUNDLED} has other columns than this version reads; install it again")
+    return MemoryTable(rows)
+
+
+def has_memory(name: str) -> bool:
+    """Whether a name means a network whose memory ships."""
+    try:
+        network = network_table().find(name)
+    except UsageError:
+        return False
+    return (network.library, network.name, network.input) in bundled_memory()
+
+
+@lru_cache(maxsize=256)
+def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
+    """Of a network of the table at its usual input, or at another such as `3x384x384`.
+
+    At an input that was not replayed a row takes what so many more rows of the nearest one do.
+    Raises `UsageError` for an unknown name, and for an input that the network does not take.
+    """
+    network = network_table().find(name, size)
+    known = network.scaled or network.input
+    try:
+        profile = bundled_memory()[network.library, network.name, known]
+    except KeyError as error:
+        raise DataError(f"{BUNDLED} has no {name}; build it again with infra.networks") from error
+    if not network.scaled:
+        return profile
+    nearest = network_table().find(f"{network.library}/{network.name}", known)
+    grown = network.memory.inference_peak_fp32 / nearest.memory.inference_peak_fp32
+    return replace(
+        profile,
+        steps={
+            step: tuple(one._replace(batch=one.batch / grown) for one in points)
+            for step, points in profile.steps.items()
+        },
+    )
+
+
+def table_of(rows: Sequence[tuple[Any, ...]]) -> NDArray[np.void]:
+    """Rows as they ship: sizes with 12 bits of mantissa (0.02 %), which compress well."""
+    table = np.array(list(rows), dtype=DTYPE)
+    bits = table["facts"].view(np.uint32)
+    table["facts"] = ((bits + np.uint32(1 << 10)) & np.uint32(0xFFFFF800)).view(np.float32)
+    return table

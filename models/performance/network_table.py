@@ -1,0 +1,431 @@
+"""What every network computes, by name: kernels of a step, sizes and memory, without torch.
+
+`networks.csv` has a line for each network at each captured input; `operations.npy` has the kernels
+of their steps and stays on disk, memory-mapped, until a network is asked for. Built by
+`python -m infra.networks build`; `models.zoo.step_facts` says what is captured, and how.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.domain import Task
+from advisor.errors import DataError, UsageError, unknown_name
+from advisor.records import dataclass, replace
+
+FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
+NETWORKS, OPERATIONS = "networks.csv", "operations.npy"
+# Whose network a bare name means, where several have one of that name.
+LIBRARIES = ("torchvision", "timm", "transformers", "diffusers", "advisor")
+# Kinds of kernels in the order of their numbers in the table; `models.zoo.kernels` has them too.
+KINDS = (
+    "conv_depthwise", "conv_grouped", "conv_1x1", "conv_3x3", "conv_kxk", "linear", "attention",
+    "norm", "pool", "copy", "cast", "reduce", "softmax", "elementwise", "attention_math",
+    "attention_masked",
+)  # fmt: skip
+# One row is kernels that are alike, with means of each: FLOPs (2 x MAC) and elements read and
+# written per sample, elements that any batch moves, and mean bytes an element x 32 in mixed
+# precision. `reduction` x `width` is the matrix that each output row is multiplied with.
+OPERATION = np.dtype([
+    ("kind", "u1"), ("backward", "u1"), ("count", "<u2"), ("flops", "<f4"),
+    ("sample_elements", "<f4"), ("fixed_elements", "<f4"), ("amp_sample_width", "u1"),
+    ("amp_fixed_width", "u1"), ("reduction", "<u2"), ("width", "<u2"),
+])  # fmt: skip
+WIDTH_STEPS = 32
+MEMORY_COLUMNS = (
+    "saved_fp32", "saved_fixed_fp32", "saved_amp", "saved_fixed_amp", "transient_fp32",
+    "transient_amp", "inference_peak_fp32", "inference_peak_amp", "training_peak_fp32",
+    "training_peak_amp", "output",
+)  # fmt: skip
+_HEAD = (
+    "name", "library", "family", "input", "sample", "data", "parameters", "weight_tensors",
+    "weights_mib", "trained_mib", "input_bytes", "inference_first", "inference_rows",
+    "training_first", "training_rows",
+)  # fmt: skip
+COLUMNS = (*_HEAD, *(f"{name}_mib" for name in MEMORY_COLUMNS), "aliases")
+# What people call networks, where it is not near enough to a library's name.
+_SPELLINGS = {
+    "bert": "bert-base-uncased", "gpt2small": "gpt2", "fasterrcnn": "fasterrcnn_resnet50_fpn",
+    "maskrcnn": "maskrcnn_resnet50_fpn", "keypointrcnn": "keypointrcnn_resnet50_fpn",
+    "retinanet": "retinanet_resnet50_fpn", "ssd": "ssd300_vgg16", "ssd300": "ssd300_vgg16",
+    "deeplabv3": "deeplabv3_resnet50", "fcn": "fcn_resnet50", "yolov5": "yolov5s",
+    "yolov8": "yolov8s", "inception": "inception_v3", "mobilenet": "mobilenet_v2",
+    "mobilenetv3": "mobilenet_v3_large", "squeezenet": "squeezenet1_0", "vit": "vit_b_16",
+    "vitti16": "vit_tiny_patch16_224", "vits16": "vit_small_patch16_224",
+    "vits32": "vit_small_patch32_224", "vitbase": "vit_b_16", "vitlarge": "vit_l_16",
+    "deitti": "deit_tiny_patch16_224", "deits": "deit_small_patch16_224",
+    "deitb": "deit_base_patch16_224", "swinl": "swin_large_patch4_window7_224",
+    "swint": "swin_t", "swintiny": "swin_t", "swinsmall": "swin_s", "swinbase": "swin_b",
+    "swinlarge": "swin_large_patch4_window7_224",
+    "convnextt": "convnext_tiny", "convnexts": "convnext_small",
+    "convnextb": "convnext_base", "convnextl": "convnext_large", "resnet50v1_5": "resnet50",
+    "resnext50": "resnext50_32x4d", "resnext101": "resnext101_32x8d",
+    "wideresnet50": "wide_resnet50_2", "wideresnet101": "wide_resnet101_2",
+    "shufflenetv2": "shufflenet_v2_x1_0", "mnasnet": "mnasnet1_0", "nasnet": "nasnetalarge",
+    "dinov2": "dinov2-base", "whisperlargev1": "whisper-large-v2", "transformer": "transformer_big",
+    "lstm": "lstm_ptb_medium", "lstmptb": "lstm_ptb_medium", "raft": "raft_large",
+    "resnet3d18": "r3d_18", "bertlargeencoder": "bert-large-uncased",
+}  # fmt: skip
+# Attention within windows of one size does not grow with the image.
+_WINDOWED = re.compile(
+    r"swin|maxx?_?vit|hiera|nest$|da_vit|longformer|global_context_vit|coa_t|modernbert|gpt_neo$"
+)
+# Pixels to a side of a latent, in every autoencoder of the table.
+_LATENT = 8
+_UNFUSED = ("attention_math", "attention_masked", "softmax")
+
+Rows = NDArray[Any]
+_Named = tuple[str, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """MiB per sample, `fixed` of any batch; `models.zoo.step_facts.MemoryFacts` says what."""
+
+    saved_fp32: float
+    saved_fixed_fp32: float
+    saved_amp: float
+    saved_fixed_amp: float
+    transient_fp32: float
+    transient_amp: float
+    inference_peak_fp32: float
+    inference_peak_amp: float
+    training_peak_fp32: float
+    training_peak_amp: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """One network at one input: what it is, and what its steps do.
+
+    `input` is `3x224x224` of an image, `seq:128` of tokens, or a tensor's sizes. `sample` is what
+    rates count: an image, a sequence, a denoising step. `family` is the architecture's class.
+    Weights are parameters and buffers in fp32, `trained_mib` those that get gradients. `scaled`
+    is the input that it was captured at where it had to be scaled to this one, else empty.
+    """
+
+    name: str
+    library: str
+    family: str
+    input: str
+    sample: str
+    data: str
+    parameters: int
+    weight_tensors: int
+    weights_mib: float
+    trained_mib: float
+    input_bytes: float
+    memory: Memory
+    inference: Rows
+    training: Rows
+    aliases: tuple[str, ...] = ()
+    scaled: str = ""
+
+    # Arrays have no hash.
+    __hash__ = object.__hash__
+
+    def operations(self, task: Task) -> Rows:
+        """Rows of one inference, or of forward and backward of one training step.
+
+        Empty where the network cannot be trained. The table's own memory: do not write to it.
+        """
+        return self.training if task is Task.TRAINING else self.inference
+
+    @property
+    def macs(self) -> float:
+        """Multiply-accumulates of the forward pass of a sample."""
+        return float((self.inference["flops"].astype(float) * self.inference["count"]).sum()) / 2
+
+
+class NetworkTable:
+    """Networks by name; a line is read when its network is asked for."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        """Raises `DataError` where the table is missing or of another version."""
+        try:
+            header, *self._lines = (folder / NETWORKS).read_text().splitlines()
+            self._operations: Rows = np.load(folder / OPERATIONS, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            raise DataError(f"the network table cannot be read ({error}); {_WAY_OUT}") from error
+        if tuple(header.split(",")) != COLUMNS or self._operations.dtype != OPERATION:
+            raise DataError(f"{folder / NETWORKS} is of another version; {_WAY_OUT}")
+        self._places: dict[tuple[str, str], list[int]] = {}
+        for place, line in enumerate(self._lines):
+            name, library, _ = line.split(",", 2)
+            self._places.setdefault((library, name), []).append(place)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every network by the shortest name that means it, sorted."""
+        first = {name: library for library, name in sorted(self._places, key=_rank, reverse=True)}
+        return tuple(sorted(
+            name if first[name] == library else f"{library}/{name}"
+            for library, name in self._places
+        ))  # fmt: skip
+
+    def find(self, name: str, input: str | None = None) -> Network:
+        """The network of that name at an input, or at its usual one.
+
+        Names are those of libraries, `library/name`, checkpoints of Hugging Face and what people
+        call them (`ResNet-50`, `ViT-B/16`). An input is `3x384x384`, `384px`, `800x1333`,
+        `seq:384` or `512px latent 64x64`; one that was not captured is scaled from the nearest.
+        Raises `UsageError` with near names for an unknown name, and for an input that the network
+        does not take.
+        """
+        place = self._place(name)
+        if place is None:
+            raise unknown_name("network", name, self.names, listed_by="advisor networks")
+        variants = self._places[place]
+        if input is None:
+            return self._network(variants[0])
+        captured = [self._network(one) for one in variants]
+        wanted = _Input.parse(input, of_latents=captured[0].sample == "step")
+        for one in captured:
+            if _Input.parse(one.input).fits(wanted):
+                return one
+        usable = [one for one in captured if _Input.parse(one.input).scales_to(wanted)]
+        if not usable:
+            known = ", ".join(one.input for one in captured)
+            raise UsageError(f"{name} does not take an input of {input}; it takes such as {known}")
+        nearest = min(usable, key=lambda one: _Input.parse(one.input).distance(wanted))
+        return self.scaled(nearest, str(wanted))
+
+    def knows(self, name: str) -> bool:
+        """Whether `find` finds it."""
+        return self._place(name) is not None
+
+    def shortest_name(self, network: Network) -> str:
+        """The bare name where that means this network, else with its library."""
+        place = self._place(network.name)
+        is_it = place == (network.library, network.name)
+        return network.name if is_it else f"{network.library}/{network.name}"
+
+    def inputs(self, name: str) -> tuple[str, ...]:
+        """The inputs that a network was captured at, its usual one first."""
+        place = self._place(name)
+        if place is None:
+            raise unknown_name("network", name, self.names, listed_by="advisor networks")
+        return tuple(self._lines[one].split(",", 4)[3] for one in self._places[place])
+
+    def near(self, name: str, most: int = 5) -> tuple[str, ...]:
+        """Names that are written like this one, the nearest first."""
+        import difflib  # only the mistyped wait for it
+
+        by_key = {_loose(one): one for one in self.names}
+        close = difflib.get_close_matches(_loose(name), by_key, n=most, cutoff=0.6)
+        return tuple(by_key[one] for one in close)
+
+    def search(self, text: str = "") -> Iterator[Network]:
+        """Networks at their usual input whose name, library or family has the text, sorted."""
+        wanted = _loose(text)
+        for (library, name), places in sorted(self._places.items()):
+            network = self._network(places[0])
+            if wanted in _loose(f"{library}/{name}") or wanted in _loose(network.family):
+                yield network
+
+    def scaled(self, network: Network, input: str) -> Network:
+        """The network at another size of image or length of text than it was captured at.
+
+        Work and memory follow pixels or tokens; attention over all of them follows their square.
+        Raises `UsageError` for an input of another kind.
+        """
+        old, new = _Input.parse(network.input), _Input.parse(input)
+        if not old.scales_to(new):
+            raise UsageError(f"{network.name} takes an input such as {network.input}, not {input}")
+        ratio = old.ratio(new)
+        is_global = not _WINDOWED.search(network.family)
+        inference, training = (
+            _scaled_rows(rows, ratio, is_global) for rows in (network.inference, network.training)
+        )
+        largest = training if len(training) else inference
+        before = network.training if len(training) else network.inference
+        grown = _moved(largest) / max(_moved(before), 1.0)
+        memory = Memory(**{
+            name: value if "fixed" in name else value * (ratio if name == "output" else grown)
+            for name in MEMORY_COLUMNS
+            for value in (getattr(network.memory, name),)
+        })  # fmt: skip
+        return replace(
+            network, input=str(old.like(new)), input_bytes=network.input_bytes * ratio,
+            memory=memory, inference=inference, training=training, scaled=network.input,
+        )  # fmt: skip
+
+    def _place(self, name: str) -> tuple[str, str] | None:
+        plain = name.strip().removeprefix("hf_hub:").removeprefix("hf-hub:")
+        prefix, _, rest = plain.rpartition("/")
+        library = prefix.casefold().rpartition("/")[2]
+        if library in LIBRARIES:
+            return self._in(rest, (library,))
+        found = self._in(plain, LIBRARIES)
+        if found is None and prefix:
+            # An organisation's name before a checkpoint's.
+            found = self._in(rest, ("transformers", "diffusers", *LIBRARIES))
+        return found
+
+    def _in(self, name: str, libraries: Iterable[str]) -> tuple[str, str] | None:
+        """The network by its own name, then by other names, then without a tag of weights."""
+        for library in libraries:
+            if (library, name) in self._places:
+                return library, name
+        spelt, tagless = _SPELLINGS.get(_loose(name), ""), name.partition(".")[0]
+        for names, written in (
+            (self._by_name, name), (self._by_name, spelt), (self._by_alias, name),
+            (self._by_name, tagless), (self._by_alias, tagless),
+        ):  # fmt: skip
+            alike = names.get(_squeezed(written), ())
+            found = {place[0]: place for one, place in alike if _loose(one) == _loose(written)}
+            for library in libraries:
+                if library in found:
+                    return found[library]
+        return None
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, list[_Named]]:
+        """(name, place) by letters and digits alone: few are compared in full then."""
+        found: dict[str, list[_Named]] = {}
+        for place in self._places:
+            found.setdefault(_squeezed(place[1]), []).append((place[1], place))
+        return found
+
+    @cached_property
+    def _by_alias(self) -> Mapping[str, list[_Named]]:
+        found: dict[str, list[_Named]] = {}
+        for place, lines in self._places.items():
+            for alias in self._lines[lines[0]].rpartition(",")[2].split(";"):
+                if alias:
+                    found.setdefault(_squeezed(alias), []).append((alias, place))
+        return found
+
+    def _network(self, place: int) -> Network:
+        cells = dict(zip(COLUMNS, self._lines[place].split(","), strict=True))
+
+        def rows(task: str) -> Rows:
+            first = int(cells[f"{task}_first"])
+            return self._operations[first : first + int(cells[f"{task}_rows"])]
+
+        return Network(
+            name=cells["name"], library=cells["library"], family=cells["family"],
+            input=cells["input"], sample=cells["sample"], data=cells["data"],
+            parameters=int(cells["parameters"]), weight_tensors=int(cells["weight_tensors"]),
+            weights_mib=float(cells["weights_mib"]), trained_mib=float(cells["trained_mib"]),
+            input_bytes=float(cells["input_bytes"]),
+            memory=Memory(**{name: float(cells[f"{name}_mib"]) for name in MEMORY_COLUMNS}),
+            inference=rows("inference"), training=rows("training"),
+            aliases=tuple(cells["aliases"].split(";")) if cells["aliases"] else (),
+        )  # fmt: skip
+
+
+_WAY_OUT = "install the package again (in a checkout: python -m infra.networks build)"
+
+
+@cache
+def network_table() -> NetworkTable:
+    """The table that ships, opened once."""
+    return NetworkTable()
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """Sizes of an input; `word` is what stands before them, as in `seq:128`."""
+
+    word: str
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str, *, of_latents: bool = False) -> _Input:
+        """Of `3x224x224`, `224px`, `800x1333`, `seq:128`, `512px latent 64x64` and the like.
+
+        With `of_latents`, pixels are eight to a side of a latent.
+        """
+        plain = text.lower().partition("latent")[2] or text.lower()
+        plain = re.sub(r"(?<=.)\(.*", "", plain).strip(" ()~").replace(",", "x")
+        found = re.fullmatch(r"(?:([a-z]+)[ :])?\s*([\d x+*]+?)\)?\s*(px)?", plain)
+        if not found:
+            raise UsageError(f"input '{text}' is not such as 3x224x224, 224px or seq:128")
+        sizes = tuple(int(one) for one in re.findall(r"\d+", found[2]))
+        if of_latents and found[3]:
+            sizes = tuple(size // _LATENT for size in sizes)
+        return cls(found[1] or "", sizes)
+
+    def __str__(self) -> str:
+        return (f"{self.word}:" if self.word else "") + "x".join(map(str, self.sizes))
+
+    def like(self, other: _Input) -> _Input:
+        """The other's size, written in full as this one is."""
+        if self.word or len(other.sizes) == len(self.sizes):
+            return _Input(self.word, other.sizes)
+        places = other.sizes * (2 if len(other.sizes) == 1 else 1)
+        return _Input("", (*self.sizes[: -len(places)], *places))
+
+    def fits(self, other: _Input) -> bool:
+        """Whether the other is this one, however short it is written, or on its side."""
+        if not self.scales_to(other):
+            return False
+        like = self.like(other).sizes
+        return like == self.sizes or (*like[:-2], *like[:-3:-1]) == self.sizes
+
+    def scales_to(self, other: _Input) -> bool:
+        """Whether they differ in size alone."""
+        if self.word or other.word:
+            return (other.word in ("", self.word)) and len(other.sizes) == len(self.sizes)
+        if len(other.sizes) > len(self.sizes) or len(self.sizes) < 2:
+            return False
+        channels = len(self.sizes) - 2
+        return self.like(other).sizes[:channels] == self.sizes[:channels]
+
+    def ratio(self, other: _Input) -> float:
+        """How many times the pixels, or tokens, the other has."""
+        return float(np.prod(self.like(other).sizes, dtype=float)) / float(
+            np.prod(self.sizes, dtype=float)
+        )
+
+    def distance(self, other: _Input) -> float:
+        """How far they are in size, in logarithms."""
+        return abs(float(np.log(self.ratio(other))))
+
+
+def _scaled_rows(rows: Rows, ratio: float, is_global: bool) -> Rows:
+    scaled = np.array(rows)
+    attention = _is(rows, "attention", *_UNFUSED[:2])
+    unfused = _is(rows, *_UNFUSED)
+    squared = ratio * ratio if is_global and attention.any() else ratio
+    scaled["flops"] *= np.where(attention, squared, ratio)
+    scaled["sample_elements"] *= np.where(unfused, squared, ratio)
+    if is_global:
+        longer = np.minimum(np.round(rows["width"] * ratio), np.iinfo(np.uint16).max)
+        scaled["width"] = np.where(attention, longer, rows["width"])
+    return scaled
+
+
+def _is(rows: Rows, *kinds: str) -> NDArray[np.bool_]:
+    return np.isin(rows["kind"], [KINDS.index(kind) for kind in kinds])
+
+
+def _moved(rows: Rows) -> float:
+    return float((rows["sample_elements"].astype(float) * rows["count"]).sum())
+
+
+def _rank(place: tuple[str, str]) -> int:
+    return LIBRARIES.index(place[0])
+
+
+_SIGNS = str.maketrans("", "", "-_ ./")
+
+
+def _squeezed(name: str) -> str:
+    return name.translate(_SIGNS).casefold()
+
+
+@cache
+def _loose(name: str) -> str:
+    """Small letters, without signs between words; digits stay apart (1.6 is not 16)."""
+    joined = re.sub(r"(?<!\d)[-_ ./]+|[-_ ./]+(?!\d)", "", name.casefold())
+    return re.sub(r"[-_ ./]+", "_", joined)

@@ -1,0 +1,276 @@
+"""Measured steps as the posterior learns from them, read from the tables of a checkout.
+
+One line of `observations.csv.gz` is one step that somebody measured, with the software that ran
+it; `kernels.csv.gz` has single kernels, which tell what a GPU's units really reach.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.domain import Gpu, Task
+from advisor.domain.gpu_names import gpus_named
+from advisor.errors import DataError, UsageError
+from models.performance.network_table import KINDS, OPERATION, Network, NetworkTable
+from models.performance.posterior import Cell
+from models.performance.step_time import Conditions, Step
+
+OBSERVATIONS, KERNELS = "observations.csv.gz", "kernels.csv.gz"
+PYTORCH = frozenset({"eager", "torchscript", "compile"})
+# The best kept public benchmark of PyTorch: predictions mean what it would measure.
+_REFERENCE_SOURCE = "timm"
+# Forward and backward without an optimiser's step, the batch copied inside the timed step.
+_BARE_SOURCES = frozenset({"pytorch-gpu-benchmark"})
+_TF32 = {"none": "off", "conv": "convolutions", "all": "on"}
+# What rows scatter by about a good model: timm waits long, others say less of how they timed.
+_SIGMA = {"timm": 0.04}
+_USUAL_SIGMA = 0.07
+_KERNEL_SIGMA = 0.25
+# Shorter kernels are launches.
+_SHORTEST_KERNEL = 2e-4
+# Good within one GPU, but of different campaigns; frames a second with what a CPU does to them.
+LEFT_OUT = frozenset({"paddleclas", "mmsegmentation-0.x"})
+# Rates "per token" of language models are of one token with a cache, not of a forward pass.
+_GENERATING = re.compile(r"gpt|pythia|opt-|biogpt")
+# What guides of that time ran, where their tables do not say.
+_VERSIONS = {"nvidia-fastertransformer": 1.12}
+# PyTorch 2.0 has fused attention; before 1.10 cuDNN chose other convolutions.
+_OLDEST, _OLD, _FUSED = 1.10, 2.0, 2.02
+_KERNEL_KINDS = {"linear": "linear", "bmm": "attention_math", "conv_3x3": "conv_3x3"}
+_LIGHT_KINDS = {"ln": "norm", "softmax": "softmax"}
+
+
+class Observation(NamedTuple):
+    """A measured step: seconds with their relative standard error about a good model.
+
+    `source` is who published it, `family` the network's class, `is_pytorch` whether it may pass
+    for a rate of PyTorch.
+    """
+
+    cell: Cell
+    seconds: float
+    sigma: float
+    source: str
+    family: str
+    is_pytorch: bool
+
+
+class Unknown(NamedTuple):
+    """How many rows there are of what no table knows."""
+
+    gpus: Mapping[str, int]
+    networks: Mapping[str, int]
+
+
+def read_observations(
+    folder: Path, sheets: Mapping[str, Gpu], networks: NetworkTable
+) -> tuple[list[Observation], Unknown]:
+    """All rows that may be fitted, one GPU each. `DataError` where the tables cannot be read."""
+    try:
+        records = list(_records(folder / OBSERVATIONS))
+    except (OSError, ValueError) as error:
+        raise DataError(f"measured steps cannot be read ({error}); they are part of a checkout, "
+                        "in infra/performance_sources") from error  # fmt: skip
+    reader = RowReader(sheets, networks)
+    found = [row for record in records if _may_be_fitted(record) and (row := reader.row(record))]
+    return found, Unknown(reader.unknown_gpus, reader.unknown_networks)
+
+
+def _records(path: Path) -> Iterator[dict[str, str]]:
+    with gzip.open(path, "rt", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def _may_be_fitted(record: Mapping[str, str]) -> bool:
+    return (
+        record["fit"] == "1"
+        and bool(record["step_seconds"])
+        and record["gpu_count"] == "1"
+        and record["precision"] in ("fp32", "amp", "bf16", "fp16")
+        and record["source"] not in LEFT_OUT
+        and not is_of_one_token(record["source"], record["network"], record["task"])
+    )
+
+
+def is_of_one_token(source: str, network: str, task: str) -> bool:
+    """Whether a language model's row is a token made with a cache, not a pass over a sequence."""
+    generating = source.startswith("hf-trans") and task == Task.INFERENCE
+    return generating and _GENERATING.search(network) is not None
+
+
+class RowReader:
+    """Makes rows of records; counts what it does not know."""
+
+    def __init__(self, sheets: Mapping[str, Gpu], networks: NetworkTable) -> None:
+        self.unknown_gpus: dict[str, int] = {}
+        self.unknown_networks: dict[str, int] = {}
+        self._sheets, self._networks = sheets, networks
+        self._gpus: dict[str, Gpu | None] = {}
+        self._found: dict[tuple[str, str], Network | None] = {}
+
+    def row(self, record: Mapping[str, str]) -> Observation | None:
+        """The observation of a record, None where its GPU or network is unknown."""
+        gpu = self.gpu(record["gpu"])
+        network = self.network(record["network"], record["input"])
+        if gpu is None or gpu.capability is None:
+            _count(self.unknown_gpus, record["gpu"])
+            return None
+        if network is None or not len(network.operations(Task(record["task"]))):
+            _count(self.unknown_networks, record["network"])
+            return None
+        how = conditions_of(record, gpu)
+        step = Step(
+            network.operations(Task(record["task"])),
+            network.parameters,
+            network.input_bytes,
+            float(record["batch_size"]),
+            how,
+        )
+        source = record["source"]
+        told = float(record["sigma"]) if record["sigma"] else 0.0
+        return Observation(
+            Cell(effect_key(network), step),
+            float(record["step_seconds"]),
+            math.hypot(told, _SIGMA.get(source, _USUAL_SIGMA)),
+            source,
+            network.family,
+            how.stack in PYTORCH,
+        )
+
+    def gpu(self, name: str) -> Gpu | None:
+        """The data sheet of a name, None where no card is called so."""
+        if name not in self._gpus:
+            named = gpus_named(name, list(self._sheets))
+            self._gpus[name] = self._sheets[named[0]] if named else None
+        return self._gpus[name]
+
+    def network(self, name: str, at: str) -> Network | None:
+        """The network of a name at an input, None where nobody captured it."""
+        key = (name, at)
+        if key not in self._found:
+            try:
+                self._found[key] = self._networks.find(name, at or None)
+            except UsageError:
+                self._found[key] = None
+        return self._found[key]
+
+
+def _count(counts: dict[str, int], name: str) -> None:
+    counts[name] = counts.get(name, 0) + 1
+
+
+def effect_key(network: Network) -> str:
+    """What a network's effects are filed under: libraries' networks of one name are alike."""
+    return network.name
+
+
+def conditions_of(record: Mapping[str, str], gpu: Gpu) -> Conditions:
+    """How a row's step ran."""
+    stack = record["stack"]
+    version = torch_version(record["framework"]) or _VERSIONS.get(record["source"])
+    is_pytorch = stack in PYTORCH or stack == "ngc"
+    bare = record["source"] in _BARE_SOURCES
+    old = version is not None and version < _OLD if is_pytorch else True
+    unfused = "attention=eager" in record["variant"] or (
+        old and "xformers" not in record["variant"]
+    )
+    return Conditions(
+        gpu=gpu,
+        task=record["task"],
+        precision=record["precision"],
+        tf32=_TF32.get(record["tf32"], "convolutions"),
+        memory_format=record["memory_format"] or "contiguous",
+        stack=stack,
+        era=era_of(version) if is_pytorch else "",
+        source="" if record["source"] == _REFERENCE_SOURCE else record["source"],
+        host=record["host"],
+        unfused_attention=unfused,
+        optimizer=not bare,
+        copies_input=bare,
+    )
+
+
+def torch_version(framework: str) -> float | None:
+    """'pytorch-1.12' and 'pt112' as 1.12, so that versions sort; None where nobody says."""
+    if framework == "pt1x":
+        return _OLDEST - 0.01
+    found = re.search(r"(\d)\.(\d+)", framework) or re.search(r"pt(\d)(\d{1,2})", framework)
+    return float(found[1]) + float(found[2]) / 100 if found else None
+
+
+def era_of(version: float | None) -> str:
+    """The age of a PyTorch in words; '' is what is kept up today."""
+    if version is None or version >= _FUSED:
+        return ""
+    return "1.old" if version < _OLDEST else "1.late" if version < _OLD else "2.0"
+
+
+def read_kernels(folder: Path, sheets: Mapping[str, Gpu], share: float = 0.25) -> list[Observation]:
+    """Single kernels as steps of one operation; every few of them, which is enough for marks."""
+    every = round(1 / share)
+    long = (r for r in _records(folder / KERNELS) if float(r["seconds"]) >= _SHORTEST_KERNEL)
+    reader = RowReader(sheets, None)  # type: ignore[arg-type]
+    return [
+        _kernel(record, gpu)
+        for place, record in enumerate(long)
+        if place % every == 0 and (gpu := reader.gpu(record["gpu"]))
+    ]
+
+
+def _kernel(record: Mapping[str, str], gpu: Gpu) -> Observation:
+    name = record["kind"]
+    light = _LIGHT_KINDS.get(name.partition("_")[2], "elementwise")
+    kind = _KERNEL_KINDS.get(name, light)
+    row = np.zeros(1, OPERATION)
+    row["kind"], row["count"] = KINDS.index(kind), 1
+    row["flops"] = float(record["flops"]) if name in _KERNEL_KINDS else 0.0
+    row["sample_elements"] = float(record["elements"])
+    row["amp_sample_width"] = row["amp_fixed_width"] = 64
+    for size in ("reduction", "width"):
+        row[size] = min(65535, int(float(record[size] or 0)))
+    how = Conditions(
+        gpu=gpu,
+        task=Task.INFERENCE,
+        precision=record["precision"],
+        tf32="off",
+        source=f"kernels/{record['source']}",
+        host="kernels",
+    )
+    cell = Cell(f"kernel/{name}", Step(row, 0.0, 0.0, 1.0, how))
+    return Observation(cell, float(record["seconds"]), _KERNEL_SIGMA, record["source"], "", False)
+
+
+def asked(observations: Iterable[Observation]) -> list[Cell]:
+    """The cells as a user asks for them, who knows of no source."""
+    return [
+        Cell(
+            row.cell.network, row.cell.step._replace(conditions=as_asked(row.cell.step.conditions))
+        )
+        for row in observations
+    ]
+
+
+def as_asked(how: Conditions) -> Conditions:
+    """The conditions that a workload can tell."""
+    return how._replace(
+        source="", host="", optimizer=True, copies_input=False,
+        stack="compile" if how.stack == "compile" else "eager",
+        unfused_attention=how.unfused_attention and how.era in ("1.old", "1.late"),
+    )  # fmt: skip
+
+
+def columns(observations: Sequence[Observation]) -> tuple[list[Cell], Any, Any]:
+    """Cells, log seconds and their standard deviations."""
+    return (
+        [row.cell for row in observations],
+        np.log([row.seconds for row in observations]),
+        np.array([row.sigma for row in observations]),
+    )

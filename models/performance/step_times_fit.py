@@ -1,0 +1,238 @@
+"""Fits step times on measured rows: parameters, effects, likeness, and how far both are off.
+
+What is held out is whole: every network's class in turn, every GPU in turn, and both at once;
+residuals in units of the predicted deviation then say how wide intervals must be.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from advisor.domain import Task
+from models.performance.fitting import Fit, effects_of, fitted, posterior_of, robust_weights
+from models.performance.kinship import Kinship, kinship_of
+from models.performance.networks import Floats, NetworkFacts
+from models.performance.observations import Observation, as_asked, columns
+from models.performance.posterior import Cell, Posterior
+from models.performance.step_time import Parameters, log_seconds, steps_of
+from models.performance.step_times import (
+    ROW_SIGMA,
+    SOURCE_SIGMA,
+    StepTimes,
+    arithmetic_of,
+    chip,
+    features_of,
+)
+
+# Of the one source that has most rows, as many teach the parameters; all teach effects.
+_THINNED, _SHARE = "timm", 0.35
+# How far apart a network's own rows are about its mean deviation, and networks that are alike.
+_ROW_SCATTER, _OWN_SCATTER, _MOST_ROWS = 0.1, 0.1, 6
+_LARGEST_DEVIATION = 0.7
+_FOLDS = 6
+_FEWEST_ROWS = 8
+_MOST_QUANTILES = 400
+_MOST_OF_A_GROUP = 20
+
+Chosen = Callable[[Observation], bool]
+
+
+def fit_step_times(
+    observations: Sequence[Observation],
+    kernels: Sequence[Observation],
+    *,
+    calibrate: bool = True,
+    start: Fit | None = None,
+) -> StepTimes:
+    """Fit on all rows; with `calibrate`, again and again without what is held out."""
+    whole, fit = _step_times(observations, kernels, start)
+    if not calibrate:
+        return whole
+    residuals = held_out_residuals(observations, kernels, fit)
+    quantiles = {
+        name: tuple(np.round(_spread_out(np.sort(values)), 3).tolist())
+        for name, values in residuals.items()
+        if len(values) >= _FEWEST_ROWS
+    }
+    return StepTimes(**{**_fields(whole), "quantiles": quantiles})
+
+
+def _fields(times: StepTimes) -> dict[str, Any]:
+    return {name: getattr(times, name) for name in StepTimes.__dataclass_fields__}
+
+
+def _step_times(
+    observations: Sequence[Observation], kernels: Sequence[Observation], start: Fit | None
+) -> tuple[StepTimes, Fit]:
+    taught = [*_thinned(observations), *kernels]
+    fit = fitted(*columns(taught), start=start)
+    cells, log_measured, sigma = columns(observations)
+    residuals = log_measured - _logs(fit, cells)
+    weights = robust_weights(cells, residuals, sigma)
+    posterior = posterior_of(fit, effects_of(cells, residuals, sigma, weights))
+    pytorch = [row for row in observations if row.is_pytorch]
+    return StepTimes(
+        posterior=posterior,
+        kinship=_kinship(observations, residuals, posterior),
+        quantiles={},
+        networks=frozenset(f"{r.cell.network}/{_how(r).task}" for r in pytorch),
+        gpus=frozenset(f"{chip(_how(r).gpu.name)}/{_arithmetic(r)}" for r in pytorch),
+        cells=frozenset(
+            f"{r.cell.network}/{_how(r).task}/{_arithmetic(r)}/{_how(r).gpu.name}" for r in pytorch
+        ),
+        capabilities=frozenset(str(_how(r).gpu.compute_capability) for r in observations),
+    ), fit
+
+
+def _how(row: Observation) -> Any:
+    return row.cell.step.conditions
+
+
+def _arithmetic(row: Observation) -> str:
+    return arithmetic_of(_how(row).precision)
+
+
+def _thinned(observations: Sequence[Observation]) -> list[Observation]:
+    rng = np.random.default_rng(0)
+    return [r for r in observations if r.source != _THINNED or rng.random() < _SHARE]
+
+
+def _logs(fit: Fit, cells: Sequence[Cell]) -> Floats:
+    parameters = Parameters()
+    steps = steps_of([cell.step for cell in cells], parameters)
+    known = dict(zip(fit.names, fit.mean.tolist(), strict=True))
+    theta = np.array([
+        known.get(name, prior.mean)
+        for name, prior in zip(parameters.names, parameters.priors, strict=True)
+    ])  # fmt: skip
+    return log_seconds(steps, theta)
+
+
+def _kinship(
+    observations: Sequence[Observation], residuals: Floats, posterior: Posterior
+) -> Kinship:
+    """Each measured step of a network at an input, by the median of its rows."""
+    rows: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for place, row in enumerate(observations):
+        if row.is_pytorch:
+            rows[id(row.cell.step.operations), _how(row).task].append(place)
+    facts, tasks, medians, noise = [], [], [], []
+    for (_, task), places in rows.items():
+        step = observations[places[0]].cell.step
+        facts.append(_bare_facts(step.operations, step.parameters, Task(task)))
+        tasks.append(Task(task))
+        median = float(np.median(residuals[places]))
+        medians.append(np.clip(median, -_LARGEST_DEVIATION, _LARGEST_DEVIATION))
+        noise.append(_OWN_SCATTER**2 + _ROW_SCATTER**2 / min(len(places), _MOST_ROWS))
+    features = features_of(facts, tasks, posterior)
+    return kinship_of(features, np.array(medians), np.array(noise))
+
+
+def _bare_facts(operations: Any, parameters: float, task: Task) -> NetworkFacts:
+    return NetworkFacts(
+        name="", input="", input_bytes=0.0, parameters=round(parameters), weight_tensors=0,
+        weight_mib=0.0, saved_activation_mib=0.0, largest_activation_mib=0.0,
+        kernels={task: operations},
+    )  # fmt: skip
+
+
+def held_out_residuals(
+    observations: Sequence[Observation], kernels: Sequence[Observation], start: Fit
+) -> Mapping[str, Floats]:
+    """Standardised residuals of log seconds of PyTorch rows, by what was held out.
+
+    `new/known`: the network's class; `known/new`: the GPU, with what is known of its kernels;
+    `new/new`: both; `known/known`: the network on that GPU, `cell`: some rows of a cell.
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    classes = _folds([row.family for row in observations], _FOLDS)
+    cards = _folds([chip(_how(row).gpu.name) for row in observations], _FOLDS)
+    pairs = _folds([f"{r.cell.network}/{chip(_how(r).gpu.name)}" for r in observations], _FOLDS)
+    single = np.random.default_rng(2).integers(0, _FOLDS, len(observations))
+    for fold in range(_FOLDS):
+        for name, out, scored in (
+            ("new/known", classes == fold, classes == fold),
+            ("known/new", cards == fold, cards == fold),
+            ("new/new", (cards == fold) | (classes == fold), (cards == fold) & (classes == fold)),
+            ("known/known", pairs == fold, pairs == fold),
+            ("cell", single == fold, single == fold),
+        ):
+            kept = [row for row, held in zip(observations, out, strict=True) if not held]
+            test = [r for r, one in zip(observations, scored, strict=True) if one and r.is_pytorch]
+            if name.endswith("/new"):
+                gone = {chip(_how(r).gpu.name) for r in test}
+                known = [row for row in kernels if chip(_how(row).gpu.name) not in gone]
+            else:
+                known = list(kernels)
+            test = _some_of_each(test, by_card=name.endswith("/new"))
+            if test:
+                times, _ = _step_times(kept, known, start)
+                found[name] += standardised(times, test)
+        sys.stderr.write(f"fold {fold + 1} of {_FOLDS} of the held-out rows\n")
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def _some_of_each(rows: Sequence[Observation], *, by_card: bool) -> list[Observation]:
+    """Rows of every card, or class of networks, in numbers that let none outweigh the others."""
+    groups: dict[str, list[Observation]] = defaultdict(list)
+    for row in rows:
+        label = chip(_how(row).gpu.name) if by_card else row.family
+        groups[f"{row.source}/{label}/{_arithmetic(row)}"].append(row)
+    rng = np.random.default_rng(3)
+    return [
+        group[place]
+        for group in groups.values()
+        for place in sorted(rng.permutation(len(group))[:_MOST_OF_A_GROUP].tolist())
+    ]
+
+
+def _folds(labels: Sequence[str], folds: int) -> Any:
+    distinct = sorted(set(labels))
+    order = np.random.default_rng(1).permutation(len(distinct))
+    fold = {label: int(order[place]) % folds for place, label in enumerate(distinct)}
+    return np.array([fold[label] for label in labels])
+
+
+def standardised(times: StepTimes, rows: Sequence[Observation]) -> list[float]:
+    """Residuals of log seconds in units of what is predicted of them."""
+    mean, variance = predicted(times, rows)
+    off = np.log([row.seconds for row in rows]) - mean
+    values: list[float] = (off / np.sqrt(variance + ROW_SIGMA**2 + SOURCE_SIGMA**2)).tolist()
+    return values
+
+
+def predicted(times: StepTimes, rows: Sequence[Observation]) -> tuple[Floats, Floats]:
+    """Log seconds of rows as a user would ask for them: means and variances, each (n,)."""
+    mean, variance = np.zeros(len(rows)), np.zeros(len(rows))
+    places: dict[tuple[int, str, str], list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        places[id(row.cell.step.operations), row.cell.network, _how(row).task].append(place)
+    for (_, network, task), members in places.items():
+        cells = [
+            Cell(network, rows[p].cell.step._replace(conditions=as_asked(_how(rows[p]))))
+            for p in members
+        ]
+        step = rows[members[0]].cell.step
+        centre = doubt = 0.0
+        if f"{network}/{task}" not in times.networks:
+            facts = _bare_facts(step.operations, step.parameters, Task(task))
+            means, variances = times.kinship.deviation(
+                features_of([facts], [Task(task)], times.posterior)
+            )
+            centre, doubt = float(means[0]), float(variances[0])
+        found = times.posterior.predict(cells, np.full(len(cells), centre))
+        mean[members], variance[members] = found.mean, found.variance + doubt
+    return mean, variance
+
+
+def _spread_out(values: Floats) -> Floats:
+    """As many order statistics as intervals need."""
+    if len(values) <= _MOST_QUANTILES:
+        return values
+    at = np.linspace(0, len(values) - 1, _MOST_QUANTILES)
+    return np.asarray(values[np.round(at).astype(int)])

@@ -1,0 +1,249 @@
+"""What lives on a GPU during a recorded step, and what torch's allocator reserves for it.
+
+A step that was recorded under automatic mixed precision tells fp32 too: there the casts do not
+exist, so a tensor and its casts are one memory of four bytes an element.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.zoo.caching_allocator import CachingAllocator
+from models.zoo.kernels import PRIME_BATCH, KernelLog, per_sample, tensors_in
+
+if TYPE_CHECKING:
+    import torch
+
+MIB = 2**20
+# Convolutions for which cuDNN's quickest algorithms need room beside their tensors.
+_WITH_WORKSPACE = frozenset(("conv_3x3", "conv_kxk", "conv_grouped"))
+# Batches at which memory is told: between them, and beyond, it is close to a line.
+FACT_BATCHES = (1, 8, 64)
+
+
+@dataclass(slots=True)
+class Storage:
+    """Memory of a tensor and its views: elements a sample and of any batch, bytes an element.
+
+    `born` and `ended` count the kernels before (None: it outlives the step). `cast_of` is the
+    number of the storage it is a copy of in another floating type, -1 a weight.
+    """
+
+    sample_elements: float
+    fixed_elements: float
+    width: int
+    floating: bool
+    born: int
+    ended: int | None = None
+    cast_of: int | None = None
+
+
+class Workspace(NamedTuple):
+    """Elements that a convolution reads and writes: about what its workspace takes."""
+
+    kernel: int
+    sample_elements: float
+    fixed_elements: float
+
+
+_OF_WEIGHT = -1
+
+
+class MemoryLog(KernelLog):
+    """The kernels of a step recorded under autocast, and the memory that comes and goes.
+
+    Storages are watched, not held: they end when they would on a GPU. Weights do not count.
+    """
+
+    def __init__(self, weights: Iterable[torch.Tensor]) -> None:
+        super().__init__()
+        self.storages: list[Storage] = []
+        self.workspaces: list[Workspace] = []
+        self._weights = {one.untyped_storage()._cdata for one in weights}
+        self._places: dict[int, int] = {}
+
+    def add(self, name: str, kind: str, work: Any, reads: Any, writes: Any) -> None:
+        """Note one kernel, and the memory that it writes."""
+        number = len(self.kernels)
+        source = self._source(reads) if kind == "cast" else None
+        for tensor in tensors_in(writes):
+            self._note(tensor, number, source)
+        if kind in _WITH_WORKSPACE:
+            shares = [per_sample(one.numel()) for one in tensors_in([reads, writes])]
+            self.workspaces.append(Workspace(number, *map(sum, zip(*shares, strict=True))))
+        super().add(name, kind, work, reads, writes)
+        self._forget()
+
+    def keep(self, tree: Any) -> None:
+        """Note memory that is set aside, or seen again."""
+        for tensor in tensors_in(tree):
+            self._note(tensor, len(self.kernels), None)
+
+    def _forget(self) -> None:
+        """The log itself would hold every storage, to tell them apart."""
+        self._kept.clear()
+        self._numbers.clear()
+
+    def _source(self, reads: Any) -> int | None:
+        for tensor in tensors_in(reads):
+            if tensor.is_floating_point():
+                key = tensor.untyped_storage()._cdata
+                return _OF_WEIGHT if key in self._weights else self._places.get(key)
+        return None
+
+    def _note(self, tensor: torch.Tensor, number: int, source: int | None) -> None:
+        storage, width = tensor.untyped_storage(), tensor.element_size()
+        key = storage._cdata
+        if key in self._weights or key in self._places:
+            return
+        sample, fixed = per_sample(storage.nbytes() // width)
+        one = Storage(sample, fixed, width, tensor.is_floating_point(), number)
+        one.cast_of = source if one.floating else None
+        self._places[key] = len(self.storages)
+        self.storages.append(one)
+
+        def end() -> None:
+            self._places.pop(key)
+            one.ended = len(self.kernels)
+
+        weakref.finalize(storage, end).atexit = False
+
+
+class Span(NamedTuple):
+    """Memory in MiB from one kernel to another (None: to the end)."""
+
+    sample: float
+    fixed: float
+    born: int
+    ended: int | None
+
+
+def memory_facts(log: MemoryLog) -> dict[str, float]:
+    """What the network table keeps of a step's memory, MiB beside the weights.
+
+    For fp32 and amp: `<precision>_forward_sample` and `_forward_fixed` live when the forward pass
+    has ended (in training: what autograd saved), `_peak_<batch>` is the most at once, and
+    `_reserved_<batch>` what torch's allocator has reserved at the end, at `FACT_BATCHES`.
+    """
+    facts: dict[str, float] = {}
+    for precision, spans, width in (("fp32", _in_fp32(log), 4), ("amp", _as_recorded(log), 2)):
+        left = _left_by_forward(spans, log)
+        facts[f"{precision}_forward_sample"] = sum(one.sample for one in left)
+        facts[f"{precision}_forward_fixed"] = sum(one.fixed for one in left)
+        sample, fixed = _alive(spans, len(log.kernels))
+        for batch in FACT_BATCHES:
+            facts[f"{precision}_peak_{batch}"] = float((sample * batch + fixed).max())
+        for batch in FACT_BATCHES:
+            reserved = reserved_mib(spans, log.workspaces, batch, width)
+            facts[f"{precision}_reserved_{batch}"] = reserved
+    return facts
+
+
+def recorded_memory(log: MemoryLog) -> tuple[float, float, float]:
+    """MiB left by the forward pass, at the peak, and reserved, of a step on any batch that really
+    ran: there nothing tells a sample's share from what is fixed."""
+    spans = _as_recorded(log)
+    left = _left_by_forward(spans, log)
+    sample, fixed = _alive(spans, len(log.kernels))
+    forward = sum(one.sample * PRIME_BATCH + one.fixed for one in left)
+    peak = float((sample * PRIME_BATCH + fixed).max())
+    return forward, peak, reserved_mib(spans, log.workspaces, PRIME_BATCH, 4)
+
+
+def _left_by_forward(spans: Sequence[Span], log: MemoryLog) -> list[Span]:
+    end = next((i for i, one in enumerate(log.kernels) if one.backward), len(log.kernels))
+    return [one for one in spans if one.born < end and (one.ended is None or one.ended > end)]
+
+
+def reserved_mib(
+    spans: Sequence[Span], workspaces: Sequence[Workspace], batch: int, width: int
+) -> float:
+    """What torch's allocator has reserved after the step.
+
+    Each convolution takes a workspace as large as its tensors, of `width` bytes an element.
+    """
+    events: dict[int, tuple[list[int], list[int]]] = {}
+    for number, one in enumerate(spans):
+        if one.ended is None or one.ended > one.born:
+            events.setdefault(one.born, ([], []))[0].append(number)
+            if one.ended is not None:
+                events.setdefault(one.ended, ([], []))[1].append(number)
+    scratch = {
+        one.kernel: width * (one.sample_elements * batch + one.fixed_elements) for one in workspaces
+    }
+    allocator = CachingAllocator()
+    places: dict[int, int] = {}
+    for kernel in sorted({*events, *scratch}):
+        born, ended = events.get(kernel, ((), ()))
+        for number in ended:
+            allocator.free(places.pop(number))
+        for number in born:
+            one = spans[number]
+            places[number] = allocator.allocate(MIB * (one.sample * batch + one.fixed))
+        if kernel in scratch:
+            allocator.free(allocator.allocate(scratch[kernel]))
+    return allocator.reserved_bytes / MIB
+
+
+def _forward_end(log: MemoryLog) -> int:
+    """How many kernels the forward pass has."""
+    return next((i for i, one in enumerate(log.kernels) if one.backward), len(log.kernels))
+
+
+def _alive(spans: Sequence[Span], kernels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """MiB a sample and of any batch while each kernel runs, shape (kernels + 1,) each."""
+    change = np.zeros((2, kernels + 3))
+    for one in spans:
+        change[:, one.born] += one.sample, one.fixed
+        if one.ended is not None:
+            change[:, one.ended] -= one.sample, one.fixed
+    alive = change.cumsum(axis=1)[:, :-1]
+    return alive[0], alive[1]
+
+
+def _as_recorded(log: MemoryLog) -> list[Span]:
+    """Autocast keeps its casts of weights until it is left, which is after the forward pass."""
+    end = _forward_end(log)
+    return [
+        _span(one, one.width, one.born, _kept_until(one, end) if one.born < end else one.ended)
+        for one in log.storages
+    ]
+
+
+def _kept_until(one: Storage, end: int) -> int | None:
+    if one.cast_of != _OF_WEIGHT or one.ended is None:
+        return one.ended
+    return max(one.ended, end + 1)
+
+
+def _in_fp32(log: MemoryLog) -> list[Span]:
+    """A storage and its casts live as one, as long as any of them; those of weights not at all."""
+    born: dict[int, int] = {}
+    ended: dict[int, int | None] = {}
+    for number, one in enumerate(log.storages):
+        root = _root(log.storages, number)
+        born[root] = min(born.get(root, one.born), one.born)
+        earlier = ended.get(root, 0)
+        ended[root] = None if earlier is None or one.ended is None else max(earlier, one.ended)
+    return [
+        _span(log.storages[root], 4 if log.storages[root].floating else None, start, ended[root])
+        for root, start in born.items()
+        if root != _OF_WEIGHT
+    ]
+
+
+def _root(storages: Sequence[Storage], number: int) -> int:
+    while number != _OF_WEIGHT and (source := storages[number].cast_of) is not None:
+        number = source
+    return number
+
+
+def _span(one: Storage, width: int | None, born: int, ended: int | None) -> Span:
+    scale = (width or one.width) / MIB
+    return Span(one.sample_elements * scale, one.fixed_elements * scale, born, ended)

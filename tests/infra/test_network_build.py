@@ -1,0 +1,104 @@
+"""How the network table is made."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from advisor.domain import Task  # noqa: E402
+from infra.networks.__main__ import build  # noqa: E402
+from infra.networks.own import Plain  # noqa: E402
+from infra.networks.table import family_of  # noqa: E402
+from infra.networks.variants import Variant, image_variant  # noqa: E402
+from infra.networks.work import capture_all, result_path  # noqa: E402
+from models.performance.network_table import MEMORY_COLUMNS, NetworkTable, network_table  # noqa: E402
+
+
+def asked(folder: Path, **options: object) -> argparse.Namespace:
+    defaults = {"only": None, "resume": False, "work": folder / "work", "folder": folder / "table",
+                "processes": 1, "seconds": 60.0}  # fmt: skip
+    return argparse.Namespace(**{**defaults, **options})
+
+
+def small(name: str, width: int = 8) -> Variant:
+    return Variant(
+        library="advisor", name=name, input="4", sample="sample", data="tensor",
+        subject=lambda: Plain(lambda: torch.nn.Linear(4, width), ((4,),)),
+    )  # fmt: skip
+
+
+def broken() -> Variant:
+    return Variant(
+        library="advisor", name="broken", input="4", sample="sample", data="tensor",
+        subject=lambda: Plain(lambda: torch.nn.Linear(5, 4), ((4,),)),
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "vit_b_32"])
+def test_capturing_again_gives_what_ships(tmp_path: Path, name: str) -> None:
+    """The table that ships is what the code beside it makes of the installed libraries."""
+    assert build([image_variant("torchvision", name, 224)], asked(tmp_path)) == 0
+    made, shipped = NetworkTable(tmp_path / "table").find(name), network_table().find(name)
+    for task in (Task.INFERENCE, Task.TRAINING):
+        assert np.array_equal(made.operations(task), shipped.operations(task))
+    for name in MEMORY_COLUMNS:
+        # Peaks that ship count the input too where a network takes a view of it, and what fp32
+        # saves of any batch a weight: captured before the code told them apart.
+        if "peak" not in name and name != "saved_fixed_fp32":
+            assert getattr(made.memory, name) == getattr(shipped.memory, name)
+    assert made.family == shipped.family
+
+
+def test_a_network_that_cannot_be_followed_is_named_and_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One failure does not cost the others, and its reason is told."""
+    assert build([broken(), small("fine")], asked(tmp_path)) == 1
+    assert NetworkTable(tmp_path / "table").names == ("fine",)
+    assert "not in the table: advisor/broken@4: RuntimeError" in capsys.readouterr().err
+
+
+def test_a_stopped_build_goes_on_where_it_was(tmp_path: Path) -> None:
+    """With --resume what was captured is not captured again; what failed is tried again."""
+    folder = tmp_path / "work"
+    variants = [small("one"), broken()]
+    list(capture_all(variants, folder, processes=1, seconds_each=60))
+    before = result_path(folder, variants[0]).stat().st_mtime_ns
+    told = [key for key, _ in capture_all(variants, folder, processes=1, seconds_each=60)]
+    assert told == ["advisor/broken@4"]
+    assert result_path(folder, variants[0]).stat().st_mtime_ns == before
+
+
+def test_one_network_is_brought_up_to_date_without_the_others(tmp_path: Path) -> None:
+    """--only changes the lines that it names; the other lines stay."""
+    build([small("one"), small("two")], asked(tmp_path))
+    changed = [small("one", 16), small("two", 32)]
+    fresh = tmp_path / "fresh"
+    build(changed, asked(tmp_path, only="*/one@*", work=fresh))
+    table = NetworkTable(tmp_path / "table")
+    assert (table.find("one").parameters, table.find("two").parameters) == (80, 40)
+
+
+def test_alike_steps_are_kept_once(tmp_path: Path) -> None:
+    """Networks that differ by name alone share their rows."""
+    build([small("one"), small("two")], asked(tmp_path))
+    table = NetworkTable(tmp_path / "table")
+    assert len(table._operations) == sum(
+        len(table.find("one").operations(task)) for task in (Task.INFERENCE, Task.TRAINING)
+    )
+
+
+@pytest.mark.parametrize(
+    ("class_name", "family"),
+    [("VisionTransformer", "vit"), ("BertModel", "bert"), ("GhostNet", "ghost_net"),
+     ("ViTForImageClassification", "vit"), ("T5ForConditionalGeneration", "t5")],
+)  # fmt: skip
+def test_families_are_architectures(class_name: str, family: str) -> None:
+    """What a network is used for does not part it from its relatives."""
+    assert family_of(class_name) == family

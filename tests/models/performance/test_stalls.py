@@ -1,0 +1,94 @@
+"""How a real GPU joins its host is what public runs on real data tell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.performance import load_model
+from models.performance.join import exponents
+from models.performance.pipeline import PIPELINE_PRIORS
+from models.performance.stalls import (
+    STALL_PRIORS,
+    StalledRuns,
+    fit_stalls,
+    host_speeds,
+    joined_log_rates,
+    read_stalls,
+)
+
+ROWS = Path("infra/performance_sources/stalls.csv")
+PARAMETERS = load_model().pipeline.parameters
+
+
+@pytest.fixture(scope="module")
+def runs() -> StalledRuns:
+    return read_stalls(ROWS)[0]
+
+
+@pytest.mark.slow
+def test_the_priors_of_a_sweeps_fit_are_what_the_shipped_runs_tell(runs):
+    found, sigmas = fit_stalls(runs, PARAMETERS)
+    for name in STALL_PRIORS:
+        assert PIPELINE_PRIORS[name][0] == pytest.approx(found[name], abs=0.01)
+        assert PIPELINE_PRIORS[name][1] > sigmas[name]
+
+
+def test_a_fit_finds_the_join_that_made_the_runs(runs):
+    """Runs of two hosts made by known parameters, without noise."""
+    truth = {**PARAMETERS, "join/queue": 0.3, "join/training": -0.2, "join/several_gpus": 0.05}
+    some = runs.take(np.array([host[0] in "7P" for host in runs.hosts.tolist()]))
+    speeds = dict.fromkeys(set(some.hosts.tolist()), 3.0)
+    made = replace(some, real=np.exp(joined_log_rates(some, speeds, truth)))
+    found, _ = fit_stalls(made, PARAMETERS)
+    for name in STALL_PRIORS:
+        assert found[name] == pytest.approx(truth[name], abs=0.05)
+    assert host_speeds(made, truth) == pytest.approx(speeds, abs=0.05)
+
+
+def test_an_exponent_is_a_queues_and_grows_with_the_batches_ahead():
+    """None ahead: times add. One: 2/3 of either side's rate where both are equal."""
+    plain = {"join/gamma": 0.0, "join/queue": 0.0, "join/training": 0.0}
+    gamma = exponents(np.zeros(3), np.array([1.0, 2.0, 8.0]), plain)
+    assert 2 ** (-1 / gamma) == pytest.approx([2 / 3, 3 / 4, 9 / 10])
+    assert exponents(np.zeros(1), np.array([1e-9]), plain)[0] == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+def test_the_scorer_tells_the_errors_of_what_ships(tmp_path):
+    """On two hosts whose probe and runs agree, and curves that scale freely."""
+    header = "system,precision,n_gpu,task,model,batch_per_gpu,syn_ips,real_ips,real_distort_ips"
+    lines = [header]
+    for host in ("one-a", "two-b"):
+        lines.append(f"{host},fp16,1,inference,alexnet,512,4000,1000,900")
+        lines += [
+            f"{host},fp16,1,{task},resnet50,64,800,550,500" for task in ("training", "inference")
+        ]
+    write(tmp_path / "articles/input_pipeline_real_vs_synthetic.csv", lines)
+    threads = [f"n,1,{count},s,{count},0,," for count in (1, 2, 4, 8)]
+    write(
+        tmp_path / "perfmodel/presto/presto_thread_speedup.csv",
+        ["notebook,cell,thread_count,strategy,speedup,run,sample_count,dtype", *threads],
+    )
+    curve = [f"models,m,1,{n},0,0,{min(n, 6)}" for n in (1, 2, 4, 6, 12)]
+    write(
+        tmp_path / "perfmodel/synergy/synergy_cpu_mem_matrix.csv",
+        ["folder,model,gpus,cpus,cpu_row,mem_col,norm_throughput", *curve],
+    )
+    command = [sys.executable, "-m", "benchmarks.stalls", "--data", str(tmp_path), "--json"]
+    document = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert document["schema"] == "advisor.stalls/1"
+    assert document["stalls"]["host left out"]["rows"] == 4
+    assert document["vcpus"]["Presto"]["mape_percent"] < 10
+    assert document["vcpus"]["Synergy"]["mape_percent"] < 15
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join(lines) + "\n")

@@ -1,0 +1,163 @@
+"""The roofline of a step: its slopes are its own, and its numbers behave as time does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.domain import Gpu, Task
+from advisor.records import replace
+from models.performance import paced_gpu
+from models.performance.networks import bundled_networks
+from models.performance.step_time import (
+    Conditions,
+    Parameters,
+    Step,
+    log_seconds,
+    log_seconds_and_slopes,
+    multiprocessors,
+    power_ratio,
+    steps_of,
+    unit_of,
+)
+
+GPUS = ("T4", "L4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "GTX 1080 Ti", "H100-SXM5-80GB")
+NETWORKS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert-base-uncased", "unet", "lstm_ptb_medium")
+gpus = st.sampled_from(GPUS)
+networks = st.sampled_from([n for n in NETWORKS if bundled_networks().knows(n)])
+conditions = st.builds(
+    Conditions,
+    gpu=gpus.map(paced_gpu),
+    task=st.sampled_from(("training", "inference")),
+    precision=st.sampled_from(("fp32", "amp", "bf16", "fp16")),
+    tf32=st.sampled_from(("convolutions", "on", "off")),
+    memory_format=st.sampled_from(("contiguous", "channels_last")),
+    stack=st.sampled_from(("eager", "compile", "torchscript")),
+    era=st.sampled_from(("", "1.old")),
+    source=st.sampled_from(("", "someone")),
+    host=st.sampled_from(("", "h")),
+    unfused_attention=st.booleans(),
+    optimizer=st.booleans(),
+    copies_input=st.booleans(),
+)
+
+
+def step(network: str, how: Conditions, batch: float) -> Step:
+    facts = bundled_networks().find(network)
+    return Step(facts.kernels[Task(how.task)], facts.parameters, facts.input_bytes, batch, how)
+
+
+def in_columns(steps):
+    """The steps, and the prior's parameters moved a little, so that nothing is special."""
+    parameters = Parameters()
+    columns = steps_of(steps, parameters)
+    theta = np.array([prior.mean for prior in parameters.priors])
+    theta[1:] += np.random.default_rng(0).normal(0, 0.1, len(theta) - 1)
+    return columns, theta
+
+
+@settings(deadline=None, max_examples=25)
+@given(networks, conditions, st.sampled_from((1, 16, 300)), st.integers(0, 2**31))
+def test_slopes_are_what_differences_of_the_function_tell(network, how, batch, seed):
+    """Along any direction: Gauss-Newton steps stand on every entry of the table of slopes."""
+    columns, theta = in_columns([step(network, how, batch), step("resnet50", how, 2 * batch)])
+    mean, slopes = log_seconds_and_slopes(columns, theta)
+    assert mean == pytest.approx(log_seconds(columns, theta))
+    direction = np.random.default_rng(seed).normal(size=len(theta))
+    direction[0] = 0.0
+    small = 1e-5 * direction
+    difference = log_seconds(columns, theta + small) - log_seconds(columns, theta - small)
+    assert slopes @ direction == pytest.approx(difference / 2e-5, rel=1e-4, abs=1e-6)
+
+
+@settings(deadline=None, max_examples=25)
+@given(networks, conditions, st.integers(1, 500), st.floats(1.01, 4))
+def test_a_larger_batch_never_takes_less_time_nor_more_a_sample(network, how, batch, times):
+    """But for what the cache holds of a small one."""
+    columns, theta = in_columns([step(network, how, batch), step(network, how, batch * times)])
+    small, large = np.exp(log_seconds(columns, theta))
+    assert small <= large * (1 + 1e-9)
+    assert large <= small * times * (1 + np.exp(theta[columns.common["l2"]]))
+
+
+@settings(deadline=None, max_examples=15)
+@given(networks, conditions)
+def test_steps_together_take_what_each_takes_alone(network, how):
+    """Columns are only a way of computing: rows of one step never reach another."""
+    steps = [step(network, how, 4), step("vgg16", how, 32), step(network, how, 64)]
+    columns, theta = in_columns(steps)
+    parameters = Parameters()
+    steps_of(steps, parameters)
+    alone = [log_seconds(steps_of([one], parameters), theta)[0] for one in steps]
+    assert log_seconds(columns, theta) == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    ("better", "gain"), [("memory_gb_per_second", 2.0), ("fp32_tflops", 2.0), ("fp16_tflops", 2.0)]
+)
+def test_a_card_that_is_better_on_its_sheet_is_never_slower(better, gain):
+    """Of two cards of one name, hence of the same parameters."""
+    card = paced_gpu("T4")
+    other = replace(card, **{better: gain * getattr(card, better)})
+    for precision in ("fp32", "amp"):
+        columns, theta = in_columns(
+            [step("resnet50", Conditions(gpu, "training", precision), 64) for gpu in (card, other)]
+        )
+        slow, fast = log_seconds(columns, theta)
+        assert fast <= slow + 1e-12
+
+
+def test_pytorchs_defaults_decide_the_unit():
+    """TF32 for convolutions from Ampere on, never for matrix products; bf16 only where it is."""
+
+    def unit(kind, precision, gpu, **how):
+        return unit_of(kind, Conditions(paced_gpu(gpu), "inference", precision, **how))
+
+    assert unit("conv_3x3", "fp32", "A100").tf32
+    assert unit("linear", "fp32", "A100").name == "simt"
+    assert unit("linear", "fp32", "A100", tf32="on").tf32
+    assert unit("conv_3x3", "fp32", "A100", tf32="off").name == "simt"
+    assert unit("conv_3x3", "fp32", "T4").name == "simt"
+    assert unit("conv_3x3", "amp", "T4").name == "tensor"
+    assert unit("conv_3x3", "bf16", "T4").name == "simt"
+    assert unit("linear", "amp", "GTX 1080 Ti").name == "simt"
+    assert unit("conv_depthwise", "amp", "A100").name == "simt"
+
+
+def test_what_a_sheet_does_not_tell_is_taken_as_usual():
+    """A card without multiprocessors, clock or watts still has a time, and owes nobody power."""
+    bare = Gpu(
+        name="Unheard-of 1", vendor="Nobody", architecture="new", compute_capability=None,
+        memory_mib=16384, memory_gb_per_second=500.0, fp32_tflops=20.0,
+    )  # fmt: skip
+    assert multiprocessors(bare) == pytest.approx(20e3 / (2 * 1.6 * 128))
+    assert power_ratio(bare) == 0
+    columns, theta = in_columns([step("resnet50", Conditions(bare, "training", "amp"), 8)])
+    assert np.isfinite(log_seconds(columns, theta)).all()
+
+
+def test_cards_of_few_watts_owe_power_and_full_ones_do_not():
+    """A T4 of 70 W cannot hold its boost clock; a data centre's A100 of 400 W can."""
+    assert power_ratio(paced_gpu("T4")) < -0.2
+    assert power_ratio(paced_gpu("A100-SXM4-40GB")) > -0.2
+
+
+def test_copies_and_optimizers_take_their_time():
+    card = paced_gpu("T4")
+    usual = Conditions(card, "training", "fp32")
+    columns, theta = in_columns([
+        step("alexnet", usual._replace(optimizer=False), 32),
+        step("alexnet", usual, 32),
+        step("alexnet", usual._replace(copies_input=True), 32),
+    ])  # fmt: skip
+    bare, whole, copying = log_seconds(columns, theta)
+    assert bare < whole < copying
+
+
+def test_both_lists_of_kinds_are_the_tables():
+    """The table stores numbers; the reader and the roofline must read them alike."""
+    from models.performance import network_table, step_time
+
+    assert step_time.KINDS == network_table.KINDS

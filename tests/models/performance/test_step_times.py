@@ -1,0 +1,302 @@
+"""What is known of a GPU's rate, and what a user's trials change of it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.domain import Gpu, Precision, Provenance, Stack, Task, Workload
+from advisor.errors import DataError
+from models.performance import paced_gpu
+from models.performance.intervals import gaussian_multiplier
+from models.performance.networks import bundled_networks
+from models.performance.step_times import GpuTrial, StepTimes, arithmetic_of, chip, is_same_card
+from models.performance.step_times_file import (
+    bundled_step_times,
+    read_step_times,
+    write_step_times,
+)
+
+TABLE, TIMES = bundled_networks(), bundled_step_times()
+# The table has it, nobody measured it.
+UNMEASURED = next(
+    name
+    for name in ("googlenet", *TABLE.names)
+    if not any(f"{TABLE[name].key}/{task}" in TIMES.networks for task in Task)
+    and Task.TRAINING in TABLE[name].kernels
+)
+STRANGE = Gpu(
+    name="Unheard-of 1", vendor="Nobody", architecture="Newest", compute_capability="15.0",
+    memory_mib=16384, memory_gb_per_second=500.0, fp32_tflops=20.0, fp16_tflops=80.0,
+)  # fmt: skip
+CELLS = (
+    ("resnet50", "T4", Precision.FP32),
+    ("resnet50", "L4", Precision.AMP),
+    ("vit_b_16", "A100-SXM4-40GB", Precision.AMP),
+    (UNMEASURED, "T4", Precision.FP32),
+    (UNMEASURED, STRANGE, Precision.AMP),
+    ("bert-base-uncased", "V100-SXM2-16GB", Precision.AMP),
+)
+cells = st.sampled_from(CELLS)
+
+
+def card(gpu):
+    return paced_gpu(gpu) if isinstance(gpu, str) else gpu
+
+
+def work(network="resnet50", precision=Precision.FP32, batch=32, task=Task.TRAINING, **changes):
+    return Workload(network=network, task=task, batch_size=batch, precision=precision, **changes)
+
+
+def rate(workload, gpu, times: StepTimes = TIMES, confidence=0.9):
+    return times.rates([(workload, card(gpu))], TABLE, confidence)[0]
+
+
+def seconds(workload, gpu, times: StepTimes = TIMES) -> float:
+    sizes = np.array([workload.batch_size])
+    return float(times.step_seconds(workload, card(gpu), sizes, TABLE)[0])
+
+
+def trial(workload, gpu, step_seconds, **changes):
+    return GpuTrial(
+        task=workload.task, precision=workload.precision, batch_size=workload.batch_size,
+        step_seconds=step_seconds, gpu=card(gpu), peak_mib=None, origin="a.json, line 1", **changes,
+    )  # fmt: skip
+
+
+def told(workload, *trials, times: StepTimes = TIMES):
+    return times.condition(workload, trials, TABLE.of(workload))
+
+
+def variance(workload, gpu, times):
+    return float(times.estimates([(workload, card(gpu))], TABLE.of(workload)).variance[0])
+
+
+@settings(deadline=None, max_examples=12)
+@given(cells, st.floats(0.8, 1.25), st.sampled_from((8, 64)))
+def test_a_trial_moves_its_cell_to_what_was_measured_and_makes_it_surer(cell, times, batch):
+    """Nearly so: a trial has its own error, and what is known otherwise weighs a little."""
+    network, gpu, precision = cell
+    asked = work(network, precision, batch)
+    before = seconds(asked, gpu)
+    after = told(asked, trial(asked, gpu, times * before))
+    assert (
+        abs(np.log(seconds(asked, gpu, after) / (times * before)))
+        < 0.35 * abs(np.log(times)) + 0.01
+    )
+    assert variance(asked, gpu, after) < variance(asked, gpu, TIMES)
+    assert rate(asked, gpu, after).provenance is Provenance.MEASURED
+
+
+@settings(deadline=None, max_examples=6)
+@given(st.permutations(range(3)), cells)
+def test_the_order_of_trials_does_not_matter(order, cell):
+    network, gpu, precision = cell
+    asked = work(network, precision)
+    trials = [
+        trial(one := work(network, precision, batch), gpu, times * seconds(one, gpu))
+        for batch, times in ((8, 1.2), (32, 1.1), (64, 1.25))
+    ]
+    forward = told(asked, *trials)
+    other = told(asked, *(trials[place] for place in order))
+    assert seconds(asked, gpu, forward) == pytest.approx(seconds(asked, gpu, other), rel=1e-6)
+    assert variance(asked, gpu, forward) == pytest.approx(variance(asked, gpu, other), rel=1e-5)
+
+
+@pytest.mark.parametrize("network", ["resnet50", UNMEASURED])
+@pytest.mark.parametrize("times", [0.8, 1.25])
+def test_a_trial_on_one_gpu_moves_another_gpu_the_same_way_but_less(network, times):
+    """What is odd about a network goes with it; what is odd about a card stays."""
+    asked = work(network)
+    after = told(asked, trial(asked, "T4", times * seconds(asked, "T4")))
+    own = np.log(seconds(asked, "T4", after) / seconds(asked, "T4"))
+    other = np.log(seconds(asked, "V100-SXM2-16GB", after) / seconds(asked, "V100-SXM2-16GB"))
+    assert 0 < other / own < 1
+    assert np.sign(own) == np.sign(np.log(times))
+    assert variance(asked, "V100-SXM2-16GB", after) <= variance(asked, "V100-SXM2-16GB", TIMES)
+
+
+def test_trials_one_after_another_say_what_they_say_together():
+    """Conditioning is one algebra, so a posterior can be conditioned again."""
+    asked, more = work(), work(batch=64)
+    one, two = (trial(w, "T4", 1.2 * seconds(w, "T4")) for w in (asked, more))
+    together = seconds(asked, "L4", told(asked, one, two))
+    in_turn = seconds(asked, "L4", told(asked, two, times=told(asked, one)))
+    assert in_turn == pytest.approx(together, rel=0.01)
+
+
+def test_a_trial_of_one_network_leaves_what_is_odd_about_others():
+    asked, other = work(), work("vgg16")
+    after = told(asked, trial(asked, "T4", 1.5 * seconds(asked, "T4")))
+    moved = np.log(seconds(other, "T4", after) / seconds(other, "T4"))
+    assert abs(moved) < 0.8 * np.log(seconds(asked, "T4", after) / seconds(asked, "T4"))
+
+
+def test_a_trial_that_contradicts_the_others_is_told():
+    """One of three that says ten times as long, and none of three that agree."""
+    asked = work()
+    facts = TABLE.of(asked)
+    good = [
+        trial(one := work(batch=batch), "T4", 1.05 * seconds(one, "T4")) for batch in (16, 32, 64)
+    ]
+    assert TIMES.contradicting(asked, good, facts) == []
+    wrong = trial(asked, "T4", 10 * seconds(asked, "T4"))
+    assert wrong in TIMES.contradicting(asked, [*good, wrong], facts)
+    assert TIMES.contradicting(asked, [wrong], facts) == [wrong]
+    assert abs(TIMES.surprises(asked, [wrong], facts)[0]) > 3
+
+
+@pytest.mark.parametrize(
+    ("network", "gpu", "group"),
+    [
+        ("resnet50", "A100-SXM4-40GB", "cell"),
+        ("resnet50", STRANGE, "known/new"),
+        (UNMEASURED, "T4", "new/known"),
+        (UNMEASURED, STRANGE, "new/new"),
+    ],
+)
+def test_the_doubt_is_that_of_rows_held_out_alike(network, gpu, group):
+    """By whether the network, and the GPU in that number format, were measured."""
+    assert TIMES.group(work(network), card(gpu), TABLE[network]) == group
+
+
+def test_what_is_unknown_is_told_in_words():
+    """GPU, architecture, network, precision: each has its own sentence, and only where it is so."""
+
+    def notes(network, gpu, precision=Precision.FP32):
+        asked = work(network, precision)
+        return " | ".join(TIMES.notes(asked, card(gpu), TABLE.of(asked)))
+
+    assert notes("resnet50", "T4") == ""
+    assert "Unheard-of 1 was not measured, nor any GPU of its architecture (Newest)" in notes(
+        "resnet50", STRANGE
+    )
+    assert "follows from what it computes" in notes(UNMEASURED, "T4")
+    assert "GTX 1080 Ti was never measured in amp" in notes(
+        "resnet50", "GTX 1080 Ti", Precision.AMP
+    )
+    assert "T4 has no bf16 units" in notes("resnet50", "T4", Precision.BF16)
+
+
+def test_only_an_eager_step_at_a_measured_input_is_published():
+    asked = work()
+    assert rate(asked, "A100-SXM4-40GB").provenance is Provenance.PUBLISHED
+    assert rate(work(stack=Stack.COMPILE), "A100-SXM4-40GB").provenance is Provenance.MODELLED
+    assert rate(work(UNMEASURED), "T4").provenance is Provenance.MODELLED
+
+
+@settings(deadline=None, max_examples=25)
+@given(cells, st.floats(0.5, 0.99), st.floats(0.0, 0.0099))
+def test_intervals_grow_with_confidence(cell, confidence, more):
+    network, gpu, precision = cell
+    narrow, wide = (
+        rate(work(network, precision), gpu, confidence=one).widths
+        for one in (confidence, confidence + more)
+    )
+    assert narrow.lower <= wide.lower + 1e-12
+    assert narrow.upper <= wide.upper + 1e-12
+
+
+def test_intervals_grow_with_what_is_unknown():
+    """A measured cell, an unmeasured network, an unmeasured card, both: ever less sure."""
+    widths = [
+        sum(rate(work(network), gpu).widths[:2])
+        for network, gpu in (
+            ("resnet50", "A100-SXM4-40GB"),
+            (UNMEASURED, "A100-SXM4-40GB"),
+            (UNMEASURED, STRANGE),
+        )
+    ]
+    assert widths == sorted(widths)
+    assert sum(rate(work("resnet50"), STRANGE).widths[:2]) > widths[0]
+
+
+def test_without_held_out_rows_the_width_is_a_guess_that_says_so():
+    from advisor.records import replace
+
+    bare = replace(TIMES, quantiles={})
+    found = rate(work(), "T4", bare).widths
+    assert not found.calibrated
+    assert found.lower == found.upper > gaussian_multiplier(0.9) * 0.04
+
+
+def test_many_cells_are_what_each_is_alone():
+    asked = [
+        (work(batch=batch), card(gpu)) for batch, gpu in itertools.product((1, 64), ("T4", "L4"))
+    ]
+    together = TIMES.rates(asked, TABLE, 0.9)
+    alone = [TIMES.rates([one], TABLE, 0.9)[0] for one in asked]
+    assert [one.samples_per_second for one in together] == pytest.approx(
+        [one.samples_per_second for one in alone]
+    )
+
+
+def test_a_trial_of_nonsense_is_no_trial():
+    with pytest.raises(ValueError, match="step_seconds"):
+        trial(work(), "T4", -1.0)
+
+
+def test_names_tell_chips_and_cards():
+    assert chip("NVIDIA A100-SXM4-40GB") == chip("A100-PCIE-80GB") == "A100"
+    assert is_same_card(paced_gpu("T4"), paced_gpu("T4"))
+    assert not is_same_card(paced_gpu("A100-SXM4-40GB"), paced_gpu("A100-SXM4-80GB"))
+    assert [arithmetic_of(one) for one in (Precision.FP32, Precision.AMP, Precision.BF16)] == [
+        "fp32", "amp", "amp",
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    path = tmp_path_factory.mktemp("times") / "step_times.npz"
+    write_step_times(TIMES, path)
+    return path
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell[0]}")
+def test_a_written_file_answers_as_what_was_written(written, cell):
+    """Half precision costs less than a per mille of a rate, and of its deviation."""
+    network, gpu, precision = cell
+    asked, read = work(network, precision), read_step_times(written)
+    assert seconds(asked, gpu, read) == pytest.approx(seconds(asked, gpu), rel=1e-3)
+    assert variance(asked, gpu, read) == pytest.approx(variance(asked, gpu, TIMES), rel=0.02)
+    assert read.group(asked, card(gpu), TABLE[network]) == TIMES.group(
+        asked, card(gpu), TABLE[network]
+    )
+
+
+def test_equal_step_times_make_equal_bytes(written, tmp_path):
+    again = tmp_path / "again.npz"
+    write_step_times(TIMES, again)
+    assert again.read_bytes() == written.read_bytes()
+
+
+@pytest.mark.parametrize("kept", [0, 10, 100_000])
+def test_a_damaged_file_is_told_with_the_way_out(written, tmp_path, kept):
+    path = tmp_path / "cut.npz"
+    path.write_bytes(written.read_bytes()[:kept])
+    with pytest.raises(DataError, match="install the package again"):
+        read_step_times(path)
+
+
+def test_a_missing_file_or_another_format_is_told(written, tmp_path):
+    with pytest.raises(DataError, match=r"absent\.npz"):
+        read_step_times(tmp_path / "absent.npz")
+    with np.load(written) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    text = arrays["meta"].tobytes().replace(b"advisor.step-times/1", b"advisor.step-times/9")
+    np.savez(tmp_path / "other.npz", **{**arrays, "meta": np.frombuffer(text, np.uint8)})
+    with pytest.raises(DataError, match=r"advisor\.step-times/9"):
+        read_step_times(tmp_path / "other.npz")
+
+
+def test_numbers_that_are_none_are_a_damaged_file(written, tmp_path):
+    with np.load(written) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    arrays["mean"] = arrays["mean"] * np.nan
+    np.savez(tmp_path / "nan.npz", **arrays)
+    with pytest.raises(DataError, match="no fitted step times"):
+        read_step_times(tmp_path / "nan.npz")

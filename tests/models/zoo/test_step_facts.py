@@ -1,0 +1,92 @@
+"""What the network table is made of: rows of kernels, and memory, from one record a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from models.zoo.kernels import KINDS  # noqa: E402
+from models.zoo.step_facts import MIB, WIDTH_STEPS, network_facts  # noqa: E402
+
+
+class Subject:
+    """A small module on images of 16 pixels, trained by its mean."""
+
+    def __init__(self, make: Any) -> None:
+        self.make = make
+
+    def build(self) -> Any:
+        return self.make()
+
+    def synthetic_batch(self, batch_size: int, device: str = "cpu") -> Any:
+        return torch.empty(batch_size, 3, 16, 16, device=device), None
+
+    def forward(self, network: Any, inputs: Any) -> Any:
+        return network(inputs)
+
+    def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
+        return network(inputs).float().mean()
+
+
+def convolutions() -> torch.nn.Module:
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 8, 3, padding=1)
+    )
+
+
+def elements(rows: Any, *, casts: bool) -> float:
+    cast = KINDS.index("cast")
+    return sum(row.kernels * row.sample_elements for row in rows if casts or row.kind != cast)
+
+
+def test_one_record_tells_both_precisions() -> None:
+    """Convolutions read and write 16 bits in mixed precision; without casts it is fp32's step."""
+    facts = network_facts(Subject(convolutions))
+    products = [row for row in facts.inference if row.flops]
+    assert {row.amp_sample_width for row in products} == {2 * WIDTH_STEPS}
+    assert sum(row.kernels * row.flops for row in products) == pytest.approx(
+        2 * 256 * 9 * (3 * 8 + 8 * 8), rel=1e-3
+    )
+    assert elements(facts.inference, casts=False) == pytest.approx(
+        256 * (3 + 8 + 8 + 8 + 8 + 8), rel=1e-3
+    )
+    assert elements(facts.inference, casts=True) > elements(facts.inference, casts=False)
+
+
+def test_saved_memory_is_that_of_autograd() -> None:
+    """Two inputs of convolutions, the second the activation's result too, in both widths."""
+    memory = network_facts(Subject(convolutions)).memory
+    values = 256 * (3 + 8)
+    assert memory.saved_fp32 * MIB == 4 * values
+    assert memory.saved_amp * MIB == 2 * values
+    assert memory.saved_fixed_fp32 == 0
+    assert memory.saved_fixed_amp * MIB == 2 * (9 * (3 * 8 + 8 * 8))
+
+
+def test_inference_holds_what_two_layers_need() -> None:
+    """Without gradients a layer's input is given back when its output is there."""
+    memory = network_facts(Subject(convolutions)).memory
+    assert memory.inference_peak_fp32 * MIB == 4 * 256 * (8 + 8)
+    assert memory.transient_fp32 * MIB == 4 * 256 * (8 + 8)
+    assert memory.training_peak_fp32 > memory.inference_peak_fp32
+
+
+def test_a_network_that_cannot_train_still_infers() -> None:
+    """Without a training step its rows are empty, and memory for backward is none."""
+    facts = network_facts(Subject(convolutions), training=False)
+    assert facts.training == []
+    assert facts.memory.saved_fp32 == 0
+    assert facts.inference
+
+
+def test_a_network_that_looks_at_its_weights_while_built_is_captured() -> None:
+    """A builder that computes with values cannot run on the meta device; fake tensors can."""
+
+    def make() -> torch.nn.Module:
+        width = int(torch.linspace(1, 8, 4)[-1].item())
+        return torch.nn.Conv2d(3, width, 1)
+
+    assert network_facts(Subject(make)).parameters == 3 * 8 + 8
