@@ -127,6 +127,9 @@ class Parameters:
 _WIDE, _USUAL, _NARROW, _SMALL = 0.3, 0.2, 0.15, 0.1
 # Narrow, lest it explain what a whole class of networks does.
 _OF_A_SOURCE = 0.05
+_OF_A_HOST = 0.4
+# The host of a question: one of those that were measured, nobody knows which.
+UNNAMED = "unnamed"
 _COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 13, 11, 3, 6, 4
 _LAUNCH_GROUPS = ("product", "moving", "cast", "backward")
 _LAUNCH_SECONDS = (1e-5, 1e-5, 6e-6, 6e-6)
@@ -187,7 +190,7 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps:
     )  # fmt: skip
     common = {n: parameters.of(n, p) for n, p in zip(names, priors, strict=True)}
     for group, seconds in zip(_LAUNCH_GROUPS, _LAUNCH_SECONDS, strict=True):
-        common[group] = parameters.of(f"launch/{group}", Prior(math.log(seconds), 0.4))
+        common[group] = parameters.of(f"launch/{group}", Prior(math.log(seconds), 1.0))
     of_steps: list[Any] = [
         np.array([p.launches for p in parts]),
         np.array([lookups[s.conditions].launch_at for s in steps], dtype=np.intp),
@@ -536,8 +539,8 @@ def _memory_terms(operation: _Operation, how: Conditions) -> list[Term]:
 def _launch_names(how: Conditions) -> list[tuple[str, Prior]]:
     """What the time of a launch depends on."""
     names = [(f"gpu/{how.gpu.name}/launch", Prior(0.0, _SMALL))]
-    if how.host:
-        names.append((f"host/{how.host}", Prior(0.0, _USUAL)))
+    # Hosts launch at rates of their own, and a question names none: that doubt is its own.
+    names.append((f"host/{how.host or UNNAMED}", Prior(0.0, _OF_A_HOST)))
     if how.stack != "eager":
         names.append((f"stack/{how.stack}/launch", Prior(-0.5, 0.5)))
     return names
