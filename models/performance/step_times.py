@@ -25,7 +25,7 @@ from models.performance.step_time import KINDS, Conditions, Parameters, Step, st
 # What steps of one cell scatter by about the best model of them.
 ROW_SIGMA = 0.04
 # What one who times steps differs by from another, who names neither in a question.
-SOURCE_SIGMA = 0.1
+SOURCE_SIGMA = 0.15
 # Standard error of a user's own measurement of a step.
 TRIAL_SIGMA = 0.03
 # Likeness is told on one card and batch, so that only the network differs.

@@ -7,9 +7,9 @@ residuals in units of the predicted deviation then say how wide intervals must b
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,12 +54,7 @@ def fit_step_times(
     if not calibrate:
         return whole
     residuals = held_out_residuals(observations, kernels, fit)
-    quantiles = {
-        name: tuple(np.round(_spread_out(np.sort(values)), 3).tolist())
-        for name, values in residuals.items()
-        if len(values) >= _FEWEST_ROWS
-    }
-    return StepTimes(**{**_fields(whole), "quantiles": quantiles})
+    return StepTimes(**{**_fields(whole), "quantiles": quantiles_of(residuals)})
 
 
 def _fields(times: StepTimes) -> dict[str, Any]:
@@ -141,15 +136,22 @@ def _bare_facts(operations: Any, parameters: float, task: Task) -> NetworkFacts:
     )  # fmt: skip
 
 
+class Residual(NamedTuple):
+    """How far a held-out row of `source` lies off, in units of what was predicted of it."""
+
+    value: float
+    source: str
+
+
 def held_out_residuals(
     observations: Sequence[Observation], kernels: Sequence[Observation], start: Fit
-) -> Mapping[str, Floats]:
-    """Standardised residuals of log seconds of PyTorch rows, by what was held out.
+) -> Mapping[str, list[Residual]]:
+    """Residuals of log seconds of PyTorch rows, by what was held out.
 
     `new/known`: the network's class; `known/new`: the GPU, with what is known of its kernels;
     `new/new`: both; `known/known`: the network on that GPU, `cell`: some rows of a cell.
     """
-    found: dict[str, list[float]] = defaultdict(list)
+    found: dict[str, list[Residual]] = defaultdict(list)
     classes = _folds([row.family for row in observations], _FOLDS)
     cards = _folds([chip(_how(row).gpu.name) for row in observations], _FOLDS)
     pairs = _folds([f"{r.cell.network}/{chip(_how(r).gpu.name)}" for r in observations], _FOLDS)
@@ -172,9 +174,32 @@ def held_out_residuals(
             test = _some_of_each(test, by_card=name.endswith("/new"))
             if test:
                 times, _ = _step_times(kept, known, start)
-                found[name] += standardised(times, test)
+                values = standardised(times, test)
+                found[name] += [Residual(v, r.source) for v, r in zip(values, test, strict=True)]
         sys.stderr.write(f"fold {fold + 1} of {_FOLDS} of the held-out rows\n")
-    return {name: np.array(values) for name, values in found.items()}
+    return found
+
+
+def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple[float, ...]]:
+    """Sorted residuals of each group, as many as intervals need.
+
+    A user is one more source. Where the GPU is known one source has most rows, so sources weigh
+    as the roots of their rows; where it is new, cards were evened out already.
+    """
+    found = {}
+    for name, group in residuals.items():
+        if len(group) < _FEWEST_ROWS:
+            continue
+        values = np.array([one.value for one in group])
+        rows = Counter(one.source for one in group)
+        even = name.endswith("/new")
+        weights = np.array([1.0 if even else rows[one.source] ** -0.5 for one in group])
+        order = np.argsort(values)
+        ranks = np.cumsum(weights[order]) / weights.sum()
+        count = min(len(values), _MOST_QUANTILES)
+        at = np.searchsorted(ranks, (np.arange(count) + 0.5) / count)
+        found[name] = tuple(np.round(values[order][at], 3).tolist())
+    return found
 
 
 def _some_of_each(rows: Sequence[Observation], *, by_card: bool) -> list[Observation]:
@@ -228,11 +253,3 @@ def predicted(times: StepTimes, rows: Sequence[Observation]) -> tuple[Floats, Fl
         found = times.posterior.predict(cells, np.full(len(cells), centre))
         mean[members], variance[members] = found.mean, found.variance + doubt
     return mean, variance
-
-
-def _spread_out(values: Floats) -> Floats:
-    """As many order statistics as intervals need."""
-    if len(values) <= _MOST_QUANTILES:
-        return values
-    at = np.linspace(0, len(values) - 1, _MOST_QUANTILES)
-    return np.asarray(values[np.round(at).astype(int)])
