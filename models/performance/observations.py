@@ -25,8 +25,6 @@ from models.performance.step_time import Conditions, Step
 
 OBSERVATIONS, KERNELS = "observations.csv.gz", "kernels.csv.gz"
 PYTORCH = frozenset({"eager", "torchscript", "compile"})
-# The best kept public benchmark of PyTorch: predictions mean what it would measure.
-_REFERENCE_SOURCE = "timm"
 # Forward and backward without an optimiser's step, the batch copied inside the timed step.
 _BARE_SOURCES = frozenset({"pytorch-gpu-benchmark"})
 _TF32 = {"none": "off", "conv": "convolutions", "all": "on"}
@@ -190,7 +188,7 @@ def conditions_of(record: Mapping[str, str], gpu: Gpu) -> Conditions:
         memory_format=record["memory_format"] or "contiguous",
         stack=stack,
         era=era_of(version) if is_pytorch else "",
-        source="" if record["source"] == _REFERENCE_SOURCE else record["source"],
+        source=record["source"],
         host=record["host"],
         unfused_attention=unfused,
         optimizer=not bare,

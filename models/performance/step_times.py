@@ -24,8 +24,6 @@ from models.performance.step_time import KINDS, Conditions, Parameters, Step, st
 
 # What steps of one cell scatter by about the best model of them.
 ROW_SIGMA = 0.04
-# What one who times steps differs by from another, who names neither in a question.
-SOURCE_SIGMA = 0.15
 # Standard error of a user's own measurement of a step.
 TRIAL_SIGMA = 0.03
 # Likeness is told on one card and batch, so that only the network differs.
@@ -139,9 +137,7 @@ class StepTimes:
         """Samples per second with interval and origin for workloads of one network and task."""
         facts = table.of(cells[0][0])
         found = self.estimates(cells, facts)
-        # Whose clock and code it is, is known where the user measured the network.
-        is_own = any(key.startswith(f"{facts.key}/") for key in self.own)
-        spread = np.sqrt(found.variance + ROW_SIGMA**2 + (0.0 if is_own else SOURCE_SIGMA**2))
+        spread = np.sqrt(found.variance + ROW_SIGMA**2)
         return [
             GpuRate(
                 workload.batch_size / math.exp(mean),

@@ -22,7 +22,6 @@ from models.performance.posterior import Cell, Posterior
 from models.performance.step_time import Parameters, log_seconds, steps_of
 from models.performance.step_times import (
     ROW_SIGMA,
-    SOURCE_SIGMA,
     StepTimes,
     arithmetic_of,
     chip,
@@ -227,7 +226,7 @@ def standardised(times: StepTimes, rows: Sequence[Observation]) -> list[float]:
     """Residuals of log seconds in units of what is predicted of them."""
     mean, variance = predicted(times, rows)
     off = np.log([row.seconds for row in rows]) - mean
-    values: list[float] = (off / np.sqrt(variance + ROW_SIGMA**2 + SOURCE_SIGMA**2)).tolist()
+    values: list[float] = (off / np.sqrt(variance + ROW_SIGMA**2)).tolist()
     return values
 
 
