@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import Precision, Status, Task
+from advisor.domain import Observation, Precision, Status, Task, Workload
 from advisor.domain.checks import is_positive
 from advisor.domain.steps import typical_step_seconds
+from advisor.errors import UsageError
 from sweeps.anchors import (
     FEWEST_STEPS,
     LONGEST_STEP_SECONDS,
     TOO_LONG,
     AnchorFile,
-    AnchorRow,
     RefusedRow,
+    SheetOf,
     no_anchor,
 )
 
@@ -27,7 +28,9 @@ _LARGEST_BATCH = 10**9
 _LARGEST_SIDE = 100_000
 
 
-def read_document(path: Path, document: Mapping[str, Any]) -> AnchorFile:
+def read_document(
+    path: Path, document: Mapping[str, Any], sheet_of: SheetOf, precision: Precision
+) -> AnchorFile:
     """The rows of a document; `UsageError` where none of it can be used."""
     try:
         what, device = document["what"], document["device"]
@@ -37,7 +40,10 @@ def read_document(path: Path, document: Mapping[str, Any]) -> AnchorFile:
         shape = what.get("input_shape")
         if shape is not None and not _is_image(shape):
             raise no_anchor(path, f"its input has the shape {shape}, which is no RGB image")
-        found = [_row(path, i, run, document) for i, run in enumerate(document["runs"], 1)]
+        found = [
+            _row(f"{path}, run {number}", run, document, sheet_of, precision)
+            for number, run in enumerate(document["runs"], 1)
+        ]
         captured = document.get("captured") or {}
         if not isinstance(captured, dict) or not isinstance(device["gpu"], str):
             raise TypeError("captured is no table, or gpu no name")
@@ -45,7 +51,7 @@ def read_document(path: Path, document: Mapping[str, Any]) -> AnchorFile:
         raise no_anchor(path, f"{type(error).__name__}: {error}") from error
     return AnchorFile(
         path,
-        tuple(one for one in found if isinstance(one, AnchorRow)),
+        tuple(one for one in found if isinstance(one, Observation)),
         tuple(one for one in found if isinstance(one, RefusedRow)),
         tuple(shape) if shape else None,
         captured,
@@ -69,10 +75,10 @@ def _is_image(shape: Any) -> bool:
 
 
 def _row(
-    path: Path, number: int, run: Mapping[str, Any], document: Mapping[str, Any]
-) -> AnchorRow | RefusedRow:
-    origin = f"{path}, run {number}"
-    is_script = document["what"]["kind"] == "script"
+    origin: str, run: Mapping[str, Any], document: Mapping[str, Any], sheet_of: SheetOf,
+    precision: Precision,
+) -> Observation | RefusedRow:  # fmt: skip
+    what, is_script = document["what"], document["what"]["kind"] == "script"
     if run["status"] != Status.OK:
         # How a ladder of batch sizes ends is no fault of the file.
         return RefusedRow(origin, f"status {run['status']}", False)
@@ -83,13 +89,21 @@ def _row(
     seconds = _step_seconds(run, is_script)
     if seconds > LONGEST_STEP_SECONDS:
         return RefusedRow(origin, TOO_LONG, True)
-    return AnchorRow(
-        network=str(document["what"].get("name", "")),
-        task=Task(run["task"]),
-        precision=Precision(run["precision"]) if run["precision"] else None,
-        batch_size=run["batch_size"],
-        step_seconds=seconds,
-        gpu_name=document["device"]["gpu"],
+    try:
+        gpu = sheet_of(document["device"]["gpu"])
+    except UsageError as error:
+        return RefusedRow(origin, str(error), True)
+    shape = what.get("input_shape")
+    return Observation(
+        workload=Workload(
+            network=str(what.get("name", "")),
+            task=Task(run["task"]),
+            batch_size=run["batch_size"],
+            precision=Precision(run["precision"]) if run["precision"] else precision,
+            input="x".join(map(str, shape)) if shape else None,
+        ),
+        gpu=gpu,
+        seconds=seconds,
         peak_mib=run.get("gpu_peak_reserved_mib"),
         origin=origin,
     )

@@ -7,12 +7,12 @@ of a campaign (JSON lines both). A row is one step of PyTorch eager on a real GP
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import Precision, Task
+from advisor.domain import Gpu, Observation, Precision
 from advisor.errors import UsageError
 
 SCHEMA = "advisor.anchor/1"
@@ -22,20 +22,8 @@ FEWEST_STEPS = 3
 LONGEST_STEP_SECONDS = 86_400.0
 TOO_LONG = "a step of more than a day is no measured one; times are in seconds"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnchorRow:
-    """One measured step. `network` is "" and `precision` None where a script does not say;
-    `gpu_name` is what CUDA calls it; `origin` names file and row."""
-
-    network: str
-    task: Task
-    precision: Precision | None
-    batch_size: int
-    step_seconds: float
-    gpu_name: str
-    peak_mib: float | None
-    origin: str
+# From what CUDA calls a card to its data sheet; `UsageError` where there is none.
+SheetOf = Callable[[str], Gpu]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +37,34 @@ class RefusedRow:
 
 @dataclass(frozen=True, slots=True)
 class AnchorFile:
-    """All of one file. `captured` and `input_shape` describe its network where it says so."""
+    """All of one file. `captured` and `input_shape` describe its network where it says so.
+
+    An observation's network is "" where a script does not name it.
+    """
 
     path: Path
-    rows: tuple[AnchorRow, ...]
+    observations: tuple[Observation, ...]
     refused: tuple[RefusedRow, ...]
     input_shape: tuple[int, ...] | None = None
     captured: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_anchor(path: Path) -> AnchorFile:
-    """The file's rows; `UsageError` names a file that cannot be read, or is something else."""
+def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFile:
+    """The file's rows; a script that does not name its precision ran in `precision`.
+
+    `UsageError` names a file that cannot be read, or is something else.
+    """
     from sweeps.anchor_documents import read_document
-    from sweeps.anchor_lines import read_measurements
+    from sweeps.observing import read_measurements
 
     content = _content(path)
     document = _whole(content)
     if isinstance(document, dict) and "schema" in document:
         if document["schema"] == SCHEMA:
-            return read_document(path, document)
+            return read_document(path, document, sheet_of, precision)
         if isinstance(document["schema"], str):
             raise UsageError(f"{path} is {document['schema']}, not a measurement; {_way_out()}")
-    return read_measurements(path, content)
+    return read_measurements(path, content, sheet_of)
 
 
 def no_anchor(path: Path, why: str) -> UsageError:

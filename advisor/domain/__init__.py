@@ -32,6 +32,7 @@ from advisor.domain.money import (
     Price,
     Spec,
 )
+from advisor.domain.observations import STEP_SIGMA, Observation
 from advisor.domain.ranges import ANY, Range
 from advisor.domain.relaxing import Change, Relaxation
 from advisor.domain.results import (
@@ -76,6 +77,7 @@ __all__ = [
     "OBSERVED",
     "PRICE_KINDS",
     "REPLAYED_FROM",
+    "STEP_SIGMA",
     "BatchPoint",
     "Burst",
     "CacheState",
@@ -97,6 +99,7 @@ __all__ = [
     "Market",
     "Measurement",
     "MemoryFormat",
+    "Observation",
     "Offer",
     "OnGpu",
     "Precision",

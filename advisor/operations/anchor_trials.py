@@ -1,20 +1,19 @@
-"""Which rows of users' files are anchors of a question, on which data sheets."""
+"""Which rows of users' files are anchors of a question."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from advisor.catalog import Catalog
-from advisor.domain import Gpu, Precision, Task, Workload
+from advisor.domain import Observation, Precision, Task
 from advisor.errors import UsageError
-from advisor.operations.gpu_sheets import sheet_of
+from advisor.records import replace
 from models.performance import PerformanceModel
 from models.performance.anchoring.plausible import fastest_seconds
 from models.performance.network_table import Rows
 from models.performance.networks import NetworkFacts
-from models.performance.step_times import GpuTrial, is_same_card
-from sweeps.anchors import AnchorFile, AnchorRow
+from models.performance.step_times import is_same_card
+from sweeps.anchors import AnchorFile
 
 # Two measurements of the very same step that differ by more are not of the same thing.
 _SAME_STEP_FACTOR = 1.5
@@ -29,77 +28,78 @@ class Asked:
     task: Task
     precision: Precision
 
-    @property
-    def workload(self) -> Workload:
-        """Any workload of it: the batch does not matter."""
-        return Workload(
-            network=self.network, task=self.task, batch_size=1, precision=self.precision
-        )
 
-
-def trials_of(
+def anchors_of(
     model: PerformanceModel,
-    catalog: Catalog,
     asked: Asked,
     files: Sequence[AnchorFile],
     facts: NetworkFacts | None,
-) -> list[GpuTrial]:
-    """The rows of the files that answer the question, one or more.
+) -> list[Observation]:
+    """The rows of the files that answer the question, one or more, under its network's name.
 
     `facts` are those of a network that the model has none of. Raises `UsageError` where no row
-    answers, for a GPU without a data sheet, a step faster than its GPU, and two of one step
-    that cannot both be true.
+    answers, for a step faster than its GPU, and two of one step that cannot both be true.
     """
     rows = [row for file in files for row in _of_network(file, asked, model)]
     fitting = [row for row in rows if _is_asked(row, asked)]
     if not fitting:
         raise UsageError(_why_none(asked, files, rows))
-    known = facts or model.table[asked.network]
-    trials = [_trial(row, asked, sheet_of(row.gpu_name, catalog.gpus)) for row in fitting]
-    _refuse_impossible(trials, asked, known.kernels.get(asked.task))
-    _refuse_contradictions(trials)
-    return trials
+    anchors = [_named(row, asked.network, is_own=facts is not None) for row in fitting]
+    for one in anchors:
+        known = facts or model.table.of(one.workload)
+        refuse_impossible(one, known.kernels.get(asked.task))
+    _refuse_contradictions(anchors)
+    return anchors
 
 
-def _refuse_impossible(trials: Sequence[GpuTrial], asked: Asked, operations: Rows | None) -> None:
-    """Steps that nothing can compute so fast; unknown operations refuse nothing."""
-    for trial in trials:
-        if operations is None:
-            return
-        least = fastest_seconds(operations, trial.precision, trial.gpu, trial.batch_size)
-        if trial.step_seconds < least:
-            raise UsageError(
-                f"{trial.origin}: {trial.step_seconds:.3g} s for batch {trial.batch_size} of "
-                f"{asked.network} is faster than {trial.gpu.name} can compute ({least:.3g} s); "
-                "time steps with torch.cuda.synchronize() after each, as advisor measure does"
-            )
+def refuse_impossible(one: Observation, operations: Rows | None) -> None:
+    """Raises `UsageError` for a step that nothing can compute so fast; unknown operations refuse
+    nothing."""
+    if operations is None:
+        return
+    workload = one.workload
+    least = fastest_seconds(operations, workload.precision, one.gpu, workload.batch_size)
+    if one.seconds < least:
+        raise UsageError(
+            f"{one.origin}: {one.seconds:.3g} s for batch {workload.batch_size} of "
+            f"{workload.network} is faster than {one.gpu.name} can compute ({least:.3g} s); "
+            "time steps with torch.cuda.synchronize() after each, as advisor measure does"
+        )
 
 
-def _of_network(file: AnchorFile, asked: Asked, model: PerformanceModel) -> Iterator[AnchorRow]:
+def _named(row: Observation, network: str, *, is_own: bool) -> Observation:
+    """The row under the question's name; an own network has one input."""
+    at = None if is_own else row.workload.input
+    return replace(row, workload=replace(row.workload, network=network, input=at))
+
+
+def _of_network(file: AnchorFile, asked: Asked, model: PerformanceModel) -> Iterator[Observation]:
     """Rows of the network: by name, or, where it is the user's own, of the one own network that
     the file has."""
-    own = {row.network for row in file.rows if row.network and not model.table.knows(row.network)}
+    names = {row.workload.network for row in file.observations} - {""}
+    own = {name for name in names if not model.table.knows(name)}
     is_builtin = model.table.knows(asked.network)
-    for row in file.rows:
-        named = row.network.casefold() in ("", asked.network.casefold())
-        if named or (not is_builtin and own == {row.network}):
+    for row in file.observations:
+        name = row.workload.network
+        named = name.casefold() in ("", asked.network.casefold())
+        if named or (not is_builtin and own == {name}):
             yield row
 
 
-def _is_asked(row: AnchorRow, asked: Asked) -> bool:
-    return row.task is asked.task and row.precision in (None, asked.precision)
+def _is_asked(row: Observation, asked: Asked) -> bool:
+    return row.workload.task is asked.task and row.workload.precision is asked.precision
 
 
-def _why_none(asked: Asked, files: Sequence[AnchorFile], rows: Sequence[AnchorRow]) -> str:
+def _why_none(asked: Asked, files: Sequence[AnchorFile], rows: Sequence[Observation]) -> str:
     """What the files have instead, and which option would meet it."""
     names = ", ".join(str(file.path) for file in files)
     if rows:
-        has = sorted({f"--task {r.task} --precision {r.precision}" for r in rows})
+        has = sorted({f"--task {r.workload.task} --precision {r.workload.precision}" for r in rows})
         return (
             f"no anchor in {names} is of {asked.task} in {asked.precision}; there are: "
             f"{'; '.join(has)}"
         )
-    others = sorted({row.network for file in files for row in file.rows})
+    others = sorted({row.workload.network for file in files for row in file.observations})
     if others:
         return f"no anchor in {names} is of {asked.network}, but of {', '.join(others)}; " \
                "name that with --model"  # fmt: skip
@@ -108,28 +108,16 @@ def _why_none(asked: Asked, files: Sequence[AnchorFile], rows: Sequence[AnchorRo
     return f"nothing in {names} can be an anchor: {why}"
 
 
-def _trial(row: AnchorRow, asked: Asked, gpu: Gpu) -> GpuTrial:
-    return GpuTrial(
-        task=row.task,
-        precision=row.precision or asked.precision,
-        batch_size=row.batch_size,
-        step_seconds=row.step_seconds,
-        gpu=gpu,
-        peak_mib=row.peak_mib,
-        origin=row.origin,
-    )
-
-
-def _refuse_contradictions(trials: Sequence[GpuTrial]) -> None:
+def _refuse_contradictions(anchors: Sequence[Observation]) -> None:
     """The same step on the same card cannot take 1 and 1.5 times as long."""
-    for i, one in enumerate(trials):
-        for other in trials[:i]:
-            if one.batch_size != other.batch_size or not is_same_card(one.gpu, other.gpu):
+    for i, one in enumerate(anchors):
+        for other in anchors[:i]:
+            if one.workload != other.workload or not is_same_card(one.gpu, other.gpu):
                 continue
-            fast, slow = sorted((one, other), key=lambda trial: trial.step_seconds)
-            if slow.step_seconds > _SAME_STEP_FACTOR * fast.step_seconds:
+            fast, slow = sorted((one, other), key=lambda anchor: anchor.seconds)
+            if slow.seconds > _SAME_STEP_FACTOR * fast.seconds:
                 raise UsageError(
-                    f"anchors contradict each other: batch {one.batch_size} on {one.gpu.name} "
-                    f"takes {fast.step_seconds:.3g} s in {fast.origin} and "
-                    f"{slow.step_seconds:.3g} s in {slow.origin}; leave the wrong one out"
+                    f"anchors contradict each other: batch {one.workload.batch_size} on "
+                    f"{one.gpu.name} takes {fast.seconds:.3g} s in {fast.origin} and "
+                    f"{slow.seconds:.3g} s in {slow.origin}; leave the wrong one out"
                 )

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from advisor.catalog import Catalog
-from advisor.domain import Task, Workload
+from advisor.domain import Observation, Task, Workload
 from advisor.domain.references import is_own
 from advisor.errors import AdvisorError, UsageError, one_line
-from advisor.operations.anchor_trials import Asked, trials_of
+from advisor.operations.anchor_trials import Asked, anchors_of
+from advisor.operations.gpu_sheets import sheet_of
 from advisor.operations.heard import Heard
 from models.performance import PerformanceModel
 from models.performance.anchoring import (
@@ -23,7 +24,6 @@ from models.performance.anchoring import (
 )
 from models.performance.memory import has_memory, needed_card_mib
 from models.performance.networks import NetworkFacts
-from models.performance.step_times import GpuTrial
 from sweeps.anchors import AnchorFile, RefusedRow, read_anchor
 
 _MOST_NAMED = 3
@@ -42,34 +42,35 @@ def heard_model(
         raise UsageError("--anchor tells of GPUs, and preprocessing uses none; leave it out")
     if not files:
         return _without_anchors(model, asked)
-    read = [read_anchor(path) for path in files]
+    read = [
+        read_anchor(path, lambda name: sheet_of(name, catalog.gpus), asked.precision)
+        for path in files
+    ]
     warnings = [f"{one.origin} does not count: {one.reason}" for one in _told(read)]
     known = model.table.knows(asked.network)
     facts = None if known else _own_facts(asked, read, warnings)
-    trials = trials_of(model, catalog, asked, read, facts)
-    needed = _memory(asked, trials, warnings) if facts else None
+    anchors = anchors_of(model, asked, read, facts)
+    needed = _memory(asked, anchors, warnings) if facts else None
     if facts and facts.stand_in:
         model = _of_any_network(model, catalog, facts)
-    return Heard(_conditioned(model, asked, trials, facts, needed, warnings), tuple(_few(warnings)))
+    return Heard(_conditioned(model, anchors, facts, needed, warnings), tuple(_few(warnings)))
 
 
 def _conditioned(
     model: PerformanceModel,
-    asked: Asked,
-    trials: Sequence[GpuTrial],
+    anchors: Sequence[Observation],
     facts: NetworkFacts | None,
     needed: Callable[[Workload], float] | None,
     warnings: list[str],
 ) -> PerformanceModel:
-    """The model that knows the trials, too; warns of those that contradict what else is known."""
+    """The model that knows the anchors, too; warns of those that contradict what else is known."""
     table = OwnTable(model.table, facts) if facts else model.table
-    workload, network = asked.workload, table.of(asked.workload)
     warnings += [
-        f"{trial.origin} (batch {trial.batch_size} on {trial.gpu.name}) contradicts the other "
+        f"{one.origin} (batch {one.workload.batch_size} on {one.gpu.name}) contradicts the other "
         "anchors, or the model; was the GPU shared, throttled, or waiting for its host?"
-        for trial in model.step_times.contradicting(workload, trials, network)
+        for one in model.step_times.contradicting(anchors, table)
     ]
-    step_times = model.step_times.condition(workload, trials, network)
+    step_times = model.step_times.condition(anchors, table)
     return replace(model, table=table, step_times=step_times, card_mib_of=needed)
 
 
@@ -123,13 +124,13 @@ def _own_facts(asked: Asked, files: Sequence[AnchorFile], warnings: list[str]) -
 
 
 def _memory(
-    asked: Asked, trials: Sequence[GpuTrial], warnings: list[str]
+    asked: Asked, anchors: Sequence[Observation], warnings: list[str]
 ) -> Callable[[Workload], float]:
     """GPU memory of a network without rates: traced for the zoo's, else as its anchor saw it,
     else traced now, else unknown."""
     if has_memory(asked.network):
         return needed_card_mib
-    seen = peaks_of(trials)
+    seen = peaks_of(anchors)
     if not seen.peaks and is_own(asked.network):
         from advisor.operations.own_networks import traced_memory
 

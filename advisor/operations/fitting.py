@@ -24,7 +24,7 @@ from sweeps.serialization import measurement_from_dict, measurement_to_dict
 
 if TYPE_CHECKING:
     from models.performance.fit import FitResult
-    from models.performance.observations import Observation
+    from models.performance.observations import PublishedStep
     from models.performance.step_times import StepTimes
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +99,7 @@ def rebuild_step_times() -> StepTimes:
     return fit_step_times(observations, kernels)
 
 
-def measured_steps() -> tuple[list[Observation], list[Observation]]:
+def measured_steps() -> tuple[list[PublishedStep], list[PublishedStep]]:
     """All measured steps that may be fitted, and single kernels."""
     from models.performance.network_table import network_table
     from models.performance.observations import read_kernels, read_observations

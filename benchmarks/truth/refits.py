@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain import Task
+from advisor.domain import Observation
 from advisor.records import replace
 from benchmarks.truth.asking import Answer, Asked, RefusalError
 from benchmarks.truth.groups import groups, groups_of_fit
 from benchmarks.truth.rows import Row
 from models.performance.fitting import Fit
-from models.performance.observations import Observation
-from models.performance.step_times import GpuTrial, StepTimes
+from models.performance.observations import PublishedStep
+from models.performance.step_times import StepTimes
 from models.performance.step_times_file import bundled_step_times
 from models.performance.step_times_fit import fit_step_times
 
@@ -85,8 +85,8 @@ class Fold(NamedTuple):
 class _Taught:
     """What the shipped predictor learnt from, with what each row belongs to."""
 
-    rows: Sequence[Observation]
-    kernels: Sequence[Observation]
+    rows: Sequence[PublishedStep]
+    kernels: Sequence[PublishedStep]
     keys: Sequence[Mapping[str, str]]
     kernel_keys: Sequence[Mapping[str, str]]
     pytorch: Sequence[Mapping[str, str]] = field(default=())
@@ -267,15 +267,11 @@ def _with_anchor(
 
 def conditioned(asked: Asked, row: Row, times: StepTimes) -> StepTimes:
     """What is known once a user measured the row; as it was, where it cannot be asked of."""
-    facts = asked.facts(row)
-    if facts is None or row.seconds is None:
+    if row.seconds is None:
         return times
     try:
         workload, gpu = asked.cell(row)
     except RefusalError:
         return times
-    trial = GpuTrial(
-        task=Task(row.task), precision=workload.precision, batch_size=row.batch_size,
-        step_seconds=row.seconds, gpu=gpu, peak_mib=None, origin="a measured row",
-    )  # fmt: skip
-    return times.condition(workload, [trial], facts)
+    observation = Observation(workload=workload, gpu=gpu, seconds=row.seconds)
+    return times.condition([observation], asked.model.table)

@@ -138,6 +138,14 @@ class Posterior:
             fresh.setdefault(cell.network, []).append((row, outside))
         return known, fresh
 
+    def joint_estimates(self, cells: Sequence[Cell]) -> tuple[Floats, Floats]:
+        """Log seconds of the cells together: means (n,) and covariance (n, n)."""
+        state = _state(self, cells)
+        mean, slopes = _linearised(state, cells, state.mean)
+        used = np.flatnonzero(slopes.any(axis=0))
+        held = slopes[:, used]
+        return mean, held @ state.covariance[np.ix_(used, used)] @ held.T
+
     def condition(
         self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats,
         centres: Floats | None = None,
@@ -147,23 +155,21 @@ class Posterior:
         A Gauss-Newton update, repeated since a step's time bends with its parameters.
         """
         state = _state(self, cells)
-        theta, noise = state.mean, np.diag(np.square(sigma))
-        gain = slopes = np.zeros((0, 0))
+        theta, white = state.mean, np.zeros((0, 0))
         for _ in range(_MOST_UPDATES):
             mean, slopes = _linearised(state, cells, theta)
             if centres is not None:
                 mean = mean + centres
-            gain = np.linalg.solve(
-                slopes @ state.covariance @ slopes.T + noise, slopes @ state.covariance
-            ).T
-            after = state.mean + gain @ (log_measured - mean - slopes @ (state.mean - theta))
+            root, white = _whitened(state, slopes, sigma)
+            left = log_measured - mean - slopes @ (state.mean - theta)
+            after = state.mean + white.T @ np.linalg.solve(root, left)
             moved = float(np.abs(after - theta).max())
             theta = after
             if moved < _CLOSE:
                 break
-        covariance = state.covariance - gain @ slopes @ state.covariance
         joint = self.joint | {cell.network for cell in cells}
-        return Posterior(state.names, theta, (covariance + covariance.T) / 2, self.effects, joint)
+        covariance = state.covariance - white.T @ white
+        return Posterior(state.names, theta, covariance, self.effects, joint)
 
 
 class _State(NamedTuple):
@@ -198,6 +204,16 @@ def _state(posterior: Posterior, cells: Sequence[Cell]) -> _State:
         covariance[at : at + len(block), at : at + len(block)] = block
         at += len(block)
     return _State(parameters, tuple(names), np.concatenate(means), covariance, place)
+
+
+def _whitened(state: _State, slopes: Floats, sigma: Floats) -> tuple[Floats, Floats]:
+    """The root of what the cells are expected to scatter by, (n, n), and what each whitened cell
+    tells of the state, (n, state): a rank-n update."""
+    used = np.flatnonzero(slopes.any(axis=0))
+    reach = slopes[:, used] @ state.covariance[used]
+    expected = reach[:, used] @ slopes[:, used].T + np.diag(np.square(sigma))
+    root = np.asarray(np.linalg.cholesky(expected), dtype=float)
+    return root, np.linalg.solve(root, reach)
 
 
 def _wanted(network: str, cells: Iterable[Cell]) -> list[str]:

@@ -75,8 +75,8 @@ class Conditions(NamedTuple):
 
     `precision` is fp32, amp, bf16 or fp16; `tf32` is "convolutions" (PyTorch's default), "on" or
     "off"; `stack` eager, torchscript, compile, ngc or another library's name; `era` the age of its
-    software; `source` and `host` who measured where, empty in a question and in a user's rows. `unfused_attention`:
-    the stack has no fused kernel for it.
+    software; `source` and `host` who measured where, empty in a question and in a user's rows.
+    `unfused_attention`: the stack has no fused kernel for it.
     """
 
     gpu: Gpu

@@ -1,7 +1,7 @@
 """The accelerator stage: what a GPU alone reaches, from one posterior over step times.
 
-A published row, a user's anchor, a sweep's GPU stage and a verification are rows of one kind;
-`published`, `measured` and `modelled` only say which of them a rate stands on.
+Published rows made it; what a user measured conditions it, be it an anchor, a sweep's GPU stage, a
+verification or a probe. `published`, `measured` and `modelled` only say what a rate stands on.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.domain import Gpu, Precision, Provenance, Stack, Task, Workload, require_positive
+from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.records import dataclass, replace
 from models.performance.intervals import HalfWidths, gaussian_multiplier
 from models.performance.kinship import Kinship, step_features
 from models.performance.networks import Floats, NetworkFacts, NetworkTable
 from models.performance.posterior import Cell, Effects, Estimates, Posterior
+from models.performance.probed import ProbedLayer
 from models.performance.step_time import KINDS, Conditions, Parameters, Step, steps_of
 
 # What steps of one cell scatter by about the best model of them.
 ROW_SIGMA = 0.04
-# Standard error of a user's own measurement of a step.
-TRIAL_SIGMA = 0.03
 # Likeness is told on one card and batch, so that only the network differs.
 REFERENCE_BATCH = 64.0
 REFERENCE = Gpu(
@@ -37,8 +36,11 @@ REFERENCE = Gpu(
 _ANY_NETWORK_SIGMA, _ANY_GPU_SIGMA = 2.0, 0.25
 # A card whose bandwidth differs more is another card of the same chip.
 _SAME_CARD = 0.02
-# More standard deviations than this, and a trial contradicts what else is known.
+# More standard deviations than this, and an observation contradicts what else is known.
 _CONTRADICTS = 3.0
+# On so many networks a card is known as one that somebody published: what `--keep probes` of
+# benchmarks.truth scores.
+_ENOUGH_NETWORKS = 6
 
 
 class _Estimated(NamedTuple):
@@ -66,26 +68,15 @@ class GpuRate(NamedTuple):
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuTrial:
-    """Seconds of one step of a network alone on `gpu`, as a user measured it.
+class OwnCell(NamedTuple):
+    """What a user measured, at any batch size: another stack or input is another cell."""
 
-    `peak_mib` is what torch took from the GPU (None: not known), `origin` the file and row that
-    a message names.
-    """
-
-    task: Task
-    precision: Precision
-    batch_size: int
-    step_seconds: float
-    gpu: Gpu
-    peak_mib: float | None
-    origin: str
-
-    def __post_init__(self) -> None:
-        require_positive(
-            batch_size=self.batch_size, step_seconds=self.step_seconds, peak_mib=self.peak_mib
-        )
+    network: str
+    task: str
+    arithmetic: str
+    gpu: str
+    stack: str
+    input: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +85,9 @@ class StepTimes:
 
     `quantiles` holds sorted residuals by group, as `known/known` for (network seen?) x (GPU seen
     in that precision?). `networks` ("resnet50/training"), `gpus` ("T4/amp") and `cells`
-    ("resnet50/training/amp/T4") were measured with PyTorch. `own` are a user's cells, `id` stands
-    for the file that all of it was read from.
+    ("resnet50/training/amp/T4") were measured with PyTorch. `own` are a user's
+    cells, `probed` GPUs whose layers a user timed, `id` stands for the file that all of it was
+    read from.
     """
 
     posterior: Posterior
@@ -105,7 +97,8 @@ class StepTimes:
     gpus: frozenset[str]
     cells: frozenset[str]
     capabilities: frozenset[str]
-    own: frozenset[str] = frozenset()
+    own: frozenset[OwnCell] = frozenset()
+    probed: frozenset[str] = frozenset()
     id: str = ""
 
     def estimates(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
@@ -151,20 +144,51 @@ class StepTimes:
         ]
 
     def condition(
-        self, workload: Workload, trials: Sequence[GpuTrial], facts: NetworkFacts
+        self,
+        observations: Sequence[Observation],
+        table: NetworkTable,
+        layers: Sequence[ProbedLayer] = (),
     ) -> StepTimes:
-        """What is known once a user's trials of the workload's network are, too."""
-        workloads = [replace(workload, batch_size=trial.batch_size) for trial in trials]
-        cells = [
-            cell_of(one, trial.gpu, facts) for one, trial in zip(workloads, trials, strict=True)
-        ]
-        centre, _ = self._deviation(facts, workload.task)
-        measured = np.log([trial.step_seconds for trial in trials])
+        """What is known once these are, too: steps of any networks, layers of any GPUs.
+
+        `UsageError` for a network that the table does not have, or not at that input.
+        """
+        if not (observations or layers):
+            return self
+        cells, centres = self._cells_of(observations, table)
+        measured = [one.seconds for one in observations]
+        sigmas = [one.sigma for one in observations]
+        for layer in layers:
+            cells.append(layer.cell())
+            centres.append(0.0)
+            seconds, sigma = layer.as_step(self._step_constant)
+            measured.append(seconds)
+            sigmas.append(sigma)
         posterior = self.posterior.condition(
-            cells, measured, np.full(len(trials), TRIAL_SIGMA), np.full(len(trials), centre)
+            cells, np.log(measured), np.array(sigmas), np.array(centres)
         )
-        own = {_cell_key(facts, workload, trial.gpu) for trial in trials}
-        return replace(self, posterior=posterior, own=self.own | own)
+        own = {_own_cell(table.of(o.workload), o.workload, o.gpu) for o in observations}
+        probed = {layer.gpu.name for layer in layers}
+        return replace(self, posterior=posterior, own=self.own | own, probed=self.probed | probed)
+
+    def _cells_of(
+        self, observations: Sequence[Observation], table: NetworkTable
+    ) -> tuple[list[Cell], list[float]]:
+        """Their steps, and what networks like theirs deviate by."""
+        cells, centres = [], []
+        found: dict[tuple[str, Task], float] = {}
+        for one in observations:
+            facts, task = table.of(one.workload), one.workload.task
+            if (facts.key, task) not in found:
+                found[facts.key, task], _ = self._deviation(facts, task)
+            cells.append(cell_of(one.workload, one.gpu, facts))
+            centres.append(found[facts.key, task])
+        return cells, centres
+
+    @property
+    def _step_constant(self) -> float:
+        """Seconds that any step takes beside its kernels."""
+        return math.exp(self.posterior.mean[self.posterior.names.index("constant")])
 
     def of_any_network(self, facts: NetworkFacts, gpus: Iterable[str]) -> StepTimes:
         """What is known of steps whose operations nobody told: next to nothing but how GPUs
@@ -176,46 +200,48 @@ class StepTimes:
         effects = ChainMap({facts.key: own}, others)
         return replace(self, posterior=replace(self.posterior, effects=effects))
 
-    def surprises(
-        self, workload: Workload, trials: Sequence[GpuTrial], facts: NetworkFacts
-    ) -> Floats:
-        """How many standard deviations each trial lies off what is known without them."""
-        cells = [(replace(workload, batch_size=trial.batch_size), trial.gpu) for trial in trials]
-        found = self.estimates(cells, facts)
-        off = np.log([trial.step_seconds for trial in trials]) - found.mean
-        return np.asarray(off / np.sqrt(found.variance + TRIAL_SIGMA**2 + ROW_SIGMA**2))
+    def residuals(self, observations: Sequence[Observation], table: NetworkTable) -> Floats:
+        """log(measured / predicted) seconds of each, as far as is known without them (n,)."""
+        return self._expected(observations, table)[0]
 
     def contradicting(
-        self, workload: Workload, trials: Sequence[GpuTrial], facts: NetworkFacts
-    ) -> list[GpuTrial]:
-        """Trials that the others, or the model and other GPUs alone, make very unlikely."""
-        found = []
-        for trial in trials:
-            others = [one for one in trials if one is not trial]
-            elsewhere = [one for one in others if not is_same_card(one.gpu, trial.gpu)]
-            for known in (others, elsewhere):
-                told = self.condition(workload, known, facts) if known else self
-                if abs(float(told.surprises(workload, [trial], facts)[0])) > _CONTRADICTS:
-                    found.append(trial)
-                    break
-        return found
+        self, observations: Sequence[Observation], table: NetworkTable
+    ) -> list[Observation]:
+        """Those that the others, or the model and other GPUs alone, make very unlikely."""
+        if not observations:
+            return []
+        surprises = _surprises(observations, *self._expected(observations, table))
+        return [
+            one
+            for one, surprise in zip(observations, surprises.tolist(), strict=True)
+            if surprise > _CONTRADICTS
+        ]
+
+    def _expected(
+        self, observations: Sequence[Observation], table: NetworkTable
+    ) -> tuple[Floats, Floats]:
+        """Residuals (n,) and the covariance (n, n) that they are expected to have."""
+        cells, centres = self._cells_of(observations, table)
+        mean, covariance = self.posterior.joint_estimates(cells)
+        off = np.log([one.seconds for one in observations]) - mean - np.array(centres)
+        noise = [one.sigma**2 + ROW_SIGMA**2 for one in observations]
+        return off, covariance + np.diag(noise)
 
     def group(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> str:
         """Which held-out residuals the cell's doubt is like."""
-        key = _cell_key(facts, workload, gpu)
-        if key in self.own or key in self.cells:
+        if self._is_own(facts, workload, gpu) or _cell_key(facts, workload, gpu) in self.cells:
             return "cell"
         network = "known" if self.knows(facts, workload) else "new"
-        card = "known" if _gpu_key(gpu, workload.precision) in self.gpus else "new"
+        card = "known" if self._knows_card(gpu, workload.precision) else "new"
         return f"{network}/{card}"
 
     def provenance(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Provenance:
         """What the rate of a cell stands on."""
-        key = _cell_key(facts, workload, gpu)
-        if key in self.own:
+        if self._is_own(facts, workload, gpu):
             return Provenance.MEASURED
         usual = workload.stack is Stack.EAGER and not facts.scaled
-        return Provenance.PUBLISHED if usual and key in self.cells else Provenance.MODELLED
+        is_published = usual and _cell_key(facts, workload, gpu) in self.cells
+        return Provenance.PUBLISHED if is_published else Provenance.MODELLED
 
     def notes(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> tuple[str, ...]:
         """What lies outside the measurements, in words."""
@@ -224,7 +250,8 @@ class StepTimes:
         if not measured:
             like = gpu.compute_capability in self.capabilities
             far = "" if like else f", nor any GPU of its architecture ({gpu.architecture})"
-            notes.append(f"{gpu.name} was not measured{far}: its rate follows from its data sheet")
+            told = "what its layers took" if gpu.name in self.probed else "its data sheet"
+            notes.append(f"{gpu.name} was not measured{far}: its rate follows from {told}")
         elif arithmetic_of(workload.precision) not in measured:
             notes.append(f"{gpu.name} was never measured in {workload.precision}")
         if not self.knows(facts, workload):
@@ -238,7 +265,10 @@ class StepTimes:
 
     def measured_in(self, gpu: Gpu) -> set[str]:
         """Of fp32, fp16 and amp, what a card of this chip was measured in with PyTorch."""
-        return {one for one in ("fp32", "fp16", "amp") if f"{chip(gpu.name)}/{one}" in self.gpus}
+        own = {one.arithmetic for one in self.own if chip(one.gpu) == chip(gpu.name)}
+        return own | {
+            one for one in ("fp32", "fp16", "amp") if f"{chip(gpu.name)}/{one}" in self.gpus
+        }
 
     def knows(self, facts: NetworkFacts, workload: Workload) -> bool:
         """Whether the network was measured in that task, by anybody or by the user."""
@@ -246,7 +276,21 @@ class StepTimes:
         return seen or self._has_own(facts, workload.task)
 
     def _has_own(self, facts: NetworkFacts, task: Task) -> bool:
-        return any(key.startswith(f"{facts.key}/{task}/") for key in self.own)
+        return any((one.network, one.task) == (facts.key, task) for one in self.own)
+
+    def _is_own(self, facts: NetworkFacts, workload: Workload, gpu: Gpu) -> bool:
+        return bool(self.own) and _own_cell(facts, workload, gpu) in self.own
+
+    def _knows_card(self, gpu: Gpu, precision: str) -> bool:
+        """Whether anybody published rates of the card in that arithmetic, or the user measured as
+        many networks on it as tell of others."""
+        if _gpu_key(gpu, precision) in self.gpus:
+            return True
+        told = {
+            one.network for one in self.own
+            if one.arithmetic == arithmetic_of(precision) and chip(one.gpu) == chip(gpu.name)
+        }  # fmt: skip
+        return len(told) >= _ENOUGH_NETWORKS
 
     def _widths(self, group: str, scale: float, confidence: float) -> HalfWidths:
         """Distances from the median to the bounds, from residuals of rows held out alike."""
@@ -268,6 +312,22 @@ class StepTimes:
             return 0.0, 0.0
         centre, doubt = _deviation(self.kinship, self.posterior, facts, task)
         return centre, 0.0 if self._has_own(facts, task) else doubt
+
+
+def _surprises(observations: Sequence[Observation], off: Floats, expected: Floats) -> Floats:
+    """How many standard deviations each residual (n,) lies off what all others make of it, or
+    those of other cards alone, whichever is more."""
+    inverse = np.linalg.inv(expected)
+    found = np.abs(inverse @ off) / np.sqrt(inverse.diagonal())
+    for gpu in {one.gpu.name: one.gpu for one in observations}.values():
+        alike = np.array([is_same_card(other.gpu, gpu) for other in observations])
+        here, there = np.flatnonzero(alike), np.flatnonzero(~alike)
+        to = expected[np.ix_(here, there)]
+        weights = np.linalg.solve(expected[np.ix_(there, there)], to.T).T
+        left = off[here] - weights @ off[there]
+        spread = np.sqrt((expected[np.ix_(here, here)] - weights @ to.T).diagonal())
+        found[here] = np.maximum(found[here], np.abs(left) / spread)
+    return np.asarray(found, dtype=float)
 
 
 def _deviation(
@@ -344,3 +404,8 @@ def _gpu_key(gpu: Gpu, precision: str) -> str:
 
 def _cell_key(facts: NetworkFacts, workload: Workload, gpu: Gpu) -> str:
     return f"{facts.key}/{workload.task}/{arithmetic_of(workload.precision)}/{gpu.name}"
+
+
+def _own_cell(facts: NetworkFacts, workload: Workload, gpu: Gpu) -> OwnCell:
+    how = (arithmetic_of(workload.precision), gpu.name, str(workload.stack))
+    return OwnCell(facts.key, str(workload.task), *how, facts.input)

@@ -17,7 +17,7 @@ from advisor.domain import Task
 from models.performance.fitting import Fit, effects_of, fitted, posterior_of, robust_weights
 from models.performance.kinship import Kinship, kinship_of
 from models.performance.networks import Floats, NetworkFacts
-from models.performance.observations import Observation, as_asked, columns
+from models.performance.observations import PublishedStep, as_asked, columns
 from models.performance.posterior import Cell, Posterior
 from models.performance.step_time import Parameters, log_seconds, steps_of
 from models.performance.step_times import (
@@ -38,12 +38,12 @@ _FEWEST_ROWS = 8
 _MOST_QUANTILES = 400
 _MOST_OF_A_GROUP = 20
 
-Chosen = Callable[[Observation], bool]
+Chosen = Callable[[PublishedStep], bool]
 
 
 def fit_step_times(
-    observations: Sequence[Observation],
-    kernels: Sequence[Observation],
+    observations: Sequence[PublishedStep],
+    kernels: Sequence[PublishedStep],
     *,
     calibrate: bool = True,
     start: Fit | None = None,
@@ -61,7 +61,7 @@ def _fields(times: StepTimes) -> dict[str, Any]:
 
 
 def _step_times(
-    observations: Sequence[Observation], kernels: Sequence[Observation], start: Fit | None
+    observations: Sequence[PublishedStep], kernels: Sequence[PublishedStep], start: Fit | None
 ) -> tuple[StepTimes, Fit]:
     taught = [*_thinned(observations), *kernels]
     fit = fitted(*columns(taught), start=start)
@@ -83,15 +83,15 @@ def _step_times(
     ), fit
 
 
-def _how(row: Observation) -> Any:
+def _how(row: PublishedStep) -> Any:
     return row.cell.step.conditions
 
 
-def _arithmetic(row: Observation) -> str:
+def _arithmetic(row: PublishedStep) -> str:
     return arithmetic_of(_how(row).precision)
 
 
-def _thinned(observations: Sequence[Observation]) -> list[Observation]:
+def _thinned(observations: Sequence[PublishedStep]) -> list[PublishedStep]:
     rng = np.random.default_rng(0)
     return [r for r in observations if r.source != _THINNED or rng.random() < _SHARE]
 
@@ -108,7 +108,7 @@ def _logs(fit: Fit, cells: Sequence[Cell]) -> Floats:
 
 
 def _kinship(
-    observations: Sequence[Observation], residuals: Floats, posterior: Posterior
+    observations: Sequence[PublishedStep], residuals: Floats, posterior: Posterior
 ) -> Kinship:
     """Each measured step of a network at an input, by the median of its rows."""
     rows: dict[tuple[int, str], list[int]] = defaultdict(list)
@@ -143,7 +143,7 @@ class Residual(NamedTuple):
 
 
 def held_out_residuals(
-    observations: Sequence[Observation], kernels: Sequence[Observation], start: Fit
+    observations: Sequence[PublishedStep], kernels: Sequence[PublishedStep], start: Fit
 ) -> Mapping[str, list[Residual]]:
     """Residuals of log seconds of PyTorch rows, by what was held out.
 
@@ -201,9 +201,9 @@ def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple
     return found
 
 
-def _some_of_each(rows: Sequence[Observation], *, by_card: bool) -> list[Observation]:
+def _some_of_each(rows: Sequence[PublishedStep], *, by_card: bool) -> list[PublishedStep]:
     """Rows of every card, or class of networks, in numbers that let none outweigh the others."""
-    groups: dict[str, list[Observation]] = defaultdict(list)
+    groups: dict[str, list[PublishedStep]] = defaultdict(list)
     for row in rows:
         label = chip(_how(row).gpu.name) if by_card else row.family
         groups[f"{row.source}/{label}/{_arithmetic(row)}"].append(row)
@@ -222,7 +222,7 @@ def _folds(labels: Sequence[str], folds: int) -> Any:
     return np.array([fold[label] for label in labels])
 
 
-def standardised(times: StepTimes, rows: Sequence[Observation]) -> list[float]:
+def standardised(times: StepTimes, rows: Sequence[PublishedStep]) -> list[float]:
     """Residuals of log seconds in units of what is predicted of them."""
     mean, variance = predicted(times, rows)
     off = np.log([row.seconds for row in rows]) - mean
@@ -230,7 +230,7 @@ def standardised(times: StepTimes, rows: Sequence[Observation]) -> list[float]:
     return values
 
 
-def predicted(times: StepTimes, rows: Sequence[Observation]) -> tuple[Floats, Floats]:
+def predicted(times: StepTimes, rows: Sequence[PublishedStep]) -> tuple[Floats, Floats]:
     """Log seconds of rows as a user would ask for them: means and variances, each (n,)."""
     mean, variance = np.zeros(len(rows)), np.zeros(len(rows))
     places: dict[tuple[int, str, str], list[int]] = defaultdict(list)

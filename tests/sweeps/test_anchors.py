@@ -13,21 +13,33 @@ from advisor.domain import (
     DiskRate,
     LimitedBy,
     Measurement,
+    MemoryFormat,
     Precision,
     Resources,
+    Stack,
     Status,
     Task,
+    Tf32,
     Trial,
     Workload,
 )
 from advisor.errors import UsageError
+from advisor.operations.gpu_sheets import sheet_of
+from models.performance import paced_gpu
 from sweeps.anchors import read_anchor
+from sweeps.observing import observed
 from sweeps.serialization import measurement_to_dict
 
 SYNTHETIC = DatasetProfile(
     name="synthetic", samples=1, bytes_per_sample=602112.0, storage_format="synthetic", width=224,
     height=224,
 )  # fmt: skip
+
+SHEETS = {name: paced_gpu(name) for name in ("T4", "L4")}
+
+
+def sheet(name):
+    return sheet_of(name, SHEETS)
 
 
 def a_run(**changes):
@@ -91,37 +103,65 @@ def written(tmp_path):
         path = tmp_path / "file"
         rows = [p if isinstance(p, dict) else measurement_to_dict(p) for p in parts]
         path.write_text("\n".join(json.dumps(row) for row in rows))
-        return read_anchor(path)
+        return read_anchor(path, sheet, Precision.AMP)
 
     return read
 
 
 def test_a_document_of_measure_gives_a_row_for_each_batch_size(written):
     found = written(a_document(a_run(batch_size=8, step_seconds=[0.1] * 4), a_run()))
-    assert [(row.batch_size, row.step_seconds) for row in found.rows] == [(8, 0.1), (32, 0.25)]
-    row = found.rows[0]
-    assert (row.network, row.task, row.precision) == ("net.py:build", Task.TRAINING, Precision.FP32)
-    assert (row.gpu_name, row.peak_mib, found.input_shape) == ("Tesla T4", 1000.0, (3, 224, 224))
+    assert [(one.workload.batch_size, one.seconds) for one in found.observations] == [
+        (8, 0.1), (32, 0.25),
+    ]  # fmt: skip
+    one = found.observations[0]
+    of = one.workload
+    assert (of.network, of.task, of.precision) == ("net.py:build", Task.TRAINING, Precision.FP32)
+    assert (of.input, found.input_shape) == ("3x224x224", (3, 224, 224))
+    assert (one.gpu.name, one.peak_mib) == ("T4", 1000.0)
 
 
 def test_measurements_of_a_campaign_are_rows(written):
-    row = written(a_measurement()).rows[0]
-    assert (row.network, row.batch_size, row.step_seconds) == ("my_net", 16, 0.125)
-    assert (row.gpu_name, row.peak_mib) == ("Tesla T4", 700.0)
+    one = written(a_measurement()).observations[0]
+    assert (one.workload.network, one.workload.batch_size, one.seconds) == ("my_net", 16, 0.125)
+    assert (one.gpu.name, one.peak_mib) == ("T4", 700.0)
+
+
+def test_how_it_ran_is_the_measurements_own():
+    """Not the question's: stack and memory format as planned, TF32 as torch was set."""
+    row = a_measurement()
+    planned = replace(
+        row.trial.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST
+    )
+    facts = {**row.environment, "tf32_convolutions": False}
+    row = replace(row, trial=replace(row.trial, workload=planned), environment=facts)
+    found = observed(row, "", sheet).workload
+    assert (found.stack, found.memory_format, found.tf32) == (
+        Stack.COMPILE, MemoryFormat.CHANNELS_LAST, Tf32.OFF,
+    )  # fmt: skip
+    fast = replace(row, environment={**facts, "float32_matmul_precision": "high"})
+    assert observed(fast, "", sheet).workload.tf32 is Tf32.ON
+
+
+def test_a_gpu_without_a_data_sheet_is_refused_by_name(written):
+    found = written(a_measurement(environment={"gpu": "GPU X", "versions": {"torch": "2"}}))
+    assert found.observations == ()
+    assert "no data sheet" in found.refused[0].reason
+    assert "GPU X" in found.refused[0].reason
 
 
 def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
     real = replace(SYNTHETIC, name="photos", storage_format="jpeg-files")
     slow = a_measurement(dataset=real, step_seconds=(9.0,) * 6)
-    assert written(slow).rows == ()
+    assert written(slow).observations == ()
     told = a_measurement(dataset=real, step_seconds=(9.0,) * 6, stage_rates={"accelerator": 64.0})
-    assert written(told).rows[0].step_seconds == 0.25
+    assert written(told).observations[0].seconds == 0.25
 
 
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
         (a_measurement("emulated:T4"), "emulated:T4"),
+        (a_measurement(environment={"gpu": "T4", "replayed_from": "rows.csv"}), "replayed"),
         (a_measurement("cpu"), "on cpu"),
         (a_measurement(status=Status.CONTAMINATED), "contaminated"),
         (a_measurement(status=Status.FAILED, step_seconds=()), "failed"),
@@ -132,7 +172,7 @@ def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
 )
 def test_what_was_not_pytorch_on_a_real_gpu_is_no_anchor(written, row, reason):
     found = written(row)
-    assert found.rows == ()
+    assert found.observations == ()
     assert reason in found.refused[0].reason
 
 
@@ -153,7 +193,7 @@ def test_what_was_not_pytorch_on_a_real_gpu_is_no_anchor(written, row, reason):
 )
 def test_impossible_runs_are_refused_and_the_others_kept(written, run):
     found = written(a_document(run, a_run()))
-    assert len(found.rows) == 1
+    assert len(found.observations) == 1
     assert found.refused[0].is_told
     assert "run 1" in found.refused[0].origin
 
@@ -188,7 +228,7 @@ def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):
     (tmp_path / "empty").touch()
     for name in ("empty", "missing"):
         with pytest.raises(UsageError, match="--anchor takes"):
-            read_anchor(tmp_path / name)
+            read_anchor(tmp_path / name, sheet, Precision.FP32)
 
 
 def a_script(**changes):
@@ -200,16 +240,17 @@ def a_script(**changes):
 
 
 def test_a_script_tells_its_rate_over_all_steps(written):
-    row = written(a_script(samples_per_second=100.0)).rows[0]
-    assert (row.network, row.precision) == ("", None)
-    assert row.step_seconds == pytest.approx(32 / 100)
+    """Its precision, which it does not name, is the one that is asked for."""
+    one = written(a_script(samples_per_second=100.0)).observations[0]
+    assert (one.workload.network, one.workload.precision) == ("", Precision.AMP)
+    assert one.seconds == pytest.approx(32 / 100)
 
 
 def test_a_script_that_waits_for_its_loader_tells_nothing_of_its_gpu(written):
     document = a_script()
     document["runs"][0]["waited_seconds"] = [0.1] * 5
     found = written(document)
-    assert found.rows == ()
+    assert found.observations == ()
     assert "waited 40 %" in found.refused[0].reason
 
 
@@ -228,10 +269,10 @@ def test_whatever_stands_in_a_document_is_read_or_refused(tmp_path_factory, key,
     path = tmp_path_factory.mktemp("any") / "file"
     path.write_text(json.dumps(a_document() | {key: value}))
     try:
-        found = read_anchor(path)
+        found = read_anchor(path, sheet, Precision.FP32)
     except UsageError:
         return
-    assert all(row.gpu_name for row in found.rows)
+    assert all(one.gpu.name for one in found.observations)
 
 
 @settings(max_examples=150, deadline=None)
@@ -240,7 +281,7 @@ def test_whatever_stands_in_a_run_is_read_or_refused(tmp_path_factory, key, valu
     path = tmp_path_factory.mktemp("any") / "file"
     path.write_text(json.dumps(a_document(a_run(**{key: value}))))
     try:
-        found = read_anchor(path)
+        found = read_anchor(path, sheet, Precision.FP32)
     except UsageError:
         return
-    assert all(0 < row.step_seconds < math.inf for row in found.rows)
+    assert all(0 < one.seconds < math.inf for one in found.observations)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Precision, Request, Task
 from advisor.domain.references import is_own
-from advisor.errors import UsageError
 from advisor.operations.answering.words import Words
 from advisor.operations.heard import Heard
 from advisor.operations.questions.requests import request_from
@@ -49,8 +48,6 @@ def with_anchors(ground: Ground, words: Words) -> tuple[Ground, Words]:
     files = changed.pop("anchors", ())
     if not files and not is_own(name):
         return ground, changed
-    if files and words.get("input"):
-        raise UsageError("an --anchor is of the input that was measured; leave out --input")
     heard = _heard(ground, changed, files)
     return ground._replace(model=heard.model, notes=heard.warnings), changed
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from advisor.domain import Workload
+from advisor.domain import Observation, Workload
 from models.performance.memory import bundled_peak_model
 from models.performance.memory.peak import card_mib
-from models.performance.step_times import GpuTrial
 
 # What another card's workspaces and allocator may take more.
 _MARGIN = 1.1
@@ -29,14 +28,13 @@ class AnchoredMemory:
         return card_mib(peak + bundled_peak_model().context_mib)
 
 
-def peaks_of(trials: Sequence[GpuTrial]) -> AnchoredMemory:
+def peaks_of(observations: Sequence[Observation]) -> AnchoredMemory:
     """The largest peak of each batch size, never falling with the batch."""
     by_batch: dict[int, float] = {}
-    for trial in trials:
-        if trial.peak_mib is not None:
-            by_batch[trial.batch_size] = max(
-                trial.peak_mib, by_batch.get(trial.batch_size, trial.peak_mib)
-            )
+    for one in observations:
+        if one.peak_mib is not None:
+            batch = one.workload.batch_size
+            by_batch[batch] = max(one.peak_mib, by_batch.get(batch, one.peak_mib))
     peaks: list[tuple[int, float]] = []
     for batch in sorted(by_batch):
         peaks.append((batch, max(by_batch[batch], peaks[-1][1] if peaks else 0.0)))

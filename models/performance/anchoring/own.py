@@ -43,8 +43,12 @@ class OwnTable(NetworkTable):
         return name == self._own.name or self._base.knows(name)
 
     def find(self, name: str, at: str | None = None) -> NetworkFacts:
-        """Facts of `name`; the own network has but its own input."""
-        return self._own if name == self._own.name else self._base.find(name, at)
+        """Facts of `name`; `UsageError` for the own network at another input than its own."""
+        if name != self._own.name:
+            return self._base.find(name, at)
+        if at not in (None, self._own.input):
+            raise UsageError(f"{name} is known at {self._own.input} alone; leave out --input")
+        return self._own
 
     def __contains__(self, name: object) -> bool:
         return name == self._own.name or name in self._base

@@ -139,6 +139,22 @@ def test_an_anchor_of_a_network_of_the_table_moves_what_was_published(ask, put):
     assert before > own > before / 1.2
 
 
+def test_an_anchor_tells_of_another_input_of_its_network(ask, put):
+    """What is odd about the network goes with it; what was measured is its own input alone."""
+    slower = put(anchor("resnet50", factor=1.25))
+    at = ("--input", "384")
+    before, _, _ = accelerator(ask, "resnet50", "g4dn.8xlarge", *at)
+    after, _, document = accelerator(ask, "resnet50", "g4dn.8xlarge", *at, "--anchor", slower)
+    assert 1.1 * after < before < 1.3 * after
+    assert document["predicted"]["provenance"] != "measured"
+
+
+def test_an_own_network_is_known_at_the_input_of_its_anchor_alone(ask, put):
+    code, _, err = ask("recommend", "my_net", "--anchor", put(anchor()), "--input", "3x384x384")
+    assert code == 2
+    assert "my_net is known at 3x224x224 alone; leave out --input" in err
+
+
 def test_an_anchor_that_the_model_makes_very_unlikely_is_told(ask, put):
     usual, odd = put(anchor("resnet50")), put(anchor("resnet50", factor=2.2), "odd.json")
     said = [" ".join(accelerator_warnings(ask, file)) for file in (usual, odd)]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.domain import Gpu, Precision, Provenance, Stack, Task, Workload
+from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.errors import DataError
 from models.performance import paced_gpu
 from models.performance.intervals import gaussian_multiplier
 from models.performance.networks import bundled_networks
-from models.performance.step_times import GpuTrial, StepTimes, arithmetic_of, chip, is_same_card
+from models.performance.step_times import StepTimes, arithmetic_of, chip, is_same_card
 from models.performance.step_times_file import (
     bundled_step_times,
     read_step_times,
@@ -61,15 +61,12 @@ def seconds(workload, gpu, times: StepTimes = TIMES) -> float:
     return float(times.step_seconds(workload, card(gpu), sizes, TABLE)[0])
 
 
-def trial(workload, gpu, step_seconds, **changes):
-    return GpuTrial(
-        task=workload.task, precision=workload.precision, batch_size=workload.batch_size,
-        step_seconds=step_seconds, gpu=card(gpu), peak_mib=None, origin="a.json, line 1", **changes,
-    )  # fmt: skip
+def trial(workload, gpu, seconds, **changes):
+    return Observation(workload=workload, gpu=card(gpu), seconds=seconds, **changes)
 
 
-def told(workload, *trials, times: StepTimes = TIMES):
-    return times.condition(workload, trials, TABLE.of(workload))
+def told(*observations, times: StepTimes = TIMES):
+    return times.condition(observations, TABLE)
 
 
 def variance(workload, gpu, times):
@@ -83,7 +80,7 @@ def test_a_trial_moves_its_cell_to_what_was_measured_and_makes_it_surer(cell, ti
     network, gpu, precision = cell
     asked = work(network, precision, batch)
     before = seconds(asked, gpu)
-    after = told(asked, trial(asked, gpu, times * before))
+    after = told(trial(asked, gpu, times * before))
     assert (
         abs(np.log(seconds(asked, gpu, after) / (times * before)))
         < 0.35 * abs(np.log(times)) + 0.01
@@ -101,8 +98,8 @@ def test_the_order_of_trials_does_not_matter(order, cell):
         trial(one := work(network, precision, batch), gpu, times * seconds(one, gpu))
         for batch, times in ((8, 1.2), (32, 1.1), (64, 1.25))
     ]
-    forward = told(asked, *trials)
-    other = told(asked, *(trials[place] for place in order))
+    forward = told(*trials)
+    other = told(*(trials[place] for place in order))
     assert seconds(asked, gpu, forward) == pytest.approx(seconds(asked, gpu, other), rel=1e-6)
     assert variance(asked, gpu, forward) == pytest.approx(variance(asked, gpu, other), rel=1e-5)
 
@@ -112,7 +109,7 @@ def test_the_order_of_trials_does_not_matter(order, cell):
 def test_a_trial_on_one_gpu_moves_another_gpu_the_same_way_but_less(network, times):
     """What is odd about a network goes with it; what is odd about a card stays."""
     asked = work(network)
-    after = told(asked, trial(asked, "T4", times * seconds(asked, "T4")))
+    after = told(trial(asked, "T4", times * seconds(asked, "T4")))
     own = np.log(seconds(asked, "T4", after) / seconds(asked, "T4"))
     other = np.log(seconds(asked, "V100-SXM2-16GB", after) / seconds(asked, "V100-SXM2-16GB"))
     assert 0 < other / own < 1
@@ -124,8 +121,8 @@ def test_trials_one_after_another_say_what_they_say_together():
     """Conditioning is one algebra, so a posterior can be conditioned again."""
     asked, more = work(), work(batch=64)
     one, two = (trial(w, "T4", 1.2 * seconds(w, "T4")) for w in (asked, more))
-    together = seconds(asked, "L4", told(asked, one, two))
-    in_turn = seconds(asked, "L4", told(asked, two, times=told(asked, one)))
+    together = seconds(asked, "L4", told(one, two))
+    in_turn = seconds(asked, "L4", told(two, times=told(one)))
     assert in_turn == pytest.approx(together, rel=0.01)
 
 
@@ -134,25 +131,65 @@ def test_a_trial_of_a_new_network_tells_others_less_than_one_of_a_known_network(
 
     def carried(network):
         asked, other = work(network), work("vgg16")
-        after = told(asked, trial(asked, "T4", 1.25 * seconds(asked, "T4")))
+        after = told(trial(asked, "T4", 1.25 * seconds(asked, "T4")))
         own = np.log(seconds(asked, "T4", after) / seconds(asked, "T4"))
         return float(np.log(seconds(other, "T4", after) / seconds(other, "T4")) / own)
 
     assert 0 < carried(UNMEASURED) < 0.6 * carried("resnet50") < 0.6
 
 
+def test_trials_of_several_networks_are_taken_at_once():
+    """Each moves its own network, and all of them together the card."""
+    trials = [
+        trial(one := work(network, batch=batch), "A10", 1.3 * seconds(one, "A10"))
+        for network in ("resnet50", "vgg16", "vit_b_16") for batch in (16, 64)
+    ]  # fmt: skip
+    after = told(*trials)
+    for one in trials:
+        assert seconds(one.workload, "A10", after) == pytest.approx(one.seconds, rel=0.05)
+        assert rate(one.workload, "A10", after).provenance is Provenance.MEASURED
+    other = work("densenet121")
+    assert 1.1 < seconds(other, "A10", after) / seconds(other, "A10") < 1.3
+    assert rate(other, "A10", after).provenance is not Provenance.MEASURED
+
+
+def test_a_trial_is_of_the_stack_and_the_input_that_it_ran_on():
+    """A compiled step tells of compiled ones first, and of another input what the network is."""
+    compiled = work(stack=Stack.COMPILE)
+    after = told(trial(compiled, "T4", 1.5 * seconds(compiled, "T4")))
+    moved, eager = (seconds(one, "T4", after) / seconds(one, "T4") for one in (compiled, work()))
+    assert 1.4 < moved < 1.55
+    assert 1 < eager < moved
+    assert rate(compiled, "T4", after).provenance is Provenance.MEASURED
+    assert rate(work(), "T4", after).provenance is not Provenance.MEASURED
+    small = told(trial(work(), "T4", 1.3 * seconds(work(), "T4")))
+    large = work(input="3x448x448")
+    assert 1.1 < seconds(large, "T4", small) / seconds(large, "T4") < 1.35
+    assert rate(large, "T4", small).provenance is Provenance.MODELLED
+
+
+def test_a_card_is_known_once_six_networks_were_measured_on_it():
+    names = ("resnet50", "vgg16", "vit_b_16", "alexnet", "densenet121", "mobilenet_v2", "resnet18")
+    trials = [trial(work(name), STRANGE, seconds(work(name), STRANGE)) for name in names[:6]]
+    asked = work(names[6])
+    assert told(*trials[:5]).group(asked, STRANGE, TABLE.of(asked)) == "known/new"
+    assert told(*trials).group(asked, STRANGE, TABLE.of(asked)) == "known/known"
+    assert "was not measured" not in " ".join(
+        told(trials[0]).notes(asked, STRANGE, TABLE.of(asked))
+    )
+
+
 def test_a_trial_that_contradicts_the_others_is_told():
     """One of three that says ten times as long, and none of three that agree."""
     asked = work()
-    facts = TABLE.of(asked)
     good = [
         trial(one := work(batch=batch), "T4", 1.05 * seconds(one, "T4")) for batch in (16, 32, 64)
     ]
-    assert TIMES.contradicting(asked, good, facts) == []
+    assert TIMES.contradicting(good, TABLE) == []
     wrong = trial(asked, "T4", 10 * seconds(asked, "T4"))
-    assert wrong in TIMES.contradicting(asked, [*good, wrong], facts)
-    assert TIMES.contradicting(asked, [wrong], facts) == [wrong]
-    assert abs(TIMES.surprises(asked, [wrong], facts)[0]) > 3
+    assert wrong in TIMES.contradicting([*good, wrong], TABLE)
+    assert TIMES.contradicting([wrong], TABLE) == [wrong]
+    assert TIMES.residuals([wrong], TABLE)[0] == pytest.approx(np.log(10))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +278,7 @@ def test_many_cells_are_what_each_is_alone():
 
 
 def test_a_trial_of_nonsense_is_no_trial():
-    with pytest.raises(ValueError, match="step_seconds"):
+    with pytest.raises(ValueError, match="seconds"):
         trial(work(), "T4", -1.0)
 
 

@@ -2,17 +2,14 @@
 
 import pytest
 
-from advisor.domain import Precision, Task, Workload
+from advisor.domain import Observation, Task, Workload
 from models.performance import paced_gpu
 from models.performance.anchoring import AnchoredMemory, peaks_of
-from models.performance.step_times import GpuTrial
 
 
-def trial(batch_size=32, peak_mib=None):
-    return GpuTrial(
-        task=Task.TRAINING, precision=Precision.FP32, batch_size=batch_size, step_seconds=0.25,
-        gpu=paced_gpu("T4"), peak_mib=peak_mib, origin="a.json",
-    )  # fmt: skip
+def anchor(batch_size=32, peak_mib=None):
+    workload = Workload(network="n", task=Task.TRAINING, batch_size=batch_size)
+    return Observation(workload=workload, gpu=paced_gpu("T4"), seconds=0.25, peak_mib=peak_mib)
 
 
 def needed(memory, batch):
@@ -26,20 +23,20 @@ def test_peaks_grow_along_their_line():
 
 
 def test_a_single_peak_may_all_grow_with_the_batch_and_may_not_shrink():
-    memory = peaks_of([trial(batch_size=8, peak_mib=1000.0)])
+    memory = peaks_of([anchor(batch_size=8, peak_mib=1000.0)])
     assert needed(memory, 16) > 2 * 1000
     assert needed(memory, 1) == needed(memory, 8)
 
 
 def test_a_larger_batch_never_needs_less():
     memory = peaks_of([
-        trial(batch_size=8, peak_mib=2000.0),
-        trial(batch_size=16, peak_mib=1500.0),
-        trial(batch_size=8, peak_mib=1900.0),
+        anchor(batch_size=8, peak_mib=2000.0),
+        anchor(batch_size=16, peak_mib=1500.0),
+        anchor(batch_size=8, peak_mib=1900.0),
     ])  # fmt: skip
     sizes = [needed(memory, batch) for batch in (1, 8, 9, 16, 17, 300)]
     assert sizes == sorted(sizes)
 
 
 def test_without_a_peak_nothing_is_known():
-    assert needed(peaks_of([trial()]), 64) == 0
+    assert needed(peaks_of([anchor()]), 64) == 0
