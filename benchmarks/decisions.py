@@ -204,7 +204,7 @@ class Predictor:
             times = self._times[one.row]
             if tried:
                 seconds = tried.row.batch_size / tried.measured
-                times = conditioned(self._asked, replace(tried.row, seconds=seconds), times)
+                times = conditioned(self._asked, [replace(tried.row, seconds=seconds)], times)
             (answer,) = self._asked.rates([one.row], times)
             self._told[key] = None if isinstance(answer, str) else answer
         return self._told[key]

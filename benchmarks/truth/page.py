@@ -56,7 +56,7 @@ LINES = (
     Line("a network, its class known", "network", "all", "all", None, None),
     Line("a GPU, data sheet only", "gpu", "all", "all", 14, 10),
     Line("a GPU, its kernels measured", "gpu-kernels", "all", "all", 10, 7),
-    Line("a GPU, six networks measured on it", "gpu-probes", "all", "all", 8, 5),
+    Line("a GPU, six networks measured by the user", "gpu-probes", "all", "all", 8, 5),
     Line("a GPU in one precision", "gpu_precision", "all", "all", 14, None),
     Line("an architecture of GPUs", "architecture", "all", "all", None, None),
     Line("class, GPU and precision at once", "family_gpu", "all", "all", 25, 18),

@@ -6,6 +6,7 @@ import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from models.performance.step_times_fit import fit_step_times
 # What may be left out; `family+gpu` is both at once, `batch` one batch size of a measured cell.
 KINDS = ("network", "family", "gpu", "gpu+precision", "architecture", "source", "family+gpu",
          "batch")  # fmt: skip
-# What is known of a GPU that is left out: its kernels, or six networks' rows on it.
+# What is known of a GPU that is left out: its kernels, or what a user measured of six networks.
 KEEPS = ("kernels", "probes")
 # Each value of these is left out alone where it has so many rows; a fit without one network
 # among hundreds, or one of a hundred families, is hardly another fit.
@@ -35,6 +36,7 @@ _OF_GPUS = frozenset({"gpu", "gpu+precision", "architecture"})
 _ENOUGH_ROWS = 20
 _FOLDS = 8
 _BATCH_FOLDS = 4
+_MOST_OF_A_PROBE = 6
 _PROBES = ("resnet50", "vgg16", "densenet121", "mobilenet", "bert", "vit")
 _SEED = 18
 
@@ -58,18 +60,13 @@ class Without:
 
 
 class Fold(NamedTuple):
-    """Left out is what has any of these values, scored what has all of them and is not spared.
-
-    `spared` are pairs of GPU and network that stay in the fit.
-    """
+    """Left out is what has any of these values, scored what has all of them."""
 
     values: Mapping[str, frozenset[str]]
-    spared: frozenset[tuple[str, str]] = frozenset()
 
     def leaves_out(self, keys: Mapping[str, str]) -> bool:
         """Whether a row of the fit goes."""
-        gone = any(keys[kind] in values for kind, values in self.values.items())
-        return gone and (keys["gpu"], keys["network"]) not in self.spared
+        return any(keys[kind] in values for kind, values in self.values.items())
 
     def leaves_out_kernel(self, keys: Mapping[str, str]) -> bool:
         """Whether a GPU's kernel goes: it has no family, network or source."""
@@ -77,8 +74,7 @@ class Fold(NamedTuple):
 
     def scores(self, keys: Mapping[str, str]) -> bool:
         """Whether a row is new to the refit."""
-        gone = all(keys[kind] in values for kind, values in self.values.items())
-        return gone and (keys["gpu"], keys["network"]) not in self.spared
+        return all(keys[kind] in values for kind, values in self.values.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +151,12 @@ def answers_of(asked: Asked, rows: Sequence[Row], without: Without) -> list[Answ
     found: list[Answer | str] = ["nothing to score it by"] * len(rows)
     for places, times in refits(asked, rows, without):
         test = [rows[place] for place in places]
-        told = anchored(asked, test, times) if without.anchor else asked.rates(test, times)
+        if without.anchor:
+            told = anchored(asked, test, times)
+        elif without.keep == "probes":
+            told = probed(asked, test, times)
+        else:
+            told = asked.rates(test, times)
         for place, answer in zip(places, told, strict=True):
             found[place] = answer
     return found
@@ -174,8 +175,7 @@ def folds_of(keys: Sequence[Mapping[str, str]], without: Without) -> list[Fold]:
         ]
     kept = [one for one in keys if _is_scored(one, without)]
     values = _values([one[without.kind] for one in kept], without.kind)
-    spared = _probes(keys) if without.keep == "probes" else frozenset()
-    return [Fold({without.kind: one}, spared) for one in values]
+    return [Fold({without.kind: one}) for one in values]
 
 
 def _is_scored(keys: Mapping[str, str], without: Without) -> bool:
@@ -220,14 +220,6 @@ def _batch_folds(keys: Sequence[Mapping[str, str]]) -> list[Fold]:
     return [Fold({"batch": frozenset(one)}) for one in folds if one]
 
 
-def _probes(keys: Sequence[Mapping[str, str]]) -> frozenset[tuple[str, str]]:
-    """Six networks of each GPU: the usual ones, or else those with the most rows on it."""
-    rows: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in keys:
-        rows[one["gpu"]][one["network"]] += 1
-    return frozenset((gpu, network) for gpu, found in rows.items() for network in _six(found))
-
-
 def _six(counts: Counter[str]) -> list[str]:
     usual = [
         min(like, key=lambda one: (len(one), one))
@@ -236,6 +228,31 @@ def _six(counts: Counter[str]) -> list[str]:
     ]
     most = sorted(set(counts) - set(usual), key=lambda one: (-counts[one], one))
     return [*usual, *most][: len(_PROBES)]
+
+
+def probed(asked: Asked, rows: Sequence[Row], times: StepTimes) -> list[Answer | str]:
+    """As `Asked.rates`, once somebody measured six networks on the GPU: each source's rows but
+    those, by what the source's rows of six networks tell."""
+    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        alike[row.source, asked.chip(row.gpu)].append(place)
+    found: list[Answer | str] = ["one of the six networks, or no more than those"] * len(rows)
+    for places in alike.values():
+        six = _six(Counter(rows[place].network for place in places))
+        others = [place for place in places if rows[place].network not in six]
+        if len(six) < len(_PROBES) or not others:
+            continue
+        taken = [row for name in six for row in _some([rows[p] for p in places], name)]
+        told = asked.rates([rows[place] for place in others], conditioned(asked, taken, times))
+        for place, answer in zip(others, told, strict=True):
+            found[place] = answer
+    return found
+
+
+def _some(rows: Sequence[Row], network: str) -> list[Row]:
+    """As many of the network's rows as somebody measures: a few batches, tasks and precisions."""
+    own = [row for row in rows if row.network == network]
+    return random.Random(_SEED).sample(own, min(len(own), _MOST_OF_A_PROBE))
 
 
 def anchored(asked: Asked, rows: Sequence[Row], times: StepTimes) -> list[Answer | str]:
@@ -262,16 +279,15 @@ def _with_anchor(
 ) -> list[Answer | str]:
     middle = float(np.median([np.log(row.batch_size) for row in rows]))
     anchor = min(others, key=lambda row: (abs(np.log(row.batch_size) - middle), row.gpu))
-    return asked.rates(rows, conditioned(asked, anchor, times))
+    return asked.rates(rows, conditioned(asked, [anchor], times))
 
 
-def conditioned(asked: Asked, row: Row, times: StepTimes) -> StepTimes:
-    """What is known once a user measured the row; as it was, where it cannot be asked of."""
-    if row.seconds is None:
-        return times
-    try:
-        workload, gpu = asked.cell(row)
-    except RefusalError:
-        return times
-    observation = Observation(workload=workload, gpu=gpu, seconds=row.seconds)
-    return times.condition([observation], asked.model.table)
+def conditioned(asked: Asked, rows: Sequence[Row], times: StepTimes) -> StepTimes:
+    """What is known once a user measured the rows, those apart that cannot be asked of."""
+    found = []
+    for row in rows:
+        with suppress(RefusalError):
+            workload, gpu = asked.cell(row)
+            if row.seconds is not None:
+                found.append(Observation(workload=workload, gpu=gpu, seconds=row.seconds))
+    return times.condition(found, asked.model.table)
