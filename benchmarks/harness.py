@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from advisor.domain import DatasetProfile, DiskRate, Resources, Task, Trial, Workload
-from models.zoo import open_network
+from models.zoo.opening import open_network
 from sweeps.accelerators import TorchAccelerator
 from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.photographs import write_samples

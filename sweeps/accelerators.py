@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from advisor.domain import Precision, Task
 
 if TYPE_CHECKING:
-    from models.zoo import Runnable
+    from models.zoo.opening import Runnable
 
 EMULATED_QUEUE_DEPTH = 2
 
@@ -116,7 +116,7 @@ class TorchAccelerator:
 
     def submit(self, inputs: Any, targets: Any) -> None:
         """Compute one step on the batch and wait for it; inference needs no targets."""
-        from models.zoo import to_device
+        from models.zoo.steps import to_device
 
         inputs = to_device(inputs, self._device)
         if self._training:

@@ -10,7 +10,8 @@ import torch
 
 from advisor.domain import Task, Trial
 from advisor.errors import DataError
-from models.zoo import Kind, Runnable
+from models.zoo.networks import Kind
+from models.zoo.opening import Runnable
 from sweeps.datasets.decoding import PILLOW
 from sweeps.datasets.source import SampleSource
 from sweeps.datasets.text import TEXT, read_corpus

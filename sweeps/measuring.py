@@ -16,7 +16,7 @@ import torch
 
 from advisor.domain import CUDA, CacheState, LimitedBy, Measurement, Status, Task, Trial
 from advisor.errors import MeasuringError
-from models.zoo import Runnable, open_network
+from models.zoo.opening import Runnable, open_network
 from models.zoo.torchvision_operators import substituted_operators
 from sweeps.accelerators import (
     Accelerator,

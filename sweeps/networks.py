@@ -21,7 +21,7 @@ _DESCRIBE = """
 import json, sys
 from dataclasses import asdict
 from advisor.errors import UsageError
-from models.zoo import open_network
+from models.zoo.opening import open_network
 try:
     opened = open_network(sys.argv[1])
     opened.check()

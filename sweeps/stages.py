@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from advisor.domain import Stage, Task, Trial
-from models.zoo import Runnable
+from models.zoo.opening import Runnable
 from sweeps.accelerators import Accelerator
 from sweeps.datasets.source import Sample, SampleSource
 from sweeps.inputs import PhotographBatches

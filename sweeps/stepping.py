@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from advisor.domain import Precision, Task
-from models.zoo import Runnable, to_device
+from models.zoo.opening import Runnable
+from models.zoo.steps import to_device
 from sweeps.timing import count_warmup_steps, is_steady
 
 MIB = 2**20

@@ -12,7 +12,7 @@ from advisor.catalog.clouds import Cloud
 from advisor.catalog.cpu_only import CpuOnly, cpu_only
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
-from advisor.catalog.gpus import GpuSheet, read_sheets
+from advisor.catalog.gpus import BuiltLate, GpuSheet, read_sheets
 from advisor.catalog.instances import PartialType, read_origins
 from advisor.catalog.matching import OfferQuery, is_gpu
 from advisor.catalog.prices import Currency, PriceRow, PriceTable
@@ -82,7 +82,7 @@ class Catalog:
     @cached_property
     def gpus(self) -> Mapping[str, Gpu]:
         """What a prediction needs of the data sheets, by name, with nominal memory."""
-        return {name: sheet.gpu for name, sheet in self.gpu_sheets.items()}
+        return BuiltLate(self.gpu_sheets, lambda name: self.gpu_sheets[name].gpu)
 
     @cached_property
     def gpu_sheets(self) -> Mapping[str, GpuSheet]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
 from advisor.catalog.files import Files
 from advisor.domain import Gpu
 from advisor.domain.data_sheets import gpu_of_row, number_of
@@ -22,9 +25,34 @@ class GpuSheet:
     link: str | None
 
 
-def read_sheets(files: Files) -> dict[str, GpuSheet]:
+Value = TypeVar("Value")
+
+
+class BuiltLate(Mapping[str, Value]):
+    """Values by name, each built when it is asked for: few of two hundred are, in an answer."""
+
+    def __init__(self, names: Iterable[str], build: Callable[[str], Value]) -> None:
+        self._known: dict[str, Value | None] = dict.fromkeys(names)
+        self._build = build
+
+    def __getitem__(self, name: str) -> Value:
+        known = self._known[name]
+        if known is None:
+            known = self._known[name] = self._build(name)
+        return known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def read_sheets(files: Files) -> Mapping[str, GpuSheet]:
     """Data sheets by name; memory is nominal, rates are dense."""
-    return {row["name"]: _sheet(row) for row in files.table("catalog/gpus.csv").records()}
+    table = files.table("catalog/gpus.csv")
+    lines = table.lines_by_key()
+    return BuiltLate(lines, lambda name: _sheet(table.record(lines[name])))
 
 
 def _sheet(row: dict[str, str]) -> GpuSheet:

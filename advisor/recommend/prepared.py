@@ -119,9 +119,11 @@ class Prepared:
     def at_confidence(self, candidates: Sequence[Candidate], confidence: float) -> list[Prediction]:
         """Candidates of these offers at another confidence."""
         rows = self._at.setdefault(confidence, Rows(self.catalog, self.model, confidence))
-        rows.add(self.accelerated.field.options)
-        names = {one.spec.offer.instance.name for one in candidates} & self._on_cpu.keys()
-        rows.add([one for name in names for one in self._on_cpu[name].field.options])
+        # Few are worth a close look: preparing all the others would take as long as the answer.
+        wanted = {id(one.spec.offer) for one in candidates}
+        groups = [self.accelerated, *self._on_cpu.values()]
+        options = [one for group in groups for one in group.field.options]
+        rows.add([one for one in options if id(one.offer) in wanted])
         asked = [Asked(one.spec.offer, one.workload, one.spec.disk) for one in candidates]
         found = rows.predictions(asked)
         return [one.times(c.spec.count) for c, one in zip(candidates, found, strict=True)]

@@ -90,7 +90,7 @@ def _saved_mib(name: str, batch_size: int) -> float:
     """Tensors that autograd saves in a training step, each once, weights left out."""
     import torch
 
-    from models.zoo import open_network
+    from models.zoo.opening import open_network
 
     opened = open_network(name)
     network = opened.build().to("meta").train()

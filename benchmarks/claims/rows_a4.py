@@ -153,7 +153,7 @@ def _copies(optimizer: str) -> float:
     """Bytes of weights, gradients and optimiser state over those of the weights."""
     import torch
 
-    from models.zoo import open_network
+    from models.zoo.opening import open_network
 
     network = open_network("alexnet").build()
     weights = list(network.parameters())
@@ -178,7 +178,7 @@ def _leaf_outputs_mib(name: str) -> float:
     """fp32 outputs of all layers for one sample, counted on the meta device."""
     import torch
 
-    from models.zoo import open_network
+    from models.zoo.opening import open_network
 
     opened = open_network(name)
     network = opened.build().to("meta").eval()

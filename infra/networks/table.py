@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infra.networks.variants import Variant
+from models.network_columns import MEMORY_COLUMNS
 from models.performance.network_table import (
     COLUMNS,
-    MEMORY_COLUMNS,
     NETWORKS,
     OPERATION,
     OPERATIONS,

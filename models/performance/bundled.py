@@ -6,6 +6,9 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from advisor.errors import DataError
 
@@ -14,22 +17,34 @@ MANIFEST = "manifest.json"
 # The one table of GPUs is the catalogue's, under the catalogue's seal.
 GPUS = FOLDER.parent / "catalog" / "gpus.csv"
 MODEL = "default_model.json"
+STEP_TIMES = "step_times.npy"
 SEALED = (
     "memory.npy",
     "memory_model.json",
     "scaling.json",
     "cpu_rates.json",
+    STEP_TIMES,
     MODEL,
 )
 
 
 def read_bundled(name: str) -> str:
     """The text of a bundled file; `DataError` when it is missing or not what was shipped."""
-    return bundled_bytes(name).decode()
+    return _checked_bytes(name).decode()
 
 
-def bundled_bytes(name: str) -> bytes:
-    """A bundled file that is no text; raises as `read_bundled` does."""
+def read_bundled_array(name: str) -> Any:
+    """The array in a bundled .npy, checked and then mapped: what nobody asks for is not copied.
+
+    Raises as `read_bundled` does."""
+    _checked_bytes(name)
+    try:
+        return np.load(FOLDER / name, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{FOLDER / name} cannot be read ({error}); {_way_out()}") from error
+
+
+def _checked_bytes(name: str) -> bytes:
     return _checked(FOLDER / name, lambda: json.loads((FOLDER / MANIFEST).read_text())[name])
 
 

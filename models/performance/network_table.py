@@ -19,17 +19,13 @@ from numpy.typing import NDArray
 from advisor.domain import Task
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.records import dataclass, replace
+from models.network_columns import KINDS as KINDS  # those of OPERATION
+from models.network_columns import MEMORY_COLUMNS, MemoryFacts
 
 FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
 NETWORKS, OPERATIONS = "networks.csv", "operations.npy"
 # Whose network a bare name means, where several have one of that name.
 LIBRARIES = ("torchvision", "timm", "transformers", "diffusers", "advisor")
-# Kinds of kernels in the order of their numbers in the table; `models.zoo.kernels` has them too.
-KINDS = (
-    "conv_depthwise", "conv_grouped", "conv_1x1", "conv_3x3", "conv_kxk", "linear", "attention",
-    "norm", "pool", "copy", "cast", "reduce", "softmax", "elementwise", "attention_math",
-    "attention_masked",
-)  # fmt: skip
 # One row is kernels that are alike, with means of each: FLOPs (2 x MAC) and elements read and
 # written per sample, elements that any batch moves, and mean bytes an element x 32 in mixed
 # precision. `reduction` x `width` is the matrix that each output row is multiplied with.
@@ -38,12 +34,6 @@ OPERATION = np.dtype([
     ("sample_elements", "<f4"), ("fixed_elements", "<f4"), ("amp_sample_width", "u1"),
     ("amp_fixed_width", "u1"), ("reduction", "<u2"), ("width", "<u2"),
 ])  # fmt: skip
-WIDTH_STEPS = 32
-MEMORY_COLUMNS = (
-    "saved_fp32", "saved_fixed_fp32", "saved_amp", "saved_fixed_amp", "transient_fp32",
-    "transient_amp", "inference_peak_fp32", "inference_peak_amp", "training_peak_fp32",
-    "training_peak_amp", "output",
-)  # fmt: skip
 _HEAD = (
     "name", "library", "family", "input", "sample", "data", "parameters", "weight_tensors",
     "weights_mib", "trained_mib", "input_bytes", "inference_first", "inference_rows",
@@ -86,23 +76,6 @@ _Named = tuple[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """MiB per sample, `fixed` of any batch; `models.zoo.step_facts.MemoryFacts` says what."""
-
-    saved_fp32: float
-    saved_fixed_fp32: float
-    saved_amp: float
-    saved_fixed_amp: float
-    transient_fp32: float
-    transient_amp: float
-    inference_peak_fp32: float
-    inference_peak_amp: float
-    training_peak_fp32: float
-    training_peak_amp: float
-    output: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """One network at one input: what it is, and what its steps do.
 
@@ -123,7 +96,7 @@ class Network:
     weights_mib: float
     trained_mib: float
     input_bytes: float
-    memory: Memory
+    memory: MemoryFacts
     inference: Rows
     training: Rows
     aliases: tuple[str, ...] = ()
@@ -248,7 +221,7 @@ class NetworkTable:
         largest = training if len(training) else inference
         before = network.training if len(training) else network.inference
         grown = _moved(largest) / max(_moved(before), 1.0)
-        memory = Memory(**{
+        memory = MemoryFacts(**{
             name: value if "fixed" in name else value * (ratio if name == "output" else grown)
             for name in MEMORY_COLUMNS
             for value in (getattr(network.memory, name),)
@@ -317,7 +290,7 @@ class NetworkTable:
             parameters=int(cells["parameters"]), weight_tensors=int(cells["weight_tensors"]),
             weights_mib=float(cells["weights_mib"]), trained_mib=float(cells["trained_mib"]),
             input_bytes=float(cells["input_bytes"]),
-            memory=Memory(**{name: float(cells[f"{name}_mib"]) for name in MEMORY_COLUMNS}),
+            memory=MemoryFacts(**{name: float(cells[f"{name}_mib"]) for name in MEMORY_COLUMNS}),
             inference=rows("inference"), training=rows("training"),
             aliases=tuple(cells["aliases"].split(";")) if cells["aliases"] else (),
         )  # fmt: skip

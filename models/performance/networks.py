@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from advisor.domain import DataKind, Task, Workload
 from advisor.records import dataclass, field
-from models.performance.network_table import KINDS, Memory, Network, Rows, network_table
+from models.network_columns import KINDS, MemoryFacts
+from models.performance.network_table import Network, Rows, network_table
 
 # Classes that CPUs are modelled by; other products count as linear, the rest as elementwise.
 OPERATION_CLASSES = (
@@ -64,7 +65,7 @@ class NetworkFacts:
     library: str = "torchvision"
     family: str = ""
     scaled: str = ""
-    memory: Memory | None = None
+    memory: MemoryFacts | None = None
     stand_in: Mapping[Task, Rows] = field(default_factory=dict)
 
     # A table has one record a network, and arrays have no hash.

@@ -19,7 +19,8 @@ import numpy as np
 from advisor.domain import Gpu, Task
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import DataError, UsageError
-from models.performance.network_table import KINDS, OPERATION, Network, NetworkTable
+from models.network_columns import KINDS
+from models.performance.network_table import OPERATION, Network, NetworkTable
 from models.performance.posterior import Cell
 from models.performance.step_time import Conditions, Step
 

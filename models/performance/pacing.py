@@ -6,8 +6,6 @@ model that ships and from data sheets that ship with it, whatever was fitted sin
 
 from __future__ import annotations
 
-import csv
-import io
 from functools import cache
 
 from advisor.domain import Gpu, Precision, Task, Workload
@@ -40,5 +38,8 @@ def paced_gpu(name: str) -> Gpu:
 
 @cache
 def _gpus() -> dict[str, Gpu]:
+    import csv  # few answers are about an emulated GPU
+    import io
+
     rows = csv.DictReader(io.StringIO(read_data_sheets()))
     return {row["name"]: gpu_of_row(row) for row in rows}

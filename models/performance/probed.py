@@ -14,7 +14,8 @@ import numpy as np
 from advisor.domain import Gpu, Task
 from advisor.domain.checks import is_positive
 from advisor.records import dataclass
-from models.performance.network_table import KINDS, OPERATION, WIDTH_STEPS, Rows
+from models.network_columns import KINDS, WIDTH_STEPS
+from models.performance.network_table import OPERATION, Rows
 from models.performance.posterior import Cell
 from models.performance.step_time import Conditions, Step
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from advisor.domain import Task
 from advisor.records import dataclass
 from models.performance.machines import Integers, ResourceTable
 from models.performance.networks import Floats, NetworkTable
@@ -63,15 +64,15 @@ def scaled_rows(
     keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
     distinct, row = np.unique(keys, axis=0, return_inverse=True)
     model = bundled_scaling()
-    scalings = [
-        model.of(
-            loads[load].workload.task,
-            machines.gpus[gpu] if gpu >= 0 else None,
-            count,
-            confidence,
-        )
-        for load, gpu, count in distinct.tolist()
-    ]
+    # Loads differ mostly in their batch, of which scaling knows nothing.
+    known: dict[tuple[Task, int, int], Scaling] = {}
+    scalings = []
+    for load, gpu, count in distinct.tolist():
+        task = loads[load].workload.task
+        if (task, gpu, count) not in known:
+            card = machines.gpus[gpu] if gpu >= 0 else None
+            known[task, gpu, count] = model.of(task, card, count, confidence)
+        scalings.append(known[task, gpu, count])
     gigabytes = [
         BYTES_PER_GRADIENT * networks[load.workload.network].parameters / 1e9 for load in loads
     ]

@@ -18,24 +18,6 @@ if TYPE_CHECKING:
 
 # No layer has a multiple of it as a size, so it marks the batch in every count of elements.
 PRIME_BATCH = 509
-KINDS = (
-    "conv_depthwise",
-    "conv_grouped",
-    "conv_1x1",
-    "conv_3x3",
-    "conv_kxk",
-    "linear",
-    "attention",
-    "norm",
-    "pool",
-    "copy",
-    "cast",
-    "reduce",
-    "softmax",
-    "elementwise",
-    "attention_math",
-    "attention_masked",
-)
 _COPIES = frozenset((
     "clone", "copy_", "cat", "stack", "roll", "constant_pad_nd", "index", "index_put",
     "index_put_", "index_select", "gather", "select_backward", "slice_backward",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
 from advisor.domain import Task, require_positive
 from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
+from advisor.records import dataclass
 
 
 class Kind(StrEnum):

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from models.network_columns import KINDS, WIDTH_STEPS, MemoryFacts
 from models.zoo.autocast import as_on_a_gpu
 from models.zoo.kernels import (
-    KINDS,
     PRIME_BATCH,
     Kernel,
     KernelLog,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import torch
 
 MIB = 2**20
-# A byte tells a mean width of up to 8 bytes in steps of 1/32.
-WIDTH_STEPS = 32
 _WIDEST = 255
 _LARGEST_SIZE = 65_535
 # 11 bits of a mantissa: 0.05 %, and the rest of a number is zeros, which compress.
@@ -75,29 +73,6 @@ class TableRow(NamedTuple):
     amp_fixed_width: int
     reduction: int
     width: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryFacts:
-    """MiB, per sample unless said otherwise; `amp` is mixed precision.
-
-    `saved` is what autograd keeps for the backward pass beside weights, `saved_fixed` the same
-    for any batch (16-bit copies of weights among it). `transient` is what the largest kernel of
-    the forward pass reads and writes; peaks are the most that lives at once, input left out, in
-    inference without gradients and in a training step. `output` is what the forward pass returns.
-    """
-
-    saved_fp32: float
-    saved_fixed_fp32: float
-    saved_amp: float
-    saved_fixed_amp: float
-    transient_fp32: float
-    transient_amp: float
-    inference_peak_fp32: float
-    inference_peak_amp: float
-    training_peak_fp32: float
-    training_peak_amp: float
-    output: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import torch
 from advisor.domain import LimitedBy, Measurement, Stage, Status, Trial
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import AdvisorError, MeasuringError
-from models.zoo import Runnable
+from models.zoo.opening import Runnable
 from sweeps.campaign.cells import Effort, Ladder, Machine, next_batch, synthetic_trial
 from sweeps.campaign.records import Records
 from sweeps.campaign.surroundings import ask_nvidia_smi

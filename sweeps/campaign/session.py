@@ -8,7 +8,7 @@ from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import AdvisorError, MeasuringError, UsageError
-from models.zoo import Runnable, open_network
+from models.zoo.opening import Runnable, open_network
 from sweeps.campaign.cells import (
     BRIEF,
     Effort,

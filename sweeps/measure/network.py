@@ -13,7 +13,7 @@ import torch
 from advisor.domain import Precision, Status, Task
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import AdvisorError, MeasuringError, UsageError
-from models.zoo import Runnable, open_network
+from models.zoo.opening import Runnable, open_network
 from sweeps.measure.operations import captured_operations, profiled_operators
 from sweeps.measure.words import SYNTHETIC, Run, best_run, document, goes_on, measured_runs
 from sweeps.probe.accelerator import need_cuda

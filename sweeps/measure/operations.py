@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from advisor.domain import Task
-from models.zoo import Runnable
 from models.zoo.capture import capture_operations
+from models.zoo.opening import Runnable
 from sweeps.stepping import Stepper
 
 _KEPT = 30

@@ -156,3 +156,26 @@ def test_other_kinds_are_left_to_the_standard_library() -> None:
     """A record without slots is not made here."""
     with pytest.raises(TypeError, match="slots"):
         dataclass(frozen=True, slots=False)
+
+
+def test_a_record_made_often_behaves_as_before():
+    @dataclass(frozen=True, slots=True)
+    class Often:
+        name: str
+        size: float = 1.0
+
+        def __post_init__(self) -> None:
+            if self.size < 0:
+                raise ValueError("size")
+
+    few = [Often("a"), Often(name="a", size=2.0)]
+    for _ in range(1000):
+        Often("many")
+    assert [Often("a"), Often(name="a", size=2.0)] == few
+    with pytest.raises(ValueError, match="size"):
+        Often("a", -1.0)
+    for values in ({}, {"name": "a", "colour": 1}):
+        with pytest.raises(TypeError, match="Often"):
+            Often(**values)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        few[0].size = 3.0

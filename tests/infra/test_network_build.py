@@ -16,7 +16,8 @@ from infra.networks.own import Plain  # noqa: E402
 from infra.networks.table import family_of  # noqa: E402
 from infra.networks.variants import Variant, image_variant  # noqa: E402
 from infra.networks.work import capture_all, result_path  # noqa: E402
-from models.performance.network_table import MEMORY_COLUMNS, NetworkTable, network_table  # noqa: E402
+from models.network_columns import MEMORY_COLUMNS  # noqa: E402
+from models.performance.network_table import NetworkTable, network_table  # noqa: E402
 
 
 def asked(folder: Path, **options: object) -> argparse.Namespace:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from advisor.domain import Precision, Status, Task
 from advisor.errors import DataError
-from models.zoo import network_info, open_network
-from models.zoo.networks import Kind
+from models.zoo.networks import Kind, network_info
+from models.zoo.opening import open_network
 from sweeps.campaign import __main__ as command
 from sweeps.campaign import running
 from sweeps.campaign.cells import (

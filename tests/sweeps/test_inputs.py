@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from advisor.errors import DataError
-from models.zoo import open_network
+from models.zoo.opening import open_network
 from sweeps.inputs import TextBatches, open_batches
 from tests.sweeps.builders import PROFILE, trial
 

@@ -89,7 +89,7 @@ def test_a_long_trial_tells_its_pace_against_the_first_minute(monkeypatch):
 @pytest.mark.slow
 def test_each_stage_has_a_rate_of_its_own(tmp_path):
     """Training of Mask R-CNN-like targets aside, a small network: three stages, all finite."""
-    from models.zoo import open_network
+    from models.zoo.opening import open_network
     from sweeps.accelerators import EmulatedAccelerator
     from sweeps.datasets.jpeg_files import JpegFiles
     from sweeps.datasets.photographs import write_samples

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
@@ -18,11 +17,11 @@ from advisor.operations.answering.recommending import Recommended, recommended
 from advisor.operations.answering.words import Words
 from advisor.operations.questions.requests import today
 from advisor.recommend import no_offer
+from advisor.records import dataclass
 from advisor.report.document import document_yaml
 from advisor.report.exporting import FORMATS as TOOLS
 from advisor.report.exporting import export
 from advisor.report.sizing.formats import REPORT_FORMATS, ReportFormat
-from advisor.report.tables import recommendation_csv, recommendation_markdown
 
 _YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"
 _REPORT = "report-"
@@ -54,6 +53,18 @@ def _json(found: Recommended) -> str:
     return json.dumps(found.document(), indent=2, allow_nan=False) + "\n"
 
 
+def _csv(found: Recommended) -> str:
+    from advisor.report.tables import recommendation_csv  # most answers are no table of cells
+
+    return recommendation_csv(found.document())
+
+
+def _markdown(found: Recommended) -> str:
+    from advisor.report.tables import recommendation_markdown  # as above
+
+    return recommendation_markdown(found.document())
+
+
 def _exported(tool: str) -> Callable[[Recommended], str]:
     def write(found: Recommended) -> str:
         if found.answer.chosen is None:
@@ -67,8 +78,8 @@ def _exported(tool: str) -> Callable[[Recommended], str]:
 TEXTS: Mapping[str, Callable[[Recommended], str]] = {
     "json": _json,
     "yaml": lambda found: document_yaml(found.document()),
-    "csv": lambda found: recommendation_csv(found.document()),
-    "md": lambda found: recommendation_markdown(found.document()),
+    "csv": _csv,
+    "md": _markdown,
     **{tool: _exported(tool) for tool in TOOLS},
 }
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from advisor.domain import DataKind, Task
 from advisor.errors import UsageError
-from models.performance.network_table import KINDS, OPERATION, WIDTH_STEPS, Rows
+from models.network_columns import KINDS, WIDTH_STEPS
+from models.performance.network_table import OPERATION, Rows
 from models.performance.networks import NetworkFacts, NetworkTable, bundled_networks
 
 _DEFAULT_SIDE = 224

@@ -7,7 +7,6 @@ numbers each, as `models.zoo.live_memory.memory_facts` tells them (nan: not know
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from advisor.errors import DataError, UsageError
 from advisor.records import replace
-from models.performance.bundled import bundled_bytes
+from models.performance.bundled import read_bundled_array
 from models.performance.memory.steps import MemoryProfile, Point
 from models.performance.network_table import network_table
 
@@ -59,7 +58,8 @@ def facts_row(
     return library, name, size, weights_mib, trained_mib, facts
 
 
-Key = tuple[str, str, str]  # library, name, input
+Key = tuple[str, str, str]
+_KEY = ("library", "name", "input")
 
 
 class MemoryTable(Mapping[Key, MemoryProfile]):
@@ -68,11 +68,14 @@ class MemoryTable(Mapping[Key, MemoryProfile]):
     def __init__(self, rows: NDArray[np.void]) -> None:
         """Rows as `table_of` makes them."""
         self._rows = rows
-        columns = (rows[one].astype(str).tolist() for one in ("library", "name", "input"))
-        self._places = {key: place for place, key in enumerate(zip(*columns, strict=True))}
 
     def __getitem__(self, key: Key) -> MemoryProfile:
-        row = self._rows[self._places[key]]
+        # An answer asks for one network: telling the names of all takes longer than one search.
+        same = [self._rows[k] == one.encode() for k, one in zip(_KEY, key, strict=True)]
+        places = np.flatnonzero(np.logical_and.reduce(same))
+        if not len(places):
+            raise KeyError(key)
+        row = self._rows[places[0]]
         return MemoryProfile(
             name=key[1],
             weights_mib=float(row["weights_mib"]),
@@ -83,10 +86,11 @@ class MemoryTable(Mapping[Key, MemoryProfile]):
         )
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._places)
+        columns = (self._rows[one].astype(str).tolist() for one in _KEY)
+        return zip(*columns, strict=True)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._rows)
 
 
 def takes_images(size: str) -> bool:
@@ -123,10 +127,7 @@ def _keeping_graph(point: Point) -> Point:
 @cache
 def bundled_memory() -> MemoryTable:
     """What ships; `DataError` when the file is missing or damaged."""
-    try:
-        rows = np.load(io.BytesIO(bundled_bytes(BUNDLED)), allow_pickle=False)
-    except ValueError as error:
-        raise DataError(f"{BUNDLED} cannot be read ({error}); install the package again") from error
+    rows = read_bundled_array(BUNDLED)
     if rows.dtype != DTYPE:
         raise DataError(f"{BUNDLED} has other columns than this version reads; install it again")
     return MemoryTable(rows)

@@ -11,7 +11,7 @@ import pytest
 from advisor.cli import main, networks
 from advisor.errors import DataError
 from models.performance import load_model
-from models.zoo import NETWORKS
+from models.zoo.networks import NETWORKS
 
 
 def _listed(capsys):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.zoo import import_torchvision
+from models.zoo.torchvision_import import import_torchvision
 
 torch = pytest.importorskip("torch")
 from models.zoo import torchvision_operators as operators  # noqa: E402

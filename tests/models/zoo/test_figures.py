@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from models.performance.networks import bundled_networks
-from models.zoo import import_torchvision
+from models.zoo.torchvision_import import import_torchvision
 
 torch = pytest.importorskip("torch")
 

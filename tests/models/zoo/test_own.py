@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import models.zoo
+import models.zoo.networks
 from advisor.errors import UsageError
-from models.zoo import load_own, open_network
+from models.zoo.opening import open_network
+from models.zoo.own import load_own
 
 torch = pytest.importorskip("torch")
 
@@ -152,7 +153,7 @@ def test_a_repository_with_packages_named_like_ours_works(tmp_path, monkeypatch,
     assert network[0] is own._module.LAYER
     own.check()
     assert sys.modules["models"] is ours
-    assert models.zoo.network_info("alexnet").name == "alexnet"
+    assert models.zoo.networks.network_info("alexnet").name == "alexnet"
     assert sys.path == path
 
 

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models.zoo.kernels import KINDS  # noqa: E402
-from models.zoo.step_facts import MIB, WIDTH_STEPS, network_facts  # noqa: E402
+from models.network_columns import KINDS, WIDTH_STEPS  # noqa: E402
+from models.zoo.step_facts import MIB, network_facts  # noqa: E402
 
 
 class Subject:

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from advisor.errors import UsageError
-from models.zoo import NETWORKS, build, network_info
+from models.zoo.building import build
+from models.zoo.networks import NETWORKS, network_info
 
 
 def test_the_list_of_networks_needs_no_torch() -> None:
