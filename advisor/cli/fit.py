@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ from advisor.cli.stored import stored_measurements
 
 if TYPE_CHECKING:
     from models.performance.fit import FitResult
+    from models.performance.networks import Floats
+
+_MOST_NAMED = 5
 
 
 @click.command()
@@ -31,7 +35,9 @@ if TYPE_CHECKING:
 def fit(source: Path | None, out: Path | None, output: str) -> None:
     """Fit host, storage and join on measured trials, and say how well that predicts others.
 
-    The error is of trials that were held out, five-fold; GPU rates stay the published ones.
+    The error is of trials that were held out, five-fold. Steps of real GPUs, and layers that
+    `advisor probe` timed, move what is predicted of these GPUs and networks; the pace of
+    emulated GPUs stays the published one.
 
     \b
     advisor fit
@@ -39,10 +45,12 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
     """
     from advisor.operations.fitting import fit_user_model, measurements_from
     from advisor.operations.places import own_model_path
+    from advisor.operations.probing import kept_fingerprints
     from models.performance import save_model
 
     with nullcontext(measurements_from(source)) if source else stored_measurements() as rows:
-        result = fit_user_model(rows)
+        # A file may be another machine's.
+        result = fit_user_model(rows, () if source else kept_fingerprints())
         path = out or own_model_path()
         save_model(result.model, path)
         if output == "json":
@@ -52,32 +60,94 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
 
 
 def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
-    """The outcome as JSON (`advisor.fit/1`)."""
+    """The outcome as JSON (`advisor.fit/1`); errors are null where no pipeline was fitted."""
     from models.performance.evaluation import mean_percent, median_percent, p90_percent
 
-    residuals = result.held_out_residuals
+    residuals, gpu = result.held_out_residuals, result.gpu
+
+    def percent(error: Callable[[Floats], float], residuals: Floats) -> float | None:
+        return round(error(residuals), 2) if len(residuals) else None
+
     return {
         "schema": "advisor.fit/1",
         "model": {"id": result.model.id, "path": str(path), "trained_on": result.model.trained_on},
         "fitted": result.fitted,
-        "left_out": [{"reason": reason, "count": count} for reason, count in result.left_out],
+        "pipeline_kept": result.kept_pipeline or None,
+        "left_out": _counted(result.left_out),
         "held_out_error_percent": {
-            "median": round(median_percent(residuals), 2),
-            "mean": round(mean_percent(residuals), 2),
-            "p90": round(p90_percent(residuals), 2),
+            "median": percent(median_percent, residuals),
+            "mean": percent(mean_percent, residuals),
+            "p90": percent(p90_percent, residuals),
+        },
+        "gpu_steps": {
+            "taken": len(gpu.observations.steps),
+            "trials": gpu.trials,
+            "gpus": sorted({one.gpu.name for one in gpu.observations.steps}),
+            "error_before_percent": percent(median_percent, gpu.residuals),
+            "contradicting": [
+                {
+                    "model": one.workload.network,
+                    "task": one.workload.task,
+                    "precision": one.workload.precision,
+                    "batch_size": one.workload.batch_size,
+                    "gpu": one.gpu.name,
+                    "origin": one.origin,
+                }
+                for one in gpu.contradicting
+            ],
+            "left_out": _counted(gpu.left_out),
+        },
+        "gpu_layers": {
+            "taken": len(gpu.observations.layers),
+            "gpus": sorted({layer.gpu.name for layer in gpu.observations.layers}),
         },
         "remainder_kept": False,  # readers of the schema expect the key
     }
 
 
+def _counted(reasons: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+    return [{"reason": reason, "count": count} for reason, count in reasons]
+
+
 def fit_text(result: FitResult, path: Path) -> str:
     """The outcome in a few lines."""
     document = fit_document(result, path)
-    errors = document["held_out_error_percent"]
-    lines = [
-        f"Fitted on {result.fitted} measurements; model {result.model.id} kept in {path}",
-        f"Held-out error (5-fold over trials): median {errors['median']:.1f} %, "
-        f"mean {errors['mean']:.1f} %, 90 % of trials below {errors['p90']:.1f} %",
-    ]
+    errors, kept = document["held_out_error_percent"], document["pipeline_kept"]
+    if kept:
+        lines = [
+            f"Model {result.model.id} kept in {path}",
+            f"Host, storage and join stay those that ship: {kept}",
+        ]
+    else:
+        lines = [
+            f"Fitted on {result.fitted} measurements; model {result.model.id} kept in {path}",
+            f"Held-out error (5-fold over trials): median {errors['median']:.1f} %, "
+            f"mean {errors['mean']:.1f} %, 90 % of trials below {errors['p90']:.1f} %",
+        ]
     lines += [f"Left out {item['count']}: {item['reason']}" for item in document["left_out"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_gpu_lines(document)])
+
+
+def _gpu_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    steps, layers = document["gpu_steps"], document["gpu_layers"]
+    if steps["taken"]:
+        yield (
+            f"Took {steps['taken']} GPU steps of {steps['trials']} trials on "
+            f"{', '.join(steps['gpus'])}; they were {steps['error_before_percent']:.1f} % (median) "
+            "off what was predicted before"
+        )
+    if layers["taken"]:
+        yield (
+            f"Took {layers['taken']} layers that `advisor probe` timed on "
+            f"{', '.join(layers['gpus'])}"
+        )
+    for one in steps["contradicting"][:_MOST_NAMED]:
+        yield (
+            f"{one['origin']} ({one['model']} {one['task']} in {one['precision']}, batch "
+            f"{one['batch_size']} on {one['gpu']}) contradicts the other steps, or the model; was "
+            "the GPU shared, throttled, or waiting for its host?"
+        )
+    if (more := len(steps["contradicting"]) - _MOST_NAMED) > 0:
+        yield f"and {more} more that contradict"
+    for item in steps["left_out"]:
+        yield f"Left out of the GPU steps {item['count']}: {item['reason']}"

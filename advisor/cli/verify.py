@@ -21,8 +21,8 @@ from advisor.errors import MeasuringError, NoOfferError, UsageError
 from advisor.operations.cloud_asking import refuse_without_aws, split
 from advisor.operations.questions.requests import request_from, today
 from advisor.operations.questions.sources import model_in_use
-from advisor.recommend import PerformanceModel
 from advisor.report.verification import verification_document, verification_text
+from models.performance import PerformanceModel
 from models.zoo.networks import NETWORKS, can_be_run
 
 _MOST_MINUTES = 60.0

@@ -14,7 +14,7 @@ from advisor.domain import Request, Verification
 from advisor.errors import UsageError
 from advisor.operations.cloud_asking import dollars, launch_values
 from advisor.operations.questions.requests import today
-from advisor.recommend import PerformanceModel
+from models.performance import PerformanceModel
 
 if TYPE_CHECKING:
     from advisor.operations.cloud_plan import CloudOptions

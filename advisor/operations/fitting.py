@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.catalog import load_catalog
-from advisor.domain import Measurement
-from advisor.errors import DataError
+from advisor.domain import Gpu, Measurement, Observation
+from advisor.errors import DataError, UsageError
+from advisor.operations.gpu_sheets import sheet_of
 from advisor.operations.reference_cpu import reference_cpu
 from models.performance import load_model, save_model
 from models.performance.networks import bundled_networks
 from sweeps.serialization import measurement_from_dict, measurement_to_dict
 
 if TYPE_CHECKING:
-    from models.performance.fit import FitResult
+    from models.performance import PerformanceModel
+    from models.performance.fit import FitResult, TakenSteps
+    from models.performance.networks import NetworkTable
     from models.performance.observations import PublishedStep
+    from models.performance.probed import ProbedLayer
     from models.performance.step_times import StepTimes
 
 ROOT = Path(__file__).parents[2]
@@ -52,24 +58,89 @@ def measurements_from(path: Path) -> list[Measurement]:
     return [_measurement(path, i, line) for i, line in enumerate(lines, 1) if line.strip()]
 
 
-def fit_user_model(measurements: Iterable[Measurement]) -> FitResult:
-    """Fit the pipeline on these measurements; the GPU part stays the one that ships.
+def fit_user_model(
+    measurements: Iterable[Measurement], fingerprints: Iterable[Mapping[str, Any]] = ()
+) -> FitResult:
+    """Fit host, storage and join on these measurements, and condition the step times that ship on
+    what they and the `fingerprints` of probes tell of GPUs.
 
     In the order of their trials, as the bundled ones are: which one was measured first (on a
-    cluster, after a crash) must not change a digit of an answer.
+    cluster, after a crash) must not change a digit of an answer. Where GPUs are told of by too
+    few measurements for a pipeline, the one that ships is kept. Raises `DataError` where nothing
+    can be learnt.
     """
-    from models.performance.fit import fit
+    from models.performance.fit import conditioned, fit, kept_pipeline
 
     shipped = load_model()
-    return fit(
-        sorted(measurements, key=lambda row: row.trial.trial_id),
-        shipped.step_times,
-        bundled_networks(),
-        networks=bundled_networks().names,
-        sources=shipped.sources,
-        reference_of=reference_cpu,
-        accelerator_errors=dict(shipped.accelerator_errors),
-    )
+    rows = sorted(measurements, key=lambda row: row.trial.trial_id)
+    gpu = _taken_steps(rows, fingerprints, shipped)
+    try:
+        result = fit(
+            rows,
+            shipped.step_times,
+            bundled_networks(),
+            networks=bundled_networks().names,
+            sources=shipped.sources,
+            reference_of=reference_cpu,
+            accelerator_errors=dict(shipped.accelerator_errors),
+        )
+    except DataError as too_few:
+        if gpu.observations.is_empty:
+            raise
+        result = kept_pipeline(shipped, rows, too_few)
+    return conditioned(result, gpu, shipped.step_times)
+
+
+def _taken_steps(
+    rows: Sequence[Measurement], fingerprints: Iterable[Mapping[str, Any]],
+    shipped: PerformanceModel,
+) -> TakenSteps:  # fmt: skip
+    from models.performance.fit import taken_steps
+    from sweeps.observing import observed
+
+    sheets, table = load_catalog().gpus, shipped.table
+    steps: list[Observation] = []
+    left_out = Counter[str]()
+    for row in rows:
+        if not row.trial.on_gpu:
+            continue
+        one = observed(row, "", lambda name: sheet_of(name, sheets))
+        reason = _why_not(one, table) if isinstance(one, Observation) else one.reason
+        if isinstance(one, Observation) and not reason:
+            steps.append(one)
+        else:
+            left_out[reason] += 1
+    kept = [row.environment.get("fingerprint") for row in rows if row.trial.on_gpu]
+    layers = list(_layers([*kept, *fingerprints], sheets))
+    return taken_steps(steps, layers, shipped.step_times, table, left_out)
+
+
+def _why_not(one: Observation, table: NetworkTable) -> str:
+    """Why an observation tells nothing; empty where it does."""
+    from models.performance.anchoring.plausible import fastest_seconds
+
+    workload = one.workload
+    try:
+        operations = table.of(workload).kernels[workload.task]
+    except (UsageError, KeyError):
+        return f"what {workload.network} computes is not known to the model"
+    least = fastest_seconds(operations, workload.precision, one.gpu, workload.batch_size)
+    return "it is faster than its GPU can compute" if one.seconds < least else ""
+
+
+def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[ProbedLayer]:
+    """Of each probe once; it is stored with every trial that was measured after it."""
+    from models.performance.probed import layers_of
+
+    probes = {
+        (one.get("probed_at"), names[0]): one
+        for one in fingerprints
+        if isinstance(one, dict) and isinstance(names := one.get("gpus"), list) and names
+        if isinstance(names[0], str)
+    }
+    for (_, name), one in sorted(probes.items(), key=str):
+        with suppress(UsageError):
+            yield from layers_of(one, sheet_of(name, sheets))
 
 
 def rebuild_bundled_model() -> FitResult:

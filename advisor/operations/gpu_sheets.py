@@ -18,6 +18,6 @@ def sheet_of(name: str, sheets: Mapping[str, Gpu]) -> Gpu:
     if found:
         return sheets[found[0]]
     raise UsageError(
-        f"there is no data sheet of the anchor's GPU '{name}', so nothing follows from it for "
-        f"others: {unknown_name('GPU', name, sheets)}"
+        f"there is no data sheet of the GPU '{name}', so nothing follows from it for others: "
+        f"{unknown_name('GPU', name, sheets)}"
     )

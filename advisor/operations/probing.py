@@ -90,6 +90,12 @@ def kept_fingerprint() -> dict[str, Any] | None:
     return kept if is_ours else None
 
 
+def kept_fingerprints() -> tuple[dict[str, Any], ...]:
+    """What was kept of this machine, one at most."""
+    kept = kept_fingerprint()
+    return (kept,) if kept else ()
+
+
 def probe_machine(
     parts: Sequence[str],
     *,

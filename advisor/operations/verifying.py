@@ -14,6 +14,7 @@ from advisor.domain import (
     DiskRate,
     InstancePrediction,
     Measurement,
+    Observation,
     Prediction,
     Request,
     Task,
@@ -22,6 +23,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
+from advisor.operations.gpu_sheets import sheet_of
 from advisor.operations.sweep_data import prepared_data
 from advisor.operations.sweeping import (
     SweepOptions,
@@ -37,8 +39,9 @@ from advisor.operations.verifying_place import (
     refuse_several_gpus,
     sheet_named,
 )
-from advisor.operations.verifying_verdict import judged
-from advisor.recommend import PerformanceModel, predict_instance, recommend
+from advisor.operations.verifying_verdict import Answers, judged
+from advisor.recommend import predict_instance, recommend
+from models.performance import PerformanceModel
 from sweeps.disks import UNLIMITED
 from sweeps.environment import instance_type
 from sweeps.networks import planned_network
@@ -149,8 +152,33 @@ def concluded(
 ) -> Verification:
     """Prediction against truth, and what follows, of a run that is stored (`keep_run`), wherever
     it was measured."""
-    answer = recommend(request, catalog, model, today=today)
-    return judged(request, trying.place, fresh, trying.named, trying.predicted, answer)
+    answers = answers_around(request, catalog, model, fresh, today)
+    return judged(request, trying.place, fresh, trying.named, trying.predicted, answers)
+
+
+def answers_around(
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    fresh: Measurement,
+    today: date,
+) -> Answers:
+    """What is recommended without the measurement, and by the model that knows its GPU's step."""
+    before = recommend(request, catalog, model, today=today)
+    known = knowing(model, catalog, fresh)
+    after = before if known is model else recommend(request, catalog, known, today=today)
+    return Answers(before, after)
+
+
+def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> PerformanceModel:
+    """The model once it knows the GPU's step that was measured; itself where there was none, as
+    an emulated GPU tells nothing of GPUs."""
+    from sweeps.observing import observed
+
+    one = observed(fresh, "", lambda name: sheet_of(name, catalog.gpus))
+    if not isinstance(one, Observation) or not model.table.knows(one.workload.network):
+        return model
+    return replace(model, step_times=model.step_times.condition([one], model.table))
 
 
 def _workload(request: Request, named: InstancePrediction | None) -> Workload:

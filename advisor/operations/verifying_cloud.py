@@ -14,11 +14,13 @@ from advisor.errors import CloudError, NoOfferError, UsageError
 from advisor.operations.cloud_measurements import rows_sent
 from advisor.operations.cloud_plan import CloudOptions, CloudPlan, sweep_id, type_named
 from advisor.operations.cloud_running import CloudRun, Say, job_of, run_cloud
+from advisor.operations.verifying import answers_around
 from advisor.operations.verifying_place import AUTO, Place, refuse_several_gpus
 from advisor.operations.verifying_verdict import judged
-from advisor.recommend import PerformanceModel, no_offer, predict_instance, recommend
+from advisor.recommend import no_offer, predict_instance, recommend
 from infra.aws.guest.job import VERIFY
 from infra.aws.launch import Volume, sweep_id_of
+from models.performance import PerformanceModel
 
 if TYPE_CHECKING:
     from infra.aws.asking import Aws
@@ -84,8 +86,8 @@ def verify_elsewhere(
     run = run_cloud(plan, aws, say)
     fresh = _measured(plan, aws, run)
     place = _place(asked.named.instance.name, catalog, fresh)
-    answer = recommend(asked.request, catalog, model, today=today)
-    verdict = judged(asked.request, place, fresh, asked.named, asked.named.prediction, answer)
+    answers = answers_around(asked.request, catalog, model, fresh, today)
+    verdict = judged(asked.request, place, fresh, asked.named, asked.named.prediction, answers)
     return verdict, run
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from advisor.domain import (
     CacheState,
@@ -42,15 +43,22 @@ class Rate:
     upper: float
 
 
+class Answers(NamedTuple):
+    """What is recommended without a measurement, and what once it is known."""
+
+    before: Recommendation
+    after: Recommendation
+
+
 def judged(
     request: Request,
     place: Place,
     measurement: Measurement,
     named: InstancePrediction | None,
     predicted: Prediction | None,
-    answer: Recommendation,
+    answers: Answers,
 ) -> Verification:
-    """What a measurement says about a target; `answer` is what is recommended without it.
+    """What a measurement says about a target, and what is recommended around it.
 
     Raises `MeasuringError` for a trial that failed or ran out of time.
     """
@@ -72,7 +80,7 @@ def judged(
         settles=settles,
         reason=reason,
         caveats=_caveats(request, place, measurement, pessimistic),
-        answer_now=_answer_now(answer, named, verdict if settles else Verdict.UNDECIDED),
+        answer_now=_answer_now(answers, named, verdict if settles else Verdict.UNDECIDED),
     )
 
 
@@ -163,21 +171,22 @@ def _caveats(
     return (*said, *(f"{one.kind}: {one.detail}" for one in weak))
 
 
-def _answer_now(answer: Recommendation, named: InstancePrediction | None, verdict: Verdict) -> str:
-    """What to take, by price, once this instance passed or missed."""
-    chosen = answer.chosen
+def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Verdict) -> str:
+    """What to take, by price, once this instance passed or missed, and its GPU's step is known."""
+    before, chosen = answers.before, answers.after.chosen
     usd = _usd_per_hour(named)
     cheaper = chosen is None or (usd or 0.0) < chosen.spec.total_usd_per_hour
     if named is not None and usd is not None and verdict is Verdict.PASS and cheaper:
-        than = _instead(answer, usd)
+        than = _instead(before, usd, named)
         return f"take {named.instance.name} at {format_usd(usd)}/h{than}"
-    ranked = list(answer.ranked)
+    ranked = list(answers.after.ranked)
     if named is not None and verdict is Verdict.MISSED:
         ranked = [one for one in ranked if one.spec.offer.instance.name != named.instance.name]
     if not ranked:
         return "no offer surely meets the target; `advisor recommend` tells what to relax"
     spec = ranked[0].spec
-    kept = "recommended as before" if ranked[0] is chosen else "recommended instead"
+    same = before.chosen is not None and before.chosen.spec == spec
+    kept = "recommended as before" if same else "recommended instead"
     return f"{spec.offer.instance.name} at {format_usd(spec.total_usd_per_hour)}/h is {kept}"
 
 
@@ -188,9 +197,11 @@ def _usd_per_hour(named: InstancePrediction | None) -> float | None:
     return named.price.usd_per_hour + named.disk.usd_per_hour
 
 
-def _instead(answer: Recommendation, usd: float) -> str:
-    if answer.chosen is None:
+def _instead(before: Recommendation, usd: float, named: InstancePrediction) -> str:
+    if before.chosen is None:
         return ", where no offer was sure to meet the target"
-    spec = answer.chosen.spec
+    spec = before.chosen.spec
+    if spec.offer.instance.name == named.instance.name:
+        return ", as recommended before"
     saved = format_usd(spec.total_usd_per_hour - usd)
     return f": {saved}/h less than {spec.offer.instance.name}, which is recommended without this"

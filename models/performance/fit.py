@@ -1,34 +1,78 @@
-"""Fits a whole performance model: the GPU part on published rows, the rest on sweeps."""
+"""Fits a user's performance model: host, storage and join on sweeps, and step times of GPUs by
+conditioning those that ship."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from advisor.domain import Measurement
+import numpy as np
+
+from advisor.domain import Measurement, Observation
+from advisor.errors import DataError
 from models.performance.evaluation import median_percent
 from models.performance.fit_pipeline import fit_and_calibrate, trials_of
+from models.performance.gpu_observations import GpuObservations, joined_repeats
 from models.performance.model import PerformanceModel
 from models.performance.networks import Floats, NetworkTable
 from models.performance.persistence import content_id, to_document
 from models.performance.pipeline import ReferenceCpu
+from models.performance.probed import ProbedLayer
 from models.performance.ranges import measured_ranges
 from models.performance.step_times import StepTimes
 from models.performance.usable import require_enough, sort_out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenSteps:
+    """What a fit took of GPUs: how far each step's rate was off what was predicted without it (log
+    measured over predicted, shape (n,)), and which contradict the others, or the model.
+
+    `trials` is how many measurements they came from, `left_out` why others told nothing.
+    """
+
+    observations: GpuObservations = field(default_factory=GpuObservations)
+    residuals: Floats = field(default_factory=lambda: np.zeros(0))
+    contradicting: tuple[Observation, ...] = ()
+    trials: int = 0
+    left_out: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FitResult:
-    """A fitted model, the residuals of trials it was not fitted on, and what was left out."""
+    """A fitted model, the residuals of trials it was not fitted on, and what was left out.
+
+    `kept_pipeline` says why host, storage and join stay those that ship; empty where fitted.
+    """
 
     model: PerformanceModel
     held_out_residuals: Floats
     left_out: tuple[tuple[str, int], ...]
+    gpu: TakenSteps = field(default_factory=TakenSteps)
+    kept_pipeline: str = ""
 
     @property
     def fitted(self) -> int:
-        """How many measurements the model was fitted on."""
+        """How many measurements the pipeline was fitted on."""
         return len(self.held_out_residuals)
+
+
+def taken_steps(
+    steps: Sequence[Observation],
+    layers: Sequence[ProbedLayer],
+    step_times: StepTimes,
+    table: NetworkTable,
+    left_out: Mapping[str, int],
+) -> TakenSteps:
+    """The steps and layers, repeats joined, against what `step_times` makes of them."""
+    observations = joined_repeats(steps, layers)
+    return TakenSteps(
+        observations=observations,
+        residuals=-step_times.residuals(observations.steps, table),
+        contradicting=tuple(step_times.contradicting(observations.steps, table)),
+        trials=len(steps),
+        left_out=tuple(sorted(left_out.items())),
+    )
 
 
 def fit(
@@ -39,7 +83,7 @@ def fit(
     networks: Sequence[str],
     sources: Sequence[str],
     reference_of: Callable[[Measurement], ReferenceCpu],
-    accelerator_errors: dict[str, float],
+    accelerator_errors: Mapping[str, float],
 ) -> FitResult:
     """Fit the pipeline on the usable measurements and join it with `step_times`.
 
@@ -61,7 +105,42 @@ def fit(
         table=table,
         accelerator_errors=accelerator_errors,
     )
-    return FitResult(with_id(model), residuals, sorted_out.left_out)
+    return FitResult(
+        model=with_id(model), held_out_residuals=residuals, left_out=sorted_out.left_out
+    )
+
+
+def kept_pipeline(
+    model: PerformanceModel, measurements: Iterable[Measurement], why: DataError
+) -> FitResult:
+    """The `model` as the result of a fit of measurements that were too few for its pipeline."""
+    return FitResult(
+        model=model,
+        held_out_residuals=np.zeros(0),
+        left_out=sort_out(measurements, model.table.names).left_out,
+        kept_pipeline=str(why),
+    )
+
+
+def conditioned(result: FitResult, gpu: TakenSteps, step_times: StepTimes) -> FitResult:
+    """The fit once its model knows of GPUs what was measured, beside what ships."""
+    return replace(result, model=with_gpu(result.model, gpu.observations, step_times), gpu=gpu)
+
+
+def with_gpu(
+    model: PerformanceModel, observations: GpuObservations, step_times: StepTimes
+) -> PerformanceModel:
+    """The model with these observations, which condition `step_times`, in place of its own."""
+    steps, layers = observations
+    before = _own_steps(model.gpu_observations.steps)
+    return with_id(
+        replace(
+            model,
+            trained_on=model.trained_on.removesuffix(before) + _own_steps(steps),
+            step_times=step_times.condition(steps, model.table, layers),
+            gpu_observations=observations,
+        )
+    )
 
 
 def with_id(model: PerformanceModel) -> PerformanceModel:
@@ -79,3 +158,11 @@ def _trained_on(measurements: Sequence[Measurement], step_times: StepTimes) -> s
         f"{len(measurements)} sweep trials of {networks} networks{when}; published step times of "
         f"{gpus} GPUs"
     )
+
+
+def _own_steps(steps: Sequence[Observation]) -> str:
+    if not steps:
+        return ""
+    gpus = sorted({one.gpu.name for one in steps})
+    what = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
+    return f"; {what} measured on {', '.join(gpus)}"

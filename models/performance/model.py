@@ -20,6 +20,7 @@ from advisor.records import dataclass
 from models.performance import memory
 from models.performance.cpu import vector_factor
 from models.performance.estimates import Estimates, StageErrors, spread_of
+from models.performance.gpu_observations import GpuObservations
 from models.performance.machines import Integers, ResourceTable
 from models.performance.networks import Floats, NetworkTable
 from models.performance.on_cpu import (
@@ -44,7 +45,8 @@ Request = tuple[Workload, Resources]
 class PerformanceModel:
     """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from.
 
-    `step_times` tells GPUs alone, with what the user measured where a question has anchors.
+    `step_times` tells GPUs alone, with what the user measured: `gpu_observations` of their store,
+    and anchors where a question has some.
     `card_mib_of` tells the GPU memory of the user's own network, and is never saved.
     """
 
@@ -57,6 +59,7 @@ class PerformanceModel:
     pipeline: Pipeline
     table: NetworkTable
     accelerator_errors: Mapping[str, float]
+    gpu_observations: GpuObservations = GpuObservations()
     card_mib_of: Callable[[Workload], float] | None = None
 
     def predict(

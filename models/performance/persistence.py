@@ -7,6 +7,7 @@ advisor.performance/2   gpu_rates.known_networks: what networks' rates on other 
 advisor.performance/3   pipeline.parameters: join/queue, join/training, join/several_gpus;
                         no pipeline.remainder
 advisor.performance/4   no gpu_rates: step times of GPUs ship in a file of their own
+advisor.performance/5   gpu_observations: what the user measured of GPUs, which condition those
 """
 
 from __future__ import annotations
@@ -19,16 +20,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import DataError
+from advisor.errors import DataError, UsageError
 from advisor.files import write_whole
 from models.performance.bundled import FOLDER, MODEL, read_bundled
+from models.performance.gpu_observations import observations_document, observations_from
 from models.performance.model import PerformanceModel
 from models.performance.networks import NetworkTable, bundled_networks
 from models.performance.pipeline import PIPELINE_PRIORS, Pipeline, ReferenceCpu
 from models.performance.ranges import ranges_from
 from models.performance.step_times_file import bundled_step_times
 
-SCHEMA = "advisor.performance/4"
+SCHEMA = "advisor.performance/5"
+# Without observations of GPUs; all else is the same.
+_READ_TOO = "advisor.performance/4"
+_NOTHING: Mapping[str, Any] = {"gpus": {}, "steps": (), "layers": ()}
 BUNDLED_PATH = FOLDER / MODEL
 
 
@@ -61,6 +66,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
         "sources": list(model.sources),
         "accelerator_errors": dict(model.accelerator_errors),
         "step_times": model.step_times.id,
+        "gpu_observations": observations_document(model.gpu_observations),
         "pipeline": _plain(model.pipeline),
     }
     return {**document, "id": content_id(document)}
@@ -68,6 +74,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any], table: NetworkTable) -> PerformanceModel:
     """The model a document describes; KeyError, TypeError or ValueError when it is none."""
+    found = observations_from(document.get("gpu_observations", _NOTHING))
     return PerformanceModel(
         id=document["id"],
         trained_on=document["trained_on"],
@@ -75,7 +82,8 @@ def from_document(document: Mapping[str, Any], table: NetworkTable) -> Performan
         networks=tuple(map(str, _listed(document["networks"]))),
         sources=tuple(document["sources"]),
         accelerator_errors=document["accelerator_errors"],
-        step_times=bundled_step_times(),
+        step_times=bundled_step_times().condition(found.steps, table, found.layers),
+        gpu_observations=found,
         pipeline=_pipeline(document["pipeline"]),
         table=table,
     )
@@ -102,12 +110,14 @@ def _decoded(text: str, path: Path, way_out: str, *, sealed: bool) -> Performanc
     try:
         document = json.loads(text, parse_constant=_refuse)
         schema = document["schema"]
-        if schema != SCHEMA:
+        if schema not in (SCHEMA, _READ_TOO):
             raise DataError(f"{path} has the format {schema}, not {SCHEMA}; {way_out}")
         if not sealed and content_id(document) != document["id"]:
             raise DataError(f"{path} is damaged: its content does not match its id; {way_out}")
         return from_document(document, bundled_networks())
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        KeyError, TypeError, ValueError, AttributeError, RecursionError, UsageError,
+    ) as error:  # fmt: skip
         raise DataError(f"{path} is no performance model ({error}); {way_out}") from error
 
 

@@ -202,7 +202,7 @@ class StepTimes:
 
     def residuals(self, observations: Sequence[Observation], table: NetworkTable) -> Floats:
         """log(measured / predicted) seconds of each, as far as is known without them (n,)."""
-        return self._expected(observations, table)[0]
+        return self._expected(observations, table)[0] if observations else np.zeros(0)
 
     def contradicting(
         self, observations: Sequence[Observation], table: NetworkTable

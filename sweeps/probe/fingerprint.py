@@ -15,20 +15,36 @@ def fingerprint(document: Mapping[str, Any]) -> Document:
     """Who the machine is and all its figures, flat, for a trial's environment.
 
     `figures` maps a dotted name (`gemm.cuda.fp16`) to `{"value", "unit"}`, unrounded; what was
-    skipped is left out. Two machines may be compared by the names that they share.
+    skipped is left out. Two machines may be compared by the names that they share. `sizes` maps
+    the matrices and layers (`operations.conv3x3.wide`) to their sizes; layers were timed on
+    `operations_device`.
     """
-    machine = document["machine"]
+    machine, parts = document["machine"], document["parts"]
     return {
         "schema": FINGERPRINT_SCHEMA,
         "probed_at": document["started_at"],
         "quick": document["quick"],
         **{name: machine[name] for name in _MACHINE_FACTS if name in machine},
-        "gpus": [gpu["name"] for gpu in document["parts"].get("gpu", {}).get("devices", ())],
+        "gpus": [gpu["name"] for gpu in parts.get("gpu", {}).get("devices", ())],
+        "operations_device": parts.get("operations", {}).get("device"),
+        "sizes": dict(_sizes(parts)),
         "figures": {
-            name: {"value": found["value"], "unit": found["unit"]}
-            for name, found in figures(document["parts"])
+            name: {"value": found["value"], "unit": found["unit"]} for name, found in figures(parts)
         },
     }
+
+
+def _sizes(parts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Sizes of what was timed; those of a layer are the same in every precision."""
+    for device, products in parts.get("gemm", {}).items():
+        for precision, one in products.items() if isinstance(products, dict) else ():
+            if isinstance(one, dict) and "sizes" in one:
+                yield f"gemm.{device}.{precision}", one["sizes"]
+    for precision in ("fp32", "amp"):
+        for name, layers in parts.get("operations", {}).get(precision, {}).items():
+            for size, one in layers.items():
+                if "sizes" in one:
+                    yield f"operations.{name}.{size}", one["sizes"]
 
 
 def figures(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

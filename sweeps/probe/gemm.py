@@ -47,7 +47,8 @@ def _figure(accelerator: Accelerator, precision: str, seconds: float) -> Documen
         left, right, product = _matrices(accelerator, size, dtype)
         times = accelerator.time_calls(partial(_multiply, left, right, product), seconds)
     method = f"torch.mm of two {size}x{size} matrices of normal random numbers, {precision}"
-    return figure([2 * size**3 / one / 1e12 for one in times], "TFLOP/s", method)
+    found = figure([2 * size**3 / one / 1e12 for one in times], "TFLOP/s", method)
+    return found | {"sizes": {"size": size}}
 
 
 def _refuse_emulated(accelerator: Accelerator, precision: str) -> None:

@@ -7,7 +7,7 @@ VGG's and GoogLeNet's classifiers (linear), and Zaremba's small and medium LSTM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,8 @@ class Layer:
     `weights` are its parameters; `flops` are those of one forward pass (2 a multiply-add), None
     for a layer that moves data and hardly computes. `needs` is what its backward pass reads
     beside the output's gradient: `inputs` (and weights), its `output`, or the `indices` of the
-    maxima (8 bytes an output). Two inputs share one gradient.
+    maxima (8 bytes an output). Two inputs share one gradient. `sizes` tell its work: batch,
+    channels, the side of its input, kernel and groups, as far as it has them.
     """
 
     call: Callable[..., Any]
@@ -33,6 +34,7 @@ class Layer:
     weights: Sequence[Any]
     flops: float | None
     shape: str
+    sizes: Mapping[str, int]
     needs: str = "inputs"
 
 
@@ -61,7 +63,9 @@ def _convolution(channels_in: int, channels: int, side: int, kernel: int, groups
         products = channels * side**2 * (channels_in // groups) * kernel**2
         image = setting.activation(setting.batch, channels_in, side, side)
         shape = f"{setting.batch}x{channels_in}x{side}x{side} -> {channels} channels"
-        return _layer(setting, module, (image,), 2 * setting.batch * products, shape)
+        sizes = {"batch": setting.batch, "channels_in": channels_in, "channels": channels,
+                 "side": side, "kernel": kernel, "groups": groups}  # fmt: skip
+        return _layer(setting, module, (image,), 2 * setting.batch * products, shape, sizes)
 
     return build
 
@@ -71,8 +75,9 @@ def _linear(features_in: int, features: int) -> Build:
         module = load_torch().nn.Linear(features_in, features)
         rows = setting.activation(setting.batch, features_in)
         flops = 2 * setting.batch * features_in * features
+        sizes = {"batch": setting.batch, "channels_in": features_in, "channels": features}
         return _layer(
-            setting, module, (rows,), flops, f"{setting.batch}x{features_in} -> {features}"
+            setting, module, (rows,), flops, f"{setting.batch}x{features_in} -> {features}", sizes
         )
 
     return build
@@ -82,7 +87,9 @@ def _normalisation(channels: int, side: int) -> Build:
     def build(setting: Setting) -> Layer:
         module = load_torch().nn.BatchNorm2d(channels)
         image = setting.activation(setting.batch, channels, side, side)
-        return _layer(setting, module, (image,), None, f"{setting.batch}x{channels}x{side}x{side}")
+        shape = f"{setting.batch}x{channels}x{side}x{side}"
+        sizes = {"batch": setting.batch, "channels_in": channels, "side": side}
+        return _layer(setting, module, (image,), None, shape, sizes)
 
     return build
 
@@ -92,7 +99,8 @@ def _pooling(channels: int, side: int) -> Build:
         module = load_torch().nn.MaxPool2d(3, stride=2, padding=1)
         image = setting.activation(setting.batch, channels, side, side)
         shape = f"{setting.batch}x{channels}x{side}x{side}, 3x3 stride 2"
-        layer = _layer(setting, module, (image,), None, shape)
+        sizes = {"batch": setting.batch, "channels_in": channels, "side": side}
+        layer = _layer(setting, module, (image,), None, shape, sizes)
         return replace(layer, needs="indices")
 
     return build
@@ -110,6 +118,7 @@ def _elementwise(channels: int, side: int) -> Build:
             weights=(),
             flops=None,
             shape=text,
+            sizes={"batch": setting.batch, "channels_in": channels, "side": side},
             needs="output",
         )
 
@@ -123,7 +132,8 @@ def _lstm(units: int) -> Build:
         words = setting.activation(_LSTM_STEPS, setting.batch, units)
         flops = 2 * setting.batch * 4 * units * (2 * units) * _LSTM_STEPS
         shape = f"{_LSTM_STEPS} steps x {setting.batch} x {units} units"
-        layer = _layer(setting, module, (words,), flops, shape)
+        sizes = {"batch": setting.batch, "steps": _LSTM_STEPS, "units": units}
+        layer = _layer(setting, module, (words,), flops, shape, sizes)
         # Only the output sequence; the last states are part of it.
         return replace(layer, call=lambda x: layer.call(x)[0])
 
@@ -131,11 +141,12 @@ def _lstm(units: int) -> Build:
 
 
 def _layer(
-    setting: Setting, module: Any, inputs: tuple[Any, ...], flops: float | None, shape: str
-) -> Layer:
+    setting: Setting, module: Any, inputs: tuple[Any, ...], flops: float | None, shape: str,
+    sizes: Mapping[str, int],
+) -> Layer:  # fmt: skip
     module = module.to(setting.accelerator.kind)
     weights = tuple(module.parameters())
-    return Layer(call=module, inputs=inputs, weights=weights, flops=flops, shape=shape)
+    return Layer(call=module, inputs=inputs, weights=weights, flops=flops, shape=shape, sizes=sizes)
 
 
 LAYERS: dict[str, dict[str, Build]] = {

@@ -66,6 +66,7 @@ def _measured(session: Session, accelerator: Accelerator, precision: str, build:
     seconds = session.effort.operation_figure
     return {
         "shape": layer.shape,
+        "sizes": dict(layer.sizes),
         "forward": _figures(
             accelerator.time_calls(forward, seconds), layer.flops, _bytes_forward(layer, output)
         ),

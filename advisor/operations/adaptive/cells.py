@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from advisor.domain import (
     CacheState,
     LimitedBy,
     Measurement,
+    Observation,
     Request,
     Resources,
     Spec,
@@ -21,15 +22,17 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import NoOfferError, UsageError
+from advisor.operations.gpu_sheets import sheet_of
 from advisor.operations.reference_cpu import reference_cpu
 from advisor.recommend.candidates import Runnable, runnable
 from advisor.recommend.querying import cpu_only_query, offers_of, query_of
-from models.performance import load_model
+from models.performance import load_model, paced_gpu
 from models.performance.fit_pipeline import Trials
 from models.performance.memory.host import host_memory_mib
 from models.performance.networks import Floats, bundled_networks
 from models.performance.pipeline import PipelineRequest, pipeline_columns
 from models.performance.surface import Question, Surface
+from sweeps.observing import observed
 from sweeps.plan import EMULATED
 
 
@@ -86,6 +89,36 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     earliest = min(measured, key=lambda row: row.started_at, default=None)
     stand_in = earliest or _unmeasured(rows[0].request)
     return Surface.of(trials, networks, reference_cpu(stand_in))
+
+
+def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement],
+                   gpu: str) -> Surface:  # fmt: skip
+    """The surface once the steps of the real GPU that were measured condition its rates.
+
+    What was measured is known, other batches and networks move by what it tells. An emulated
+    GPU's rates are what they are.
+    """
+    sheets, model = load_catalog().gpus, load_model()
+    found = (observed(row, "", lambda name: sheet_of(name, sheets)) for row in measured)
+    steps = [one for one in found if isinstance(one, Observation)]
+    if not steps:
+        return surface
+    known, card = model.step_times.condition(steps, model.table), paced_gpu(gpu)
+    faster: dict[Workload, float] = {}
+    rates = surface.trials.accelerator.copy()
+    for place, row in enumerate(rows):
+        workload = row.request.workload
+        if not np.isfinite(rates[place]):
+            continue
+        if workload not in faster:
+            facts = model.table.of(workload)
+            before, after = (
+                one.estimates([(workload, card)], facts).mean[0]
+                for one in (model.step_times, known)
+            )
+            faster[workload] = float(np.exp(before - after))
+        rates[place] *= faster[workload]
+    return replace(surface, trials=replace(surface.trials, accelerator=rates))
 
 
 def _unmeasured(request: PipelineRequest) -> Measurement:

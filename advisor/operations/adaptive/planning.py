@@ -24,6 +24,7 @@ from advisor.operations.adaptive.cells import (
     row_of,
     specs_for,
     surface_of,
+    with_gpu_steps,
 )
 from models.performance.surface import (
     Belief,
@@ -64,7 +65,8 @@ class Standing:
 
 @dataclass(slots=True)
 class AdaptiveSweep:
-    """The candidate trials, the question and the budget; `refused` are trials that would die."""
+    """The candidate trials, the question and the budget; `refused` are trials that would die, `gpu`
+    is the card that they run on, real or emulated."""
 
     trials: tuple[Trial, ...]
     refused: tuple[Trial, ...]
@@ -72,6 +74,7 @@ class AdaptiveSweep:
     rows: tuple[Row, ...]
     specs: Specs | None
     target: float | None
+    gpu: str | None = None
     _choices: dict[tuple[tuple[int, int, float], ...], Choice] = field(default_factory=dict)
 
     def standing(self, measured: Mapping[str, Measurement]) -> Standing:
@@ -113,6 +116,7 @@ class AdaptiveSweep:
         key = tuple((row, done.count(row), rate) for row, rate, _ in rates)
         if key not in self._choices:
             at = [row for row, _, _ in good]
+            surface = self._with_gpu_steps(surface, at, measured)
             logs = np.log([rate for _, rate, _ in good])
             belief = Belief.after(surface, at, logs, np.array([noise for *_, noise in good]))
             candidates = [*self._left(done, measured)]
@@ -121,6 +125,17 @@ class AdaptiveSweep:
                 belief, self._question(), candidates, repeats=again, count=BATCH
             )
         return self._choices[key]
+
+    def _with_gpu_steps(
+        self, surface: Surface, at: Sequence[int], measured: Mapping[str, Measurement]
+    ) -> Surface:
+        """Of the batches before alone, so that a sweep that was killed goes on as it would have."""
+        if self.gpu is None:
+            return surface
+        rows = [*self.rows, *(self.specs.rows if self.specs else ())]
+        return with_gpu_steps(
+            surface, rows, (measured[self.trials[row].trial_id] for row in at), self.gpu
+        )
 
     def _told(
         self, done: Sequence[int], row: int, measured: Mapping[str, Measurement]
@@ -207,6 +222,7 @@ def adaptive_sweep(
         rows=tuple(rows[trial.trial_id] for trial in able),
         specs=specs_for(able, gpu, target) if target else None,
         target=target,
+        gpu=gpu,
     )
 
 

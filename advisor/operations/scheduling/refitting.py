@@ -76,10 +76,13 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
     Raises `DataError` where nothing can be fitted, or kept."""
     from advisor.operations.fitting import fit_user_model
+    from advisor.operations.probing import kept_fingerprints
     from models.performance.fit_pipeline import outside_interval, residuals_of
     from models.performance.usable import sort_out
 
-    result, last = fit_user_model(rows.now), _last_model()
+    result, last = fit_user_model(rows.now, kept_fingerprints()), _last_model()
+    if result.kept_pipeline:
+        return _with_gpu_steps(result, last, result.kept_pipeline), None
     table = result.model.table
     usable = sort_out(_in_order(rows.now), table.names).usable
     names = {row.trial.trial_id for row in rows.fresh}
@@ -114,7 +117,9 @@ def _compared(
         by_last = unseen_residuals(before, scored, table, reference_cpu(before[0]))
     new, old = _errors(new_errors), _errors(by_last)
     better = new["median"] <= old["median"]
-    if better and result.model.id != last.id:
+    if not better:
+        _with_gpu_steps(result, last, "")
+    elif result.model.id != last.id:
         _keep(result.model)
     return {
         "kept": NEW if better else LAST,
@@ -129,13 +134,25 @@ def _compared(
     }
 
 
+def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict[str, Any]:
+    """The last model's pipeline stays; what was measured of GPUs is taken all the same."""
+    from models.performance import load_model
+    from models.performance.fit import with_gpu
+
+    observations = result.gpu.observations
+    if observations != last.gpu_observations:
+        _keep(with_gpu(last, observations, load_model().step_times))
+    return {"kept": LAST, "why": why}
+
+
 def _usable_of(before: Sequence[Measurement], last: PerformanceModel) -> list[Measurement]:
     """The rows that the last model was fitted on; none where it was not on these."""
     from advisor.operations.fitting import fit_user_model
+    from advisor.operations.probing import kept_fingerprints
     from models.performance.usable import sort_out
 
     try:
-        if fit_user_model(before).model.id != last.id:
+        if fit_user_model(before, kept_fingerprints()).model.id != last.id:
             return []
     except DataError:
         return []

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from advisor.catalog import load_catalog
 from advisor.cli.fit import fit
-from advisor.domain import Task, Workload
+from advisor.domain import REPLAYED_FROM, Provenance, Task, Workload
 from advisor.errors import DataError
 from advisor.operations.places import own_model_path
 from models.performance import load_model
 from sweeps.serialization import measurement_to_dict
 from sweeps.store import open_store
-from tests.models.performance.synthetic import measure, trials, true_parameters
+from tests.models.performance.synthetic import measure, measurement, trials, true_parameters
+from tests.models.performance.test_probed import FINGERPRINT
+
+GPUS = load_catalog().gpus
 
 
 @pytest.fixture
@@ -96,3 +100,101 @@ def test_a_bad_line_is_named(exported):
 def test_a_missing_file_is_named_with_the_way_out(tmp_path):
     with pytest.raises(DataError, match="measurements export"):
         run("--from", tmp_path / "absent.jsonl")
+
+
+def gpu_trial(network="resnet50", batch=32, factor=1.3, seed=0, **changes):
+    """A measurement of training on a real T4 whose GPU alone is slower than predicted."""
+    workload = Workload(network=network, task=Task.TRAINING, batch_size=batch)
+    rate = batch / (factor * load_model().published_step_seconds(workload, GPUS["T4"]))
+    planned = replace(trials()[0], workload=workload, accelerator="cuda",
+                      emulated_step_seconds=None, plan={"seed": seed})  # fmt: skip
+    row = replace(
+        measurement(planned, 0.8 * rate),
+        stage_rates={"accelerator": rate},
+        environment={"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}},
+    )
+    return replace(row, **changes)
+
+
+def written(path, rows):
+    path.write_text("".join(json.dumps(measurement_to_dict(row)) + "\n" for row in rows))
+    return path
+
+
+def rate_on(model, network, gpu, batch=32):
+    workload = Workload(network=network, task=Task.TRAINING, batch_size=batch)
+    return model.predict_gpu([workload], GPUS[gpu])[0]
+
+
+def test_steps_of_a_real_gpu_move_it_its_networks_and_what_is_alike(exported, tmp_path):
+    """Measured on a T4: that cell is measured, other networks there and other GPUs follow."""
+    steps = [gpu_trial(name, factor=1.15) for name in ("resnet50", "vgg16", "alexnet")]
+    repeats = [gpu_trial("resnet50", factor=one, seed=1 + n) for n, one in enumerate((1.1, 1.2))]
+    source = written(
+        tmp_path / "rows.jsonl", [*measure(trials(), true_parameters()), *steps, *repeats]
+    )
+    out = tmp_path / "model.json"
+    document = json.loads(run("--from", source, "--out", out, "-o", "json").stdout)
+    assert document["gpu_steps"]["taken"] == 3
+    assert document["gpu_steps"]["trials"] == 5
+    assert document["gpu_steps"]["error_before_percent"] == pytest.approx(15, abs=1)
+    assert document["gpu_steps"]["contradicting"] == []
+    own, shipped = load_model(out), load_model()
+    slower = {
+        (network, gpu): rate_on(shipped, network, gpu).median / rate_on(own, network, gpu).median
+        for network, gpu in (("resnet50", "T4"), ("resnet18", "T4"), ("resnet50", "L4"))
+    }
+    assert slower["resnet50", "T4"] == pytest.approx(1.15, rel=0.04)
+    assert 1.02 < slower["resnet18", "T4"] < 1.15
+    assert 1 < slower["resnet50", "L4"] < 1.15
+    assert rate_on(own, "resnet50", "T4").provenance is Provenance.MEASURED
+    assert rate_on(own, "resnet18", "T4").provenance is not Provenance.MEASURED
+    assert own.trained_on.endswith("3 steps measured on T4")
+
+
+def test_few_trials_of_a_gpu_are_taken_and_the_pipeline_that_ships_is_kept(tmp_path):
+    out = tmp_path / "model.json"
+    source = written(tmp_path / "rows.jsonl", [gpu_trial()])
+    said = run("--from", source, "--out", out).stdout
+    assert "Host, storage and join stay those that ship: 1 usable measurements are too few" in said
+    assert "Took 1 GPU steps of 1 trials on T4" in said
+    assert load_model(out).pipeline == load_model().pipeline
+    assert rate_on(load_model(out), "resnet50", "T4").provenance is Provenance.MEASURED
+    document = json.loads(run("--from", source, "--out", out, "-o", "json").stdout)
+    assert document["held_out_error_percent"] == {"median": None, "mean": None, "p90": None}
+    assert "too few" in document["pipeline_kept"]
+
+
+def test_steps_that_contradict_are_told_and_what_is_no_step_is_left_out(tmp_path):
+    rows = [
+        gpu_trial(factor=1.0),
+        gpu_trial("vgg16", factor=9.0),
+        gpu_trial("alexnet", factor=1e-3),
+        gpu_trial("vgg19", environment={"gpu": "GPU X", "versions": {"torch": "2"}}),
+        gpu_trial("vgg13", stage_rates={}),
+    ]
+    said = run("--from", written(tmp_path / "rows.jsonl", rows), "--out", tmp_path / "m").stdout
+    assert "(vgg16 training in fp32, batch 32 on T4) contradicts the other steps" in said
+    assert "Left out of the GPU steps 1: it is faster than its GPU can compute" in said
+    assert "no data sheet of the GPU 'GPU X'" in said
+    assert "Left out of the GPU steps 1: what the network alone takes is not in it" in said
+
+
+def test_a_probe_of_the_gpu_is_taken_once_with_its_trials(tmp_path):
+    """It is stored with every trial that was measured after it."""
+    probe = {**FINGERPRINT, "probed_at": "2026-11-21T03:00:00+00:00", "gpus": ["Tesla T4"]}
+    facts = {"gpu": "Tesla T4", "versions": {"torch": "2"}, "fingerprint": probe}
+    rows = [gpu_trial(factor=1.0, seed=seed, environment=facts) for seed in range(2)]
+    out = tmp_path / "model.json"
+    source = written(tmp_path / "rows.jsonl", rows)
+    assert "layers that `advisor probe` timed on T4" in run("--from", source, "--out", out).stdout
+    layers = load_model(out).gpu_observations.layers
+    assert len({(one.name, one.precision, one.backward) for one in layers}) == len(layers) > 30
+
+
+def test_emulated_and_replayed_gpus_tell_nothing_of_gpus(exported, tmp_path):
+    replayed = gpu_trial()
+    replayed = replace(replayed, environment={**replayed.environment, REPLAYED_FROM: "rows.csv"})
+    source = written(tmp_path / "rows.jsonl", [*measure(trials(), true_parameters()), replayed])
+    document = json.loads(run("--from", source, "--out", tmp_path / "m", "-o", "json").stdout)
+    assert document["gpu_steps"]["taken"] == 0

@@ -11,7 +11,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import CacheState, LimitedBy, Request, Status, Task, Verdict
 from advisor.errors import MeasuringError
 from advisor.operations.verifying_place import Place
-from advisor.operations.verifying_verdict import judged, rate_of, verdict_of
+from advisor.operations.verifying_verdict import Answers, judged, rate_of, verdict_of
 from advisor.recommend import predict_instance, recommend
 from tests.advisor.recommend.plain_model import PlainModel
 from tests.sweeps.builders import measurement, trial
@@ -91,7 +91,7 @@ def judge(target, one, place=HERE, task=Task.INFERENCE):
     request = ask(target, task)
     named = predict_instance(request, CATALOG, MODEL, "g4dn.xlarge")
     answer = recommend(request, CATALOG, MODEL, today=date(2026, 7, 21))
-    return answer, judged(request, place, one, named, named.prediction, answer)
+    return answer, judged(request, place, one, named, named.prediction, Answers(answer, answer))
 
 
 def test_a_passed_trial_on_the_instance_makes_it_the_answer():

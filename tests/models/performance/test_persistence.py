@@ -10,9 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.domain import Observation, Stack, Task, Workload
 from advisor.errors import DataError
-from models.performance import load_model, save_model
+from advisor.records import replace
+from models.performance import load_model, paced_gpu, save_model
+from models.performance.fit import with_gpu
+from models.performance.gpu_observations import GpuObservations
 from models.performance.persistence import content_id, to_document
+from models.performance.probed import ProbedLayer
 
 
 @pytest.fixture
@@ -26,6 +31,53 @@ def test_a_saved_model_is_the_same_model(saved):
     """Every number, and so the id, comes back unchanged."""
     assert to_document(load_model(saved)) == to_document(load_model())
     assert load_model(saved).id == load_model().id
+
+
+def test_what_was_measured_of_gpus_is_kept_and_told_again(tmp_path):
+    """The file has the steps and layers, not what follows from them."""
+    gpu = paced_gpu("T4")
+    workload = Workload(
+        network="resnet50", task=Task.TRAINING, batch_size=8, stack=Stack.COMPILE, input="3x96x96"
+    )
+    step = Observation(workload=workload, gpu=gpu, seconds=0.1, sigma=0.05, origin="trial a")
+    layer = ProbedLayer(
+        name="linear.deep", backward=True, precision="amp", seconds=0.004, gpu=gpu,
+        sizes={"batch": 64, "channels_in": 4096, "channels": 4096},
+    )  # fmt: skip
+    model = with_gpu(load_model(), GpuObservations((step,), (layer,)), load_model().step_times)
+    save_model(model, tmp_path / "own.json")
+    read = load_model(tmp_path / "own.json")
+    assert read.gpu_observations == model.gpu_observations
+    assert read.id == model.id != load_model().id
+    assert to_document(read) == to_document(model)
+    usual = replace(workload, input=None, stack=Stack.EAGER)
+    now, before, after = (
+        one.predict_gpu([usual], gpu)[0].median for one in (model, load_model(), read)
+    )
+    assert after == pytest.approx(now, rel=1e-12)
+    assert after != before
+
+
+def test_a_model_of_before_gpus_were_observed_is_read_as_one_without(saved):
+    document = json.loads(saved.read_text()) | {"schema": "advisor.performance/4"}
+    del document["gpu_observations"]
+    document["id"] = content_id(document)
+    saved.write_text(json.dumps(document))
+    assert load_model(saved).pipeline == load_model().pipeline
+    assert load_model(saved).gpu_observations.is_empty
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"steps": [{}]}, {"steps": None}, {"layers": [{"gpu": "T4"}]}, {"gpus": {"T4": {"name": 1}}}],
+)
+def test_observations_that_are_none_are_told(saved, damage):
+    document = json.loads(saved.read_text())
+    document["gpu_observations"] |= damage
+    document["id"] = content_id(document)
+    saved.write_text(json.dumps(document))
+    with pytest.raises(DataError, match=r"no performance model.*advisor fit"):
+        load_model(saved)
 
 
 def test_the_id_stands_for_the_content():

@@ -118,6 +118,7 @@ def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal
             layer = found[precision][name]["wide"]
             assert is_figure(layer["forward"]["time"]), (precision, name, layer)
             assert is_figure(layer["backward"]["time"])
+            assert layer["sizes"]["batch"] == 1
     assert "arithmetic" in found["amp"]["lstm"]["wide"]["backward"]
     assert "arithmetic" not in found["fp32"]["pooling"]["wide"]["forward"]
     validate(document(operations=found))

@@ -12,10 +12,11 @@ from advisor.domain import Status
 from advisor.errors import UsageError
 from advisor.operations import sweeping
 from advisor.operations.adaptive import adaptive_sweep, parse_budget, run_adaptive
+from advisor.operations.adaptive.cells import row_of, surface_of, with_gpu_steps
 from sweeps.repeating import merged
 from sweeps.store import open_store
 from tests.models.performance.surface.test_surface import grid
-from tests.models.performance.synthetic import measure, true_parameters
+from tests.models.performance.synthetic import measure, measurement, true_parameters
 
 # Trials of one batch do not know each other's endings.
 _ONE_BATCH = 8
@@ -230,3 +231,46 @@ def test_a_time_budget_ends_between_batches(truth, monkeypatch, tmp_path):
     )  # fmt: skip
     assert 6 <= len(standing.done) <= 8
     assert "60 min" in standing.stopped
+
+
+def on_a_real_gpu(trial):
+    return replace(trial, accelerator="cuda:T4", emulated_step_seconds=None)
+
+
+def test_a_gpu_step_that_was_measured_is_known_to_the_batches_after_it():
+    """The cell takes most of what was measured, as do other batches of its network, and other
+    networks some; what an emulated GPU took tells nothing."""
+    trials = [on_a_real_gpu(one) for one in grid()]
+    rows = [row_of(one, "T4") for one in trials]
+    surface = surface_of(rows, ())
+    names = [(one.workload.network, one.workload.batch_size) for one in trials]
+    place = names.index(("resnet50", 16))
+    slow = 0.8 * rows[place].accelerator_rate
+    facts = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
+    told = replace(measurement(trials[place], slow / 2, slow), environment=facts)
+    after = with_gpu_steps(surface, rows, [told], "T4").trials.accelerator
+    moved = dict(zip(names, (after / surface.trials.accelerator).tolist(), strict=True))
+    assert 0.8 < moved["resnet50", 16] < 0.87
+    assert 0.8 < moved["resnet50", 64] < 0.9
+    assert moved["resnet50", 64] < moved["alexnet", 64] < 1
+    emulated = measurement(grid()[place], slow / 2, slow)
+    assert with_gpu_steps(surface, rows, [emulated], "T4") is surface
+
+
+def test_a_sweep_on_a_real_gpu_learns_its_rates_and_goes_on_after_a_kill(truth):
+    """The batches after a kill are those of an undisturbed sweep, whatever was measured since."""
+    facts = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
+    rows = {}
+    for row in truth.values():
+        step = row.trial.emulated_step_seconds
+        real = replace(
+            row, trial=on_a_real_gpu(row.trial), environment=facts,
+            stage_rates={"accelerator": row.trial.samples_per_step / step},
+        )  # fmt: skip
+        rows[real.trial.trial_id] = real
+    trials = [row.trial for row in rows.values()]
+    whole, standing, _ = played(adaptive_sweep(trials, parse_budget("18trials")), rows)
+    first, _, known = played(adaptive_sweep(trials, parse_budget("18trials")), rows, most=9)
+    rest, _, _ = played(adaptive_sweep(trials, parse_budget("18trials")), rows, known=known)
+    assert set(first + rest) == set(whole)
+    assert standing.doubt < 0.2

@@ -1,0 +1,140 @@
+"""The observations of GPUs that a fit took from a user's store, as a model's file keeps them.
+
+Rows of names and numbers, with each GPU's data sheet once: what they tell of the posterior that
+ships follows from them when the model is loaded.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.domain import (
+    STEP_SIGMA,
+    Gpu,
+    MemoryFormat,
+    Observation,
+    Precision,
+    Stack,
+    Task,
+    Tf32,
+    Workload,
+)
+from advisor.records import replace
+from models.performance.probed import ProbedLayer
+
+_HOW = ("precision", "stack", "memory_format", "tf32")
+_OF_LAYERS = ("name", "backward", "precision", "seconds")
+
+
+class GpuObservations(NamedTuple):
+    """Steps of networks, and layers that a probe timed, each cell and batch once."""
+
+    steps: tuple[Observation, ...] = ()
+    layers: tuple[ProbedLayer, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was measured."""
+        return not (self.steps or self.layers)
+
+
+def joined_repeats(
+    steps: Iterable[Observation], layers: Iterable[ProbedLayer] = ()
+) -> GpuObservations:
+    """The median of each step and layer that was measured several times, in a fixed order."""
+    alike: dict[Hashable, list[Observation]] = defaultdict(list)
+    for one in steps:
+        workload = one.workload
+        key = (workload.network, workload.input or "", str(workload.task), workload.batch_size,
+               *(str(getattr(workload, name)) for name in _HOW), one.gpu.name)  # fmt: skip
+        alike[key].append(one)
+    timed: dict[Hashable, list[ProbedLayer]] = defaultdict(list)
+    for layer in layers:
+        sizes = tuple(sorted(layer.sizes.items()))
+        timed[layer.name, layer.backward, layer.precision, layer.gpu.name, sizes].append(layer)
+    return GpuObservations(
+        tuple(_median(alike[key]) for key in sorted(alike, key=str)),
+        tuple(
+            replace(timed[key][0], seconds=float(np.median([one.seconds for one in timed[key]])))
+            for key in sorted(timed, key=str)
+        ),
+    )
+
+
+def _median(repeats: Sequence[Observation]) -> Observation:
+    """Their middle, as sure as they agree, and never surer than one that was timed with care."""
+    logs = np.log([one.seconds for one in repeats])
+    sigma = max(STEP_SIGMA, float(logs.std()) / len(repeats) ** 0.5)
+    first = min(repeats, key=lambda one: one.origin)
+    more = f" and {len(repeats) - 1} more" if len(repeats) > 1 else ""
+    seconds = float(np.exp(np.median(logs)))
+    return replace(first, seconds=seconds, sigma=sigma, origin=f"{first.origin}{more}")
+
+
+def observations_document(found: GpuObservations) -> dict[str, Any]:
+    """JSON-ready values; `observations_from` reads them."""
+    gpus = {one.gpu.name: one.gpu for one in found.steps}
+    gpus |= {layer.gpu.name: layer.gpu for layer in found.layers}
+    return {
+        "gpus": {name: _values(gpu) for name, gpu in sorted(gpus.items())},
+        "steps": [_step(one) for one in found.steps],
+        "layers": [
+            {name: getattr(layer, name) for name in _OF_LAYERS}
+            | {"sizes": dict(layer.sizes), "gpu": layer.gpu.name}
+            for layer in found.layers
+        ],
+    }
+
+
+def observations_from(document: Mapping[str, Any]) -> GpuObservations:
+    """The observations; KeyError, TypeError or ValueError where they are none."""
+    gpus = {name: Gpu(**values) for name, values in document["gpus"].items()}
+    steps = [
+        Observation(
+            workload=Workload(
+                network=row["network"],
+                input=row["input"],
+                task=Task(row["task"]),
+                batch_size=row["batch_size"],
+                precision=Precision(row["precision"]),
+                stack=Stack(row["stack"]),
+                memory_format=MemoryFormat(row["memory_format"]),
+                tf32=Tf32(row["tf32"]),
+            ),
+            gpu=gpus[row["gpu"]],
+            seconds=row["seconds"],
+            sigma=row["sigma"],
+            origin=row["origin"],
+        )
+        for row in document["steps"]
+    ]
+    layers = [
+        ProbedLayer(
+            **{name: row[name] for name in _OF_LAYERS}, sizes=row["sizes"], gpu=gpus[row["gpu"]]
+        )
+        for row in document["layers"]
+    ]
+    return GpuObservations(tuple(steps), tuple(layers))
+
+
+def _values(gpu: Gpu) -> dict[str, Any]:
+    return {name: getattr(gpu, name) for name in Gpu.__slots__}
+
+
+def _step(one: Observation) -> dict[str, Any]:
+    workload = one.workload
+    return {
+        "network": workload.network,
+        "input": workload.input,
+        "task": str(workload.task),
+        "batch_size": workload.batch_size,
+        **{name: str(getattr(workload, name)) for name in _HOW},
+        "gpu": one.gpu.name,
+        "seconds": one.seconds,
+        "sigma": one.sigma,
+        "origin": one.origin,
+    }
