@@ -18,7 +18,6 @@ SEALED = (
     "memory.npy",
     "memory_model.json",
     "scaling.json",
-    "cpu_rates.json",
     MODEL,
 )
 
