@@ -2,12 +2,13 @@
 
     python -m benchmarks.cpu_networks --json [--timm DIR]
 
-Without DIR: every form's errors with a family of networks, or a batch size, left out of the bundled
-rows. DIR has timm's result files: fp32 inference at batch 1 on i9-10940X (14 cores, AVX-512) and
-i7-12700H (6 + 8 cores, AVX2), both with torch.compile. The product's rates are scaled to each by
-one factor (the median ratio): what is left is how networks compare there. `factor` is that median
-over the rate told for its cores and units at the measured CPU's mark. `between` tells the same of
-one of the two told from the other, without any model.
+Without DIR: errors, and how often one-sided 90 % bounds held, with a family of networks, or a batch
+size, left out of the bundled rows; a row's bound stands on residuals of other families alone. DIR
+has timm's result files: fp32 inference at batch 1 on i9-10940X (14 cores, AVX-512) and i7-12700H
+(6 + 8 cores, AVX2), both with torch.compile. The product's rates are scaled to each by one factor
+(the median ratio): what is left is how networks compare there. `factor` is that median over the
+rate told for its cores and units at the measured CPU's mark. `between` tells the same of one of
+the two told from the other, without any model.
 """
 
 from __future__ import annotations
@@ -20,16 +21,21 @@ from pathlib import Path
 import numpy as np
 
 from advisor.domain import Task
-from advisor.operations.cpu_fitting import held_out_errors
-from models.performance.cpu import bundled_cpu_rates
+from advisor.operations.cpu_fitting import measured_cpu_steps
+from models.performance.cpu_step_times import CpuColumns
+from models.performance.cpu_step_times_fit import HeldOut, held_out
 from models.performance.evaluation import summary_of
+from models.performance.intervals import multipliers
 from models.performance.networks import Floats, bundled_networks
+from models.performance.observations import PublishedStep
+from models.performance.step_times_file import bundled_cpu_step_times
 
 # What timm calls the networks whose operations are known.
 _NAMES = {"mobilenetv2_100": "mobilenet_v2", "mnasnet_100": "mnasnet1_0"}
-# File, cores, and how many times as wide as the measured CPU's the units count.
+_CONFIDENCE = 0.9
+# File, cores, and how many times as wide as the measured CPU's the units are.
 _MACHINES = {
-    "i9-10940X": ("benchmark-infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo.csv", 14.0, 2**0.5),
+    "i9-10940X": ("benchmark-infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo.csv", 14.0, 2.0),
     "i7-12700H": ("benchmark-infer-fp32-nchw-pt240-cpu-i7_12700h-dynamo.csv", 14.0, 1.0),
 }
 
@@ -46,15 +52,26 @@ def timm_rates(file: Path) -> dict[str, float]:
     return found
 
 
-def told(networks: list[str], cores: float, vector: float) -> Floats:
+def told(networks: list[str], cores: float, width: float) -> Floats:
     """The product's rates at batch 1."""
-    table, rates = bundled_networks(), bundled_cpu_rates()
+    table, times = bundled_networks(), bundled_cpu_step_times()
     one = np.ones(1)
-    found = [
-        rates.rates(table[name], Task.INFERENCE, one, cores * one, vector * one)[0]
-        for name in networks
-    ]
+    cpu = CpuColumns(cores * one, one, width * one, one > 0)
+    found = [times.most(table[name], Task.INFERENCE, [1.0], cpu)[0] for name in networks]
     return np.array(found)
+
+
+def bounds_held(rows: list[PublishedStep], held: HeldOut) -> dict[str, float]:
+    """Shares of rows above the lower bound and below the upper one of their rates."""
+    families = np.array([row.family for row in rows])
+    standardised = held.residuals / held.deviations
+    above, below = np.empty(len(rows), bool), np.empty(len(rows), bool)
+    for family in set(families):
+        out = families == family
+        by = multipliers(np.sort(standardised[~out]).tolist(), _CONFIDENCE)
+        above[out], below[out] = standardised[out] <= by.lower, -standardised[out] <= by.upper
+    percent = {"lower_held_percent": above.mean(), "upper_held_percent": below.mean()}
+    return {name: round(100 * float(share), 1) for name, share in percent.items()}
 
 
 def compared(observed: Floats, predicted: Floats) -> dict[str, float]:
@@ -84,7 +101,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document (always so)")
     parser.add_argument("--timm", type=Path, metavar="DIR", help="timm's result files")
     arguments = parser.parse_args()
-    document = {"benchmark": "cpu_networks", "held_out": held_out_errors()}
+    rows = measured_cpu_steps()
+    errors = {
+        name: summary_of(-held.residuals) | bounds_held(rows, held)
+        for name, held in held_out(rows).items()
+    }
+    document = {"benchmark": "cpu_networks", "held_out": errors}
     if arguments.timm:
         document["timm"] = on_timm(arguments.timm)
     print(json.dumps(document, indent=2))

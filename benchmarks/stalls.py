@@ -28,7 +28,7 @@ from infra.performance_sources.stalls import stalled_rows
 from models.performance import load_model
 from models.performance.fit_pipeline import Trials, fit_pipeline, joined_rates
 from models.performance.join import smooth_minimum
-from models.performance.networks import Floats, bundled_networks
+from models.performance.networks import Floats
 from models.performance.pipeline import ReferenceCpu, host_rate
 from models.performance.stalls import (
     STALLED_BELOW,
@@ -169,7 +169,6 @@ def synergy_points(data: Path) -> list[Point]:
 
 def _fitted_curve(cores: Floats, rates: Floats, accelerator: Floats, tried: list[int]) -> Floats:
     """Rates (n,) over cores by the product's fit on those `tried`."""
-    networks = bundled_networks()
     columns = stalled_runs([_NOTHING] * len(cores)).columns
     columns = replace(columns, cores=cores, vcpus=cores, batches_ahead=0 * cores)
     # In units in which the first rate is what the priors expect of one core.
@@ -184,8 +183,8 @@ def _fitted_curve(cores: Floats, rates: Floats, accelerator: Floats, tried: list
     )
     chosen = np.isin(np.arange(len(cores)), tried)
     reference = ReferenceCpu(score=1.0, sigma=0.1)
-    pipeline = fit_pipeline(trials.take(chosen), networks, reference)
-    joined: Floats = joined_rates(trials, pipeline, networks)[0] / scale
+    pipeline = fit_pipeline(trials.take(chosen), reference)
+    joined: Floats = joined_rates(trials, pipeline)[0] / scale
     return joined
 
 

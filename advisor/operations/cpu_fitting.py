@@ -2,8 +2,7 @@
 
 The rows are infra/cpu_steps/measurements.jsonl, made by `python -m sweeps.campaign cpu --brief` and
 `--bundle FILE ...` (without places, host names and what each row repeats); the result is
-advisor/data/performance/cpu_rates.json. `--check` says whether that file is what the rows give.
-`--held-out` prints the errors of every form about networks that were left out.
+advisor/data/performance/cpu_step_times.npz. `--check` says whether that file is what the rows give.
 """
 
 from __future__ import annotations
@@ -15,20 +14,25 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from advisor.domain import Measurement, Precision, Status, Task
+import numpy as np
+
+from advisor.domain import Measurement, Precision, Status
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import DataError
 from advisor.operations.fitting import BUNDLED_MEASUREMENTS, ROOT, measurements_from
 from advisor.operations.reference_cpu import reference_cpu
-from models.performance.bundled import FOLDER, seal
-from models.performance.cpu.fitting import held_out_batches, held_out_families
-from models.performance.cpu.form import FORMS
-from models.performance.cpu.rates import BUNDLED, fit_cpu_rates, to_document
-from models.performance.cpu.records import CpuRow
-from models.performance.evaluation import summary_of
+from models.performance.bundled import seal
+from models.performance.cpu_step_time import CpuConditions
+from models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell
+from models.performance.cpu_step_times_fit import fit_cpu_step_times
 from models.performance.networks import bundled_networks
+from models.performance.observations import PublishedStep
+from models.performance.step_times_file import (
+    CPU_FILE,
+    bundled_cpu_step_times,
+    write_cpu_step_times,
+)
 from models.performance.usable import measured_cpu_rate
 from sweeps.serialization import measurement_to_dict
 
@@ -36,24 +40,8 @@ ROWS = ROOT / "infra" / "cpu_steps" / "measurements.jsonl"
 _DROPPED = ("host", "fingerprint", "gpu_peak_allocated_mib", "gpu_peak_reserved_mib", "gpu")
 _FILE_OF_CLASSIFIERS = "infra/cpu_steps/classifiers.py:"
 _MOST_STEPS = 12
-
-
-def cpu_rows(measurements: Iterable[Measurement]) -> list[CpuRow]:
-    """Steps that ended well, of networks whose operations are known, in fp32."""
-    table = set(bundled_networks().names)
-    return [
-        CpuRow(
-            network=one.trial.workload.network,
-            task=one.trial.workload.task,
-            batch_size=one.trial.workload.batch_size,
-            cores=min(one.trial.resources.vcpus, one.trial.resources.physical_cores),
-            seconds=typical_step_seconds(one.step_seconds),
-        )
-        for one in measurements
-        if one.status is Status.OK
-        and one.trial.workload.precision is Precision.FP32
-        and one.trial.workload.network in table
-    ]
+# Of logarithms.
+_CLOSE = 0.02
 
 
 def bundle(files: Sequence[Path]) -> int:
@@ -65,42 +53,52 @@ def bundle(files: Sequence[Path]) -> int:
     return len(rows)
 
 
-def rebuilt() -> dict[str, Any]:
-    """The document that the rows in the checkout give."""
-    measurements = measurements_from(ROWS)
-    reference = reference_cpu(measurements[0])
-    return to_document(fit_cpu_rates(all_rows(measurements), bundled_networks(), reference))
+def rebuilt() -> CpuStepTimes:
+    """The step times that the rows in the checkout give."""
+    reference = reference_cpu(measurements_from(ROWS)[0])
+    return fit_cpu_step_times(measured_cpu_steps(), reference.score)
 
 
-def held_out_errors() -> dict[str, Any]:
-    """By form: errors in per cent with a family of networks, and with a batch size, left out."""
-    rows, table = all_rows(measurements_from(ROWS)), bundled_networks()
-    return {
-        name: {
-            "family": summary_of(held_out_families(rows, table, form)),
-            "batch": summary_of(held_out_batches(rows, table, form)),
-        }
-        for name, form in FORMS.items()
-    }
-
-
-def all_rows(measurements: Sequence[Measurement]) -> list[CpuRow]:
+def measured_cpu_steps() -> list[PublishedStep]:
     """Those of the campaigns, and what the bundled sweep measured of networks on whole cores."""
-    return cpu_rows(measurements) + _of_sweep(measurements_from(BUNDLED_MEASUREMENTS))
+    sweep = measurements_from(BUNDLED_MEASUREMENTS)
+    return cpu_rows(measurements_from(ROWS)) + _of_sweep(sweep)
 
 
-def _of_sweep(measurements: Iterable[Measurement]) -> list[CpuRow]:
-    found: dict[tuple[str, Task, int, float], list[float]] = {}
+def cpu_rows(measurements: Iterable[Measurement]) -> list[PublishedStep]:
+    """Steps that ended well, of networks whose operations are known, in fp32."""
+    names = set(bundled_networks().names)
+    return [
+        _row(one, typical_step_seconds(one.step_seconds))
+        for one in measurements
+        if one.status is Status.OK
+        and one.trial.workload.precision is Precision.FP32
+        and one.trial.workload.network in names
+    ]
+
+
+def _of_sweep(measurements: Iterable[Measurement]) -> list[PublishedStep]:
+    """One row of trials that differ in their disk alone."""
+    found: dict[tuple[object, ...], list[PublishedStep]] = {}
     for one in measurements:
-        rate, workload, cores = (
-            measured_cpu_rate(one),
-            one.trial.workload,
-            one.trial.resources.vcpus,
-        )
-        if rate is not None and one.status is Status.OK and cores >= 1:
-            key = (workload.network, workload.task, workload.batch_size, cores)
-            found.setdefault(key, []).append(workload.batch_size / rate)
-    return [CpuRow(*key, statistics.median(seconds)) for key, seconds in found.items()]
+        rate = measured_cpu_rate(one)
+        if rate is not None and one.status is Status.OK and one.trial.resources.vcpus >= 1:
+            row = _row(one, one.trial.workload.batch_size / rate)
+            step = row.cell.step
+            found.setdefault((row.cell.network, step.batch_size, step.conditions), []).append(row)
+    return [
+        rows[0]._replace(seconds=statistics.median(row.seconds for row in rows))
+        for rows in found.values()
+    ]
+
+
+def _row(measurement: Measurement, seconds: float) -> PublishedStep:
+    workload, resources = measurement.trial.workload, measurement.trial.resources
+    facts = bundled_networks().of(workload)
+    cores = min(resources.vcpus, resources.physical_cores)
+    how = CpuConditions(task=str(workload.task), cores=cores)
+    cell = cpu_cell(facts, how, float(workload.batch_size))
+    return PublishedStep(cell, seconds, ROW_SIGMA, "cpu_steps", facts.family, True)
 
 
 def _compact(one: Measurement) -> Measurement:
@@ -119,22 +117,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bundle", nargs="+", type=Path, metavar="FILE", help="rows to keep first")
     parser.add_argument("--check", action="store_true", help="write nothing; 1 where it differs")
-    parser.add_argument("--held-out", action="store_true", help="print errors of all forms")
     options = parser.parse_args(arguments)
-    if options.held_out:
-        sys.stdout.write(json.dumps(held_out_errors(), indent=2) + "\n")
-        return 0
     if options.bundle:
         sys.stdout.write(f"{bundle(options.bundle)} rows kept\n")
-    text = json.dumps(rebuilt(), indent=1) + "\n"
-    path = FOLDER / BUNDLED
+    found = rebuilt()
     if options.check:
-        if not path.exists() or path.read_text() != text:
-            raise DataError(f"{path} is not what {ROWS} gives: build it without --check")
+        if not is_same(found, bundled_cpu_step_times()):
+            raise DataError(f"{CPU_FILE} is not what {ROWS} gives: build it without --check")
         return 0
-    path.write_text(text)
+    write_cpu_step_times(found, CPU_FILE)
     seal()
     return 0
+
+
+def is_same(one: CpuStepTimes, other: CpuStepTimes) -> bool:
+    """Whether they tell the same, but for what the sums of another CPU's BLAS end a search off."""
+    means = one.posterior.mean, other.posterior.mean
+    alike = one.posterior.names == other.posterior.names and one.networks == other.networks
+    return alike and bool(np.allclose(*means, rtol=0, atol=_CLOSE))
 
 
 if __name__ == "__main__":

@@ -17,13 +17,13 @@ MANIFEST = "manifest.json"
 # The one table of GPUs is the catalogue's, under the catalogue's seal.
 GPUS = FOLDER.parent / "catalog" / "gpus.csv"
 MODEL = "default_model.json"
-STEP_TIMES = "step_times.npy"
+STEP_TIMES, CPU_STEP_TIMES = "step_times.npy", "cpu_step_times.npy"
 SEALED = (
     "memory.npy",
     "memory_model.json",
     "scaling.json",
-    "cpu_rates.json",
     STEP_TIMES,
+    CPU_STEP_TIMES,
     MODEL,
 )
 

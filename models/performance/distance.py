@@ -14,7 +14,6 @@ import numpy as np
 from advisor.domain import Gpu, Prediction, Resources, Stage, Task, Workload
 from advisor.domain.explanation import Distance
 from advisor.units import format_rate
-from models.performance.cpu import bundled_cpu_rates
 from models.performance.join import exponents, smooth_minimum
 from models.performance.memory.host import loader_workers
 from models.performance.networks import NetworkTable
@@ -22,6 +21,7 @@ from models.performance.pipeline import BATCHES_AHEAD_A_WORKER, Pipeline
 from models.performance.ranges import FACTS
 from models.performance.scaling import bundled_scaling
 from models.performance.step_times import StepTimes, arithmetic_of, chip
+from models.performance.step_times_file import bundled_cpu_step_times
 from models.performance.wording import MATTERS, SAME_SCORE, copy_assumed_note
 
 # A number this much beyond the measured ones still counts as one of them.
@@ -151,7 +151,7 @@ def _of_accelerator(
     facts = table.of(workload)
     key = f"{facts.key}/{workload.task}"
     if resources.gpu is None:
-        inside = key in pipeline.cpu_networks or key in bundled_cpu_rates().networks
+        inside = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
         said = f"{name} was {'' if inside else 'not '}measured on a CPU"
         yield of("network", times=1.0 if inside else None, detail=said)
         return

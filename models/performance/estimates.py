@@ -89,9 +89,8 @@ class StageErrors:
     """How far each request's stages may be off, and why, columns of shape (n,).
 
     `accelerator_lower` and `accelerator_upper` are half widths of the rate of the GPU, or of the
-    network on the measured CPU, in log rate, 0 without either; `accelerator_calibrated` says
-    whether residuals back them. `carried_on_cpu` is the log standard deviation of carrying a
-    network to this CPU, `other_format` whether it computes in another format than was measured.
+    network on the CPU, in log rate, 0 without either; `accelerator_calibrated` says
+    whether residuals back them. `other_format`: a CPU computes in another format than was measured.
     `other_architecture`: the CPU does not run the measured one's machine code. `scaling_lower` and
     `scaling_upper` are half widths of what several GPUs keep of their rate, 0 for one.
     """
@@ -99,7 +98,6 @@ class StageErrors:
     accelerator_lower: Floats
     accelerator_upper: Floats
     accelerator_calibrated: Booleans
-    carried_on_cpu: Floats
     other_format: Booleans
     copy_assumed: Booleans
     other_architecture: Booleans
@@ -247,9 +245,9 @@ def _shifts(
     """
     cores = z * _core_sigma(columns, errors, pipeline)
     host = np.hypot(cores, z * _second_thread_sigma(columns, pipeline))
-    carried = z * np.hypot(errors.carried_on_cpu, _OTHER_FORMAT_SIGMA * errors.other_format)
-    lower = _added(carried, errors.accelerator_lower, errors.scaling_lower)
-    upper = _added(carried, errors.accelerator_upper, errors.scaling_upper)
+    other_format = np.asarray(z * _OTHER_FORMAT_SIGMA * errors.other_format, dtype=float)
+    lower = _added(other_format, errors.accelerator_lower, errors.scaling_lower)
+    upper = _added(other_format, errors.accelerator_upper, errors.scaling_upper)
     copy = z * _COPY_ASSUMED_SIGMA * errors.copy_assumed
     # A network on the CPU runs on the same cores: both are wrong together.
     shared, alone = (columns.on_cpu > 0).astype(float), (columns.on_cpu <= 0).astype(float)

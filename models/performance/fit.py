@@ -93,7 +93,7 @@ def fit(
     sorted_out = sort_out(measurements, table.names)
     require_enough(sorted_out.usable)
     trials = trials_of(sorted_out.usable, table)
-    pipeline, residuals = fit_and_calibrate(trials, table, reference_of(sorted_out.usable[0]))
+    pipeline, residuals = fit_and_calibrate(trials, reference_of(sorted_out.usable[0]))
     model = PerformanceModel(
         id="",
         trained_on=_trained_on(sorted_out.usable, step_times),

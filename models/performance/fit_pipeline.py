@@ -15,6 +15,7 @@ from advisor.domain import Measurement, Task
 from models.performance.intervals import half_widths
 from models.performance.join import GAMMA_RANGE
 from models.performance.networks import Floats, NetworkTable
+from models.performance.on_cpu import own_log_ratio, own_on_cpu, published_on_cpu, speed_of
 from models.performance.pipeline import (
     ALL_TRIALS,
     PIPELINE_PRIORS,
@@ -23,7 +24,6 @@ from models.performance.pipeline import (
     PipelineColumns,
     PipelineRequest,
     ReferenceCpu,
-    log_core_rate,
     pipeline_columns,
     trial_group,
 )
@@ -34,7 +34,7 @@ FOLDS = 5
 _TRIAL_SIGMA = 0.06
 # Decoders share little, and the prior knows; a pipeline behind a lock or one reader shares much.
 _STRAYING = ("host/contention",)
-_CPU_FLOPS_PRIOR = (float(np.log(50e9)), 0.8)
+# What a network on this CPU may differ by from what step times tell.
 _CPU_NETWORK_SIGMA = 0.5
 
 
@@ -42,8 +42,9 @@ _CPU_NETWORK_SIGMA = 0.5
 class Trials:
     """Trials as columns with what was observed, all of shape (n,).
 
-    `accelerator` is nan where the network ran on the CPU; `cpu_alone` is its own measured
-    log rate there, nan elsewhere.
+    `accelerator` is what is known of it alone: of a network on the CPU what step times tell of such
+    a core at the published mark, of everything else its rate; `cpu_alone` is the measured log rate
+    of a network on the CPU alone, nan elsewhere.
     """
 
     columns: PipelineColumns
@@ -78,8 +79,8 @@ class PhysicalForm:
     @classmethod
     def of(cls, on_cpu: list[str], largest_vcpus: float, reference: ReferenceCpu) -> PhysicalForm:
         """The form of trials of which those `on_cpu` ("resnet50/training") ran there."""
-        own = {f"cpu/network/{network}": (0.0, _CPU_NETWORK_SIGMA) for network in on_cpu}
-        priors = {**PIPELINE_PRIORS, "cpu/flops_per_second": _CPU_FLOPS_PRIOR, **own}
+        own = {own_on_cpu(network): (0.0, _CPU_NETWORK_SIGMA) for network in on_cpu}
+        priors = {**PIPELINE_PRIORS, **own}
         means, sigmas = (np.array(column) for column in zip(*priors.values(), strict=True))
         return cls(tuple(priors), means, sigmas, reference, largest_vcpus, frozenset(on_cpu))
 
@@ -102,7 +103,9 @@ def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Tr
     return Trials(
         columns=pipeline_columns(rows, networks),
         cells=tuple((row.workload.network, row.workload.task) for row in rows),
-        accelerator=np.array([known_accelerator_rate(m) or nan for m in measurements]),
+        accelerator=accelerator_rates(
+            rows, [known_accelerator_rate(m) or nan for m in measurements], networks
+        ),
         log_rate=np.log([m.throughput_samples_per_second or nan for m in measurements]),
         cpu_alone=np.log([measured_cpu_rate(m) or nan for m in measurements]),
     )
@@ -114,22 +117,34 @@ def _request(measurement: Measurement) -> PipelineRequest:
     return PipelineRequest(trial.workload, trial.resources, on_cpu, trial.cache)
 
 
-def fit_pipeline(trials: Trials, networks: NetworkTable, reference: ReferenceCpu) -> Pipeline:
+def accelerator_rates(
+    rows: Sequence[PipelineRequest], known: Sequence[float], networks: NetworkTable
+) -> Floats:
+    """Rates (n,) of accelerators alone: those `known` (nan: a network on the CPU), and what step
+    times tell of those cores at their CPU's mark."""
+    rates = np.array(known, dtype=float)
+    for place in np.flatnonzero([row.on_cpu for row in rows]).tolist():
+        workload = rows[place].workload
+        rates[place] = published_on_cpu(workload, networks.of(workload), rows[place].resources)
+    return rates
+
+
+def fit_pipeline(trials: Trials, reference: ReferenceCpu) -> Pipeline:
     """The physical parameters; no residuals."""
     form = form_of(trials, reference)
-    fitted = form.pipeline(fit_units(form, trials, networks))
+    fitted = form.pipeline(fit_units(form, trials))
     rounded = {name: round(value, 6) for name, value in fitted.parameters.items()}
     return replace(fitted, parameters=rounded)
 
 
-def log_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
+def log_residuals(trials: Trials, pipeline: Pipeline) -> Floats:
     """log(observed / predicted) of each trial."""
-    joined, _ = joined_rates(trials, pipeline, networks)
+    joined, _ = joined_rates(trials, pipeline)
     residuals: Floats = trials.log_rate - np.log(joined)
     return residuals
 
 
-def held_out_residuals(trials: Trials, networks: NetworkTable, reference: ReferenceCpu) -> Floats:
+def held_out_residuals(trials: Trials, reference: ReferenceCpu) -> Floats:
     """Each trial's residual under the fit on the other folds' trials, shape (n,).
 
     Folds are dealt out in an order shuffled with a fixed seed; rows are whole trials, so no
@@ -140,18 +155,16 @@ def held_out_residuals(trials: Trials, networks: NetworkTable, reference: Refere
     residuals = np.empty(count)
     for number in range(min(FOLDS, count)):
         held = fold == number
-        pipeline = fit_pipeline(trials.take(~held), networks, reference)
-        residuals[held] = log_residuals(trials.take(held), pipeline, networks)
+        pipeline = fit_pipeline(trials.take(~held), reference)
+        residuals[held] = log_residuals(trials.take(held), pipeline)
     return residuals
 
 
-def fit_and_calibrate(
-    trials: Trials, networks: NetworkTable, reference: ReferenceCpu
-) -> tuple[Pipeline, Floats]:
+def fit_and_calibrate(trials: Trials, reference: ReferenceCpu) -> tuple[Pipeline, Floats]:
     """The fit on all trials, and the held-out residual of each."""
-    residuals = held_out_residuals(trials, networks, reference)
-    pipeline = fit_pipeline(trials, networks, reference)
-    calibrated = _by_stage(residuals, joined_rates(trials, pipeline, networks)[1])
+    residuals = held_out_residuals(trials, reference)
+    pipeline = fit_pipeline(trials, reference)
+    calibrated = _by_stage(residuals, joined_rates(trials, pipeline)[1])
     return replace(pipeline, residuals=calibrated), residuals
 
 
@@ -163,11 +176,9 @@ def _by_stage(residuals: Floats, weights: Floats) -> dict[str, tuple[float, ...]
     return {name: tuple(np.sort(values).tolist()) for name, values in groups.items()}
 
 
-def joined_rates(
-    trials: Trials, pipeline: Pipeline, networks: NetworkTable
-) -> tuple[Floats, Floats]:
+def joined_rates(trials: Trials, pipeline: Pipeline) -> tuple[Floats, Floats]:
     """Predicted rates (n,) and stage weights (n, 4)."""
-    accelerator = _accelerator(trials, pipeline, networks)
+    accelerator = _accelerator(trials, pipeline)
     return pipeline.join(trials.columns, pipeline.stage_rates(trials.columns, accelerator))
 
 
@@ -181,14 +192,14 @@ def form_of(trials: Trials, reference: ReferenceCpu) -> PhysicalForm:
     return PhysicalForm.of(on_cpu, float(trials.columns.vcpus.max()), reference)
 
 
-def fit_units(form: PhysicalForm, trials: Trials, networks: NetworkTable) -> Floats:
+def fit_units(form: PhysicalForm, trials: Trials) -> Floats:
     """The likeliest parameters (p,), in standard deviations from their priors' means."""
     from scipy.optimize import least_squares
 
     def residuals(units: Floats) -> Floats:
         fitted = form.pipeline(units)
-        data = log_residuals(trials, fitted, networks) / _TRIAL_SIGMA
-        alone = _alone_residuals(trials, fitted, networks) / _TRIAL_SIGMA
+        data = log_residuals(trials, fitted) / _TRIAL_SIGMA
+        alone = _alone_residuals(trials, fitted) / _TRIAL_SIGMA
         own = np.where(strays, _heavy_tailed(units), units)
         return np.concatenate([_soft(data), _soft(alone), own])
 
@@ -213,29 +224,25 @@ def _heavy_tailed(units: Floats) -> Floats:
     return heavy
 
 
-def _alone_residuals(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
+def _alone_residuals(trials: Trials, pipeline: Pipeline) -> Floats:
     seen = np.isfinite(trials.cpu_alone)
-    predicted = np.log(_accelerator(trials, pipeline, networks)[seen])
+    predicted = np.log(_accelerator(trials, pipeline)[seen])
     residuals: Floats = trials.cpu_alone[seen] - predicted
     return residuals
 
 
-def _accelerator(trials: Trials, pipeline: Pipeline, networks: NetworkTable) -> Floats:
-    cells = {c for c, cpu in zip(trials.cells, trials.columns.on_cpu, strict=True) if cpu}
-    logs = {
-        (name, task): log_core_rate(networks[name], task, pipeline.parameters)
-        for name, task in cells
-    }
-    core_rates = np.array([logs.get(cell, 0.0) for cell in trials.cells])
-    on_cpu = pipeline.cpu_rates(trials.columns, core_rates)
-    return np.where(trials.columns.on_cpu > 0, on_cpu, trials.accelerator)
+def _accelerator(trials: Trials, pipeline: Pipeline) -> Floats:
+    on_cpu = trials.columns.on_cpu > 0
+    speed = speed_of(trials.columns.score, pipeline)
+    own = [own_log_ratio(f"{network}/{task}", pipeline) for network, task in trials.cells]
+    return np.asarray(trials.accelerator * np.where(on_cpu, speed * np.exp(own), 1.0))
 
 
 def residuals_of(
     pipeline: Pipeline, measurements: Sequence[Measurement], networks: NetworkTable
 ) -> Floats:
     """log(observed / predicted) of usable measurements (see `usable.sort_out`), shape (n,)."""
-    return log_residuals(trials_of(measurements, networks), pipeline, networks)
+    return log_residuals(trials_of(measurements, networks), pipeline)
 
 
 def unseen_residuals(
@@ -260,7 +267,7 @@ def unseen_residuals(
         held = {name for name, number in fold_of.items() if number == fold}
         rest = [row for row in fitted_on if row.trial.trial_id not in held]
         places = [place for place, name in enumerate(names) if name in held]
-        pipeline = fit_pipeline(trials_of(rest, networks), networks, reference)
+        pipeline = fit_pipeline(trials_of(rest, networks), reference)
         residuals[places] = residuals_of(pipeline, [scored[one] for one in places], networks)
     return residuals
 

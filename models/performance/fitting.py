@@ -14,13 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from models.performance.posterior import EFFECTS, Cell, Effects, Posterior, effect_groups
-from models.performance.step_time import (
-    Floats,
-    Parameters,
-    log_seconds,
-    log_seconds_and_slopes,
-    steps_of,
-)
+from models.performance.step_time import Floats, Parameters
+from models.performance.timing import log_seconds, log_seconds_and_slopes, steps_of
 
 _DEGREES, _MOST_WEIGHT = 4.0, 1.2
 _MOST_STEPS, _CLOSE, _LONGEST = 40, 1e-3, 1.0
@@ -112,7 +107,8 @@ def network_blocks(cells: Sequence[Cell]) -> list[Block]:
     for network, rows in members.items():
         groups = [effect_groups(cells[row].step.conditions) for row in rows]
         shared = np.zeros((len(rows), len(rows)))
-        for kind, deviation in EFFECTS.items():
+        for kind in groups[0]:
+            deviation = EFFECTS[kind]
             _, code = np.unique([g[kind] for g in groups], return_inverse=True)
             shared += deviation**2 * (code[:, None] == code[None])
         blocks.append(Block(network, np.array(rows, dtype=np.intp), shared))
@@ -182,3 +178,25 @@ def posterior_of(fit: Fit, effects: dict[str, Effects]) -> Posterior:
         fit.covariance[np.ix_(kept, kept)],
         effects,
     )
+
+
+def fitted_logs(fit: Fit, cells: Sequence[Cell]) -> Floats:
+    """Log seconds of cells by a fit, networks' effects left out."""
+    parameters = Parameters()
+    steps = steps_of([cell.step for cell in cells], parameters)
+    known = dict(zip(fit.names, fit.mean.tolist(), strict=True))
+    theta = np.array([
+        known.get(name, prior.mean)
+        for name, prior in zip(parameters.names, parameters.priors, strict=True)
+    ])  # fmt: skip
+    return log_seconds(steps, theta)
+
+
+def learnt(
+    fit: Fit, cells: Sequence[Cell], log_measured: Floats, sigma: Floats
+) -> tuple[Posterior, Floats]:
+    """The posterior of a fit with what rows (n,) tell of networks' effects, and their residuals
+    (n,), effects left in."""
+    residuals = log_measured - fitted_logs(fit, cells)
+    weights = robust_weights(cells, residuals, sigma)
+    return posterior_of(fit, effects_of(cells, residuals, sigma, weights)), residuals

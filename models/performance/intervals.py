@@ -45,6 +45,20 @@ def half_widths(
     return _beyond(max((residuals.get(group, ()) for group in groups), key=len), confidence)
 
 
+def multipliers(standardised: Sequence[float], confidence: float) -> HalfWidths:
+    """Bounds in predicted standard deviations of log *seconds*, from sorted residuals in that unit.
+
+    Too few of them for the confidence: half as wide again as a Gaussian's.
+    """
+    rank = math.ceil((len(standardised) + 1) * confidence - 1e-9) - 1
+    if rank >= len(standardised):
+        width = 1.5 * gaussian_multiplier(confidence)
+        return HalfWidths(width, width, False)
+    # The upper ones are of rates that were lower than predicted.
+    lower, upper = standardised[rank], -standardised[-1 - rank]
+    return HalfWidths(max(0.0, lower), max(0.0, upper), True)
+
+
 @lru_cache(maxsize=64)
 def gaussian_multiplier(confidence: float) -> float:
     """The one-sided standard normal quantile, for doubts that no residuals describe.

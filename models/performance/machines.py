@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from advisor.domain import DiskRate, Gpu, Resources
 from advisor.records import dataclass
 from models.performance.networks import Floats
+from models.performance.vector_units import relative_width
 
 Integers = NDArray[np.intp]
 
@@ -17,7 +18,7 @@ _NO_GPU = -1
 _COLUMNS = (
     "vcpus", "physical_cores", "memory_mib", "score", "second_thread_yield",
     "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "host_to_gpu_gb_per_second",
-    "vector", "vector_sigma", "gpu_count",
+    "width", "gpu_count",
 )  # fmt: skip
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
@@ -36,9 +37,8 @@ class ResourceTable:
 
     An unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
     indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `architectures` are those
-    of the CPUs, "" where no CPU is known. `vector` is how many times as wide as the measured CPU's
-    the arithmetic units count, with the log standard deviation `vector_sigma` (1 and 0 beside a
-    GPU: nobody computes there).
+    of the CPUs, "" where no CPU is known. `width` is how many times as wide as the measured CPU's
+    the arithmetic units are, nan where nobody says.
     """
 
     vcpus: Floats
@@ -50,8 +50,7 @@ class ResourceTable:
     disk_iops: Floats
     disk_latency_seconds: Floats
     host_to_gpu_gb_per_second: Floats
-    vector: Floats
-    vector_sigma: Floats
+    width: Floats
     gpu_count: Floats
     gpu: Integers
     gpus: tuple[Gpu, ...]
@@ -144,8 +143,6 @@ def _disk_numbers(disk: DiskRate) -> tuple[float, float, float]:
 
 def _numbers(resources: Resources) -> tuple[float | None, ...]:
     """The values of `_COLUMNS`; None becomes nan, what is not limited infinite."""
-    from models.performance.cpu.machines import vector_factor  # its package counts cores here
-
     cpu, disk = resources.cpu, resources.disk
     return (
         resources.vcpus,
@@ -155,6 +152,6 @@ def _numbers(resources: Resources) -> tuple[float | None, ...]:
         (cpu.second_thread_yield if cpu else 0.0) or USUAL_SECOND_THREAD_YIELD,
         *_disk_numbers(disk),
         resources.host_to_gpu_gb_per_second or None,
-        *((1.0, 0.0) if resources.gpu else vector_factor(cpu.model if cpu else "")),
+        relative_width(cpu.model) if cpu else None,
         resources.gpu_count,
     )

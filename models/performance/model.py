@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,22 +18,17 @@ from advisor.domain import (
 from advisor.errors import UsageError
 from advisor.records import dataclass
 from models.performance import memory
-from models.performance.cpu import vector_factor
 from models.performance.estimates import Estimates, StageErrors, spread_of
 from models.performance.gpu_observations import GpuObservations
 from models.performance.machines import Integers, ResourceTable
 from models.performance.networks import Floats, NetworkTable
-from models.performance.on_cpu import (
-    carried_sigma,
-    is_other_format,
-    rates_on_cpu,
-    widths_on_cpu,
-)
+from models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
 from models.performance.pipeline import Load, Pipeline, columns_of
 from models.performance.prepared import PreparedRows, Words
 from models.performance.scaled_rows import scaled_rows
 from models.performance.step_times import GpuRate, StepTimes
-from models.performance.wording import Wording, alone, cpu_key
+from models.performance.vector_units import relative_width
+from models.performance.wording import Wording, alone
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance
@@ -119,17 +114,16 @@ class PerformanceModel:
             raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
         columns = columns_of(loads, which, machines, self.table)
         cells, cell_of = self._cells(loads, which, machines, confidence)
-        accelerator = self._accelerator(loads, which, machines, _column(cells, cell_of, _rate))
+        rates = _columns_of(cells, cell_of)
+        self._add_cpus(rates, loads, which, machines, confidence)
+        accelerator = rates.samples_per_second
         steps = accelerator / columns.batch_size
         scaled = scaled_rows(loads, which, machines, confidence, steps, self.table)
         accelerator = accelerator * scaled.speed_up
-        widths = _widths(loads, self.pipeline, confidence)[which].T
-        calibrated = _column(cells, cell_of, _calibrated) * scaled.calibrated * widths[2] > 0
         errors = StageErrors(
-            accelerator_lower=_column(cells, cell_of, _lower) + widths[0],
-            accelerator_upper=_column(cells, cell_of, _upper) + widths[1],
-            accelerator_calibrated=calibrated,
-            carried_on_cpu=carried_sigma(machines, columns.on_cpu),
+            accelerator_lower=rates.lower,
+            accelerator_upper=rates.upper,
+            accelerator_calibrated=rates.calibrated * scaled.calibrated > 0,
             other_format=np.array([is_other_format(load) for load in loads], bool)[which],
             copy_assumed=np.isnan(machines.host_to_gpu_gb_per_second),
             other_architecture=machines.runs_other_code(self.pipeline.reference.architecture),
@@ -167,17 +161,11 @@ class PerformanceModel:
 
         0 where nothing tells what the network computes in that task: it was only measured.
         """
-        facts, task = self.table[workloads[0].network], workloads[0].task
+        facts, task = self.table.of(workloads[0]), workloads[0].task
         if task not in facts.kernels:
             return np.zeros(len(cores))
-        vector = np.array([vector_factor(name)[0] for name in cpus])
-        times, sizes = len(workloads), [float(one.batch_size) for one in workloads]
-        found = rates_on_cpu(
-            workloads[0], np.repeat(sizes, len(cores)), facts, self.pipeline,
-            *(np.tile(column, times) for column in (cores, marks, vector)),
-        )  # fmt: skip
-        most: Floats = found.reshape(times, -1).max(axis=0)
-        return most
+        width = np.array([relative_width(name) for name in cpus])
+        return most_on_cpu(workloads, facts, self.pipeline, Cpus(cores, marks, width))
 
     def distances(
         self, workload: Workload, resources: Resources, prediction: Prediction
@@ -231,61 +219,53 @@ class PerformanceModel:
                 cells[cell] = rate
         return cells, cell_of.reshape(-1)
 
-    def _accelerator(
+    def _add_cpus(
         self,
+        rates: _Alone,
         loads: Sequence[Load],
         which: Integers,
         machines: ResourceTable,
-        gpu_rates: Floats,
-    ) -> Floats:
-        """Rates of GPU, or of the network on the CPU, or infinite for preprocessing."""
-        rates, alike = gpu_rates, [_by_cpu(load) for load in loads]
+        confidence: float,
+    ) -> None:
+        """Fill in the rows whose network the CPU computes."""
+        alike: dict[tuple[str, str | None, Task], list[int]] = {}
+        for place, load in enumerate(loads):
+            if load.on_cpu:
+                one = load.workload
+                alike.setdefault((one.network, one.input, one.task), []).append(place)
         sizes = np.array([load.workload.batch_size for load in loads], dtype=float)[which]
         cores = np.minimum(machines.vcpus, machines.physical_cores)
-        for name in {name for name in alike if name}:
-            rows = np.array([one == name for one in alike])[which]
-            workload = loads[alike.index(name)].workload
-            rates[rows] = rates_on_cpu(
-                workload, sizes[rows], self.table[workload.network], self.pipeline,
-                cores[rows], machines.score[rows], machines.vector[rows],
+        for places in alike.values():
+            rows = np.isin(which, places)
+            if not rows.any():
+                continue
+            workload = loads[places[0]].workload
+            found = rates_on_cpu(
+                workload, sizes[rows], self.table.of(workload), self.pipeline,
+                Cpus(cores[rows], machines.score[rows], machines.width[rows]), confidence,
             )  # fmt: skip
-        return rates
+            rates.samples_per_second[rows] = found.samples_per_second
+            rates.lower[rows], rates.upper[rows] = found.lower, found.upper
+            rates.calibrated[rows] = found.calibrated
 
 
-def _by_cpu(load: Load) -> str | None:
-    """What loads that a CPU computes have in common but for their batch; None for others."""
-    return cpu_key(load.workload) if load.on_cpu else None
+class _Alone(NamedTuple):
+    """What GPUs, or networks on CPUs, reach alone: samples per second (infinite without either),
+    half widths of their logarithms, and whether residuals back those, each (n,)."""
+
+    samples_per_second: Floats
+    lower: Floats
+    upper: Floats
+    calibrated: Floats
 
 
-def _column(
-    cells: Sequence[GpuRate | None], cell_of: Integers, value: Callable[[GpuRate | None], float]
-) -> Floats:
-    return np.array([value(cell) for cell in cells], dtype=float)[cell_of]
-
-
-def _rate(cell: GpuRate | None) -> float:
-    return cell.samples_per_second if cell else np.inf
-
-
-def _widths(loads: Sequence[Load], pipeline: Pipeline, confidence: float) -> Floats:
-    """Half widths of networks on the CPU and whether residuals back them, (loads, 3)."""
-    none = (0.0, 0.0, True)
-    return np.array(
-        [widths_on_cpu(load, pipeline, confidence) if load.on_cpu else none for load in loads],
-        dtype=float,
-    )
-
-
-def _lower(cell: GpuRate | None) -> float:
-    return cell.widths.lower if cell else 0.0
-
-
-def _upper(cell: GpuRate | None) -> float:
-    return cell.widths.upper if cell else 0.0
-
-
-def _calibrated(cell: GpuRate | None) -> float:
-    return cell is None or cell.widths.calibrated
+def _columns_of(cells: Sequence[GpuRate | None], cell_of: Integers) -> _Alone:
+    """Of GPUs, each row's cell."""
+    rows = [
+        (cell.samples_per_second, *cell.widths) if cell else (np.inf, 0.0, 0.0, True)
+        for cell in cells
+    ]
+    return _Alone(*np.array(rows, dtype=float).reshape(-1, 4)[cell_of].T.copy())
 
 
 def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[Load], Integers]:

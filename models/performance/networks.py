@@ -11,33 +11,12 @@ from numpy.typing import NDArray
 
 from advisor.domain import DataKind, Task, Workload
 from advisor.records import dataclass, field
-from models.network_columns import KINDS, MemoryFacts
+from models.network_columns import MemoryFacts
 from models.performance.network_table import Network, Rows, network_table
 
-# Classes that CPUs are modelled by; other products count as linear, the rest as elementwise.
-OPERATION_CLASSES = (
-    "conv_depthwise", "conv_grouped", "conv_1x1", "conv_3x3", "conv_kxk", "linear", "norm", "pool",
-    "elementwise",
-)  # fmt: skip
-_FP32_BYTES = 4
 _FLOPS_PER_GMAC = 2e9
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Operations:
-    """Operations of one step in fp32 as columns of equal length, as CPUs are modelled by.
-
-    `kind` is the class's name, `flops` and `sample_bytes` are per sample, `fixed_bytes` is moved
-    once a step, `count` says how often the operation runs.
-    """
-
-    kind: tuple[str, ...]
-    flops: Floats
-    sample_bytes: Floats
-    fixed_bytes: Floats
-    count: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +58,6 @@ class NetworkFacts:
     def step_rows(self, task: Task) -> Rows:
         """The kernels that a GPU's step is timed by; `KeyError` for a task it has none of."""
         return self.kernels[task] if task in self.kernels else self.stand_in[task]
-
-    @property
-    def operations(self) -> Mapping[Task, Operations]:
-        """Its kernels in fp32, by task."""
-        return {task: _in_fp32(rows) for task, rows in self.kernels.items()}
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -174,25 +148,6 @@ def _facts(network: Network) -> NetworkFacts:
         scaled=network.scaled,
         memory=memory,
     )
-
-
-def _in_fp32(rows: Rows) -> Operations:
-    kept = rows[rows["kind"] != KINDS.index("cast")]
-    flops, sample, fixed, count = (
-        kept[name].astype(float) for name in ("flops", "sample_elements", "fixed_elements", "count")
-    )
-    kinds = tuple(_CLASS_OF[kind] for kind in kept["kind"].tolist())
-    return Operations(kinds, flops, _FP32_BYTES * sample, _FP32_BYTES * fixed, count)
-
-
-_CLASS_OF = [
-    kind
-    if kind in OPERATION_CLASSES
-    else "linear"
-    if kind.startswith("attention")
-    else "elementwise"
-    for kind in KINDS
-]
 
 
 @cache

@@ -1,29 +1,33 @@
-"""Networks on the CPU: their rates on machines in columns, and what is unsure about them.
+"""Networks on the CPU: their rates on machines in columns.
 
-The rates are `cpu`'s, carried by marks and the width of arithmetic units. A network that the
-user's own sweep ran on the CPU is told from that: only the steps from the sweep's batches and core
-to those asked for are `cpu`'s.
+`cpu_step_times` tells them; of a network that the user's own sweep ran on the CPU, times what the
+fit of that sweep found its rate to differ by.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
-from advisor.domain import Precision, Workload
+from advisor.domain import Precision, Resources, Workload
 from advisor.errors import UsageError
-from models.performance.cpu import CpuRates, bundled_cpu_rates
-from models.performance.intervals import HalfWidths
-from models.performance.machines import ResourceTable
+from models.performance.cpu_step_times import CpuColumns, CpuRates
 from models.performance.networks import Floats, NetworkFacts
-from models.performance.pipeline import Load, Pipeline, log_core_rate
+from models.performance.pipeline import Load, Pipeline
+from models.performance.step_times_file import bundled_cpu_step_times
+from models.performance.vector_units import relative_width
 from models.performance.wording import SAME_SCORE, cpu_key
 
-# Log standard deviations of carrying a network to another CPU beside what marks say, and of each
-# doubling of cores beyond the measured: docs/cpu_only.md has what they stand on.
-_OTHER_CPU_SIGMA = 0.24
-_PER_DOUBLING_OF_CORES_SIGMA = 0.20
-# The batch that a sweep's rate on one core is taken to be of.
-_SWEPT_BATCH = 16
+
+class Cpus(NamedTuple):
+    """CPUs as columns (n,): whole cores, single-thread marks and widths of the arithmetic units
+    over the measured CPU's (nan: unknown)."""
+
+    cores: Floats
+    marks: Floats
+    width: Floats
 
 
 def rates_on_cpu(
@@ -31,13 +35,10 @@ def rates_on_cpu(
     batch_sizes: Floats,
     facts: NetworkFacts,
     pipeline: Pipeline,
-    cores: Floats,
-    marks: Floats,
-    vector: Floats,
-) -> Floats:
-    """Samples per second (n,) of the workload's network alone, in batches of these sizes (n,), on
-    so many whole `cores` (n,) of CPUs with these single-thread `marks` (nan: unknown) and
-    arithmetic units so many times as wide.
+    cpus: Cpus,
+    confidence: float,
+) -> CpuRates:
+    """What the workload's network alone reaches in batches of these sizes (n,) on `cpus` (n,).
 
     Raises `UsageError` for a network whose operations in that task nobody told.
     """
@@ -46,40 +47,60 @@ def rates_on_cpu(
             f"what {workload.network} computes in {workload.task} is not known, and so no rate on "
             "a CPU; ask for an instance with a GPU"
         )
-    cpu = bundled_cpu_rates()
-    rates = cpu.rates(facts, workload.task, batch_sizes, cores, vector)
-    own = cpu_key(workload) in pipeline.cpu_networks
-    score = pipeline.reference.score if own else cpu.reference_score
-    rates *= np.where(np.isnan(marks), 1.0, marks / score)
-    if not own:
-        return rates
+    columns = _columns(workload, pipeline, cpus)
+    times = bundled_cpu_step_times()
+    rates = times.rates(facts, workload.task, batch_sizes, columns, confidence)
+    by = np.exp(own_log_ratio(cpu_key(workload), pipeline))
+    return rates._replace(samples_per_second=by * rates.samples_per_second)
+
+
+def most_on_cpu(
+    workloads: Sequence[Workload], facts: NetworkFacts, pipeline: Pipeline, cpus: Cpus
+) -> Floats:
+    """The largest median rate (n,) of the workloads, all of one network and task, on `cpus`."""
+    columns = _columns(workloads[0], pipeline, cpus)
+    by = np.exp(own_log_ratio(cpu_key(workloads[0]), pipeline))
+    return np.asarray(by * _most(workloads, facts, columns))
+
+
+def published_on_cpu(workload: Workload, facts: NetworkFacts, resources: Resources) -> float:
+    """What step times tell of the machine's cores at the mark of the CPU that they were measured
+    on."""
+    cores = min(resources.vcpus, resources.physical_cores)
+    width = relative_width(resources.cpu.model) if resources.cpu else np.nan
     one = np.ones(1)
-    swept = cpu.rates(facts, workload.task, _SWEPT_BATCH * one, one, one)[0]
-    rates *= np.exp(log_core_rate(facts, workload.task, pipeline.parameters)) / swept
-    return rates
+    columns = CpuColumns(cores * one, one, width * one, one > 0)
+    return float(_most([workload], facts, columns)[0])
 
 
-def widths_on_cpu(load: Load, pipeline: Pipeline, confidence: float) -> HalfWidths:
-    """How far the rate on the measured CPU may lie from the predicted one."""
-    own = cpu_key(load.workload) in pipeline.cpu_networks
-    return bundled_cpu_rates().widths(
-        load.workload.network, load.workload.task, confidence, measured=own
-    )
+def _most(workloads: Sequence[Workload], facts: NetworkFacts, columns: CpuColumns) -> Floats:
+    sizes = [float(workload.batch_size) for workload in workloads]
+    return bundled_cpu_step_times().most(facts, workloads[0].task, sizes, columns)
 
 
-def carried_sigma(machines: ResourceTable, on_cpu: Floats) -> Floats:
-    """Log standard deviation (n,) of telling a network's rate on this CPU and so many cores; 0 but
-    where `on_cpu` (n,) is 1."""
-    if not on_cpu.any():
-        return np.zeros(len(machines))
-    cpu: CpuRates = bundled_cpu_rates()
-    same = np.abs(machines.score / cpu.reference_score - 1) < SAME_SCORE
-    other = np.where(same & (machines.vector_sigma == 0), 0.0, _OTHER_CPU_SIGMA)
-    cores = np.minimum(machines.vcpus, machines.physical_cores)
-    doublings = np.maximum(0.0, np.log2(cores / cpu.largest_cores))
-    carried = np.hypot(other, machines.vector_sigma)
-    sigma: Floats = on_cpu * np.hypot(carried, _PER_DOUBLING_OF_CORES_SIGMA * doublings)
-    return sigma
+def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
+    """Single-thread marks (n,) over the CPU's that step times were measured on; an unknown one
+    counts as that of the pipeline's."""
+    known = np.where(np.isnan(marks), pipeline.reference.score, marks)
+    return np.asarray(known / bundled_cpu_step_times().reference_score)
+
+
+def own_on_cpu(key: str) -> str:
+    """The parameter that says what a network ("resnet50/training") differs by on the user's CPU."""
+    return f"cpu/own/{key}"
+
+
+def own_log_ratio(key: str, pipeline: Pipeline) -> float:
+    """That difference of the log rate; 0 for a network that no sweep ran there."""
+    return pipeline.parameters.get(own_on_cpu(key), 0.0)
+
+
+def _columns(workload: Workload, pipeline: Pipeline, cpus: Cpus) -> CpuColumns:
+    """Beside the CPU that the network was measured on, a user's own or the published one."""
+    own = cpu_key(workload) in pipeline.cpu_networks
+    score = pipeline.reference.score if own else bundled_cpu_step_times().reference_score
+    is_same = (np.abs(cpus.marks / score - 1) < SAME_SCORE) & (own | (cpus.width == 1))
+    return CpuColumns(cpus.cores, speed_of(cpus.marks, pipeline), cpus.width, ~is_same)
 
 
 def is_other_format(load: Load) -> bool:

@@ -25,7 +25,7 @@ from advisor.records import dataclass, field
 from models.performance.join import join_logs, logs_by_stage
 from models.performance.machines import DiskTable, Integers, ResourceTable, useful_cores
 from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
-from models.performance.networks import Floats, NetworkFacts, NetworkTable
+from models.performance.networks import Floats, NetworkTable
 from models.performance.ranges import Ranges
 
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
@@ -53,7 +53,6 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "host/contention": (np.log(0.01), 0.7),
     "host/coherence": (np.log(1e-5), 0.7),
     "host/second_thread": (0.0, SECOND_THREAD_SIGMA),
-    "cpu/contention": (np.log(0.03), 0.7),
     "cpu/sharing": (0.0, 0.15),
     "storage/disk_efficiency": (0.0, 0.05),
     "storage/operations_per_file": (np.log(4.6), 0.1),
@@ -267,21 +266,6 @@ def second_thread_cores(columns: PipelineColumns, parameters: Mapping[str, float
     return added
 
 
-def cpu_network_rate(
-    columns: PipelineColumns,
-    log_core_rates: Floats,
-    parameters: Mapping[str, float],
-    reference_score: float,
-) -> Floats:
-    """A network on the CPU alone; `log_core_rates` (n,) is its rate on one reference core.
-
-    Whole cores count: one thread of dense arithmetic keeps a core's multipliers busy.
-    """
-    cores = useful_cores(columns.cores, np.exp(parameters["cpu/contention"]), 0.0)
-    rate: Floats = np.exp(log_core_rates) * cores * relative_speed(columns, reference_score)
-    return rate
-
-
 def stage_rates(
     columns: PipelineColumns,
     accelerator: Floats,
@@ -361,10 +345,6 @@ class Pipeline:
     cpu_networks: frozenset[str]
     measured: Ranges = field(default_factory=dict)
 
-    def cpu_rates(self, columns: PipelineColumns, log_core_rates: Floats) -> Floats:
-        """Rates (n,) of networks on the CPU alone."""
-        return cpu_network_rate(columns, log_core_rates, self.parameters, self.reference.score)
-
     def stage_rates(self, columns: PipelineColumns, accelerator: Floats) -> Floats:
         """Rates of the stages (n, 4); `accelerator` (n,) is infinite for preprocessing."""
         return stage_rates(columns, accelerator, self.parameters, self.reference.score)
@@ -373,14 +353,3 @@ class Pipeline:
         """Joined rates (n,), and the stages' weights (n, 4)."""
         logs, weights = join_logs(columns, logs_by_stage(rates), self.parameters)
         return np.exp(logs), weights.T
-
-
-def log_core_rate(facts: NetworkFacts, task: Task, parameters: Mapping[str, float]) -> float:
-    """Log samples per second of a network on one reference core.
-
-    FLOPs over what a core reaches, times what this network was seen to differ by.
-    """
-    operations = facts.operations[task]
-    flops = float((operations.flops * operations.count).sum())
-    own = parameters.get(f"cpu/network/{facts.name}/{task}", 0.0)
-    return parameters["cpu/flops_per_second"] - float(np.log(flops)) + own

@@ -7,21 +7,16 @@ rows made it; a user's rows condition it further, by the same algebra.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor.records import dataclass
-from models.performance.step_time import (
-    NOTHING,
-    Conditions,
-    Floats,
-    Parameters,
-    Step,
-    log_seconds_and_slopes,
-    steps_of,
-)
+from models.performance.cpu_step_time import CpuConditions
+from models.performance.step_time import NOTHING, Conditions, Floats, Parameters, Step
+from models.performance.timing import log_seconds_and_slopes, steps_of
 
 # Deviations of log seconds between a network and others like it, by what they are tied to.
 EFFECTS: Mapping[str, float] = {
@@ -54,8 +49,11 @@ class Effects(NamedTuple):
     covariance: Floats
 
 
-def effect_groups(conditions: Conditions) -> dict[str, str]:
+def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
     """By kind of `EFFECTS`, the group that a step belongs to within its network."""
+    if isinstance(conditions, CpuConditions):
+        task, cpu = f"task/{conditions.task}", conditions.cpu
+        return {"network": "network", "task": task, "cell": f"cell/{cpu}/{conditions.task}"}
     bits = "32" if conditions.precision == "fp32" else "16"
     stack = "compile" if conditions.stack == "compile" else "eager"
     gpu = conditions.gpu.name
@@ -90,11 +88,14 @@ class Posterior:
         inner = len(self.names)
         theta = np.append(self.mean, [prior.mean for prior in parameters.priors[inner:]])
         mean, slopes = log_seconds_and_slopes(steps, theta)
-        known, fresh = self._effects_of(cells)
-        for row, name in known:
-            place = parameters.place[name]
-            slopes[row, place] += 1.0
-            mean[row] += theta[place]
+        held_names = set(self.names) if self.joint else set()
+        alike = _rows_by_effects(cells)
+        for network, members in alike.items():
+            for groups, rows in members.items():
+                for name in (effect_name(network, group) for group in groups):
+                    if name in held_names:
+                        slopes[rows, parameters.place[name]] += 1.0
+                        mean[rows] += theta[parameters.place[name]]
         # What moves a step by less than a thousandth adds nothing; row by row, so that an answer
         # does not depend on what else is asked.
         held = slopes[:, :inner]
@@ -105,13 +106,14 @@ class Posterior:
                              optimize=True)  # fmt: skip
         sigmas = np.array([prior.sigma for prior in parameters.priors[inner:]])
         variance += np.square(slopes[:, inner:]) @ np.square(sigmas)
-        for network, members in fresh.items():
-            effects = _known(self, network, [group for _, groups in members for group in groups])
+        for network, members in alike.items():
+            effects = _known(self, network, list(dict.fromkeys(itertools.chain(*members))))
             at = {name: place for place, name in enumerate(effects.names)}
-            for row, groups in members:
-                chosen = [at[effect_name(network, group)] for group in groups]
-                mean[row] += effects.mean[chosen].sum()
-                variance[row] += effects.covariance[np.ix_(chosen, chosen)].sum()
+            for groups, rows in members.items():
+                names = [effect_name(network, group) for group in groups]
+                chosen = [at[name] for name in names if name not in held_names]
+                mean[rows] += effects.mean[chosen].sum()
+                variance[rows] += effects.covariance[np.ix_(chosen, chosen)].sum()
         if centres is not None:
             mean = mean + centres
         return Estimates(mean, variance)
@@ -122,21 +124,6 @@ class Posterior:
         parameters.place = {name: place for place, name in enumerate(self.names)}
         parameters.priors = [NOTHING] * len(self.names)
         return parameters
-
-    def _effects_of(
-        self, cells: Sequence[Cell]
-    ) -> tuple[list[tuple[int, str]], dict[str, list[tuple[int, list[str]]]]]:
-        """Effects that stand in the state, by row, and the others' groups, by network and row."""
-        held = set(self.names) if self.joint else set()
-        known: list[tuple[int, str]] = []
-        fresh: dict[str, list[tuple[int, list[str]]]] = {}
-        for row, cell in enumerate(cells):
-            groups = list(effect_groups(cell.step.conditions).values())
-            inside = [g for g in groups if effect_name(cell.network, g) in held]
-            known += [(row, effect_name(cell.network, group)) for group in inside]
-            outside = [group for group in groups if group not in inside]
-            fresh.setdefault(cell.network, []).append((row, outside))
-        return known, fresh
 
     def joint_estimates(self, cells: Sequence[Cell]) -> tuple[Floats, Floats]:
         """Log seconds of the cells together: means (n,) and covariance (n, n)."""
@@ -170,6 +157,15 @@ class Posterior:
         joint = self.joint | {cell.network for cell in cells}
         covariance = state.covariance - white.T @ white
         return Posterior(state.names, theta, covariance, self.effects, joint)
+
+
+def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], list[int]]]:
+    """Rows by network and by the groups of effects that they have."""
+    found: dict[str, dict[tuple[str, ...], list[int]]] = {}
+    for row, cell in enumerate(cells):
+        groups = tuple(effect_groups(cell.step.conditions).values())
+        found.setdefault(cell.network, {}).setdefault(groups, []).append(row)
+    return found
 
 
 class _State(NamedTuple):

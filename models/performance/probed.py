@@ -57,6 +57,8 @@ class ProbedLayer:
             task=str(Task.INFERENCE),
             precision="fp32" if self.precision == "tf32" else self.precision,
             tf32=_TF32.get(self.precision, "off"),
+            # Layers alone tell nothing of how the user times whole steps.
+            source="kernels/probe",
         )
         step = Step(_rows(self), 0.0, 0.0, float(self.sizes["batch"]), how)
         return Cell(f"probe/{self.name}", step)

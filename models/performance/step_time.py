@@ -94,13 +94,16 @@ class Conditions(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step to be timed: rows of the network table (a structured array), weights, batch."""
+    """One step to be timed: rows of the network table (a structured array), weights, batch.
+
+    `conditions` are those of its kind of device: `Conditions`, or a CPU's `CpuConditions`.
+    """
 
     operations: Any
     parameters: float
     input_bytes: float
     batch_size: float
-    conditions: Conditions
+    conditions: Any
 
 
 class Parameters:

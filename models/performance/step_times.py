@@ -16,7 +16,7 @@ import numpy as np
 
 from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.records import dataclass, replace
-from models.performance.intervals import HalfWidths, gaussian_multiplier
+from models.performance.intervals import HalfWidths, multipliers
 from models.performance.kinship import Kinship, step_features
 from models.performance.networks import Floats, NetworkFacts, NetworkTable
 from models.performance.posterior import Cell, Effects, Estimates, Posterior
@@ -294,14 +294,8 @@ class StepTimes:
 
     def _widths(self, group: str, scale: float, confidence: float) -> HalfWidths:
         """Distances from the median to the bounds, from residuals of rows held out alike."""
-        values = self.quantiles.get(group, ())
-        rank = math.ceil((len(values) + 1) * confidence - 1e-9) - 1
-        if rank >= len(values):
-            width = gaussian_multiplier(confidence) * scale * 1.5
-            return HalfWidths(width, width, False)
-        # Residuals are of log seconds: the upper ones are rates that were lower than predicted.
-        lower, upper = values[rank], -values[-1 - rank]
-        return HalfWidths(max(0.0, lower) * scale, max(0.0, upper) * scale, True)
+        by = multipliers(self.quantiles.get(group, ()), confidence)
+        return HalfWidths(by.lower * scale, by.upper * scale, by.calibrated)
 
     def _deviation(self, facts: NetworkFacts, task: Task) -> tuple[float, float]:
         """What networks like this one deviate by; nothing more is to be learnt of a known one.

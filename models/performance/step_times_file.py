@@ -1,9 +1,10 @@
-"""The file of fitted step times: numbers alone, opened without decoding what nobody asks for.
+"""The files of fitted step times: numbers alone, opened without decoding what nobody asks for.
 
 advisor.step-times/1: one NumPy record. `meta` is JSON (names of parameters, groups of effects,
 networks, what was measured, quantiles); the other fields are arrays: parameters with their
 correlations, effects of networks one after another (`effect_first`), and the measured steps that
-likeness is told from. Opening an archive of arrays instead took 12 ms more of each answer.
+likeness is told from. advisor.cpu-step-times/1 is the same without likeness. Opening an archive of
+arrays instead took 12 ms more of each answer.
 """
 
 from __future__ import annotations
@@ -11,29 +12,33 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from advisor.errors import DataError
-from models.performance.bundled import FOLDER, STEP_TIMES, read_bundled_array
+from models.performance.bundled import CPU_STEP_TIMES, FOLDER, STEP_TIMES, read_bundled_array
+from models.performance.cpu_step_times import CpuStepTimes
 from models.performance.kinship import Kinship
 from models.performance.posterior import Effects, Posterior
 from models.performance.step_times import StepTimes
 
-SCHEMA = "advisor.step-times/1"
-FILE = FOLDER / STEP_TIMES
+SCHEMA, CPU_SCHEMA = "advisor.step-times/1", "advisor.cpu-step-times/1"
+FILE, CPU_FILE = FOLDER / STEP_TIMES, FOLDER / CPU_STEP_TIMES
 _SETS = ("networks", "gpus", "cells", "capabilities")
 _KINSHIP = ("centre", "spread", "features", "residuals", "noise")
+
+
+_Times = TypeVar("_Times", StepTimes, CpuStepTimes)
 
 
 class StoredEffects(Mapping[str, Effects]):
     """Effects by network, decoded when asked for."""
 
-    def __init__(self, networks: list[str], groups: list[str], arrays: Any) -> None:
+    def __init__(self, networks: list[str], groups: list[str], arrays: Mapping[str, Any]) -> None:
         self._place = {name: place for place, name in enumerate(networks)}
         self._groups = groups
         self._first, self._packed_first = arrays["effect_first"], arrays["covariance_first"]
@@ -60,7 +65,30 @@ class StoredEffects(Mapping[str, Effects]):
 
 def write_step_times(times: StepTimes, path: Path) -> None:
     """Write the file; equal numbers make equal bytes."""
-    posterior, kinship = times.posterior, times.kinship
+    meta, arrays = _of_posterior(times.posterior, times.quantiles)
+    kinship = times.kinship
+    meta |= {"schema": SCHEMA, "level": round(kinship.level, 5)}
+    meta |= {name: sorted(getattr(times, name)) for name in _SETS}
+    arrays |= {
+        f"kinship_{name}": getattr(kinship, name).astype(np.float16) for name in _KINSHIP[2:]
+    }
+    arrays |= {
+        f"kinship_{name}": getattr(kinship, name).astype(np.float32) for name in _KINSHIP[:2]
+    }
+    _write(meta, arrays, path)
+
+
+def write_cpu_step_times(times: CpuStepTimes, path: Path) -> None:
+    """Write the file; equal numbers make equal bytes."""
+    meta, arrays = _of_posterior(times.posterior, times.quantiles)
+    meta |= {"schema": CPU_SCHEMA, "networks": sorted(times.networks)}
+    _write({**meta, "reference_score": times.reference_score}, arrays, path)
+
+
+def _of_posterior(
+    posterior: Posterior, quantiles: Mapping[str, tuple[float, ...]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What JSON and what arrays hold of a posterior and of the residuals beside it."""
     networks = sorted(posterior.effects)
     groups = sorted({name for one in networks for name in posterior.effects[one].names})
     place = {name: at for at, name in enumerate(groups)}
@@ -68,15 +96,12 @@ def write_step_times(times: StepTimes, path: Path) -> None:
     sizes = [len(one.names) for one in each]
     deviation = np.sqrt(np.diag(posterior.covariance))
     meta = {
-        "schema": SCHEMA,
         "names": list(posterior.names),
         "networks_with_effects": networks,
         "groups": groups,
-        "level": round(kinship.level, 5),
-        "quantiles": {name: list(values) for name, values in times.quantiles.items()},
-        **{name: sorted(getattr(times, name)) for name in _SETS},
+        "quantiles": {name: list(values) for name, values in quantiles.items()},
     }
-    arrays = {
+    return meta, {
         "mean": posterior.mean.astype(np.float32),
         "deviation": deviation.astype(np.float32),
         "correlation": (posterior.covariance / np.outer(deviation, deviation)).astype(np.float16),
@@ -87,9 +112,10 @@ def write_step_times(times: StepTimes, path: Path) -> None:
         "effect_covariance": np.concatenate([
             one.covariance[np.tril_indices(len(one.names))] for one in each
         ]).astype(np.float16),
-        **{f"kinship_{name}": getattr(kinship, name).astype(np.float16) for name in _KINSHIP[2:]},
-        **{f"kinship_{name}": getattr(kinship, name).astype(np.float32) for name in _KINSHIP[:2]},
     }  # fmt: skip
+
+
+def _write(meta: Mapping[str, Any], arrays: dict[str, Any], path: Path) -> None:
     digest = hashlib.sha256(json.dumps(meta, sort_keys=True).encode())
     for name in sorted(arrays):
         digest.update(arrays[name].tobytes())
@@ -107,54 +133,87 @@ def _record(arrays: Mapping[str, Any]) -> Any:
 
 def read_step_times(path: Path) -> StepTimes:
     """The step times of a file; `DataError` where it is missing or none."""
-    try:
-        return _decoded(np.load(path), path)
-    except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{path} holds no fitted step times ({error}); {_WAY_OUT}") from error
+    return _decoded(_loaded(path), path, SCHEMA, _step_times)
+
+
+def read_cpu_step_times(path: Path) -> CpuStepTimes:
+    """The same of CPUs."""
+    return _decoded(_loaded(path), path, CPU_SCHEMA, _cpu_step_times)
 
 
 @cache
 def bundled_step_times() -> StepTimes:
     """The step times that ship, read once; raises as `read_step_times` does, and where they are
     not those that were shipped."""
-    return _decoded(read_bundled_array(STEP_TIMES), FILE)
+    return _decoded(read_bundled_array(STEP_TIMES), FILE, SCHEMA, _step_times)
+
+
+@cache
+def bundled_cpu_step_times() -> CpuStepTimes:
+    """Those of CPUs that ship."""
+    return _decoded(read_bundled_array(CPU_STEP_TIMES), CPU_FILE, CPU_SCHEMA, _cpu_step_times)
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        return np.load(path)
+    except (OSError, EOFError, ValueError) as error:
+        raise DataError(f"{path} holds no fitted step times ({error}); {_WAY_OUT}") from error
 
 
 _WAY_OUT = "install the package again (in a checkout: python -m advisor.operations.fitting)"
 
 
-def _decoded(record: Any, path: Path) -> StepTimes:
+def _decoded(
+    record: Any, path: Path, schema: str, made: Callable[[Mapping[str, Any], Any], _Times]
+) -> _Times:
     try:
         meta = json.loads(record["meta"].tobytes())
-        if meta["schema"] != SCHEMA:
-            raise DataError(f"{path} has the format {meta['schema']}, not {SCHEMA}; {_WAY_OUT}")
-        return _step_times(meta, record)
+        if meta["schema"] != schema:
+            raise DataError(f"{path} has the format {meta['schema']}, not {schema}; {_WAY_OUT}")
+        return made(meta, record)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise DataError(f"{path} holds no fitted step times ({error}); {_WAY_OUT}") from error
 
 
 def _step_times(meta: Mapping[str, Any], arrays: Any) -> StepTimes:
+    numbers = {name: arrays[f"kinship_{name}"].astype(float) for name in _KINSHIP}
+    return StepTimes(
+        posterior=_posterior(meta, arrays),
+        kinship=Kinship(**numbers, level=float(meta["level"])),
+        quantiles=_quantiles(meta),
+        id=str(meta["id"]),
+        **{name: frozenset(meta[name]) for name in _SETS},
+    )
+
+
+def _cpu_step_times(meta: Mapping[str, Any], arrays: Any) -> CpuStepTimes:
+    return CpuStepTimes(
+        posterior=_posterior(meta, arrays),
+        quantiles=_quantiles(meta),
+        networks=frozenset(meta["networks"]),
+        reference_score=float(meta["reference_score"]),
+        id=str(meta["id"]),
+    )
+
+
+def _posterior(meta: Mapping[str, Any], arrays: Any) -> Posterior:
     deviation = arrays["deviation"].astype(float)
     if not (np.isfinite(deviation).all() and np.isfinite(arrays["mean"]).all()):
         raise ValueError("it holds numbers that are none")
     covariance = arrays["correlation"].astype(float)
     covariance *= deviation[:, None]
     covariance *= deviation
-    posterior = Posterior(
+    return Posterior(
         tuple(meta["names"]),
         arrays["mean"].astype(float),
         covariance,
         StoredEffects(meta["networks_with_effects"], meta["groups"], arrays),
     )
-    numbers = {name: arrays[f"kinship_{name}"].astype(float) for name in _KINSHIP}
-    kinship = Kinship(**numbers, level=float(meta["level"]))
+
+
+def _quantiles(meta: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
     quantiles = {name: tuple(map(float, values)) for name, values in meta["quantiles"].items()}
     if any(list(v) != sorted(v) or not all(map(math.isfinite, v)) for v in quantiles.values()):
         raise ValueError("its quantiles are no sorted numbers")
-    return StepTimes(
-        posterior=posterior,
-        kinship=kinship,
-        quantiles=quantiles,
-        id=str(meta["id"]),
-        **{name: frozenset(meta[name]) for name in _SETS},
-    )
+    return quantiles

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.domain import Task
-from models.performance.fitting import Fit, effects_of, fitted, posterior_of, robust_weights
+from models.performance.fitting import Fit, fitted, learnt
 from models.performance.kinship import Kinship, kinship_of
 from models.performance.networks import Floats, NetworkFacts
 from models.performance.observations import PublishedStep, as_asked, columns
 from models.performance.posterior import Cell, Posterior
-from models.performance.step_time import Parameters, log_seconds, steps_of
 from models.performance.step_times import (
     ROW_SIGMA,
     StepTimes,
@@ -65,10 +64,7 @@ def _step_times(
 ) -> tuple[StepTimes, Fit]:
     taught = [*_thinned(observations), *kernels]
     fit = fitted(*columns(taught), start=start)
-    cells, log_measured, sigma = columns(observations)
-    residuals = log_measured - _logs(fit, cells)
-    weights = robust_weights(cells, residuals, sigma)
-    posterior = posterior_of(fit, effects_of(cells, residuals, sigma, weights))
+    posterior, residuals = learnt(fit, *columns(observations))
     pytorch = [row for row in observations if row.is_pytorch]
     return StepTimes(
         posterior=posterior,
@@ -94,17 +90,6 @@ def _arithmetic(row: PublishedStep) -> str:
 def _thinned(observations: Sequence[PublishedStep]) -> list[PublishedStep]:
     rng = np.random.default_rng(0)
     return [r for r in observations if r.source != _THINNED or rng.random() < _SHARE]
-
-
-def _logs(fit: Fit, cells: Sequence[Cell]) -> Floats:
-    parameters = Parameters()
-    steps = steps_of([cell.step for cell in cells], parameters)
-    known = dict(zip(fit.names, fit.mean.tolist(), strict=True))
-    theta = np.array([
-        known.get(name, prior.mean)
-        for name, prior in zip(parameters.names, parameters.priors, strict=True)
-    ])  # fmt: skip
-    return log_seconds(steps, theta)
 
 
 def _kinship(

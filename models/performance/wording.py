@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 
 from advisor.domain import Gpu, Precision, Prediction, Provenance, Resources, Stage, Workload
-from models.performance.cpu import bundled_cpu_rates
 from models.performance.machines import assumed_copy_gb_per_second
 from models.performance.pipeline import Load, Pipeline, ReferenceCpu
 from models.performance.scaling import Scaling
 from models.performance.step_times import GpuRate
+from models.performance.step_times_file import bundled_cpu_step_times
 
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
@@ -115,7 +115,7 @@ def is_unmeasured_on_cpu(load: Load, pipeline: Pipeline) -> bool:
     if not load.on_cpu:
         return False
     key = cpu_key(load.workload)
-    known = key in pipeline.cpu_networks or key in bundled_cpu_rates().networks
+    known = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
     return load.workload.precision is not Precision.FP32 or not known
 
 

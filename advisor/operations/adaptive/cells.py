@@ -27,7 +27,7 @@ from advisor.operations.reference_cpu import reference_cpu
 from advisor.recommend.candidates import Runnable, runnable
 from advisor.recommend.querying import cpu_only_query, offers_of, query_of
 from models.performance import load_model, paced_gpu
-from models.performance.fit_pipeline import Trials
+from models.performance.fit_pipeline import Trials, accelerator_rates
 from models.performance.memory.host import host_memory_mib
 from models.performance.networks import Floats, bundled_networks
 from models.performance.pipeline import PipelineRequest, pipeline_columns
@@ -82,13 +82,15 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     trials = Trials(
         columns=pipeline_columns([row.request for row in rows], networks),
         cells=tuple((r.request.workload.network, r.request.workload.task) for r in rows),
-        accelerator=np.array([row.accelerator_rate for row in rows]),
+        accelerator=accelerator_rates(
+            [row.request for row in rows], [row.accelerator_rate for row in rows], networks
+        ),
         log_rate=nan,
         cpu_alone=nan.copy(),
     )
     earliest = min(measured, key=lambda row: row.started_at, default=None)
     stand_in = earliest or _unmeasured(rows[0].request)
-    return Surface.of(trials, networks, reference_cpu(stand_in))
+    return Surface.of(trials, reference_cpu(stand_in))
 
 
 def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, form_of, joined_rates
-from models.performance.networks import Floats, NetworkTable
+from models.performance.networks import Floats
 from models.performance.pipeline import ReferenceCpu
 from models.search.kernel import matern52
 
@@ -33,18 +33,17 @@ class Surface:
     """
 
     trials: Trials
-    networks: NetworkTable
     form: PhysicalForm
     places: Floats
 
     @classmethod
-    def of(cls, trials: Trials, networks: NetworkTable, reference: ReferenceCpu) -> Surface:
+    def of(cls, trials: Trials, reference: ReferenceCpu) -> Surface:
         """The surface over the trials' workloads and resources."""
-        return cls(trials, networks, form_of(trials, reference), _places(trials))
+        return cls(trials, form_of(trials, reference), _places(trials))
 
     def log_rates(self, units: Floats) -> Floats:
         """Log samples per second (n,) at parameters `units` (p,)."""
-        rates, _ = joined_rates(self.trials, self.form.pipeline(units), self.networks)
+        rates, _ = joined_rates(self.trials, self.form.pipeline(units))
         logs: Floats = np.log(rates)
         return logs
 
@@ -91,7 +90,7 @@ class Belief:
         measured = surface.trials.log_rate.copy()
         measured[list(at)] = log_rates
         known = replace(surface.trials, log_rate=measured).take(rows)
-        units = fit_units(surface.form, known, surface.networks)
+        units = fit_units(surface.form, known)
         slopes = surface.slopes(units)
         mean = surface.log_rates(units) - slopes @ units
         beliefs = [

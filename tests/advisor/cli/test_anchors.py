@@ -11,6 +11,7 @@ from advisor.catalog import load_catalog
 from advisor.cli.main import run
 from advisor.domain import Task, Workload
 from models.performance import load_model
+from models.performance.network_table import KINDS
 
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
 MODEL, GPUS = load_model(), load_catalog().cards
@@ -21,13 +22,14 @@ ANCHOR_SCHEMA = json.loads((files("sweeps.measure") / "anchor.schema.json").read
 def captured(network):
     """As `advisor measure` writes it: sums by class of operation."""
     found = {}
-    ops = MODEL.table[network].operations[Task.TRAINING]
-    rows = zip(ops.kind, ops.flops, ops.sample_bytes, ops.fixed_bytes, ops.count, strict=True)
-    for kind, flops, sample, fixed, count in rows:
-        names = ("count", "flops_per_sample", "bytes_per_sample", "fixed_bytes")
-        row = found.setdefault(kind, dict.fromkeys(names, 0.0))
-        for name, value in zip(names, (1, flops, sample, fixed), strict=True):
-            row[name] += float(value * count)
+    columns = {
+        "count": (None, 1.0), "flops_per_sample": ("flops", 1.0),
+        "bytes_per_sample": ("sample_elements", 4.0), "fixed_bytes": ("fixed_elements", 4.0),
+    }  # fmt: skip
+    for kernel in MODEL.table[network].kernels[Task.TRAINING]:
+        row = found.setdefault(KINDS[kernel["kind"]], dict.fromkeys(columns, 0.0))
+        for name, (column, by) in columns.items():
+            row[name] += by * float(kernel[column] if column else 1) * float(kernel["count"])
     return {"training": found}
 
 

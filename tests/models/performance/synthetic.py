@@ -21,24 +21,25 @@ from advisor.domain import (
 )
 from models.performance.join import join_logs, logs_by_stage
 from models.performance.networks import bundled_networks
+from models.performance.on_cpu import published_on_cpu
 from models.performance.pipeline import (
     PIPELINE_PRIORS,
     PipelineRequest,
-    cpu_network_rate,
-    log_core_rate,
     pipeline_columns,
     stage_rates,
 )
 
 DATASET = replace(IMAGENET, name="photographs", samples=10_000)
 REFERENCE_SCORE = 2886.0
+# How much faster than step times tell every network is on the CPU.
+ON_CPU = "cpu/own"
 CPU = Cpu(model="test", architecture="x86_64")
 
 
 def true_parameters(**changes):
     """The prior means, with other values where the test wants them known."""
     parameters = {name: mean for name, (mean, _) in PIPELINE_PRIORS.items()}
-    parameters["cpu/flops_per_second"] = float(np.log(60e9))
+    parameters[ON_CPU] = 0.2
     return parameters | {name.replace("__", "/"): value for name, value in changes.items()}
 
 
@@ -80,8 +81,8 @@ def measure(trials_, parameters, noise=0.03, seed=0):
         PipelineRequest(t.workload, t.resources, t.accelerator == "cpu", t.cache) for t in trials_
     ]
     columns = pipeline_columns(rows, table)
-    logs = [log_core_rate(table[t.workload.network], t.workload.task, parameters) for t in trials_]
-    on_cpu = cpu_network_rate(columns, np.array(logs), parameters, REFERENCE_SCORE)
+    alone = [published_on_cpu(t.workload, table[t.workload.network], t.resources) for t in trials_]
+    on_cpu = np.array(alone) * np.exp(parameters[ON_CPU])
     emulated = np.array([t.workload.batch_size / (t.emulated_step_seconds or 1) for t in trials_])
     accelerator = np.where(columns.on_cpu > 0, on_cpu, emulated)
     stages = stage_rates(columns, accelerator, parameters, REFERENCE_SCORE)

@@ -57,7 +57,7 @@ def truth():
 @pytest.fixture(scope="module")
 def surface(truth):
     reference = ReferenceCpu(score=REFERENCE_SCORE, sigma=0.1)
-    return Surface.of(trials_of(truth, bundled_networks()), bundled_networks(), reference)
+    return Surface.of(trials_of(truth, bundled_networks()), reference)
 
 
 def believed(surface, at, seed=0):

@@ -24,11 +24,6 @@ _FLOPS_PER_CYCLE: tuple[tuple[str, int], ...] = (
 )
 # AMD's measured core (Zen 4).
 REFERENCE_FLOPS_PER_CYCLE = 32
-# Of twice as wide units half of the logarithm is counted: clocks fall, memory does not keep pace,
-# and no rate of such a core was measured here. Of narrower ones everything is.
-_WORTH_OF_WIDER = 0.5
-# Half of ln 2: units twice as wide may be worth anything from nothing to twice the rate.
-_DOUBT_OF_A_DOUBLING = 0.35
 
 
 def flops_per_cycle(model: str) -> int | None:
@@ -37,12 +32,7 @@ def flops_per_cycle(model: str) -> int | None:
 
 
 @cache
-def vector_factor(model: str) -> tuple[float, float]:
-    """How much faster arithmetic is than a mark of scalar code says, and the log standard
-    deviation of that."""
+def relative_width(model: str) -> float:
+    """How many times as wide as the measured CPU's its units are; nan for an unknown CPU."""
     width = flops_per_cycle(model)
-    if width is None:
-        return 1.0, _DOUBT_OF_A_DOUBLING
-    ratio = width / REFERENCE_FLOPS_PER_CYCLE
-    doubt = _DOUBT_OF_A_DOUBLING * abs(math.log2(ratio))
-    return (ratio if ratio < 1 else ratio**_WORTH_OF_WIDER), doubt
+    return width / REFERENCE_FLOPS_PER_CYCLE if width else math.nan

@@ -1,0 +1,258 @@
+"""How long one step takes on the cores of a CPU: a roofline over classes of operations.
+
+    step = sum count * ((compute^4 + memory^4)^(1/4) + kernel)
+
+compute is FLOPs over what a core reaches in that class of operations, on useful cores; memory is
+bytes over what a core moves, on those cores that memory still feeds and, as far as the kernel's
+bytes fit the last-level cache, on all of them; kernel is what starting an operation takes, on one
+core whatever their number. Unlike a GPU's, a CPU's kernels are not started ahead, so their times
+add. Logs of rates are sums of named parameters, as in `step_time`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.records import dataclass
+from models.performance.step_time import KINDS, Floats, Integers, Parameters, Prior, Step
+
+# One core of a server of 2020 or later: FLOP/s and bytes/s of products, seconds to start a kernel;
+# what a cache is faster by than memory, and what cores lose to each other.
+_COMMON = {
+    "compute": Prior(math.log(60e9), 0.8),
+    "memory": Prior(math.log(8e9), 0.8),
+    "kernel": Prior(math.log(2e-5), 0.8),
+    "cache": Prior(0.0, 0.7),
+    "contention/compute": Prior(math.log(0.03), 0.7),
+    "contention/memory": Prior(math.log(0.3), 0.7),
+}
+_OF_A_CLASS, _OF_TRAINING = Prior(0.0, 0.5), Prior(0.0, 0.3)
+# Last-level cache that cores of one die share: 32 MiB on the measured CPU.
+_CACHE_BYTES = 32 * 2.0**20
+# Of twice as wide units half of the logarithm is counted: clocks fall, memory does not keep pace,
+# and no rate of such a core was measured. Of narrower ones everything is. Either may be worth
+# nothing, or all and more; so may those of a CPU that nobody described.
+_WIDER, _NARROWER = Prior(0.5, 0.5), Prior(1.0, 0.5)
+_UNKNOWN_WIDTH = Prior(0.0, 0.35)
+# What timm's two CPUs leave unsure when one is told from the other, and what 14 of their cores
+# do beyond that: docs/cpu_only.md.
+_OF_ANOTHER_CPU, _OF_A_DOUBLING = Prior(0.0, 0.24), Prior(0.0, 0.20)
+_LARGEST_MEASURED_CORES = 2.0
+# SGD with momentum reads weight, gradient and momentum and writes weight and momentum, in fp32.
+_BYTES, _OPTIMIZER_BYTES = 4.0, 20.0
+# Keeps an operation without bytes from dividing by zero.
+_SHORTEST_SECONDS = 1e-12
+
+# Parameters of one row, and of every step, with what they count there.
+_Terms = list[tuple[int, float]]
+_ByStep = list[tuple[int, Floats]]
+
+
+class CpuConditions(NamedTuple):
+    """How a step runs on a CPU, in fp32.
+
+    `cpu` is its name, "" for the measured one's kind; `cores` are whole ones, `speed` is how fast
+    each is and `width` how wide its arithmetic units are, over the measured CPU's (None: nobody
+    says how wide).
+    """
+
+    task: str
+    cpu: str = ""
+    cores: float = 1.0
+    speed: float = 1.0
+    width: float | None = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A network's step, one row an operation: FLOPs and bytes a sample, bytes of any batch, how
+    often it runs; parameters (k, p) of its rates, and those (1, p) of starting any."""
+
+    rows: Integers
+    flops: Floats
+    sample_bytes: Floats
+    fixed_bytes: Floats
+    count: Floats
+    compute_by: Floats
+    memory_by: Floats
+    kernel_by: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSteps:
+    """`count` steps as columns (n,), and the work of each network's in them; `width_by` and
+    `offset_by` (n, p) are the parameters of arithmetic and of whole steps."""
+
+    count: int
+    work: tuple[_Work, ...]
+    batch: Floats
+    cores: Floats
+    speed: Floats
+    width_by: Floats
+    offset_by: Floats
+    common: Mapping[str, int]
+
+
+def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
+    """The steps as columns; parameters that they need are added to `parameters`."""
+    common = {name: parameters.of(name, prior) for name, prior in _COMMON.items()}
+    how: list[CpuConditions] = [step.conditions for step in steps]
+    members: dict[tuple[int, str], list[int]] = {}
+    for row, (step, one) in enumerate(zip(steps, how, strict=True)):
+        members.setdefault((id(step.operations), one.task), []).append(row)
+    terms = [_terms(steps[rows[0]], how[rows[0]].task, parameters) for rows in members.values()]
+    widths, offsets = _width_terms(how, parameters), _offset_terms(how, parameters)
+    size = len(parameters.priors)
+    work = [
+        _Work(np.array(rows, dtype=np.intp), *columns, *(_matrix(one, size) for one in found))
+        for rows, (columns, found) in zip(members.values(), terms, strict=True)
+    ]
+    return CpuSteps(
+        len(steps),
+        tuple(work),
+        np.array([step.batch_size for step in steps]),
+        np.array([one.cores for one in how]),
+        np.array([one.speed for one in how]),
+        _columns(widths, len(steps), size),
+        _columns(offsets, len(steps), size),
+        common,
+    )
+
+
+def _terms(
+    step: Step, task: str, parameters: Parameters
+) -> tuple[list[Floats], tuple[list[_Terms], ...]]:
+    """Columns of the step's operations, with parameters of arithmetic, memory and starting."""
+    rows = np.asarray(step.operations)
+    rows = rows[rows["kind"] != KINDS.index("cast")]
+    flops, sample, fixed, count = (
+        rows[name].astype(float) for name in ("flops", "sample_elements", "fixed_elements", "count")
+    )
+    kinds = [*(KINDS[kind] for kind in rows["kind"].tolist()), "elementwise"]
+    is_training = task == "training"
+    updated = _OPTIMIZER_BYTES * step.parameters if is_training else 0.0
+    columns = [
+        np.append(flops, 0.0), np.append(_BYTES * sample, 0.0), np.append(_BYTES * fixed, updated),
+        np.append(count, 1.0),
+    ]  # fmt: skip
+
+    def terms(part: str, kind: str = "") -> _Terms:
+        found = [(parameters.of(part, _COMMON[part]), 1.0)]
+        if kind:
+            found.append((parameters.of(f"{part}/{kind}", _OF_A_CLASS), 1.0))
+        if is_training:
+            found.append((parameters.of(f"{part}/training", _OF_TRAINING), 1.0))
+        return found
+
+    return columns, (
+        [
+            terms("compute", kind) if one > 0 else []
+            for kind, one in zip(kinds, columns[0], strict=True)
+        ],
+        [terms("memory", kind) for kind in kinds],
+        [terms("kernel")],
+    )
+
+
+def _width_terms(how: Sequence[CpuConditions], parameters: Parameters) -> _ByStep:
+    wide = np.log([one.width or 1.0 for one in how])
+    unknown = np.array([one.width is None for one in how], float)
+    return _needed(parameters, {
+        "width/wider": (_WIDER, np.maximum(wide, 0.0)),
+        "width/narrower": (_NARROWER, np.minimum(wide, 0.0)),
+        "width/unknown": (_UNKNOWN_WIDTH, unknown),
+    })  # fmt: skip
+
+
+def _offset_terms(how: Sequence[CpuConditions], parameters: Parameters) -> _ByStep:
+    cores = np.maximum([one.cores for one in how], _LARGEST_MEASURED_CORES)
+    names = np.array([one.cpu for one in how])
+    others = {
+        f"cpu/{name}": (_OF_ANOTHER_CPU, (names == name).astype(float))
+        for name in dict.fromkeys(one.cpu for one in how)
+        if name
+    }
+    doublings = np.log2(cores / _LARGEST_MEASURED_CORES)
+    return _needed(parameters, {**others, "cores": (_OF_A_DOUBLING, doublings)})
+
+
+def _needed(parameters: Parameters, terms: Mapping[str, tuple[Prior, Floats]]) -> _ByStep:
+    """Places of the parameters that count in any step, and what they count in each."""
+    return [(parameters.of(name, prior), by) for name, (prior, by) in terms.items() if by.any()]
+
+
+def _columns(terms: _ByStep, count: int, size: int) -> Floats:
+    """What each parameter counts in each step, (count, size)."""
+    columns = np.zeros((count, size))
+    for place, by in terms:
+        columns[:, place] = by
+    return columns
+
+
+def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
+    """What each parameter counts in each operation, (rows, size)."""
+    matrix = np.zeros((len(terms), size))
+    for row, found in enumerate(terms):
+        for place, by in found:
+            matrix[row, place] = by
+    return matrix
+
+
+def log_seconds(steps: CpuSteps, theta: Floats) -> Floats:
+    """Log of each step's seconds, shape (count,)."""
+    return log_seconds_and_slopes(steps, theta)[0]
+
+
+def log_seconds_and_slopes(steps: CpuSteps, theta: Floats) -> tuple[Floats, Floats]:
+    """The same, and its derivative by every parameter, shape (count, parameters)."""
+    size = steps.offset_by.shape[1]
+    known = theta[:size]
+    arithmetic_cores, lost = _useful(steps.cores, theta[steps.common["contention/compute"]])
+    memory_cores, starved = _useful(steps.cores, theta[steps.common["contention/memory"]])
+    gain = float(np.exp(theta[steps.common["cache"]]))
+    width = np.exp(steps.width_by @ known)
+    log, slopes = np.empty(steps.count), np.zeros((steps.count, len(theta)))
+    for work in steps.work:
+        rows = work.rows
+        batch, cores = steps.batch[rows, None], arithmetic_cores[rows, None]
+        moved = batch * work.sample_bytes + work.fixed_bytes
+        cached = gain * cores / (1 + moved / _CACHE_BYTES)
+        feeding = memory_cores[rows, None] + cached
+        compute = batch * work.flops / (np.exp(work.compute_by @ known) * cores * width[rows, None])
+        memory = moved / (np.exp(work.memory_by @ known) * feeding) + _SHORTEST_SECONDS
+        fourths = _fourth(compute), _fourth(memory)
+        joined = np.sqrt(np.sqrt(fourths[0] + fourths[1]))
+        each = np.exp(work.kernel_by @ known)
+        starting = each * work.count.sum() / np.minimum(1.0, steps.cores[rows])
+        seconds = joined @ work.count + starting
+        log[rows] = np.log(seconds)
+        share = work.count / (joined * joined * joined * seconds[:, None])
+        by_compute, by_memory = share * fourths[0], share * fourths[1]
+        table = np.zeros((len(rows), len(theta)))
+        table[:, :size] = (starting / seconds)[:, None] * work.kernel_by
+        table[:, :size] -= by_compute @ work.compute_by + by_memory @ work.memory_by
+        arithmetic = by_compute.sum(axis=1)
+        table[:, :size] -= arithmetic[:, None] * steps.width_by[rows]
+        from_cache = (by_memory * cached / feeding).sum(axis=1)
+        from_memory = by_memory.sum(axis=1) - from_cache
+        table[:, steps.common["cache"]] -= from_cache
+        table[:, steps.common["contention/compute"]] += (arithmetic + from_cache) * lost[rows]
+        table[:, steps.common["contention/memory"]] += from_memory * starved[rows]
+        slopes[rows] = table
+    slopes[:, :size] += steps.offset_by
+    return log + steps.offset_by @ known - np.log(steps.speed), slopes
+
+
+def _useful(cores: Floats, log_contention: float) -> tuple[Floats, Floats]:
+    """How many cores count (n,), and what the log of that falls by with the log of contention."""
+    lost = math.exp(log_contention) * np.maximum(cores - 1, 0.0)
+    return cores / (1 + lost), lost / (1 + lost)
+
+
+def _fourth(values: Any) -> Floats:
+    squares: Floats = values * values
+    return squares * squares

@@ -1,0 +1,151 @@
+"""What cores of a CPU reach with a network, from a posterior over step times of its own.
+
+Fitted, conditioned and told from held-out rows as GPUs' step times are (`step_times`); a CPU shares
+no parameter with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.domain import Task
+from advisor.records import dataclass
+from models.performance.cpu_step_time import CpuConditions
+from models.performance.intervals import multipliers
+from models.performance.networks import Floats, NetworkFacts
+from models.performance.posterior import Cell, Estimates, Posterior
+from models.performance.step_time import Step
+
+# What steps scatter by on a machine that others use too.
+ROW_SIGMA = 0.10
+# Groups of held-out residuals: a batch size of a measured network, a family of networks.
+CELL, NETWORK = "cell", "network"
+# A CPU that was not measured itself, whatever its name: one is told from another with one doubt.
+ANOTHER_CPU = "another"
+
+_T = TypeVar("_T")
+# Batch size, cores, width (0: unknown), and whether it is another CPU than the measured one.
+_Kind = tuple[float, float, float, bool]
+
+
+class _Estimated(NamedTuple):
+    posterior: Posterior
+    facts: NetworkFacts
+    by_kind: dict[_Kind, tuple[float, float]]
+
+
+# One answer asks for the same steps several times: first whether a type is worth a look.
+_ESTIMATED: dict[tuple[int, int, Task], _Estimated] = {}
+_MOST_ESTIMATED = 64
+
+
+class CpuRates(NamedTuple):
+    """Samples per second of n steps, half widths of their logarithms, all of shape (n,), and
+    whether residuals back those."""
+
+    samples_per_second: Floats
+    lower: Floats
+    upper: Floats
+    calibrated: bool
+
+
+class CpuColumns(NamedTuple):
+    """CPUs as columns (n,): whole cores, single-thread speed over the measured CPU's, width of the
+    arithmetic units over its (nan: unknown), and whether it is another CPU than that one."""
+
+    cores: Floats
+    speed: Floats
+    width: Floats
+    other: NDArray[np.bool_]
+
+    def kinds(self) -> tuple[list[Any], ...]:
+        """What a step's time depends on beside speed, columns of numbers: 0 for unknown widths."""
+        return self.cores.tolist(), np.nan_to_num(self.width).tolist(), self.other.tolist()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuStepTimes:
+    """Posterior, and sorted standardised residuals of held-out rows by group.
+
+    `networks` ("resnet50/training") were measured on the CPU whose single-thread mark is
+    `reference_score`. `id` stands for the file that it was read from.
+    """
+
+    posterior: Posterior
+    quantiles: Mapping[str, tuple[float, ...]]
+    networks: frozenset[str]
+    reference_score: float
+    id: str = ""
+
+    def rates(
+        self,
+        facts: NetworkFacts,
+        task: Task,
+        batch_sizes: Floats,
+        cpus: CpuColumns,
+        confidence: float,
+    ) -> CpuRates:
+        """Of steps of `batch_sizes` (n,), one on each CPU (n,)."""
+        kinds = zip(batch_sizes.tolist(), *cpus.kinds(), strict=True)
+        distinct, which = _distinct(kinds)
+        found = self._estimates(facts, task, distinct)
+        seconds = np.exp(found.mean)[which] / cpus.speed
+        spread = np.sqrt(found.variance + ROW_SIGMA**2)[which]
+        group = CELL if f"{facts.key}/{task}" in self.networks else NETWORK
+        by = multipliers(self.quantiles.get(group, ()), confidence)
+        return CpuRates(batch_sizes / seconds, by.lower * spread, by.upper * spread, by.calibrated)
+
+    def most(
+        self, facts: NetworkFacts, task: Task, batch_sizes: Sequence[float], cpus: CpuColumns
+    ) -> Floats:
+        """The largest median rate of each CPU (n,), whichever the batch size."""
+        distinct, which = _distinct(zip(*cpus.kinds(), strict=True))
+        every = [(size, *kind) for size in batch_sizes for kind in distinct]
+        found = self._estimates(facts, task, every)
+        logs = np.log([size for size, *_ in every]) - found.mean
+        most: Floats = np.exp(logs.reshape(len(batch_sizes), -1).max(axis=0))[which] * cpus.speed
+        return most
+
+    def _estimates(self, facts: NetworkFacts, task: Task, kinds: Sequence[_Kind]) -> Estimates:
+        """Log seconds of a step of each kind, at the measured CPU's speed."""
+        key = (id(self.posterior), id(facts), task)
+        known = _ESTIMATED.get(key)
+        # The record holds what the key names by identity, so that nothing else can be meant.
+        if known is None or known.posterior is not self.posterior or known.facts is not facts:
+            if len(_ESTIMATED) >= _MOST_ESTIMATED:
+                _ESTIMATED.clear()
+            known = _ESTIMATED[key] = _Estimated(self.posterior, facts, {})
+        fresh = [kind for kind in kinds if kind not in known.by_kind]
+        if fresh:
+            found = self.posterior.predict(_cells(facts, task, fresh))
+            each = zip(found.mean.tolist(), found.variance.tolist(), strict=True)
+            known.by_kind.update(zip(fresh, each, strict=True))
+        mean, variance = np.array([known.by_kind[kind] for kind in kinds]).T
+        return Estimates(mean, variance)
+
+
+def _distinct(kinds: Iterable[_T]) -> tuple[list[_T], list[int]]:
+    """Each kind once, and which of them every row is: types come in few kinds, but for speed."""
+    places: dict[_T, int] = {}
+    which = [places.setdefault(kind, len(places)) for kind in kinds]
+    return list(places), which
+
+
+def _cells(facts: NetworkFacts, task: Task, kinds: Sequence[_Kind]) -> list[Cell]:
+    name, rows = str(task), facts.kernels[task]
+    return [
+        Cell(facts.key, Step(rows, facts.parameters, 0.0, batch_size, CpuConditions(
+            name, ANOTHER_CPU if other else "", cores, 1.0, width or None
+        )))
+        for batch_size, cores, width, other in kinds
+    ]  # fmt: skip
+
+
+def cpu_cell(facts: NetworkFacts, how: CpuConditions, batch_size: float) -> Cell:
+    """A step of a network on a CPU, as the posterior takes it."""
+    rows = facts.kernels[Task(how.task)]
+    return Cell(facts.key, Step(rows, facts.parameters, 0.0, batch_size, how))
