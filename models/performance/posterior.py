@@ -7,7 +7,7 @@ rows made it; a user's rows condition it further, by the same algebra.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -85,6 +85,20 @@ class Posterior:
 
     def predict(self, cells: Sequence[Cell], centres: Floats | None = None) -> Estimates:
         """Log seconds of each cell; `centres` (n,) is what networks like it deviate by."""
+        known = self._linear(cells)
+        mean = known.mean if centres is None else known.mean + centres
+        return Estimates(mean, known.variance)
+
+    def differences(self, cells: Sequence[Cell], others: Sequence[Cell]) -> Estimates:
+        """Log seconds of each cell less those of its other one (n,).
+
+        What both have in common is not in doubt: the network's own effect, most of the GPU's.
+        """
+        each = np.eye(len(cells))
+        return self._linear([*cells, *others], np.hstack([each, -each]))
+
+    def _linear(self, cells: Sequence[Cell], mixed: Floats | None = None) -> Estimates:
+        """Log seconds of each cell, or of each row of `mixed` (m, n), a weighted sum of cells."""
         parameters = self._parameters()
         steps = steps_of([cell.step for cell in cells], parameters)
         inner = len(self.names)
@@ -95,26 +109,42 @@ class Posterior:
             place = parameters.place[name]
             slopes[row, place] += 1.0
             mean[row] += theta[place]
+        members = dict(self._members_of(fresh, len(cells)))
+        for effects, held in members.values():
+            mean += held @ effects.mean
+        if mixed is not None:
+            mean, slopes = mixed @ mean, mixed @ slopes
+            members = {name: (one, mixed @ held) for name, (one, held) in members.items()}
         # What moves a step by less than a thousandth adds nothing; row by row, so that an answer
         # does not depend on what else is asked.
         held = slopes[:, :inner]
         held = np.where(np.abs(held) * np.sqrt(self.covariance.diagonal()) > _NO_REACH, held, 0.0)
         used = np.flatnonzero(held.any(axis=0))
-        held = held[:, used]
-        variance = np.einsum("ij,jk,ik->i", held, self.covariance[np.ix_(used, used)], held,
-                             optimize=True)  # fmt: skip
+        variance = _variances(held[:, used], self.covariance[np.ix_(used, used)])
         sigmas = np.array([prior.sigma for prior in parameters.priors[inner:]])
         variance += np.square(slopes[:, inner:]) @ np.square(sigmas)
-        for network, members in fresh.items():
-            effects = _known(self, network, [group for _, groups in members for group in groups])
-            at = {name: place for place, name in enumerate(effects.names)}
-            for row, groups in members:
-                chosen = [at[effect_name(network, group)] for group in groups]
-                mean[row] += effects.mean[chosen].sum()
-                variance[row] += effects.covariance[np.ix_(chosen, chosen)].sum()
-        if centres is not None:
-            mean = mean + centres
+        for effects, held in members.values():
+            variance += _variances(held, effects.covariance)
         return Estimates(mean, variance)
+
+    def _members_of(
+        self, fresh: Mapping[str, list[tuple[int, list[str]]]], count: int
+    ) -> Iterator[tuple[str, tuple[Effects, Floats]]]:
+        """By network its effects, and which of them each of `count` rows has (count, effects)."""
+        for network, rows in fresh.items():
+            wanted = dict.fromkeys(group for _, groups in rows for group in groups)
+            effects = _known(self, network, list(wanted))
+            at = {name: place for place, name in enumerate(effects.names)}
+            held = np.zeros((count, len(at)))
+            for row, groups in rows:
+                held[row, [at[effect_name(network, group)] for group in groups]] = 1.0
+            yield network, (effects, held)
+
+    def has_effect(self, network: str, group: str) -> bool:
+        """Whether a row of the network taught the effect of a group, such as `stack/compile`."""
+        taught = self.effects.get(network)
+        inside = effect_name(network, group) in self.names
+        return inside or (taught is not None and group in taught.names)
 
     def _parameters(self) -> Parameters:
         """Places of the posterior's parameters; what a step needs beside them follows."""
@@ -228,6 +258,12 @@ def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Effects
     return Effects(
         tuple(effect_name(network, group) for group in [*names, *fresh]), mean, covariance
     )
+
+
+def _variances(rows: Floats, covariance: Floats) -> Floats:
+    """Of each row's weighted sum, shape (n,)."""
+    found: Floats = ((rows @ covariance) * rows).sum(axis=1)
+    return found
 
 
 def effect_name(network: str, group: str) -> str:
