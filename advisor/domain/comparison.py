@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from advisor.domain.decision import OtherSetting
 from advisor.domain.machines import Gpu
 from advisor.domain.results import Prediction
 from advisor.domain.workload import Workload
@@ -22,6 +23,7 @@ class OnGpu:
     network: str
     workload: Workload | None = None
     prediction: Prediction | None = None
+    other_settings: tuple[OtherSetting, ...] = ()
 
 
 def relative(one: Prediction | None, baseline: Prediction | None) -> float | None:

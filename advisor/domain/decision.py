@@ -203,6 +203,23 @@ class CloseCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherSetting:
+    """What the same spec would reach under another stack, layout or number format.
+
+    `option` asks for it, `gpu_gain` is the factor by which the GPU alone is faster, `measured`
+    whether rows of this very network tell it. `prediction` is of the whole with it, `gain` the
+    factor by which its median is higher: 1 where something else binds.
+    """
+
+    name: str
+    option: str
+    gpu_gain: Span
+    measured: bool
+    prediction: Prediction
+    gain: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
     within the price, and `beyond_price` would answer if its price were allowed.
@@ -212,7 +229,7 @@ class Recommendation:
     cloud for this answer; None where nothing was to be asked. `relaxations` say what would make
     something answer where nothing does: one change each, cheapest first, or two where one is not
     enough. `pareto`, where it is asked for or there is no target, are the specs that
-    answer and that none other beats in price and rate.
+    answer and that none other beats in price and rate. `other_settings` are of the chosen one.
     """
 
     request: Request
@@ -228,6 +245,7 @@ class Recommendation:
     live: LiveCheck | None = None
     relaxations: tuple[Relaxation, ...] = ()
     pareto: tuple[Candidate, ...] = ()
+    other_settings: tuple[OtherSetting, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:
@@ -271,6 +289,7 @@ class InstancePrediction:
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     region: str | None = None  # whose price it is
+    other_settings: tuple[OtherSetting, ...] = ()
 
     @property
     def total_usd_per_hour(self) -> float | None:

@@ -22,6 +22,7 @@ from advisor.domain import (
 )
 from advisor.records import dataclass
 from advisor.report.close_calls import close_call_documents
+from advisor.report.other_settings import other_setting_documents
 from advisor.report.pareto import pareto_documents
 from advisor.report.relaxing import relax_documents
 from advisor.report.risk import risk
@@ -81,6 +82,7 @@ def recommendation_document(
         "live": _live_document(answer),
         "relax": relax_documents(answer),
         "pareto": pareto_documents(answer),
+        "other_settings": other_setting_documents(answer.other_settings),
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
         "explanation": explanation,

@@ -18,6 +18,7 @@ from advisor.report.document import (
     rate_unit,
     request_document,
 )
+from advisor.report.other_settings import other_setting_documents, other_setting_lines
 from advisor.report.risk import risk_text
 from advisor.report.runs import run_document, run_lines
 from advisor.report.text import (
@@ -56,6 +57,7 @@ def single_document(
         "run": run_document(one.run, one.usd_per_run),
         "good_batch_size": one.good_batch_size,
         "by_batch": [_point_document(point) for point in one.by_batch],
+        "other_settings": other_setting_documents(one.other_settings),
         "note": one.note,
         "assumptions": list(one.assumptions),
         "warnings": list(one.warnings),
@@ -143,6 +145,7 @@ def prediction_text(request: Request, one: InstancePrediction, sources: Sources)
         *run_lines(request, one.run, one.usd_per_run),
         "  bound by    "
         + bottleneck_text(prediction, on_cpu=computes_on_cpu(one.instance, one.workload)),
+        *other_setting_lines(one.other_settings, prediction),
     ]
     lines += [f"  note        {text}" for text in (one.note, *prediction.extrapolation) if text]
     told = [*wrapped("Assumed", one.assumptions, 2), *wrapped("Warning", one.warnings, 3)]

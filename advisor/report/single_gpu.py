@@ -8,6 +8,7 @@ from typing import Any
 
 from advisor.domain import OnGpu, Request
 from advisor.report.document import Sources, prediction_document, rate_unit, request_document
+from advisor.report.other_settings import gpu_setting_lines, other_setting_documents
 from advisor.report.risk import risk_text
 from advisor.report.text import PROVENANCE, WIDTH, interval_text, wrapped
 from advisor.units import format_mib
@@ -35,6 +36,7 @@ def gpu_prediction_document(
         },
         "fits": one.workload is not None,
         **predicted,
+        "other_settings": other_setting_documents(one.other_settings),
         "assumptions": list(assumptions),
     }
 
@@ -58,6 +60,7 @@ def gpu_prediction_text(
         title,
         f"  for         {asked}, batch {one.workload.batch_size}, {request.precision}",
         f"  throughput  {interval_text(found, rate_unit(one.workload.dataset))}",
+        *gpu_setting_lines(one.other_settings),
         *(f"  note        {text}" for text in found.extrapolation),
         "",
         *wrapped("Assumed", assumptions, len(assumptions)),

@@ -19,6 +19,7 @@ from advisor.domain import (
 )
 from advisor.report.close_calls import close_call_lines
 from advisor.report.document import Sources, rate_unit
+from advisor.report.other_settings import MOST_BESIDE_OTHERS, other_setting_lines
 from advisor.report.pareto import (
     COLUMNS,
     TITLE,
@@ -74,6 +75,7 @@ def recommendation_text(
     foot = _live(answer) + wrapped("Assumed", answer.assumptions, 2)
     foot += wrapped("Warning", answer.warnings, 2 if front else 3)
     most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
+    most -= bool(answer.other_settings)
     most = max(0, min(most, LINES - len(head) - len(foot) - 2))
     if front:
         most = 0  # it tells more of what is cheaper
@@ -160,6 +162,7 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         *terms_lines(chosen.spec.offer.price),
         "  bound by    "
         + bottleneck_text(prediction, on_cpu=computes_on_cpu(instance, chosen.workload)),
+        *other_setting_lines(answer.other_settings, prediction, MOST_BESIDE_OTHERS),
     ]
 
 

@@ -5,6 +5,7 @@ Scores the predictor that ships on measured rows, by the call that `advisor pred
 architecture of GPUs, source, family and GPU at once, or batch size, made by the command that makes
 the one that ships. `--keep kernels` and `--keep probes` leave what is known of such a GPU when its
 kernels, or six networks, were measured; `--anchor` is a user's own measurement on another GPU.
+`--gains` scores what a change of stack, layout or precision is said to bring.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.truth import gains
 from benchmarks.truth.asking import Asked
 from benchmarks.truth.groups import groups
 from benchmarks.truth.refits import KEEPS, KINDS, Without, answers_of
@@ -124,6 +126,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="with one row of the network that is left out, on another GPU",
     )
     parser.add_argument("--confidence", type=float, default=0.9)
+    parser.add_argument(
+        "--gains",
+        action="store_true",
+        help="score what a change of stack, layout or precision is said to bring",
+    )
     options = parser.parse_args(arguments)
     wrong = (options.keep and options.refit_without != "gpu") or (
         options.anchor and options.refit_without != "network"
@@ -132,8 +139,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--keep goes with --refit-without gpu, --anchor with --refit-without network")
     kind = options.refit_without
     without = Without(kind, options.keep, options.anchor) if kind else None
-    document = truth(read_rows(options.rows), without, options.confidence)
-    print(json.dumps(document, indent=1) if options.json else printed(document))
+    score, table = (gains.gains, gains.printed) if options.gains else (truth, printed)
+    document = score(read_rows(options.rows), without, options.confidence)
+    print(json.dumps(document, indent=1) if options.json else table(document))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ class Row:
     """One measured step (`seconds`) or peak (`memory_mib`), each None where it is not told.
 
     `batch_size` is a GPU's, in samples of the network; `input` is the table's word or ''.
+    `software` is what ran it beside what a question tells: versions, kinds of attention.
     """
 
     source: str
@@ -38,6 +39,7 @@ class Row:
     input: str
     seconds: float | None
     memory_mib: float | None
+    software: str = ""
 
     @property
     def samples_per_second(self) -> float:
@@ -89,6 +91,7 @@ def _ready(record: Mapping[str, str], batch: float) -> Row | str:
             input=record.get("input", ""),
             seconds=_number(record.get("step_seconds")),
             memory_mib=_number(record.get("peak_memory_mib")),
+            software=_software(record),
         )
     )
 
@@ -121,8 +124,15 @@ def _raw(record: Mapping[str, str], batch: float) -> Row | str:
             input=name.input,
             seconds=seconds / name.steps if seconds else None,
             memory_mib=None if "TRAINING peak" in notes else _memory(record),
+            software=_software(record),
         )
     )
+
+
+def _software(record: Mapping[str, str]) -> str:
+    stack = "" if record["stack"] in ("eager", "compile") else record["stack"]
+    version = record.get("framework", "").removesuffix("-compile")
+    return " ".join(filter(None, (stack, version, record.get("variant", ""))))
 
 
 def _memory(record: Mapping[str, str]) -> float | None:

@@ -26,6 +26,7 @@ from models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_
 from models.performance.pipeline import Load, Pipeline, columns_of
 from models.performance.prepared import PreparedRows, Words
 from models.performance.scaled_rows import scaled_rows
+from models.performance.settings import SettingGain, setting_gains
 from models.performance.step_times import GpuRate, StepTimes
 from models.performance.vector_units import relative_width
 from models.performance.wording import Wording, alone
@@ -152,6 +153,14 @@ class PerformanceModel:
         cells = [(workload, gpu) for workload in workloads]
         rates = self.step_times.rates(cells, self.table, confidence)
         return [alone(rate, confidence) for rate in rates]
+
+    def setting_gains(
+        self, workload: Workload, gpu: Gpu, *, confidence: float = 0.9
+    ) -> list[SettingGain]:
+        """What compiling, channels last, 16 bits or TF32 would bring the GPU alone, where measured
+        rows tell it."""
+        facts = self.table.of(workload)
+        return setting_gains(self.step_times, workload, gpu, facts, confidence)
 
     def most_on_cpu(
         self, workloads: Sequence[Workload], cores: Floats, marks: Floats, cpus: Sequence[str]

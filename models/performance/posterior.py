@@ -83,40 +83,59 @@ class Posterior:
 
     def predict(self, cells: Sequence[Cell], centres: Floats | None = None) -> Estimates:
         """Log seconds of each cell; `centres` (n,) is what networks like it deviate by."""
+        known = self._linear(cells)
+        mean = known.mean if centres is None else known.mean + centres
+        return Estimates(mean, known.variance)
+
+    def differences(self, cells: Sequence[Cell], others: Sequence[Cell]) -> Estimates:
+        """Log seconds of each cell less those of its other one (n,).
+
+        What both have in common is not in doubt: the network's own effect, most of the GPU's.
+        """
+        each = np.eye(len(cells))
+        return self._linear([*cells, *others], np.hstack([each, -each]))
+
+    def _linear(self, cells: Sequence[Cell], mixed: Floats | None = None) -> Estimates:
+        """Log seconds of each cell, or of each row of `mixed` (m, n), a weighted sum of cells."""
         parameters = self._parameters()
         steps = steps_of([cell.step for cell in cells], parameters)
         inner = len(self.names)
         theta = np.append(self.mean, [prior.mean for prior in parameters.priors[inner:]])
         mean, slopes = log_seconds_and_slopes(steps, theta)
-        held_names = set(self.names) if self.joint else set()
-        alike = _rows_by_effects(cells)
-        for network, members in alike.items():
-            for groups, rows in members.items():
+        members = []
+        for network, alike in _rows_by_effects(cells).items():
+            effects = _known(self, network, list(dict.fromkeys(itertools.chain(*alike))))
+            at = {name: place for place, name in enumerate(effects.names)}
+            held = np.zeros((len(cells), len(at)))
+            for groups, rows in alike.items():
                 for name in (effect_name(network, group) for group in groups):
-                    if name in held_names:
+                    if name in at:
+                        held[rows, at[name]] = 1.0
+                    else:
                         slopes[rows, parameters.place[name]] += 1.0
                         mean[rows] += theta[parameters.place[name]]
+            mean += held @ effects.mean
+            members.append((effects.covariance, held))
+        if mixed is not None:
+            mean, slopes = mixed @ mean, mixed @ slopes
+            members = [(covariance, mixed @ held) for covariance, held in members]
         # What moves a step by less than a thousandth adds nothing; row by row, so that an answer
         # does not depend on what else is asked.
         held = slopes[:, :inner]
         held = np.where(np.abs(held) * np.sqrt(self.covariance.diagonal()) > _NO_REACH, held, 0.0)
         used = np.flatnonzero(held.any(axis=0))
-        held = held[:, used]
-        variance = np.einsum("ij,jk,ik->i", held, self.covariance[np.ix_(used, used)], held,
-                             optimize=True)  # fmt: skip
+        variance = _variances(held[:, used], self.covariance[np.ix_(used, used)])
         sigmas = np.array([prior.sigma for prior in parameters.priors[inner:]])
         variance += np.square(slopes[:, inner:]) @ np.square(sigmas)
-        for network, members in alike.items():
-            effects = _known(self, network, list(dict.fromkeys(itertools.chain(*members))))
-            at = {name: place for place, name in enumerate(effects.names)}
-            for groups, rows in members.items():
-                names = [effect_name(network, group) for group in groups]
-                chosen = [at[name] for name in names if name not in held_names]
-                mean[rows] += effects.mean[chosen].sum()
-                variance[rows] += effects.covariance[np.ix_(chosen, chosen)].sum()
-        if centres is not None:
-            mean = mean + centres
+        for covariance, held in members:
+            variance += _variances(held, covariance)
         return Estimates(mean, variance)
+
+    def has_effect(self, network: str, group: str) -> bool:
+        """Whether a row of the network taught the effect of a group, such as `stack/compile`."""
+        taught = self.effects.get(network)
+        inside = effect_name(network, group) in self.names
+        return inside or (taught is not None and group in taught.names)
 
     def _parameters(self) -> Parameters:
         """Places of the posterior's parameters; what a step needs beside them follows."""
@@ -240,6 +259,12 @@ def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Effects
     return Effects(
         tuple(effect_name(network, group) for group in [*names, *fresh]), mean, covariance
     )
+
+
+def _variances(rows: Floats, covariance: Floats) -> Floats:
+    """Of each row's weighted sum, shape (n,)."""
+    found: Floats = ((rows @ covariance) * rows).sum(axis=1)
+    return found
 
 
 def effect_name(network: str, group: str) -> str:

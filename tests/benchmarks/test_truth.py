@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.truth import gains
 from benchmarks.truth.__main__ import main, truth
 from benchmarks.truth.asking import Answer, Asked
 from benchmarks.truth.groups import is_gpu_bound
@@ -193,6 +194,43 @@ def test_the_command_prints_the_schema(capsys):
 def test_the_command_prints_a_table(capsys):
     main(["--rows", str(ROWS)])
     assert "60 rows" in capsys.readouterr().out
+
+
+def step(seconds, **changes):
+    """A row of the observations' format."""
+    usual = {
+        "source": "timm", "network": "resnet50", "task": "inference", "stack": "eager",
+        "framework": "pt291", "memory_format": "contiguous", "precision": "amp", "tf32": "conv",
+        "gpu": "RTX 4090", "gpu_count": "1", "batch_size": "256", "input": "3x224x224",
+        "step_seconds": str(seconds), "peak_memory_mib": "", "variant": "",
+    }  # fmt: skip
+    return {**usual, **changes}
+
+
+def test_a_pair_differs_in_one_setting_alone():
+    rows = rows_of([
+        step(0.06), step(0.05, stack="compile", framework="pt291-compile"),
+        step(0.04, stack="compile", framework="pt240"),
+        step(0.03, memory_format="channels_last", batch_size="128"),
+    ])  # fmt: skip
+    (pair,) = gains.pairs_of(rows)
+    assert (pair.change, pair.gain) == ("compile", pytest.approx(1.2))
+
+
+def test_a_gain_is_scored_beside_the_median_of_all():
+    rows = rows_of([
+        step(0.06), step(0.05, stack="compile"),
+        step(0.06, precision="fp32"), step(0.06, gpu="K80", precision="fp32"),
+        step(0.06, gpu="K80"),
+    ])  # fmt: skip
+    document = gains.gains(rows)
+    # What nobody would be told is not scored: a K80 has no units of 16 bits.
+    assert (document["schema"], document["pairs"], document["answered"]) == (gains.SCHEMA, 3, 2)
+    compiled = next(one for one in document["groups"] if one["change"] == "compile")
+    assert compiled["always_the_median_mean_percent"] == 0.0
+    assert compiled["always_nothing_mean_percent"] == pytest.approx(20.0)
+    assert "compile" in gains.printed(document)
+    assert "| nothing | compile, inference | 1 | +20 % |" in page({"gains": document})
 
 
 def test_the_page_marks_misses_and_tells_what_was_not_scored():

@@ -12,6 +12,7 @@ from advisor.operations.answering.what_if import WhatIf, asked_of
 from advisor.operations.answering.words import Words
 from advisor.operations.questions.requests import today
 from advisor.recommend import predict_instance
+from advisor.recommend.other_settings import settings_of_instance
 from advisor.records import replace
 from advisor.report.document import Sources
 from advisor.report.single import prediction_text, single_document
@@ -61,6 +62,7 @@ def predicted(ground: Ground, words: Words) -> Predicted:
     one = predict_instance(request, catalog, model, name, today=today())
     if what_if:
         one = replace(one, assumptions=(what_if.told(), *one.assumptions))
+    one = replace(one, other_settings=settings_of_instance(one, catalog, model))
     found = Predicted(request, one, ground, what_if)
     if words.get("explain"):
         found = found._replace(explained=explain_instance(one, catalog, model))

@@ -10,6 +10,7 @@ from advisor.errors import UsageError
 from advisor.operations.answering.ground import Ground, with_anchors
 from advisor.operations.answering.words import Words
 from advisor.recommend import on_gpu, stack_assumption
+from advisor.recommend.other_settings import with_settings
 from advisor.report.document import Sources
 from advisor.report.single_gpu import gpu_prediction_document, gpu_prediction_text
 
@@ -53,4 +54,5 @@ def predicted_on_gpu(ground: Ground, words: Words) -> PredictedOnGpu:
     card = cards[usual_sheet_name(str(words["gpu"]), cards)]
     ground, words = with_anchors(ground, {**words, "gpu": None})
     request = ground.request(words)
-    return PredictedOnGpu(request, on_gpu(request, ground.model, card), ground)
+    one = with_settings(on_gpu(request, ground.model, card), ground.model)
+    return PredictedOnGpu(request, one, ground)

@@ -18,6 +18,7 @@ from advisor.recommend import (
     recommend,
     require_fresh_price,
 )
+from advisor.recommend.other_settings import settings_of_candidate
 from advisor.records import replace
 from advisor.report.document import Sources, recommendation_document
 
@@ -76,7 +77,9 @@ def settled(ground: Ground, words: Words, deciding: Decide = decided) -> Recomme
     would."""
     ground, words = with_anchors(ground, words)
     answer, catalog = deciding(ground.request(words), ground.catalog, ground.model)
-    answer = replace(answer, warnings=(*ground.notes, *answer.warnings))
+    settings = settings_of_candidate(answer.chosen, catalog, ground.model) if answer.chosen else ()
+    notes = (*ground.notes, *answer.warnings)
+    answer = replace(answer, warnings=notes, other_settings=settings)
     if words.get("strict") and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
     found = Recommended(answer, ground._replace(catalog=catalog))

@@ -15,7 +15,13 @@ from advisor.domain import Precision, Task, Workload
 from advisor.errors import DataError, UsageError
 from advisor.records import dataclass, replace
 from models.performance.bundled import read_bundled
-from models.performance.memory.steps import Conditions, MemoryProfile, StepMemory, step_memory
+from models.performance.memory.steps import (
+    Conditions,
+    MemoryProfile,
+    Optimizer,
+    StepMemory,
+    step_memory,
+)
 from models.performance.memory.table import bundled_profile
 
 SCHEMA = "advisor.memory-model/2"
@@ -170,16 +176,38 @@ def gpu_peak(
     model = bundled_peak_model().widened(wider)
     median = model.context_mib + step.reserved_mib
     low, high = model.bounds(confidence)
+    surer = _training_peak(profile, conditions, confidence) if wider > 1 else None
+    upper = high * median if surer is None else min(high * median, max(median, surer.upper_mib))
+
+    def probability_within(mib: float) -> float:
+        own = model.probability_below(mib / median)
+        return own if surer is None else max(own, surer.probability_within(mib))
+
     return GpuPeak(
         step=step,
         context_mib=model.context_mib,
         lower_mib=low * median,
         median_mib=median,
-        upper_mib=high * median,
+        upper_mib=upper,
         confidence=confidence,
         widened=wider,
-        probability_within=lambda mib: model.probability_below(mib / median),
+        probability_within=probability_within,
     )
+
+
+def _training_peak(
+    profile: MemoryProfile, conditions: Conditions, confidence: float
+) -> GpuPeak | None:
+    """Of a whole training step, which is known better: what keeps less needs no more. None for
+    such a step itself, and where it is not known."""
+    training = conditions.task is Task.TRAINING
+    plain = replace(
+        conditions, task=Task.TRAINING, checkpointing=False, keeps_graph=False,
+        optimizer=conditions.optimizer if training else Optimizer.SGD,
+    )  # fmt: skip
+    if plain == conditions or plain.step not in profile.steps:
+        return None
+    return gpu_peak(profile, plain, confidence)
 
 
 def largest_batch(

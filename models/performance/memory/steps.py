@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -56,12 +57,25 @@ class Conditions:
 
     @property
     def step(self) -> str:
-        """The name of the step; 16-bit formats are alike in width."""
-        width = "fp32" if self.precision is Precision.FP32 else "16bit"
+        """The name of the step as it was replayed. `fp16` is replayed in fp32, of which it takes
+        half: its weights are 16 bits wide too, and nothing is cast."""
+        width = "fp32" if self.precision in (Precision.FP32, Precision.FP16) else "16bit"
         ending = (
             "/checkpointing" if self.checkpointing else "/gradients" if self.keeps_graph else ""
         )
         return f"{self.task.value}/{width}{ending}"
+
+
+def rising(points: Iterable[Point]) -> tuple[Point, ...]:
+    """The points, none with less of anything than one of a smaller batch: whoever has room for a
+    batch has room for a smaller one, however the allocator's segments happen to fall."""
+    found: list[Point] = []
+    for batch, *sizes in points:
+        before = found[-1][1:] if found else (0.0, 0.0, 0.0)
+        forward, peak, reserved = map(max, sizes, before)
+        peak = max(forward, peak)
+        found.append(Point(batch, forward, peak, max(peak, reserved)))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +97,18 @@ class MemoryProfile:
     def at(self, step: str, batch_size: float) -> Point:
         """MiB at any batch, along straight lines between the points and beyond the last.
 
-        Raises KeyError where the step is not known.
+        Beyond the last one nothing grows by less than what the forward pass leaves, though at a
+        small batch gradients may have hidden that. Raises KeyError where the step is not known.
         """
         points = self.steps[step]
         after = next((i for i, one in enumerate(points) if one.batch >= batch_size), None)
         upper = max(1, len(points) - 1 if after is None else after)
         low, high = points[upper - 1], points[upper]
         share = (batch_size - low.batch) / (high.batch - low.batch)
+        least = high.forward - low.forward if share > 1 else -math.inf
         forward, peak, reserved = (
-            max(0.0, a + share * (b - a)) for a, b in zip(low[1:], high[1:], strict=True)
+            max(0.0, b + (share - 1) * max(b - a, least))
+            for a, b in zip(low[1:], high[1:], strict=True)
         )
         peak = max(forward, peak)
         return Point(batch_size, forward, peak, max(peak, reserved))
@@ -139,6 +156,16 @@ def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
             f"{profile.name} was not traced as {conditions.step}; ask for another precision, or "
             "without checkpointing"
         ) from error
+    if conditions.precision is Precision.FP16:
+        return _halved(_parts(profile, conditions, found))
+    return _parts(profile, conditions, found)
+
+
+def _halved(step: StepMemory) -> StepMemory:
+    return StepMemory(**{name: getattr(step, name) / 2 for name in StepMemory.__dataclass_fields__})
+
+
+def _parts(profile: MemoryProfile, conditions: Conditions, found: Point) -> StepMemory:
     training = conditions.task is Task.TRAINING
     gradients = profile.trained_mib if training else 0.0
     copies = _COPIES_KEPT[conditions.optimizer] if training else 0
@@ -164,7 +191,7 @@ def profile_from(name: str, document: Mapping[str, Any]) -> MemoryProfile:
         trained_mib=float(document["trained_mib"]),
         traced=str(document["traced"]),
         steps={
-            step: tuple(Point(*map(float, point)) for point in points)
+            step: rising(Point(*map(float, point)) for point in points)
             for step, points in document["steps"].items()
         },
         takes_images=bool(document.get("takes_images", True)),

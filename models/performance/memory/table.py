@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from advisor.errors import DataError, UsageError
 from advisor.records import replace
 from models.performance.bundled import read_bundled_array
-from models.performance.memory.steps import MemoryProfile, Point
+from models.performance.memory.steps import MemoryProfile, Point, rising
 from models.performance.network_table import network_table
 
 BUNDLED = "memory.npy"
@@ -81,7 +81,7 @@ class MemoryTable(Mapping[Key, MemoryProfile]):
             weights_mib=float(row["weights_mib"]),
             trained_mib=float(row["trained_mib"]),
             traced="fake",
-            steps=dict(_steps(row["facts"])),
+            steps=_with_graphs(dict(_steps(row["facts"]))),
             takes_images=takes_images(key[2]),
         )
 
@@ -103,25 +103,41 @@ def _steps(facts: NDArray[np.float32]) -> Iterator[tuple[str, tuple[Point, ...]]
         for precision, numbers in zip(PRECISIONS, by_precision, strict=True):
             if np.isnan(numbers).any():
                 continue
-            points = points_of(dict(zip(FACTS, map(float, numbers), strict=True)))
-            width = _WIDTHS[precision]
-            yield _STEPS[run].format(width), points
-            if run == "training":
-                yield f"inference/{width}/gradients", tuple(map(_keeping_graph, points))
+            yield (
+                _STEPS[run].format(_WIDTHS[precision]),
+                points_of(dict(zip(FACTS, map(float, numbers), strict=True))),
+            )
 
 
 def points_of(facts: Mapping[str, float]) -> tuple[Point, ...]:
     """The points of one step in one precision, from its eight numbers."""
     sample, fixed = facts["forward_sample"], facts["forward_fixed"]
-    return tuple(
+    return rising(
         Point(b, sample * b + fixed, facts[f"peak_{b}"], facts[f"reserved_{b}"]) for b in BATCHES
     )
 
 
-def _keeping_graph(point: Point) -> Point:
-    """A forward pass that keeps what a training step would; the allocator wastes as much."""
-    wasted = point.reserved / point.peak if point.peak else 1.0
-    return Point(point.batch, point.forward, point.forward, wasted * point.forward)
+def _with_graphs(steps: dict[str, tuple[Point, ...]]) -> dict[str, tuple[Point, ...]]:
+    """The steps, and inference that keeps what a training step would."""
+    found = dict(steps)
+    for width in _WIDTHS.values():
+        if f"training/{width}" in steps:
+            training = steps[f"training/{width}"]
+            alone = steps.get(f"inference/{width}", (Point(0.0, 0.0, 0.0, 0.0),) * len(training))
+            found[f"inference/{width}/gradients"] = rising(map(_keeping_graph, training, alone))
+    return found
+
+
+def _keeping_graph(training: Point, inference: Point) -> Point:
+    """What the forward pass of a training step leaves, where the allocator wastes as much; no less
+    than a forward pass that leaves nothing takes on its way."""
+    wasted = training.reserved / training.peak if training.peak else 1.0
+    return Point(
+        training.batch,
+        training.forward,
+        max(training.forward, inference.peak),
+        max(wasted * training.forward, inference.reserved),
+    )
 
 
 @cache

@@ -9,6 +9,7 @@ from jsonschema import validate
 GPU_SCHEMA = json.loads(
     (files("advisor.report") / "schemas/gpu-prediction.schema.json").read_text()
 )
+SCHEMA = json.loads((files("advisor.report") / "schemas/prediction.schema.json").read_text())
 QUESTION = ("predict", "--task", "inference", "--model", "googlenet")
 
 
@@ -84,3 +85,36 @@ def test_a_card_that_nobody_rents_out_is_no_offer(ask):
     )
     assert code != 0
     assert "RTX 5090" in err
+
+
+RESNET = ("predict", "--task", "inference", "--model", "resnet50")
+
+
+def test_what_compiling_brings_is_told_of_the_gpu_and_of_the_whole(ask):
+    _, out, _ = ask(*RESNET, "--instance", "g5.xlarge")
+    assert "  settings    compile: GPU " in out
+    document = json.loads(ask(*RESNET, "--instance", "g5.xlarge", "-o", "json")[1])
+    validate(document, SCHEMA)
+    before = document["predicted"]["throughput"]["median"]
+    compiled = document["other_settings"][0]
+    assert (compiled["change"], compiled["option"]) == ("compile", "--stack compile")
+    assert compiled["lower"] < compiled["gain"] < compiled["upper"]
+    # The vCPUs bind: a faster GPU brings the whole next to nothing.
+    assert compiled["throughput_gain"] < 1.1 < compiled["gain"]
+    assert compiled["throughput"]["median"] == pytest.approx(before * compiled["throughput_gain"])
+
+
+def test_a_card_by_itself_gains_what_its_steps_gain(ask):
+    document = json.loads(ask(*RESNET, "--gpu", "T4", "-o", "json")[1])
+    validate(document, GPU_SCHEMA)
+    assert {one["change"] for one in document["other_settings"]} == {"compile", "amp"}
+    for one in document["other_settings"]:
+        assert one["throughput_gain"] == pytest.approx(one["gain"])
+
+
+def test_what_runs_no_network_on_a_gpu_has_no_other_settings(ask):
+    on_cpu = ("predict", "--task", "inference", "--model", "googlenet", "--instance", "c7i.xlarge")
+    decoding = ("predict", "--task", "preprocessing", "--model", "googlenet",
+                "--instance", "g4dn.xlarge")  # fmt: skip
+    for question in (on_cpu, decoding):
+        assert json.loads(ask(*question, "-o", "json")[1])["other_settings"] == []

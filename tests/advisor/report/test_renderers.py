@@ -15,7 +15,18 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from advisor.domain import Change, CloseCallKind, Latency, Relaxation, Request, RunTime, Span, Task
+from advisor.domain import (
+    Change,
+    CloseCallKind,
+    Latency,
+    OtherSetting,
+    Relaxation,
+    Request,
+    RunTime,
+    Span,
+    Stage,
+    Task,
+)
 from advisor.report.document import Sources, recommendation_document
 from advisor.report.risk import risk
 from advisor.report.tables import recommendation_csv, recommendation_markdown, short_number
@@ -238,3 +249,32 @@ def test_csv_loses_nothing():
 )
 def test_risk_grows_with_the_interval_and_with_guessing(one, expected):
     assert risk(one) == expected
+
+
+def test_other_settings_are_told_by_what_they_bring_the_whole():
+    def setting(name, gain, binds, measured=True):
+        factor = Span(lower=1.1, median=1.25, upper=1.42)
+        after = replace(candidate().prediction, bottleneck=binds)
+        return OtherSetting(
+            name=name, option=f"--{name}", gpu_gain=factor, measured=measured, prediction=after,
+            gain=gain,
+        )  # fmt: skip
+
+    settings = (
+        setting("compile", 1.001, Stage.HOST),
+        setting("channels_last", 1.02, Stage.HOST),
+        setting("amp", 1.12, Stage.STORAGE, measured=False),
+    )
+    answer = recommendation(other_settings=settings)
+    text = recommendation_text(answer, SOURCES)
+    assert (
+        "  settings    channels_last: GPU 1.25 times as fast (1.10 to 1.42), here +2 %\n"
+        "              amp: GPU 1.25 times as fast (1.10 to 1.42, not measured), here +12 %, then "
+        "bound by\n              storage\n"
+    ) in text
+    assert "compile" not in text
+    document = recommendation_document(answer, SOURCES)
+    jsonschema.validate(document, SCHEMA)
+    assert [one["change"] for one in document["other_settings"]] == [
+        "compile", "channels_last", "amp",
+    ]  # fmt: skip

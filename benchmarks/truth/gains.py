@@ -1,0 +1,174 @@
+"""What a change of stack, layout or precision brings, beside what was told of it.
+
+A pair are two rows of one source, network, input, task, card, batch size and software that differ
+in one setting; their ratio is the gain. Beside the error of what is told stand those of one who
+always says the median gain of the same change (which is known only afterwards), and of one who
+always says that nothing changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.truth.asking import Asked, RefusalError
+from benchmarks.truth.refits import Without, refits
+from benchmarks.truth.rows import Row
+from models.performance.settings import gains_of
+from models.performance.step_times import StepTimes
+
+SCHEMA = "advisor.truth-gains/1"
+_FIELDS = ("source", "network", "input", "task", "gpu", "batch_size", "software", "stack",
+           "memory_format", "precision", "tf32")  # fmt: skip
+# By name, which field changes from what to what.
+CHANGES = (
+    ("compile", "stack", "eager", "compile"),
+    ("channels_last", "memory_format", "contiguous", "channels_last"),
+    ("16 bits", "precision", "fp32", "amp"),
+    ("16 bits", "precision", "fp32", "bf16"),
+    ("16 bits", "precision", "fp32", "fp16"),
+    ("tf32", "tf32", "conv", "all"),
+    ("tf32", "tf32", "none", "all"),
+)
+
+
+class Pair(NamedTuple):
+    """Two rows that differ in one setting, and the factor by which the second one is faster."""
+
+    change: str
+    before: Row
+    after: Row
+    gain: float
+
+
+class Told(NamedTuple):
+    """A pair beside the gain that was told: logs of the truth, the median and the bounds."""
+
+    pair: Pair
+    measured: float
+    median: float
+    lower: float
+    upper: float
+
+
+def pairs_of(rows: Sequence[Row]) -> list[Pair]:
+    """Every pair; of repeated rows the median."""
+    found = []
+    for change, field, before, after in CHANGES:
+        alike: dict[tuple[Any, ...], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+        others = [name for name in _FIELDS if name != field]
+        for row in rows:
+            if row.seconds is not None and getattr(row, field) in (before, after):
+                key = tuple(getattr(row, name) for name in others)
+                alike[key][getattr(row, field) == after].append(row)
+        found += [
+            Pair(change, first[0], second[0], _seconds(first) / _seconds(second))
+            for first, second in alike.values()
+            if first and second
+        ]
+    return found
+
+
+def _seconds(rows: Iterable[Row]) -> float:
+    return float(np.median([row.seconds for row in rows if row.seconds]))
+
+
+def gains(
+    rows: Sequence[Row | str], without: Without | None = None, confidence: float = 0.9
+) -> dict[str, Any]:
+    """`advisor.truth-gains/1`: figures by change, and by change and card."""
+    pairs, asked = pairs_of([row for row in rows if isinstance(row, Row)]), Asked()
+    told: list[Told] = []
+    if without is None:
+        told = _told(asked, pairs, asked.model.step_times, confidence)
+    else:
+        for places, times in refits(asked, [pair.before for pair in pairs], without):
+            told += _told(asked, [pairs[place] for place in places], times, confidence)
+    return {
+        "schema": SCHEMA,
+        "refit_without": str(without) if without else None,
+        "confidence": confidence,
+        "pairs": len(pairs),
+        "answered": len(told),
+        "groups": _groups(told),
+    }
+
+
+def _told(asked: Asked, pairs: Iterable[Pair], times: StepTimes, confidence: float) -> list[Told]:
+    found = []
+    for pair in pairs:
+        try:
+            (workload, gpu), (changed, _) = asked.cell(pair.before), asked.cell(pair.after)
+        except RefusalError:
+            continue
+        facts = asked.facts(pair.before)
+        assert facts is not None
+        (gain,) = gains_of(times, workload, [changed], gpu, facts, confidence)
+        if gain is None:
+            continue
+        factor = gain.factor
+        logs = (math.log(one) for one in (pair.gain, factor.median, factor.lower, factor.upper))
+        found.append(Told(pair, *logs))
+    return found
+
+
+def _groups(told: Sequence[Told]) -> list[dict[str, Any]]:
+    groups: dict[tuple[str, str], list[Told]] = defaultdict(list)
+    for one in told:
+        task, gpu = one.pair.before.task, one.pair.before.gpu
+        for group in ("all", task, f"{task} on {gpu}, {one.pair.after.precision}"):
+            groups[one.pair.change, group].append(one)
+    return [
+        {"change": change, "group": group, **_figures(members)}
+        for (change, group), members in sorted(groups.items())
+    ]
+
+
+def _figures(told: Sequence[Told]) -> dict[str, float | int]:
+    measured, median, lower, upper = np.array([one[1:] for one in told]).T
+    return {
+        "n": len(told),
+        "median_gain_percent": _percent(np.median(measured)),
+        **_errors("", median - measured),
+        **_errors("always_the_median_", np.median(measured) - measured),
+        **_errors("always_nothing_", measured),
+        "lower_held_percent": _share(lower <= measured),
+        "covered_percent": _share((lower <= measured) & (measured <= upper)),
+        "half_width_percent": _percent(np.mean(upper - lower) / 2),
+    }
+
+
+def _errors(name: str, logs: NDArray[np.float64]) -> dict[str, float]:
+    """Per cent of the ratio that were missed."""
+    return {
+        f"{name}mean_percent": _percent(np.mean(np.abs(logs))),
+        f"{name}median_percent": _percent(np.median(np.abs(logs))),
+    }
+
+
+def _share(of: NDArray[np.bool_]) -> float:
+    return round(100 * float(np.mean(of)), 1)
+
+
+def _percent(log: Any) -> float:
+    return round(100 * math.expm1(float(log)), 1)
+
+
+def printed(document: Mapping[str, Any]) -> str:
+    """The document as a table for people."""
+    lines = [f"{document['pairs']} pairs, {document['answered']} answered"]
+    heads = ("change", "group", "n", "gain", "mean", "median", "same: mean", "median", "held",
+             "covered", "width")  # fmt: skip
+    names = ("n", "median_gain_percent", "mean_percent", "median_percent",
+             "always_the_median_mean_percent", "always_the_median_median_percent",
+             "lower_held_percent", "covered_percent", "half_width_percent")  # fmt: skip
+    lines.append("{:<14}{:<44}".format(*heads) + "".join(f"{head:>11}" for head in heads[2:]))
+    for group in document["groups"]:
+        figures = "".join(f"{group[name]:>11}" for name in names)
+        lines.append(f"{group['change']:<14}{group['group'][:43]:<44}{figures}")
+    return "\n".join(lines)

@@ -1,0 +1,196 @@
+"""What another stack, layout or number format would bring a GPU, where measured rows tell it.
+
+A gain is a difference of two steps of one posterior: what both have in common (the network's own
+effect, the card's clock, who measured) is not in doubt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from advisor.domain import (
+    Gpu,
+    MemoryFormat,
+    Precision,
+    Span,
+    Stack,
+    Task,
+    Tf32,
+    Workload,
+)
+from advisor.records import replace
+from models.performance.intervals import gaussian_multiplier
+from models.performance.networks import NetworkFacts
+from models.performance.step_times import ROW_SIGMA, StepTimes, cell_of, chip
+
+COMPILE, CHANNELS_LAST, SIXTEEN_BITS, TF32 = "compile", "channels_last", "16 bits", "tf32"
+# Triton, which torch.compile writes for, and units of 16 bits begin with Volta; TF32 with Ampere.
+_VOLTA, _AMPERE = 7.0, 8.0
+# Chips on which PyTorch's rows have networks with and without a change, by task and by the bits
+# of the arithmetic before it; a test holds this to the rows. What no row has is not told.
+MEASURED_ON: Mapping[tuple[str, Task, int], frozenset[str]] = {
+    (COMPILE, Task.INFERENCE, 32): frozenset({"A100", "H100", "L4", "T4", "V100"}),
+    (COMPILE, Task.INFERENCE, 16): frozenset({"A100", "RTX 3090", "RTX 4090", "T4", "V100"}),
+    (CHANNELS_LAST, Task.INFERENCE, 16): frozenset({"RTX 3090", "RTX 4090"}),
+    (CHANNELS_LAST, Task.TRAINING, 16): frozenset({"RTX 3090"}),
+    (SIXTEEN_BITS, Task.INFERENCE, 32): frozenset(
+        {"A10", "A100", "RTX 2080 Ti", "T4", "TITAN RTX", "TITAN V", "V100"}
+    ),
+    (SIXTEEN_BITS, Task.TRAINING, 32): frozenset({"A100", "RTX 2080 Ti", "TITAN RTX", "TITAN V"}),
+}
+# Log standard deviations of a gain beside what the posterior says, where rows have the network
+# and the card with the change, and elsewhere: a change does not bring all of them the same. With
+# these the bounds hold about as often as they say (`python -m benchmarks.truth --gains`).
+_DOUBT: Mapping[str, tuple[float, float]] = {
+    COMPILE: (0.03, 0.2), CHANNELS_LAST: (0.03, 0.05), SIXTEEN_BITS: (0.1, 0.2), TF32: (0.2, 0.2),
+}  # fmt: skip
+# Effects of a network that only rows with the change have taught.
+_TAUGHT_BY: Mapping[str, tuple[str, ...]] = {
+    COMPILE: ("stack/compile",),
+    CHANNELS_LAST: ("format/channels_last",),
+    SIXTEEN_BITS: ("bits/16", "bits/32"),
+}
+# TF32 leaves a network without matrix products as it is.
+_LEAST_TF32 = 0.02
+
+
+class Setting(NamedTuple):
+    """A way to run PyTorch: `option` asks for it, `kind` is what changes."""
+
+    name: str
+    kind: str
+    option: str
+    field: str
+    value: Any
+
+
+_SETTINGS = (
+    Setting("compile", COMPILE, "--stack compile", "stack", Stack.COMPILE),
+    Setting("channels_last", CHANNELS_LAST, "--memory-format channels_last", "memory_format",
+            MemoryFormat.CHANNELS_LAST),
+    Setting("amp", SIXTEEN_BITS, "--precision amp", "precision", Precision.AMP),
+    Setting("tf32", TF32, "--tf32 on", "tf32", Tf32.ON),
+)  # fmt: skip
+
+
+class Gain(NamedTuple):
+    """The factor by which steps are faster; `measured`: rows have the network and the card with
+    the change, else others like them have."""
+
+    factor: Span
+    measured: bool
+
+
+class SettingGain(NamedTuple):
+    """A workload under another setting, and what that brings a GPU."""
+
+    setting: Setting
+    workload: Workload
+    gain: Gain
+
+
+def setting_gains(
+    times: StepTimes, workload: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float
+) -> list[SettingGain]:
+    """Each setting that the workload does not have, could have, and that rows tell of."""
+    others = [
+        (setting, replace(workload, **{setting.field: setting.value}))
+        for setting in _SETTINGS
+        if getattr(workload, setting.field) != setting.value
+        and (setting.kind != CHANNELS_LAST or facts.has_channels)
+    ]
+    changed = [one for _, one in others]
+    gains = gains_of(times, workload, changed, gpu, facts, confidence)
+    return [
+        SettingGain(setting, one, gain)
+        for (setting, one), gain in zip(others, gains, strict=True)
+        if gain is not None
+    ]
+
+
+def gains_of(
+    times: StepTimes,
+    workload: Workload,
+    changed: Sequence[Workload],
+    gpu: Gpu,
+    facts: NetworkFacts,
+    confidence: float,
+) -> list[Gain | None]:
+    """By how much each changed workload, of the same batch size, is faster than the first on a
+    GPU, with one-sided bounds; None where no rows tell it."""
+    gains: list[Gain | None] = [None] * len(changed)
+    if workload.task not in facts.kernels:
+        return gains
+    kinds = [_kind_of(workload, one) for one in changed]
+    rows = {kind: _rows_of(times, workload, gpu, facts, kind) for kind in kinds}
+    told = [place for place, kind in enumerate(kinds) if _is_told(workload, gpu, kind, rows[kind])]
+    if not told:
+        return gains
+    before = cell_of(workload, gpu, facts)
+    after = [cell_of(changed[place], gpu, facts) for place in told]
+    found = times.posterior.differences([before] * len(after), after)
+    z = gaussian_multiplier(confidence)
+    for place, mean, variance in zip(
+        told, found.mean.tolist(), found.variance.tolist(), strict=True
+    ):
+        kind = kinds[place]
+        if kind == TF32 and abs(mean) < _LEAST_TF32:
+            continue
+        measured = rows[kind].of_network and rows[kind].on_card
+        doubt = _DOUBT[kind][0 if measured else 1]
+        width = z * math.sqrt(variance + 2 * ROW_SIGMA**2 + doubt**2)
+        factor = Span(
+            lower=math.exp(mean - width), median=math.exp(mean), upper=math.exp(mean + width)
+        )
+        gains[place] = Gain(factor, measured)
+    return gains
+
+
+class _Rows(NamedTuple):
+    """Whether rows of the task have the change at all, of the network, and on the card."""
+
+    any: bool
+    of_network: bool
+    on_card: bool
+
+
+def _rows_of(
+    times: StepTimes, workload: Workload, gpu: Gpu, facts: NetworkFacts, kind: str
+) -> _Rows:
+    chips = MEASURED_ON.get((kind, workload.task, _bits(workload)))
+    if chips is None:
+        return _Rows(False, False, False)
+    of_network = times.knows(facts, workload) and all(
+        times.posterior.has_effect(facts.key, group) for group in _TAUGHT_BY[kind]
+    )
+    return _Rows(True, of_network, chip(gpu.name) in chips and bool(times.measured_in(gpu)))
+
+
+def _is_told(workload: Workload, gpu: Gpu, kind: str, rows: _Rows) -> bool:
+    """Whether the card can do it, and rows tell more than the median gain of all networks."""
+    capability = gpu.capability or 0.0
+    if kind == TF32:
+        return (
+            workload.precision is Precision.FP32
+            and capability >= _AMPERE
+            and (gpu.tf32_tflops is not None)
+        )
+    if kind == COMPILE and not rows.of_network:
+        # The gains of other networks in 32 bits, or on the one card that most rows are of, were
+        # told worse than by the median.
+        return rows.on_card and _bits(workload) == 16 and capability >= _VOLTA
+    return capability >= _VOLTA and rows.any
+
+
+def _kind_of(workload: Workload, changed: Workload) -> str:
+    if workload.stack is not changed.stack:
+        return COMPILE
+    if workload.memory_format is not changed.memory_format:
+        return CHANNELS_LAST
+    return SIXTEEN_BITS if workload.precision is not changed.precision else TF32
+
+
+def _bits(workload: Workload) -> int:
+    return 32 if workload.precision is Precision.FP32 else 16
