@@ -27,7 +27,7 @@ from models.performance.cpu_step_times_fit import HeldOut, held_out
 from models.performance.evaluation import summary_of
 from models.performance.intervals import multipliers
 from models.performance.networks import Floats, bundled_networks
-from models.performance.observations import PublishedStep
+from models.performance.observations import MeasuredStep
 from models.performance.step_times_file import bundled_cpu_step_times
 
 # What timm calls the networks whose operations are known.
@@ -61,7 +61,7 @@ def told(networks: list[str], cores: float, width: float) -> Floats:
     return np.array(found)
 
 
-def bounds_held(rows: list[PublishedStep], held: HeldOut) -> dict[str, float]:
+def bounds_held(rows: list[MeasuredStep], held: HeldOut) -> dict[str, float]:
     """Shares of rows above the lower bound and below the upper one of their rates."""
     families = np.array([row.family for row in rows])
     standardised = held.residuals / held.deviations

@@ -20,7 +20,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import Precision, Task, Workload
 from advisor.operations.fitting import measured_steps
 from models.performance import load_model
-from models.performance.observations import PublishedStep
+from models.performance.observations import MeasuredStep
 
 NETWORKS = (
     "resnet18", "resnet152", "vit_b_16", "vit_large_patch16_224", "swin_b", "convnext_base",
@@ -60,7 +60,7 @@ def answers() -> Iterator[dict[str, Any]]:
 
 
 def _public(
-    rows: Sequence[PublishedStep], key: str, workload: Workload, gpu: str
+    rows: Sequence[MeasuredStep], key: str, workload: Workload, gpu: str
 ) -> dict[str, Any] | None:
     asked = (key, str(workload.task), str(workload.precision), gpu)
     alike = [

@@ -132,13 +132,13 @@ def _gpu_lines(document: Mapping[str, Any]) -> Iterator[str]:
     steps, layers = document["gpu_steps"], document["gpu_layers"]
     if steps["taken"]:
         yield (
-            f"Took {steps['taken']} GPU steps of {steps['trials']} trials on "
-            f"{', '.join(steps['gpus'])}; they were {steps['error_before_percent']:.1f} % (median) "
-            "off what was predicted before"
+            f"Took {_counted_as(steps['taken'], 'GPU step')} of "
+            f"{_counted_as(steps['trials'], 'trial')} on {', '.join(steps['gpus'])}; "
+            f"{steps['error_before_percent']:.1f} % (median) off what was predicted before"
         )
     if layers["taken"]:
         yield (
-            f"Took {layers['taken']} layers that `advisor probe` timed on "
+            f"Took {_counted_as(layers['taken'], 'layer')} that `advisor probe` timed on "
             f"{', '.join(layers['gpus'])}"
         )
     for one in steps["contradicting"][:_MOST_NAMED]:
@@ -151,3 +151,7 @@ def _gpu_lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"and {more} more that contradict"
     for item in steps["left_out"]:
         yield f"Left out of the GPU steps {item['count']}: {item['reason']}"
+
+
+def _counted_as(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -10,7 +10,7 @@ from advisor.catalog import Catalog
 from advisor.domain import Observation, Task, Workload
 from advisor.domain.references import is_own
 from advisor.errors import AdvisorError, UsageError, one_line
-from advisor.operations.anchor_trials import Asked, anchors_of
+from advisor.operations.asked_anchors import Asked, anchors_of
 from advisor.operations.gpu_sheets import sheet_of
 from advisor.operations.heard import Heard
 from models.performance import PerformanceModel

@@ -27,7 +27,7 @@ from models.performance.cpu_step_time import CpuConditions
 from models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell
 from models.performance.cpu_step_times_fit import fit_cpu_step_times
 from models.performance.networks import bundled_networks
-from models.performance.observations import PublishedStep
+from models.performance.observations import MeasuredStep
 from models.performance.step_times_file import (
     CPU_FILE,
     bundled_cpu_step_times,
@@ -59,13 +59,13 @@ def rebuilt() -> CpuStepTimes:
     return fit_cpu_step_times(measured_cpu_steps(), reference.score)
 
 
-def measured_cpu_steps() -> list[PublishedStep]:
+def measured_cpu_steps() -> list[MeasuredStep]:
     """Those of the campaigns, and what the bundled sweep measured of networks on whole cores."""
     sweep = measurements_from(BUNDLED_MEASUREMENTS)
     return cpu_rows(measurements_from(ROWS)) + _of_sweep(sweep)
 
 
-def cpu_rows(measurements: Iterable[Measurement]) -> list[PublishedStep]:
+def cpu_rows(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
     """Steps that ended well, of networks whose operations are known, in fp32."""
     names = set(bundled_networks().names)
     return [
@@ -77,9 +77,9 @@ def cpu_rows(measurements: Iterable[Measurement]) -> list[PublishedStep]:
     ]
 
 
-def _of_sweep(measurements: Iterable[Measurement]) -> list[PublishedStep]:
+def _of_sweep(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
     """One row of trials that differ in their disk alone."""
-    found: dict[tuple[object, ...], list[PublishedStep]] = {}
+    found: dict[tuple[object, ...], list[MeasuredStep]] = {}
     for one in measurements:
         rate = measured_cpu_rate(one)
         if rate is not None and one.status is Status.OK and one.trial.resources.vcpus >= 1:
@@ -92,13 +92,13 @@ def _of_sweep(measurements: Iterable[Measurement]) -> list[PublishedStep]:
     ]
 
 
-def _row(measurement: Measurement, seconds: float) -> PublishedStep:
+def _row(measurement: Measurement, seconds: float) -> MeasuredStep:
     workload, resources = measurement.trial.workload, measurement.trial.resources
     facts = bundled_networks().of(workload)
     cores = min(resources.vcpus, resources.physical_cores)
     how = CpuConditions(task=str(workload.task), cores=cores)
     cell = cpu_cell(facts, how, float(workload.batch_size))
-    return PublishedStep(cell, seconds, ROW_SIGMA, "cpu_steps", facts.family, True)
+    return MeasuredStep(cell, seconds, ROW_SIGMA, "cpu_steps", facts.family, True)
 
 
 def _compact(one: Measurement) -> Measurement:

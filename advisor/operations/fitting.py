@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from models.performance import PerformanceModel
     from models.performance.fit import FitResult, TakenSteps
     from models.performance.networks import NetworkTable
-    from models.performance.observations import PublishedStep
+    from models.performance.observations import MeasuredStep
     from models.performance.probed import ProbedLayer
     from models.performance.step_times import StepTimes
 
@@ -170,7 +170,7 @@ def rebuild_step_times() -> StepTimes:
     return fit_step_times(observations, kernels)
 
 
-def measured_steps() -> tuple[list[PublishedStep], list[PublishedStep]]:
+def measured_steps() -> tuple[list[MeasuredStep], list[MeasuredStep]]:
     """All measured steps that may be fitted, and single kernels."""
     from models.performance.network_table import network_table
     from models.performance.observations import read_kernels, read_observations

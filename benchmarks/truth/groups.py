@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.domain import Gpu, Task
 from benchmarks.truth.asking import Asked, RefusalError
 from benchmarks.truth.rows import Row
-from models.performance.observations import PublishedStep
+from models.performance.observations import MeasuredStep
 from models.performance.step_times import arithmetic_of, chip
 
 # A step of fewer seconds a kernel is as long as its launching takes: it tells of a source's host.
@@ -38,7 +38,7 @@ def groups(asked: Asked, row: Row) -> dict[str, str]:
     return found
 
 
-def groups_of_fit(row: PublishedStep) -> dict[str, str]:
+def groups_of_fit(row: MeasuredStep) -> dict[str, str]:
     """As `groups`, of a row that the predictor learns from."""
     step = row.cell.step
     how = step.conditions

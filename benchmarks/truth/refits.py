@@ -19,7 +19,7 @@ from benchmarks.truth.asking import Answer, Asked, RefusalError
 from benchmarks.truth.groups import groups, groups_of_fit
 from benchmarks.truth.rows import Row
 from models.performance.fitting import Fit
-from models.performance.observations import PublishedStep
+from models.performance.observations import MeasuredStep
 from models.performance.step_times import StepTimes
 from models.performance.step_times_file import bundled_step_times
 from models.performance.step_times_fit import fit_step_times
@@ -81,8 +81,8 @@ class Fold(NamedTuple):
 class _Taught:
     """What the shipped predictor learnt from, with what each row belongs to."""
 
-    rows: Sequence[PublishedStep]
-    kernels: Sequence[PublishedStep]
+    rows: Sequence[MeasuredStep]
+    kernels: Sequence[MeasuredStep]
     keys: Sequence[Mapping[str, str]]
     kernel_keys: Sequence[Mapping[str, str]]
     pytorch: Sequence[Mapping[str, str]] = field(default=())

@@ -10,7 +10,7 @@ import numpy as np
 from models.performance.cpu_step_times import CELL, NETWORK, ROW_SIGMA, CpuStepTimes
 from models.performance.fitting import fitted, learnt
 from models.performance.networks import Floats
-from models.performance.observations import PublishedStep, columns
+from models.performance.observations import MeasuredStep, columns
 from models.performance.posterior import Posterior
 
 
@@ -22,7 +22,7 @@ class HeldOut(NamedTuple):
     deviations: Floats
 
 
-def fit_cpu_step_times(rows: Sequence[PublishedStep], reference_score: float) -> CpuStepTimes:
+def fit_cpu_step_times(rows: Sequence[MeasuredStep], reference_score: float) -> CpuStepTimes:
     """Fit on all rows, and calibrate on what a fit without them tells of each."""
     quantiles = {
         name: tuple(np.round(np.sort(held.residuals / held.deviations), 3).tolist())
@@ -36,12 +36,12 @@ def fit_cpu_step_times(rows: Sequence[PublishedStep], reference_score: float) ->
     )
 
 
-def held_out(rows: Sequence[PublishedStep]) -> Mapping[str, HeldOut]:
+def held_out(rows: Sequence[MeasuredStep]) -> Mapping[str, HeldOut]:
     """Each row under the fit without its family of networks, and without its batch size of its
     network."""
     sizes = sorted({row.cell.step.batch_size for row in rows})
 
-    def of_batch(row: PublishedStep) -> str:
+    def of_batch(row: MeasuredStep) -> str:
         # One batch size of each network at a time, another one for its neighbours in the list.
         at = sum(map(ord, row.cell.network)) + sizes.index(row.cell.step.batch_size)
         return str(at % len(sizes))
@@ -49,7 +49,7 @@ def held_out(rows: Sequence[PublishedStep]) -> Mapping[str, HeldOut]:
     return {NETWORK: _held_out(rows, lambda row: row.family), CELL: _held_out(rows, of_batch)}
 
 
-def _held_out(rows: Sequence[PublishedStep], group_of: Callable[[PublishedStep], str]) -> HeldOut:
+def _held_out(rows: Sequence[MeasuredStep], group_of: Callable[[MeasuredStep], str]) -> HeldOut:
     groups = np.array([group_of(row) for row in rows])
     residuals, variances = np.empty(len(rows)), np.empty(len(rows))
     for group in sorted(set(groups)):
@@ -61,6 +61,6 @@ def _held_out(rows: Sequence[PublishedStep], group_of: Callable[[PublishedStep],
     return HeldOut(residuals, np.sqrt(variances + ROW_SIGMA**2))
 
 
-def _posterior(rows: Sequence[PublishedStep]) -> Posterior:
+def _posterior(rows: Sequence[MeasuredStep]) -> Posterior:
     cells, observed, sigma = columns(rows)
     return learnt(fitted(cells, observed, sigma), cells, observed, sigma)[0]

@@ -27,6 +27,8 @@ from advisor.records import replace
 from models.performance.probed import ProbedLayer
 
 _HOW = ("precision", "stack", "memory_format", "tf32")
+# Batches between these tell next to nothing more, and each costs whoever loads the model.
+_MOST_BATCHES = 4
 _OF_LAYERS = ("name", "backward", "precision", "seconds")
 
 
@@ -45,24 +47,38 @@ class GpuObservations(NamedTuple):
 def joined_repeats(
     steps: Iterable[Observation], layers: Iterable[ProbedLayer] = ()
 ) -> GpuObservations:
-    """The median of each step and layer that was measured several times, in a fixed order."""
-    alike: dict[Hashable, list[Observation]] = defaultdict(list)
+    """The median of each step and layer that was measured several times, in a fixed order.
+
+    Of a cell that was measured at many batch sizes, some that are spread over all of them.
+    """
+    cells: dict[Hashable, dict[int, list[Observation]]] = defaultdict(lambda: defaultdict(list))
     for one in steps:
         workload = one.workload
-        key = (workload.network, workload.input or "", str(workload.task), workload.batch_size,
-               *(str(getattr(workload, name)) for name in _HOW), one.gpu.name)  # fmt: skip
-        alike[key].append(one)
+        cell = (workload.network, workload.input or "", str(workload.task),
+                *(str(getattr(workload, name)) for name in _HOW), one.gpu.name)  # fmt: skip
+        cells[cell][workload.batch_size].append(one)
     timed: dict[Hashable, list[ProbedLayer]] = defaultdict(list)
     for layer in layers:
         sizes = tuple(sorted(layer.sizes.items()))
         timed[layer.name, layer.backward, layer.precision, layer.gpu.name, sizes].append(layer)
     return GpuObservations(
-        tuple(_median(alike[key]) for key in sorted(alike, key=str)),
+        tuple(
+            _median(batches[size])
+            for _, batches in sorted(cells.items(), key=str)
+            for size in _spread(sorted(batches))
+        ),
         tuple(
             replace(timed[key][0], seconds=float(np.median([one.seconds for one in timed[key]])))
             for key in sorted(timed, key=str)
         ),
     )
+
+
+def _spread(sizes: Sequence[int]) -> list[int]:
+    if len(sizes) <= _MOST_BATCHES:
+        return list(sizes)
+    places = np.linspace(0, len(sizes) - 1, _MOST_BATCHES).round().astype(int)
+    return [sizes[place] for place in places]
 
 
 def _median(repeats: Sequence[Observation]) -> Observation:

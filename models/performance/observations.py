@@ -47,8 +47,8 @@ _KERNEL_KINDS = {"linear": "linear", "bmm": "attention_math", "conv_3x3": "conv_
 _LIGHT_KINDS = {"ln": "norm", "softmax": "softmax"}
 
 
-class PublishedStep(NamedTuple):
-    """A step that somebody published: seconds with their relative standard error about a good
+class MeasuredStep(NamedTuple):
+    """A measured step as a fit takes it: seconds with their relative standard error about a good
     model.
 
     `source` is who published it, `family` the network's class, `is_pytorch` whether it may pass
@@ -72,7 +72,7 @@ class Unknown(NamedTuple):
 
 def read_observations(
     folder: Path, sheets: Mapping[str, Gpu], networks: NetworkTable
-) -> tuple[list[PublishedStep], Unknown]:
+) -> tuple[list[MeasuredStep], Unknown]:
     """All rows that may be fitted, one GPU each. `DataError` where the tables cannot be read."""
     try:
         records = list(_records(folder / OBSERVATIONS))
@@ -116,7 +116,7 @@ class RowReader:
         self._gpus: dict[str, Gpu | None] = {}
         self._found: dict[tuple[str, str], Network | None] = {}
 
-    def row(self, record: Mapping[str, str]) -> PublishedStep | None:
+    def row(self, record: Mapping[str, str]) -> MeasuredStep | None:
         """The observation of a record, None where its GPU or network is unknown."""
         gpu = self.gpu(record["gpu"])
         network = self.network(record["network"], record["input"])
@@ -136,7 +136,7 @@ class RowReader:
         )
         source = record["source"]
         told = float(record["sigma"]) if record["sigma"] else 0.0
-        return PublishedStep(
+        return MeasuredStep(
             Cell(effect_key(network), step),
             float(record["step_seconds"]),
             math.hypot(told, _SIGMA.get(source, _USUAL_SIGMA)),
@@ -215,7 +215,7 @@ def era_of(version: float | None) -> str:
 
 def read_kernels(
     folder: Path, sheets: Mapping[str, Gpu], share: float = 0.25
-) -> list[PublishedStep]:
+) -> list[MeasuredStep]:
     """Single kernels as steps of one operation; every few of them, which is enough for marks."""
     every = round(1 / share)
     long = (r for r in _records(folder / KERNELS) if float(r["seconds"]) >= _SHORTEST_KERNEL)
@@ -227,7 +227,7 @@ def read_kernels(
     ]
 
 
-def _kernel(record: Mapping[str, str], gpu: Gpu) -> PublishedStep:
+def _kernel(record: Mapping[str, str], gpu: Gpu) -> MeasuredStep:
     name = record["kind"]
     light = _LIGHT_KINDS.get(name.partition("_")[2], "elementwise")
     kind = _KERNEL_KINDS.get(name, light)
@@ -247,10 +247,10 @@ def _kernel(record: Mapping[str, str], gpu: Gpu) -> PublishedStep:
         host="kernels",
     )
     cell = Cell(f"kernel/{name}", Step(row, 0.0, 0.0, 1.0, how))
-    return PublishedStep(cell, float(record["seconds"]), _KERNEL_SIGMA, record["source"], "", False)
+    return MeasuredStep(cell, float(record["seconds"]), _KERNEL_SIGMA, record["source"], "", False)
 
 
-def asked(observations: Iterable[PublishedStep]) -> list[Cell]:
+def asked(observations: Iterable[MeasuredStep]) -> list[Cell]:
     """The cells as a user asks for them, who knows of no source."""
     return [
         Cell(
@@ -269,7 +269,7 @@ def as_asked(how: Conditions) -> Conditions:
     )  # fmt: skip
 
 
-def columns(observations: Sequence[PublishedStep]) -> tuple[list[Cell], Any, Any]:
+def columns(observations: Sequence[MeasuredStep]) -> tuple[list[Cell], Any, Any]:
     """Cells, log seconds and their standard deviations."""
     return (
         [row.cell for row in observations],

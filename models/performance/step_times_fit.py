@@ -17,7 +17,7 @@ from advisor.domain import Task
 from models.performance.fitting import Fit, fitted, learnt
 from models.performance.kinship import Kinship, kinship_of
 from models.performance.networks import Floats, NetworkFacts
-from models.performance.observations import PublishedStep, as_asked, columns
+from models.performance.observations import MeasuredStep, as_asked, columns
 from models.performance.posterior import Cell, Posterior
 from models.performance.step_times import (
     ROW_SIGMA,
@@ -37,12 +37,12 @@ _FEWEST_ROWS = 8
 _MOST_QUANTILES = 400
 _MOST_OF_A_GROUP = 20
 
-Chosen = Callable[[PublishedStep], bool]
+Chosen = Callable[[MeasuredStep], bool]
 
 
 def fit_step_times(
-    observations: Sequence[PublishedStep],
-    kernels: Sequence[PublishedStep],
+    observations: Sequence[MeasuredStep],
+    kernels: Sequence[MeasuredStep],
     *,
     calibrate: bool = True,
     start: Fit | None = None,
@@ -60,7 +60,7 @@ def _fields(times: StepTimes) -> dict[str, Any]:
 
 
 def _step_times(
-    observations: Sequence[PublishedStep], kernels: Sequence[PublishedStep], start: Fit | None
+    observations: Sequence[MeasuredStep], kernels: Sequence[MeasuredStep], start: Fit | None
 ) -> tuple[StepTimes, Fit]:
     taught = [*_thinned(observations), *kernels]
     fit = fitted(*columns(taught), start=start)
@@ -79,21 +79,21 @@ def _step_times(
     ), fit
 
 
-def _how(row: PublishedStep) -> Any:
+def _how(row: MeasuredStep) -> Any:
     return row.cell.step.conditions
 
 
-def _arithmetic(row: PublishedStep) -> str:
+def _arithmetic(row: MeasuredStep) -> str:
     return arithmetic_of(_how(row).precision)
 
 
-def _thinned(observations: Sequence[PublishedStep]) -> list[PublishedStep]:
+def _thinned(observations: Sequence[MeasuredStep]) -> list[MeasuredStep]:
     rng = np.random.default_rng(0)
     return [r for r in observations if r.source != _THINNED or rng.random() < _SHARE]
 
 
 def _kinship(
-    observations: Sequence[PublishedStep], residuals: Floats, posterior: Posterior
+    observations: Sequence[MeasuredStep], residuals: Floats, posterior: Posterior
 ) -> Kinship:
     """Each measured step of a network at an input, by the median of its rows."""
     rows: dict[tuple[int, str], list[int]] = defaultdict(list)
@@ -128,7 +128,7 @@ class Residual(NamedTuple):
 
 
 def held_out_residuals(
-    observations: Sequence[PublishedStep], kernels: Sequence[PublishedStep], start: Fit
+    observations: Sequence[MeasuredStep], kernels: Sequence[MeasuredStep], start: Fit
 ) -> Mapping[str, list[Residual]]:
     """Residuals of log seconds of PyTorch rows, by what was held out.
 
@@ -186,9 +186,9 @@ def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple
     return found
 
 
-def _some_of_each(rows: Sequence[PublishedStep], *, by_card: bool) -> list[PublishedStep]:
+def _some_of_each(rows: Sequence[MeasuredStep], *, by_card: bool) -> list[MeasuredStep]:
     """Rows of every card, or class of networks, in numbers that let none outweigh the others."""
-    groups: dict[str, list[PublishedStep]] = defaultdict(list)
+    groups: dict[str, list[MeasuredStep]] = defaultdict(list)
     for row in rows:
         label = chip(_how(row).gpu.name) if by_card else row.family
         groups[f"{row.source}/{label}/{_arithmetic(row)}"].append(row)
@@ -207,7 +207,7 @@ def _folds(labels: Sequence[str], folds: int) -> Any:
     return np.array([fold[label] for label in labels])
 
 
-def standardised(times: StepTimes, rows: Sequence[PublishedStep]) -> list[float]:
+def standardised(times: StepTimes, rows: Sequence[MeasuredStep]) -> list[float]:
     """Residuals of log seconds in units of what is predicted of them."""
     mean, variance = predicted(times, rows)
     off = np.log([row.seconds for row in rows]) - mean
@@ -215,7 +215,7 @@ def standardised(times: StepTimes, rows: Sequence[PublishedStep]) -> list[float]
     return values
 
 
-def predicted(times: StepTimes, rows: Sequence[PublishedStep]) -> tuple[Floats, Floats]:
+def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> tuple[Floats, Floats]:
     """Log seconds of rows as a user would ask for them: means and variances, each (n,)."""
     mean, variance = np.zeros(len(rows)), np.zeros(len(rows))
     places: dict[tuple[int, str, str], list[int]] = defaultdict(list)

@@ -53,8 +53,8 @@ def with_anchors(ground: Ground, words: Words) -> tuple[Ground, Words]:
 
 
 def _heard(ground: Ground, words: Words, files: tuple[Path, ...]) -> Heard:
-    from advisor.operations.anchor_trials import Asked  # few have measured
     from advisor.operations.anchoring import heard_model
+    from advisor.operations.asked_anchors import Asked  # few have measured
 
     asked = Asked(
         network=words["network"],

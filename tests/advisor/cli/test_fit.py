@@ -157,7 +157,7 @@ def test_few_trials_of_a_gpu_are_taken_and_the_pipeline_that_ships_is_kept(tmp_p
     source = written(tmp_path / "rows.jsonl", [gpu_trial()])
     said = run("--from", source, "--out", out).stdout
     assert "Host, storage and join stay those that ship: 1 usable measurements are too few" in said
-    assert "Took 1 GPU steps of 1 trials on T4" in said
+    assert "Took 1 GPU step of 1 trial on T4" in said
     assert load_model(out).pipeline == load_model().pipeline
     assert rate_on(load_model(out), "resnet50", "T4").provenance is Provenance.MEASURED
     document = json.loads(run("--from", source, "--out", out, "-o", "json").stdout)
@@ -178,6 +178,18 @@ def test_steps_that_contradict_are_told_and_what_is_no_step_is_left_out(tmp_path
     assert "Left out of the GPU steps 1: it is faster than its GPU can compute" in said
     assert "no data sheet of the GPU 'GPU X'" in said
     assert "Left out of the GPU steps 1: what the network alone takes is not in it" in said
+
+
+def test_of_many_batch_sizes_of_a_cell_four_that_are_spread_are_kept(tmp_path):
+    sizes = (1, 2, 4, 8, 16, 32, 64)
+    rows = [gpu_trial("resnet50", batch=size, factor=1.0) for size in sizes]
+    out = tmp_path / "model.json"
+    document = json.loads(
+        run("--from", written(tmp_path / "r", rows), "--out", out, "-o", "json").stdout
+    )
+    assert (document["gpu_steps"]["taken"], document["gpu_steps"]["trials"]) == (4, 7)
+    kept = [one.workload.batch_size for one in load_model(out).gpu_observations.steps]
+    assert kept == [1, 4, 16, 64]
 
 
 def test_a_probe_of_the_gpu_is_taken_once_with_its_trials(tmp_path):

@@ -9,7 +9,7 @@ from advisor.domain import Task
 from models.performance import paced_gpu
 from models.performance.fitting import fitted, network_blocks, posterior_of
 from models.performance.networks import bundled_networks
-from models.performance.observations import PublishedStep, columns
+from models.performance.observations import MeasuredStep, columns
 from models.performance.posterior import Cell
 from models.performance.step_time import Conditions, Parameters, Step, log_seconds, steps_of
 from models.performance.step_times_fit import fit_step_times
@@ -46,7 +46,7 @@ def rows():
             theta[place] = PLANTED.get(gpu, 0.0)
     seconds = np.exp(log_seconds(steps, theta) + NOISE * rng.standard_normal(len(cells)))
     return [
-        PublishedStep(cell, float(value), NOISE, "someone", family, True)
+        MeasuredStep(cell, float(value), NOISE, "someone", family, True)
         for cell, value, family in zip(cells, seconds, families, strict=True)
     ]
 

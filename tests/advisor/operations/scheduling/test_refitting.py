@@ -8,6 +8,7 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
+from advisor.domain import Task, Workload
 from advisor.operations.fitting import BUNDLED_MEASUREMENTS, fit_user_model, measurements_from
 from advisor.operations.places import own_model_path
 from advisor.operations.scheduling.refitting import after_sweep, split_rows
@@ -101,3 +102,28 @@ def test_too_few_rows_to_fit_on_are_told():
     assert report["fit"]["kept"] == "last"
     assert "too few" in report["fit"]["why"]
     assert report["drift"]["compared"] == 0
+
+
+def test_steps_of_a_real_gpu_are_taken_where_trials_are_too_few_for_a_pipeline():
+    """The pipeline of the last model stays, and its file knows the GPU."""
+    workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=32)
+    planned = replace(
+        trial(), workload=workload, accelerator="cuda", emulated_step_seconds=None, plan={}
+    )
+    row = measurement(
+        trial=planned,
+        stage_rates={"accelerator": 100.0},
+        environment={"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}},
+        started_at=NOW,
+    )
+    store = open_store()
+    store.append(row)
+    store.close()
+    report = after_sweep(DUE)
+    described(report)
+    assert report["fit"]["kept"] == "last"
+    assert "too few" in report["fit"]["why"]
+    own = load_model(own_model_path())
+    assert [one.seconds for one in own.gpu_observations.steps] == [pytest.approx(0.32)]
+    assert own.pipeline == load_model().pipeline
+    assert own.trained_on == f"{load_model().trained_on}; 1 step measured on T4"
