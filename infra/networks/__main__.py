@@ -48,7 +48,7 @@ def build(variants: Sequence[Variant], asked: argparse.Namespace) -> int:
     chosen = [one for one in variants if not asked.only or fnmatchcase(one.key, asked.only)]
     if not asked.resume:
         for variant in chosen:
-            result_path(asked.work, variant).unlink(missing_ok=True)
+            result_path(asked.work, variant.key).unlink(missing_ok=True)
     results = capture_all(chosen, asked.work, processes=asked.processes, seconds_each=asked.seconds)
     for number, (key, failed) in enumerate(results, 1):
         if failed or number % 50 == 0:
@@ -70,7 +70,7 @@ def _read(
     """Facts by key, and why others have none."""
     facts, failed = {}, {}
     for variant in variants:
-        path = result_path(work, variant)
+        path = result_path(work, variant.key)
         if path.exists():
             document = json.loads(path.read_text())
             if "failed" in document:

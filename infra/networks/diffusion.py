@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from infra.networks.encoders import Encoder
 from infra.networks.variants import Variant
@@ -95,20 +95,27 @@ class Denoiser:
         return torch.nn.functional.mse_loss(noise, torch.zeros_like(noise))
 
 
-def _unet(side: int, words: int, **more: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+Sizes = dict[str, tuple[int, ...]]
+
+
+def _unet(side: int, words: int) -> Sizes:
     return {
         "sample": (4, side, side), "timestep": (), "encoder_hidden_states": (77, words),
-        **{name.replace("__", "."): sizes for name, sizes in more.items()},
     }  # fmt: skip
 
 
-def _xl(side: int) -> dict[str, tuple[int, ...]]:
-    return _unet(
-        side, 2048, added_cond_kwargs__text_embeds=(1280,), added_cond_kwargs__time_ids=(6,)
-    )
+def _xl(side: int) -> Sizes:
+    return {
+        **_unet(side, 2048),
+        "added_cond_kwargs.text_embeds": (1280,), "added_cond_kwargs.time_ids": (6,),
+    }  # fmt: skip
 
 
-def _flux(side: int) -> dict[str, tuple[int, ...]]:
+def _transformer(channels: int, side: int, **more: tuple[int, ...]) -> Sizes:
+    return {"hidden_states": (channels, side, side), "timestep": (), **more}
+
+
+def _flux(side: int) -> Sizes:
     tokens = (side // 2) ** 2
     return {
         "hidden_states": (tokens, 64), "encoder_hidden_states": (512, 4096),
@@ -117,85 +124,63 @@ def _flux(side: int) -> dict[str, tuple[int, ...]]:
     }  # fmt: skip
 
 
-def _denoisers() -> list[
-    tuple[str, str, Mapping[str, Any], str, Mapping[str, Any], tuple[str, ...]]
-]:
-    unet = "UNet2DConditionModel"
-    one = ("stable-diffusion-v1-5", "stable-diffusion-1.4", "stable-diffusion", "sd-1.5", "sd15",
-           "stable-diffusion-1.5-unet")  # fmt: skip
-    two = ("stable-diffusion-2", "stable-diffusion-2.1-base", "sd-2.1", "sd21",
-           "stable-diffusion-2.1-unet")  # fmt: skip
-    xl = ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0", "sdxl-unet")
-    rows: list[Any] = []
-    for side in (64, 96, 32):
-        rows.append(("stable-diffusion-1.5", unet, _SD, f"4x{side}x{side}", _unet(side, 768), one))
-    for side in (96, 64, 32):
-        rows.append(
-            ("stable-diffusion-2.1", unet, _SD2, f"4x{side}x{side}", _unet(side, 1024), two)
-        )
-    for side in (128, 64):
-        rows.append(("sdxl", unet, _SDXL, f"4x{side}x{side}", _xl(side), xl))
-    for side, pixels in ((32, 256), (64, 512)):
-        takes = {"hidden_states": (4, side, side), "timestep": (), "class_labels": ()}
-        rows.append(
-            (
-                "DiT-XL-2",
-                "DiTTransformer2DModel",
-                {**_DIT, "sample_size": side},
-                f"4x{side}x{side}",
-                takes,
-                ("dit-xl", "dit-xl/2", f"DiT-XL-2-{pixels}"),
-            )
-        )
-    for side in (64, 128):
-        takes = {
-            "hidden_states": (4, side, side),
-            "timestep": (),
-            "encoder_hidden_states": (120, 4096),
-        }
-        more = {"sample_size": side}
-        if side == 128:
-            more["use_additional_conditions"] = False
-        rows.append(
-            (
-                "pixart-alpha",
-                "PixArtTransformer2DModel",
-                {**_PIXART, **more},
-                f"4x{side}x{side}",
-                takes,
-                ("pixart-xl-2", "pixart"),
-            )
-        )
-    for side in (128, 64):
-        takes = {
-            "hidden_states": (16, side, side),
-            "timestep": (),
-            "encoder_hidden_states": (333, 4096),
-            "pooled_projections": (2048,),
-        }
-        rows.append(
-            (
-                "stable-diffusion-3-medium",
-                "SD3Transformer2DModel",
-                _SD3,
-                f"16x{side}x{side}",
-                takes,
-                ("sd3", "sd3-medium", "stable-diffusion-3"),
-            )
-        )
-    rows.append(
-        (
-            "flux.1-dev",
-            "FluxTransformer2DModel",
-            {"guidance_embeds": True},
-            "16x128x128",
-            _flux(128),
-            ("flux", "flux-dev", "flux.1-schnell"),
-        )
-    )
-    return rows  # fmt: skip
+class _Network(NamedTuple):
+    """A denoiser, and by the side of its latent how it is configured and what it takes."""
+
+    name: str
+    model: str
+    sides: tuple[int, ...]
+    config: Callable[[int], Mapping[str, Any]]
+    takes: Callable[[int], Sizes]
+    aliases: tuple[str, ...]
+    channels: int = 4
 
 
+# PixArt's larger one would take the image's own size and ratio, too.
+_PIXART_OF_SIDE = {128: {"use_additional_conditions": False}}
+_UNET = "UNet2DConditionModel"
+_DENOISERS = (
+    _Network(
+        "stable-diffusion-1.5", _UNET, (64, 96, 32), lambda _: _SD, lambda side: _unet(side, 768),
+        ("stable-diffusion-v1-5", "stable-diffusion-1.4", "stable-diffusion", "sd-1.5", "sd15",
+         "stable-diffusion-1.5-unet"),
+    ),
+    _Network(
+        "stable-diffusion-2.1", _UNET, (96, 64, 32), lambda _: _SD2, lambda side: _unet(side, 1024),
+        ("stable-diffusion-2", "stable-diffusion-2.1-base", "sd-2.1", "sd21",
+         "stable-diffusion-2.1-unet"),
+    ),
+    _Network(
+        "sdxl", _UNET, (128, 64), lambda _: _SDXL, _xl,
+        ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0", "sdxl-unet"),
+    ),
+    *(
+        _Network(
+            "DiT-XL-2", "DiTTransformer2DModel", (side,),
+            lambda side: {**_DIT, "sample_size": side},
+            lambda side: _transformer(4, side, class_labels=()),
+            ("dit-xl", "dit-xl/2", f"DiT-XL-2-{8 * side}"),
+        )
+        for side in (32, 64)
+    ),
+    _Network(
+        "pixart-alpha", "PixArtTransformer2DModel", (64, 128),
+        lambda side: {**_PIXART, "sample_size": side, **_PIXART_OF_SIDE.get(side, {})},
+        lambda side: _transformer(4, side, encoder_hidden_states=(120, 4096)),
+        ("pixart-xl-2", "pixart"),
+    ),
+    _Network(
+        "stable-diffusion-3-medium", "SD3Transformer2DModel", (128, 64), lambda _: _SD3,
+        lambda side: _transformer(
+            16, side, encoder_hidden_states=(333, 4096), pooled_projections=(2048,)
+        ),
+        ("sd3", "sd3-medium", "stable-diffusion-3"), channels=16,
+    ),
+    _Network(
+        "flux.1-dev", "FluxTransformer2DModel", (128,), lambda _: {"guidance_embeds": True}, _flux,
+        ("flux", "flux-dev", "flux.1-schnell"), channels=16,
+    ),
+)  # fmt: skip
 _TEXT = {"vocab_size": 49_408, "max_position_embeddings": 77}
 
 
@@ -217,11 +202,11 @@ def diffusion_variants() -> list[Variant]:
     """One denoising step of each, the decoders of latents, and the encoders of prompts."""
     found = [
         Variant(
-            library="diffusers", name=name, input=shape, sample="step", data="tensor",
-            aliases=aliases,
-            subject=partial(Denoiser, model, config, takes),
+            library="diffusers", name=one.name, input=f"{one.channels}x{side}x{side}",
+            sample="step", data="tensor", aliases=one.aliases,
+            subject=partial(Denoiser, one.model, one.config(side), one.takes(side)),
         )
-        for name, model, config, shape, takes, aliases in _denoisers()
+        for one in _DENOISERS for side in one.sides
     ]  # fmt: skip
     for name, sides in (("stable-diffusion-1.5-vae", (64, 96)), ("sdxl-vae", (128,))):
         found += [

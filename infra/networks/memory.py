@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from infra.networks.work import TooLongError, failure, result_path, within, write_result
 from models.performance.bundled import FOLDER, seal
 from models.performance.memory.table import BATCHES, BUNDLED, PRECISIONS, facts_row, table_of
 from models.zoo.kernels import PRIME_BATCH
@@ -35,23 +35,18 @@ _TABLE_RUNS = {
 }
 
 
-class TooLongError(Exception):
-    """A network took longer than it may."""
-
-
 def variant_memory(variant: Variant) -> dict[str, Any]:
     """What memory.npy keeps of a variant; "failed" says why where torch cannot follow it."""
     subject = variant.subject()
     try:
-        with _within(_SECONDS_EACH):
+        with within(_SECONDS_EACH):
             return _on_meta(variant, subject)
-    except Exception:
+    except (Exception, TooLongError):
         try:
-            with _within(_SECONDS_EACH):
+            with within(_SECONDS_EACH):
                 return _on_fake(variant, subject)
-        except Exception as error:
-            first = (str(error).strip().splitlines() or [""])[0]
-            return {"failed": f"{type(error).__name__}: {first[:200]}"}
+        except (Exception, TooLongError) as error:
+            return {"failed": failure(error)}
 
 
 def _on_meta(variant: Variant, subject: Any) -> dict[str, Any]:
@@ -87,8 +82,6 @@ def _facts(variant: Variant, subject: Any, network: Any, batch: Any) -> dict[str
         try:
             inside = _attention_taken_apart if variant.library == "advisor" else nullcontext
             runs[name] = step_facts(network, subject, batch, run, inside)
-        except TooLongError:
-            raise
         except Exception:
             if name != "checkpointing":
                 raise
@@ -118,40 +111,18 @@ def _attention_taken_apart() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _within(seconds: float) -> Iterator[None]:
-    def stop(*_: Any) -> None:
-        raise TooLongError(f"longer than {seconds:.0f} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def capture(variants: Sequence[Variant], folder: Path) -> None:
     """One file a variant that has none yet."""
     from models.zoo.libraries import quiet
 
     folder.mkdir(parents=True, exist_ok=True)
     for variant in variants:
-        path = memory_path(folder, variant.key)
-        if path.exists():
+        if result_path(folder, variant.key).exists():
             continue
         with quiet():
             document = {"key": variant.key, **variant_memory(variant)}
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(document, separators=(",", ":")))
-        part.replace(path)
+        write_result(folder, document)
         sys.stderr.write(f"{variant.key} {document.get('failed', '')}\n")
-
-
-def memory_path(folder: Path, key: str) -> Path:
-    """Where a variant's memory lies."""
-    return folder / (key.replace("/", "__").replace(":", "=") + ".json")
 
 
 def build(folder: Path) -> tuple[int, int]:
@@ -163,7 +134,7 @@ def build(folder: Path) -> tuple[int, int]:
     with (FOLDER / "networks.csv").open(newline="") as file:
         for line in csv.DictReader(file):
             library, name, size = line["library"], line["name"], line["input"]
-            path = memory_path(folder, f"{library}/{name}@{size}")
+            path = result_path(folder, f"{library}/{name}@{size}")
             found = json.loads(path.read_text()) if path.exists() else {}
             runs = found.get("runs") or derived_runs(line)
             replayed += bool(found.get("runs"))

@@ -6,7 +6,8 @@ import json
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,23 @@ class TooLongError(BaseException):
     """A variant took longer than it may; no other way to capture it is tried then."""
 
 
-def result_path(folder: Path, variant: Variant) -> Path:
-    """Where a variant's facts lie."""
-    return folder / (variant.key.replace("/", "__").replace(":", "=") + ".json")
+def result_path(folder: Path, key: str) -> Path:
+    """Where what was found of a variant lies."""
+    return folder / (key.replace("/", "__").replace(":", "=") + ".json")
+
+
+def write_result(folder: Path, document: Mapping[str, Any]) -> None:
+    """Keep what was found of the variant `document["key"]`, whole or not at all."""
+    path = result_path(folder, document["key"])
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(document, separators=(",", ":")))
+    part.replace(path)
+
+
+def failure(error: BaseException) -> str:
+    """Why a variant could not be followed, in a line."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first[:200]}"
 
 
 def is_captured(path: Path) -> bool:
@@ -36,7 +51,7 @@ def capture_all(
 ) -> Iterator[tuple[str, str]]:
     """(key, why not) of each variant that has no file yet, as they are done; "" is well done."""
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [one for one in variants if not is_captured(result_path(folder, one))]
+    missing = [one for one in variants if not is_captured(result_path(folder, one.key))]
     if processes == 1:
         for variant in missing:
             yield _captured(variant, folder, seconds_each)
@@ -62,37 +77,33 @@ def _captured(variant: Variant, folder: Path, seconds: float) -> tuple[str, str]
     from models.zoo.libraries import quiet
     from models.zoo.step_facts import network_facts
 
-    if is_captured(result_path(folder, variant)):
+    if is_captured(result_path(folder, variant.key)):
         return variant.key, ""
     torch.set_num_threads(1)
     start = time.monotonic()
     document: dict[str, Any]
     try:
-        with quiet():
-            facts = _within(
-                seconds, lambda: network_facts(variant.subject(), training=variant.training)
-            )
-        document, said = {"key": variant.key, **asdict(facts)}, ""
+        with quiet(), within(seconds):
+            facts = network_facts(variant.subject(), training=variant.training)
+        document, why = {"key": variant.key, **asdict(facts)}, ""
     except (Exception, TooLongError) as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        said = f"{type(error).__name__}: {first[:200]}"
-        document = {"key": variant.key, "failed": said}
-    document["seconds"] = round(time.monotonic() - start, 2)
-    path = result_path(folder, variant)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(document, separators=(",", ":")))
-    part.replace(path)
-    return variant.key, said
+        why = failure(error)
+        document = {"key": variant.key, "failed": why}
+    write_result(folder, {**document, "seconds": round(time.monotonic() - start, 2)})
+    return variant.key, why
 
 
-def _within(seconds: float, work: Callable[[], Any]) -> Any:
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """`TooLongError` where what is done inside takes longer."""
+
     def stop(*_: Any) -> None:
         raise TooLongError(f"longer than {seconds:.0f} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        return work()
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

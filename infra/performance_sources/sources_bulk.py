@@ -405,6 +405,37 @@ def mlperf_inference(folder: Path) -> pd.DataFrame:
 
     TensorRT, INT8 or less; the batch is not said, `MLPERF_BATCH` stands for a large one.
     """
+    best = _best_submissions(folder)
+    names = [named("mlperf-inference", name) for name in best["name"]]
+    factor = pd.Series([name.batch_factor for name in names])
+    steps = pd.Series([name.steps for name in names])
+    batch = pd.Series([MLPERF_BATCH if name.network == "resnet50" else 32 for name in names])
+    return pd.DataFrame(
+        {
+            "source": best.source,
+            "network": [name.network for name in names],
+            "task": "inference",
+            "stack": "tensorrt",
+            "framework": best.source.str.removeprefix("mlperf-inference-"),
+            "memory_format": "contiguous",
+            "precision": [("fp16" if name.network == "sdxl" else "int8") for name in names],
+            "tf32": "none",
+            "gpu": best.gpu,
+            "gpu_count": 1,
+            "batch_size": batch * factor,
+            "input": [name.input for name in names],
+            "step_seconds": batch / best.rate / steps,
+            "sigma": 0.1,
+            "host": best.source + "/" + best.gpu,
+            "licence": best.source.str.endswith("v5.1").map(
+                {True: "none seen", False: "Apache-2.0"}
+            ),
+        }
+    )
+
+
+def _best_submissions(folder: Path) -> pd.DataFrame:
+    """MLPerf's best rate of one GPU by round (`source`), network (`name`) and `gpu`."""
     old = pd.read_csv(find_source(folder, "mlperf_inference_closed.csv"))
     old = old[(old.scenario == "offline") & (old.n_acc > 0)]
     old = old[old.accelerator.fillna("").str.contains("NVIDIA|Tesla|GeForce")]
@@ -432,33 +463,7 @@ def mlperf_inference(folder: Path) -> pd.DataFrame:
     ]
     rows = rows[rows["name"].map(lambda name: named("mlperf-inference", name).input != "")]
     rows["gpu"] = rows.gpu.map(gpu_of)
-    best = rows.groupby(["source", "name", "gpu"], as_index=False).rate.max()
-    names = [named("mlperf-inference", name) for name in best["name"]]
-    factor = pd.Series([name.batch_factor for name in names])
-    steps = pd.Series([name.steps for name in names])
-    batch = [MLPERF_BATCH if name.network == "resnet50" else 32 for name in names]
-    return pd.DataFrame(
-        {
-            "source": best.source,
-            "network": [name.network for name in names],
-            "task": "inference",
-            "stack": "tensorrt",
-            "framework": best.source.str.removeprefix("mlperf-inference-"),
-            "memory_format": "contiguous",
-            "precision": [("fp16" if name.network == "sdxl" else "int8") for name in names],
-            "tf32": "none",
-            "gpu": best.gpu,
-            "gpu_count": 1,
-            "batch_size": pd.Series(batch) * factor,
-            "input": [name.input for name in names],
-            "step_seconds": pd.Series(batch) / best.rate / steps,
-            "sigma": 0.1,
-            "host": best.source + "/" + best.gpu,
-            "licence": best.source.str.endswith("v5.1").map(
-                {True: "none seen", False: "Apache-2.0"}
-            ),
-        }
-    )
+    return rows.groupby(["source", "name", "gpu"], as_index=False).agg({"rate": "max"})
 
 
 def lambda_ngc(folder: Path) -> pd.DataFrame:

@@ -70,10 +70,10 @@ def test_a_stopped_build_goes_on_where_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     variants = [small("one"), broken()]
     list(capture_all(variants, folder, processes=1, seconds_each=60))
-    before = result_path(folder, variants[0]).stat().st_mtime_ns
+    before = result_path(folder, variants[0].key).stat().st_mtime_ns
     told = [key for key, _ in capture_all(variants, folder, processes=1, seconds_each=60)]
     assert told == ["advisor/broken@4"]
-    assert result_path(folder, variants[0]).stat().st_mtime_ns == before
+    assert result_path(folder, variants[0].key).stat().st_mtime_ns == before
 
 
 def test_one_network_is_brought_up_to_date_without_the_others(tmp_path: Path) -> None:
