@@ -52,7 +52,7 @@ def fit(
     require_enough(sorted_out.usable)
     trials = trials_of(sorted_out.usable, table)
     pipeline, residuals = fit_and_calibrate(trials, reference_of(sorted_out.usable[0]))
-    cpu_steps = cpu_steps_of(sorted_out.usable)
+    cpu_steps = cpu_steps_of(sorted_out.usable, table)
     model = PerformanceModel(
         id="",
         trained_on=_trained_on(sorted_out.usable, step_times),

@@ -1,4 +1,4 @@
-"""Fits host, storage, join and CPU parameters on the trials of sweeps.
+"""Fits host, storage and join parameters on the trials of sweeps.
 
 A maximum a posteriori fit of the physical form on log rates.
 """
@@ -35,7 +35,7 @@ FOLDS = 5
 _TRIAL_SIGMA = 0.06
 # Decoders share little, and the prior knows; a pipeline behind a lock or one reader shares much.
 _STRAYING = ("host/contention",)
-# What a network on this CPU may differ by from what step times tell.
+# What a network that nobody measured on this CPU may differ by from what step times tell.
 _CPU_NETWORK_SIGMA = 0.5
 
 
@@ -107,19 +107,22 @@ def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Tr
     )
 
 
-def cpu_steps_of(measurements: Sequence[Measurement]) -> tuple[CpuStep, ...]:
-    """What networks took alone on the CPU, in fp32: the median of each step."""
+def cpu_steps_of(
+    measurements: Sequence[Measurement], networks: NetworkTable
+) -> tuple[CpuStep, ...]:
+    """What networks whose operations are known took alone on the CPU, in fp32: medians."""
     found: dict[tuple[str, str | None, Task, int, float], list[float]] = {}
     for measurement in measurements:
         rate, workload = measured_cpu_rate(measurement), measurement.trial.workload
-        resources = measurement.trial.resources
-        cores = min(resources.vcpus, resources.physical_cores)
-        if rate is not None and workload.precision is Precision.FP32:
+        if rate is None or workload.precision is not Precision.FP32:
+            continue
+        if workload.task in networks.of(workload).kernels:
+            resources = measurement.trial.resources
+            cores = min(resources.vcpus, resources.physical_cores)
             key = (workload.network, workload.input, workload.task, workload.batch_size, cores)
             found.setdefault(key, []).append(workload.batch_size / rate)
-    return tuple(
-        CpuStep(*key, float(f"{np.median(seconds):.6g}")) for key, seconds in sorted(found.items())
-    )
+    keys = sorted(found, key=str)
+    return tuple(CpuStep(*key, float(f"{np.median(found[key]):.6g}")) for key in keys)
 
 
 def _request(measurement: Measurement) -> PipelineRequest:

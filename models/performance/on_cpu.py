@@ -114,8 +114,7 @@ def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
 
 
 def _columns(cpus: Cpus, pipeline: Pipeline) -> CpuColumns:
-    names, which = np.unique(cpus.names, return_inverse=True)
-    width = np.array([relative_width(name) for name in names.tolist()])[which]
+    width = np.array([relative_width(name) for name in cpus.names.tolist()], dtype=float)
     own = (cpus.names == pipeline.reference.model) & (cpus.names != "")
     kind = np.where(_is_published(cpus.marks, width), "", ANOTHER_CPU)
     if pipeline.cpu_steps:
