@@ -22,7 +22,7 @@ import numpy as np
 
 from advisor.domain import Task
 from advisor.operations.cpu_fitting import measured_cpu_steps
-from models.performance.cpu_step_times import CpuColumns
+from models.performance.cpu_step_times import ANOTHER_CPU, CpuColumns
 from models.performance.cpu_step_times_fit import HeldOut, held_out
 from models.performance.evaluation import summary_of
 from models.performance.intervals import multipliers
@@ -56,7 +56,7 @@ def told(networks: list[str], cores: float, width: float) -> Floats:
     """The product's rates at batch 1."""
     table, times = bundled_networks(), bundled_cpu_step_times()
     one = np.ones(1)
-    cpu = CpuColumns(cores * one, one, width * one, one > 0)
+    cpu = CpuColumns(cores * one, one, width * one, np.array([ANOTHER_CPU]))
     found = [times.most(table[name], Task.INFERENCE, [1.0], cpu)[0] for name in networks]
     return np.array(found)
 

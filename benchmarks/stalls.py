@@ -179,7 +179,7 @@ def _fitted_curve(cores: Floats, rates: Floats, accelerator: Floats, tried: list
         cells=(("resnet50", Task.PREPROCESSING),) * len(cores),
         accelerator=accelerator * scale,
         log_rate=np.log(rates * scale),
-        cpu_alone=np.full(len(cores), np.nan),
+        modelled=np.zeros(len(cores), dtype=bool),
     )
     chosen = np.isin(np.arange(len(cores)), tried)
     reference = ReferenceCpu(score=1.0, sigma=0.1)

@@ -156,6 +156,7 @@ def rebuild_bundled_model() -> FitResult:
         sources=_SOURCES,
         reference_of=reference_cpu,
         accelerator_errors={},
+        knows_cpu_steps=True,
     )
 
 

@@ -29,12 +29,13 @@ def reference_cpu(measurement: Measurement) -> ReferenceCpu:
     """
     kernel = str(measurement.environment.get("architecture") or "x86_64")
     architecture = _ARCHITECTURES.get(kernel, kernel)
-    score = _score_of(_telling_name(measurement))
+    name = _telling_name(measurement)
+    score = _score_of(name)
     if score is not None:
-        return ReferenceCpu(score=score, sigma=KNOWN_SIGMA, architecture=architecture)
+        return ReferenceCpu(score=score, sigma=KNOWN_SIGMA, architecture=architecture, model=name)
     bundled = _score_of(_ZEN_4[2])
     assert bundled is not None
-    return ReferenceCpu(score=bundled, sigma=UNKNOWN_SIGMA, architecture=architecture)
+    return ReferenceCpu(score=bundled, sigma=UNKNOWN_SIGMA, architecture=architecture, model=name)
 
 
 def _telling_name(measurement: Measurement) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Task
-from advisor.records import dataclass
+from advisor.records import dataclass, replace
 from models.performance.cpu_step_time import CpuConditions
 from models.performance.intervals import multipliers
 from models.performance.networks import Floats, NetworkFacts
@@ -24,12 +24,14 @@ from models.performance.step_time import Step
 ROW_SIGMA = 0.10
 # Groups of held-out residuals: a batch size of a measured network, a family of networks.
 CELL, NETWORK = "cell", "network"
-# A CPU that was not measured itself, whatever its name: one is told from another with one doubt.
-ANOTHER_CPU = "another"
+# The user's own, and one that nobody measured, whatever their names: all are told alike.
+OWN_CPU, ANOTHER_CPU = "own", "another"
+# Standard error of a user's own measurement of a step.
+TRIAL_SIGMA = 0.03
 
 _T = TypeVar("_T")
-# Batch size, cores, width (0: unknown), and whether it is another CPU than the measured one.
-_Kind = tuple[float, float, float, bool]
+# Batch size, cores, width (0: unknown), and which CPU it is.
+_Kind = tuple[float, float, float, str]
 
 
 class _Estimated(NamedTuple):
@@ -55,16 +57,16 @@ class CpuRates(NamedTuple):
 
 class CpuColumns(NamedTuple):
     """CPUs as columns (n,): whole cores, single-thread speed over the measured CPU's, width of the
-    arithmetic units over its (nan: unknown), and whether it is another CPU than that one."""
+    arithmetic units over its (nan: unknown), and which it is: "" is that one."""
 
     cores: Floats
     speed: Floats
     width: Floats
-    other: NDArray[np.bool_]
+    cpu: NDArray[np.str_]
 
     def kinds(self) -> tuple[list[Any], ...]:
         """What a step's time depends on beside speed, columns of numbers: 0 for unknown widths."""
-        return self.cores.tolist(), np.nan_to_num(self.width).tolist(), self.other.tolist()
+        return self.cores.tolist(), np.nan_to_num(self.width).tolist(), self.cpu.tolist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,13 @@ class CpuStepTimes:
         most: Floats = np.exp(logs.reshape(len(batch_sizes), -1).max(axis=0))[which] * cpus.speed
         return most
 
+    def condition(self, cells: Sequence[Cell], seconds: Floats) -> CpuStepTimes:
+        """What is known once a user's steps (n,) on a CPU of theirs are, too."""
+        sigma = np.full(len(cells), TRIAL_SIGMA)
+        posterior = self.posterior.condition(cells, np.log(seconds), sigma)
+        own = {f"{cell.network}/{cell.step.conditions.task}" for cell in cells}
+        return replace(self, posterior=posterior, networks=self.networks | own)
+
     def _estimates(self, facts: NetworkFacts, task: Task, kinds: Sequence[_Kind]) -> Estimates:
         """Log seconds of a step of each kind, at the measured CPU's speed."""
         key = (id(self.posterior), id(facts), task)
@@ -139,9 +148,9 @@ def _cells(facts: NetworkFacts, task: Task, kinds: Sequence[_Kind]) -> list[Cell
     name, rows = str(task), facts.kernels[task]
     return [
         Cell(facts.key, Step(rows, facts.parameters, 0.0, batch_size, CpuConditions(
-            name, ANOTHER_CPU if other else "", cores, 1.0, width or None
+            name, cpu, cores, 1.0, width or None
         )))
-        for batch_size, cores, width, other in kinds
+        for batch_size, cores, width, cpu in kinds
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from advisor.domain import Measurement, Observation
 from advisor.errors import DataError
 from models.performance.evaluation import median_percent
-from models.performance.fit_pipeline import fit_and_calibrate, trials_of
+from models.performance.fit_pipeline import cpu_steps_of, fit_and_calibrate, trials_of
 from models.performance.gpu_observations import GpuObservations, joined_repeats
 from models.performance.model import PerformanceModel
 from models.performance.networks import Floats, NetworkTable
@@ -84,16 +84,19 @@ def fit(
     sources: Sequence[str],
     reference_of: Callable[[Measurement], ReferenceCpu],
     accelerator_errors: Mapping[str, float],
+    knows_cpu_steps: bool = False,
 ) -> FitResult:
     """Fit the pipeline on the usable measurements and join it with `step_times`.
 
-    `reference_of` tells what the CPU of a measurement is. Raises `DataError` for
+    `reference_of` tells what the CPU of a measurement is; `knows_cpu_steps`: the step times of CPUs
+    were fitted on these measurements already. Raises `DataError` for
     measurements that nothing can be learnt from.
     """
     sorted_out = sort_out(measurements, table.names)
     require_enough(sorted_out.usable)
     trials = trials_of(sorted_out.usable, table)
     pipeline, residuals = fit_and_calibrate(trials, reference_of(sorted_out.usable[0]))
+    cpu_steps = cpu_steps_of(sorted_out.usable, table)
     model = PerformanceModel(
         id="",
         trained_on=_trained_on(sorted_out.usable, step_times),
@@ -101,7 +104,12 @@ def fit(
         networks=tuple(sorted(networks)),
         sources=tuple(sources),
         step_times=step_times,
-        pipeline=replace(pipeline, measured=measured_ranges(sorted_out.usable)),
+        pipeline=replace(
+            pipeline,
+            cpu_networks=frozenset(f"{step.network}/{step.task}" for step in cpu_steps),
+            cpu_steps=() if knows_cpu_steps else cpu_steps,
+            measured=measured_ranges(sorted_out.usable),
+        ),
         table=table,
         accelerator_errors=accelerator_errors,
     )

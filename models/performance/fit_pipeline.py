@@ -1,4 +1,4 @@
-"""Fits host, storage, join and CPU parameters on the trials of sweeps.
+"""Fits host, storage and join parameters on the trials of sweeps.
 
 A maximum a posteriori fit of the physical form on log rates.
 """
@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain import Measurement, Task
+from advisor.domain import Measurement, Precision, Task
 from models.performance.intervals import half_widths
 from models.performance.join import GAMMA_RANGE
 from models.performance.networks import Floats, NetworkTable
-from models.performance.on_cpu import own_log_ratio, own_on_cpu, published_on_cpu, speed_of
+from models.performance.on_cpu import speed_of
 from models.performance.pipeline import (
     ALL_TRIALS,
     PIPELINE_PRIORS,
     STAGES,
+    CpuStep,
     Pipeline,
     PipelineColumns,
     PipelineRequest,
@@ -34,7 +35,7 @@ FOLDS = 5
 _TRIAL_SIGMA = 0.06
 # Decoders share little, and the prior knows; a pipeline behind a lock or one reader shares much.
 _STRAYING = ("host/contention",)
-# What a network on this CPU may differ by from what step times tell.
+# What a network that nobody measured on this CPU may differ by from what step times tell.
 _CPU_NETWORK_SIGMA = 0.5
 
 
@@ -42,16 +43,15 @@ _CPU_NETWORK_SIGMA = 0.5
 class Trials:
     """Trials as columns with what was observed, all of shape (n,).
 
-    `accelerator` is what is known of it alone: of a network on the CPU what step times tell of such
-    a core at the published mark, of everything else its rate; `cpu_alone` is the measured log rate
-    of a network on the CPU alone, nan elsewhere.
+    `accelerator` is its rate alone. Where `modelled`, a network on the CPU was not measured: it is
+    what step times tell of such cores at their own CPU's mark.
     """
 
     columns: PipelineColumns
     cells: tuple[tuple[str, Task], ...]
     accelerator: Floats
     log_rate: Floats
-    cpu_alone: Floats
+    modelled: NDArray[np.bool_]
 
     def take(self, chosen: NDArray[np.bool_]) -> Trials:
         """The trials where `chosen` (n,) is true."""
@@ -61,28 +61,28 @@ class Trials:
             tuple(cell for cell, keep in zip(self.cells, chosen, strict=True) if keep),
             self.accelerator[chosen],
             self.log_rate[chosen],
-            self.cpu_alone[chosen],
+            self.modelled[chosen],
         )
 
 
 @dataclass(frozen=True, slots=True)
 class PhysicalForm:
-    """Parameters `names` (p,) with their priors; each network on the CPU has one of its own."""
+    """Parameters `names` (p,) with their priors; each network that a CPU computes and nobody
+    measured there has one of its own."""
 
     names: tuple[str, ...]
     means: Floats
     sigmas: Floats
     reference: ReferenceCpu
     largest_vcpus: float
-    cpu_networks: frozenset[str]
 
     @classmethod
-    def of(cls, on_cpu: list[str], largest_vcpus: float, reference: ReferenceCpu) -> PhysicalForm:
-        """The form of trials of which those `on_cpu` ("resnet50/training") ran there."""
-        own = {own_on_cpu(network): (0.0, _CPU_NETWORK_SIGMA) for network in on_cpu}
+    def of(cls, modelled: list[str], largest_vcpus: float, reference: ReferenceCpu) -> PhysicalForm:
+        """The form of trials; the networks `modelled` ("resnet50/training") have a parameter."""
+        own = {_own(network): (0.0, _CPU_NETWORK_SIGMA) for network in modelled}
         priors = {**PIPELINE_PRIORS, **own}
         means, sigmas = (np.array(column) for column in zip(*priors.values(), strict=True))
-        return cls(tuple(priors), means, sigmas, reference, largest_vcpus, frozenset(on_cpu))
+        return cls(tuple(priors), means, sigmas, reference, largest_vcpus)
 
     def pipeline(self, units: Floats) -> Pipeline:
         """The form with parameters `units` (p,) standard deviations from their priors' means."""
@@ -92,41 +92,43 @@ class PhysicalForm:
             reference=self.reference,
             largest_vcpus=self.largest_vcpus,
             residuals={},
-            cpu_networks=self.cpu_networks,
         )
 
 
 def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Trials:
     """Columns of usable measurements, see `usable.sort_out`."""
     rows = [_request(measurement) for measurement in measurements]
-    nan = float("nan")
     return Trials(
         columns=pipeline_columns(rows, networks),
         cells=tuple((row.workload.network, row.workload.task) for row in rows),
-        accelerator=accelerator_rates(
-            rows, [known_accelerator_rate(m) or nan for m in measurements], networks
-        ),
-        log_rate=np.log([m.throughput_samples_per_second or nan for m in measurements]),
-        cpu_alone=np.log([measured_cpu_rate(m) or nan for m in measurements]),
+        accelerator=np.array([known_accelerator_rate(m) for m in measurements], dtype=float),
+        log_rate=np.log([m.throughput_samples_per_second or np.nan for m in measurements]),
+        modelled=np.zeros(len(rows), dtype=bool),
     )
+
+
+def cpu_steps_of(
+    measurements: Sequence[Measurement], networks: NetworkTable
+) -> tuple[CpuStep, ...]:
+    """What networks whose operations are known took alone on the CPU, in fp32: medians."""
+    found: dict[tuple[str, str | None, Task, int, float], list[float]] = {}
+    for measurement in measurements:
+        rate, workload = measured_cpu_rate(measurement), measurement.trial.workload
+        if rate is None or workload.precision is not Precision.FP32:
+            continue
+        if workload.task in networks.of(workload).kernels:
+            resources = measurement.trial.resources
+            cores = min(resources.vcpus, resources.physical_cores)
+            key = (workload.network, workload.input, workload.task, workload.batch_size, cores)
+            found.setdefault(key, []).append(workload.batch_size / rate)
+    keys = sorted(found, key=str)
+    return tuple(CpuStep(*key, float(f"{np.median(found[key]):.6g}")) for key in keys)
 
 
 def _request(measurement: Measurement) -> PipelineRequest:
     trial = measurement.trial
     on_cpu = trial.accelerator == "cpu" and trial.workload.task is not Task.PREPROCESSING
     return PipelineRequest(trial.workload, trial.resources, on_cpu, trial.cache)
-
-
-def accelerator_rates(
-    rows: Sequence[PipelineRequest], known: Sequence[float], networks: NetworkTable
-) -> Floats:
-    """Rates (n,) of accelerators alone: those `known` (nan: a network on the CPU), and what step
-    times tell of those cores at their CPU's mark."""
-    rates = np.array(known, dtype=float)
-    for place in np.flatnonzero([row.on_cpu for row in rows]).tolist():
-        workload = rows[place].workload
-        rates[place] = published_on_cpu(workload, networks.of(workload), rows[place].resources)
-    return rates
 
 
 def fit_pipeline(trials: Trials, reference: ReferenceCpu) -> Pipeline:
@@ -184,12 +186,12 @@ def joined_rates(trials: Trials, pipeline: Pipeline) -> tuple[Floats, Floats]:
 
 def form_of(trials: Trials, reference: ReferenceCpu) -> PhysicalForm:
     """The physical form with all parameters that these trials touch."""
-    on_cpu = [
+    modelled = [
         f"{network}/{task}"
-        for (network, task), cpu in zip(trials.cells, trials.columns.on_cpu, strict=True)
-        if cpu
+        for (network, task), one in zip(trials.cells, trials.modelled, strict=True)
+        if one
     ]
-    return PhysicalForm.of(on_cpu, float(trials.columns.vcpus.max()), reference)
+    return PhysicalForm.of(modelled, float(trials.columns.vcpus.max()), reference)
 
 
 def fit_units(form: PhysicalForm, trials: Trials) -> Floats:
@@ -199,9 +201,8 @@ def fit_units(form: PhysicalForm, trials: Trials) -> Floats:
     def residuals(units: Floats) -> Floats:
         fitted = form.pipeline(units)
         data = log_residuals(trials, fitted) / _TRIAL_SIGMA
-        alone = _alone_residuals(trials, fitted) / _TRIAL_SIGMA
         own = np.where(strays, _heavy_tailed(units), units)
-        return np.concatenate([_soft(data), _soft(alone), own])
+        return np.concatenate([_soft(data), own])
 
     strays = np.array([name in _STRAYING for name in form.names])
     lower, upper = np.full(len(form.names), -8.0), np.full(len(form.names), 8.0)
@@ -224,18 +225,17 @@ def _heavy_tailed(units: Floats) -> Floats:
     return heavy
 
 
-def _alone_residuals(trials: Trials, pipeline: Pipeline) -> Floats:
-    seen = np.isfinite(trials.cpu_alone)
-    predicted = np.log(_accelerator(trials, pipeline)[seen])
-    residuals: Floats = trials.cpu_alone[seen] - predicted
-    return residuals
-
-
 def _accelerator(trials: Trials, pipeline: Pipeline) -> Floats:
-    on_cpu = trials.columns.on_cpu > 0
+    if not trials.modelled.any():
+        return trials.accelerator
     speed = speed_of(trials.columns.score, pipeline)
-    own = [own_log_ratio(f"{network}/{task}", pipeline) for network, task in trials.cells]
-    return np.asarray(trials.accelerator * np.where(on_cpu, speed * np.exp(own), 1.0))
+    own = [pipeline.parameters.get(_own(f"{name}/{task}"), 0.0) for name, task in trials.cells]
+    return np.asarray(trials.accelerator * np.where(trials.modelled, speed * np.exp(own), 1.0))
+
+
+def _own(key: str) -> str:
+    """The parameter that says what a network ("resnet50/training") differs by on this CPU."""
+    return f"cpu/own/{key}"
 
 
 def residuals_of(

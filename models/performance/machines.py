@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from advisor.domain import DiskRate, Gpu, Resources
 from advisor.records import dataclass
 from models.performance.networks import Floats
-from models.performance.vector_units import relative_width
 
 Integers = NDArray[np.intp]
 
@@ -18,7 +17,7 @@ _NO_GPU = -1
 _COLUMNS = (
     "vcpus", "physical_cores", "memory_mib", "score", "second_thread_yield",
     "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "host_to_gpu_gb_per_second",
-    "width", "gpu_count",
+    "gpu_count",
 )  # fmt: skip
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
@@ -37,8 +36,7 @@ class ResourceTable:
 
     An unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
     indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `architectures` are those
-    of the CPUs, "" where no CPU is known. `width` is how many times as wide as the measured CPU's
-    the arithmetic units are, nan where nobody says.
+    of the CPUs and `cpus` their names, "" where no CPU is known.
     """
 
     vcpus: Floats
@@ -50,11 +48,11 @@ class ResourceTable:
     disk_iops: Floats
     disk_latency_seconds: Floats
     host_to_gpu_gb_per_second: Floats
-    width: Floats
     gpu_count: Floats
     gpu: Integers
     gpus: tuple[Gpu, ...]
     architectures: NDArray[np.str_]
+    cpus: NDArray[np.str_]
 
     def __len__(self) -> int:
         return len(self.vcpus)
@@ -85,7 +83,8 @@ class ResourceTable:
                 places[id(one.gpu)] = gpus.setdefault(one.gpu, len(gpus))
         gpu = np.array([places[id(one.gpu)] for one in resources], dtype=np.intp)
         architectures = np.array([one.cpu.architecture if one.cpu else "" for one in resources])
-        return cls(**columns, gpu=gpu, gpus=tuple(gpus), architectures=architectures)
+        cpus = np.array([one.cpu.model if one.cpu else "" for one in resources])
+        return cls(**columns, gpu=gpu, gpus=tuple(gpus), architectures=architectures, cpus=cpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +151,5 @@ def _numbers(resources: Resources) -> tuple[float | None, ...]:
         (cpu.second_thread_yield if cpu else 0.0) or USUAL_SECOND_THREAD_YIELD,
         *_disk_numbers(disk),
         resources.host_to_gpu_gb_per_second or None,
-        relative_width(cpu.model) if cpu else None,
         resources.gpu_count,
     )

@@ -28,7 +28,6 @@ from models.performance.prepared import PreparedRows, Words
 from models.performance.scaled_rows import scaled_rows
 from models.performance.settings import SettingGain, setting_gains
 from models.performance.step_times import GpuRate, StepTimes
-from models.performance.vector_units import relative_width
 from models.performance.wording import Wording, alone
 
 if TYPE_CHECKING:
@@ -173,8 +172,8 @@ class PerformanceModel:
         facts, task = self.table.of(workloads[0]), workloads[0].task
         if task not in facts.kernels:
             return np.zeros(len(cores))
-        width = np.array([relative_width(name) for name in cpus])
-        return most_on_cpu(workloads, facts, self.pipeline, Cpus(cores, marks, width))
+        columns = Cpus(cores, marks, np.array(cpus, dtype=str))
+        return most_on_cpu(workloads, facts, self.pipeline, columns)
 
     def distances(
         self, workload: Workload, resources: Resources, prediction: Prediction
@@ -251,7 +250,7 @@ class PerformanceModel:
             workload = loads[places[0]].workload
             found = rates_on_cpu(
                 workload, sizes[rows], self.table.of(workload), self.pipeline,
-                Cpus(cores[rows], machines.score[rows], machines.width[rows]), confidence,
+                Cpus(cores[rows], machines.score[rows], machines.cpus[rows]), confidence,
             )  # fmt: skip
             rates.samples_per_second[rows] = found.samples_per_second
             rates.lower[rows], rates.upper[rows] = found.lower, found.upper

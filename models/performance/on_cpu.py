@@ -1,33 +1,42 @@
 """Networks on the CPU: their rates on machines in columns.
 
-`cpu_step_times` tells them; of a network that the user's own sweep ran on the CPU, times what the
-fit of that sweep found its rate to differ by.
+The step times that ship tell them, conditioned on what the user's own sweep measured of networks
+alone on its CPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.domain import Precision, Resources, Workload
 from advisor.errors import UsageError
-from models.performance.cpu_step_times import CpuColumns, CpuRates
-from models.performance.networks import Floats, NetworkFacts
-from models.performance.pipeline import Load, Pipeline
+from models.performance.cpu_step_time import CpuConditions
+from models.performance.cpu_step_times import (
+    ANOTHER_CPU,
+    OWN_CPU,
+    CpuColumns,
+    CpuRates,
+    CpuStepTimes,
+    cpu_cell,
+)
+from models.performance.networks import Floats, NetworkFacts, bundled_networks
+from models.performance.pipeline import CpuStep, Load, Pipeline, ReferenceCpu
 from models.performance.step_times_file import bundled_cpu_step_times
 from models.performance.vector_units import relative_width
-from models.performance.wording import SAME_SCORE, cpu_key
+from models.performance.wording import SAME_SCORE
 
 
 class Cpus(NamedTuple):
-    """CPUs as columns (n,): whole cores, single-thread marks and widths of the arithmetic units
-    over the measured CPU's (nan: unknown)."""
+    """CPUs as columns (n,): whole cores, single-thread marks (nan: unknown) and names."""
 
     cores: Floats
     marks: Floats
-    width: Floats
+    names: NDArray[np.str_]
 
 
 def rates_on_cpu(
@@ -47,35 +56,54 @@ def rates_on_cpu(
             f"what {workload.network} computes in {workload.task} is not known, and so no rate on "
             "a CPU; ask for an instance with a GPU"
         )
-    columns = _columns(workload, pipeline, cpus)
-    times = bundled_cpu_step_times()
-    rates = times.rates(facts, workload.task, batch_sizes, columns, confidence)
-    by = np.exp(own_log_ratio(cpu_key(workload), pipeline))
-    return rates._replace(samples_per_second=by * rates.samples_per_second)
+    times = step_times_on_cpu(pipeline)
+    columns = _columns(cpus, pipeline)
+    return times.rates(facts, workload.task, batch_sizes, columns, confidence)
 
 
 def most_on_cpu(
     workloads: Sequence[Workload], facts: NetworkFacts, pipeline: Pipeline, cpus: Cpus
 ) -> Floats:
     """The largest median rate (n,) of the workloads, all of one network and task, on `cpus`."""
-    columns = _columns(workloads[0], pipeline, cpus)
-    by = np.exp(own_log_ratio(cpu_key(workloads[0]), pipeline))
-    return np.asarray(by * _most(workloads, facts, columns))
+    sizes = [float(workload.batch_size) for workload in workloads]
+    times = step_times_on_cpu(pipeline)
+    return times.most(facts, workloads[0].task, sizes, _columns(cpus, pipeline))
 
 
 def published_on_cpu(workload: Workload, facts: NetworkFacts, resources: Resources) -> float:
-    """What step times tell of the machine's cores at the mark of the CPU that they were measured
-    on."""
+    """What the step times that ship tell of the machine's cores at the mark of their own CPU."""
     cores = min(resources.vcpus, resources.physical_cores)
     width = relative_width(resources.cpu.model) if resources.cpu else np.nan
     one = np.ones(1)
-    columns = CpuColumns(cores * one, one, width * one, one > 0)
-    return float(_most([workload], facts, columns)[0])
+    columns = CpuColumns(cores * one, one, width * one, np.array([ANOTHER_CPU]))
+    times, sizes = bundled_cpu_step_times(), [float(workload.batch_size)]
+    return float(times.most(facts, workload.task, sizes, columns)[0])
 
 
-def _most(workloads: Sequence[Workload], facts: NetworkFacts, columns: CpuColumns) -> Floats:
-    sizes = [float(workload.batch_size) for workload in workloads]
-    return bundled_cpu_step_times().most(facts, workloads[0].task, sizes, columns)
+def step_times_on_cpu(pipeline: Pipeline) -> CpuStepTimes:
+    """Those that ship, with what the pipeline's sweep measured."""
+    if not pipeline.cpu_steps:
+        return bundled_cpu_step_times()
+    return _conditioned(pipeline.cpu_steps, pipeline.reference)
+
+
+@lru_cache(maxsize=8)
+def _conditioned(steps: tuple[CpuStep, ...], reference: ReferenceCpu) -> CpuStepTimes:
+    times, table = bundled_cpu_step_times(), bundled_networks()
+    width = relative_width(reference.model)
+    cells = [
+        cpu_cell(
+            table.find(step.network, step.input),
+            CpuConditions(
+                task=str(step.task), cpu=_own_cpu(reference), cores=step.cores,
+                speed=reference.score / times.reference_score,
+                width=None if np.isnan(width) else width,
+            ),
+            float(step.batch_size),
+        )
+        for step in steps
+    ]  # fmt: skip
+    return times.condition(cells, np.array([step.seconds for step in steps]))
 
 
 def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
@@ -85,22 +113,24 @@ def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
     return np.asarray(known / bundled_cpu_step_times().reference_score)
 
 
-def own_on_cpu(key: str) -> str:
-    """The parameter that says what a network ("resnet50/training") differs by on the user's CPU."""
-    return f"cpu/own/{key}"
+def _columns(cpus: Cpus, pipeline: Pipeline) -> CpuColumns:
+    width = np.array([relative_width(name) for name in cpus.names.tolist()], dtype=float)
+    own = (cpus.names == pipeline.reference.model) & (cpus.names != "")
+    kind = np.where(_is_published(cpus.marks, width), "", ANOTHER_CPU)
+    if pipeline.cpu_steps:
+        kind = np.where(own, _own_cpu(pipeline.reference), kind)
+    return CpuColumns(cpus.cores, speed_of(cpus.marks, pipeline), width, kind)
 
 
-def own_log_ratio(key: str, pipeline: Pipeline) -> float:
-    """That difference of the log rate; 0 for a network that no sweep ran there."""
-    return pipeline.parameters.get(own_on_cpu(key), 0.0)
+def _own_cpu(reference: ReferenceCpu) -> str:
+    """How steps call the user's CPU: it may be of the kind that was published."""
+    marks, width = np.array(reference.score), np.array(relative_width(reference.model))
+    return "" if _is_published(marks, width) else OWN_CPU
 
 
-def _columns(workload: Workload, pipeline: Pipeline, cpus: Cpus) -> CpuColumns:
-    """Beside the CPU that the network was measured on, a user's own or the published one."""
-    own = cpu_key(workload) in pipeline.cpu_networks
-    score = pipeline.reference.score if own else bundled_cpu_step_times().reference_score
-    is_same = (np.abs(cpus.marks / score - 1) < SAME_SCORE) & (own | (cpus.width == 1))
-    return CpuColumns(cpus.cores, speed_of(cpus.marks, pipeline), cpus.width, ~is_same)
+def _is_published(marks: Floats, width: Floats) -> NDArray[np.bool_]:
+    ratio = marks / bundled_cpu_step_times().reference_score
+    return np.asarray((np.abs(ratio - 1) < SAME_SCORE) & (width == 1))
 
 
 def is_other_format(load: Load) -> bool:

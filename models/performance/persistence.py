@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from advisor.domain import Task
 from advisor.errors import DataError, UsageError
 from advisor.files import write_whole
 from models.performance.bundled import FOLDER, MODEL, read_bundled
 from models.performance.gpu_observations import observations_document, observations_from
 from models.performance.model import PerformanceModel
 from models.performance.networks import NetworkTable, bundled_networks
-from models.performance.pipeline import PIPELINE_PRIORS, Pipeline, ReferenceCpu
+from models.performance.pipeline import PIPELINE_PRIORS, CpuStep, Pipeline, ReferenceCpu
 from models.performance.ranges import ranges_from
 from models.performance.step_times_file import bundled_step_times
 
@@ -125,6 +127,9 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"it holds {constant}")
 
 
+_CAME_LATER = ("cpu_steps", "model")
+
+
 def _in_range(parameters: Mapping[str, float], largest: float = 60.0) -> Mapping[str, float]:
     """Parameters are logarithms: e**60 is beyond every rate, time and count there is."""
     for name, value in parameters.items():
@@ -142,12 +147,14 @@ def _sorted(residuals: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _plain(part: Pipeline) -> dict[str, Any]:
-    """Fields as JSON has them: sets become sorted lists, tuples lists."""
+    """Fields as JSON has them: sets become sorted lists, tuples lists. What came later and is empty
+    is left out, so that models keep their ids."""
 
     from dataclasses import asdict  # only saving needs it
 
     def plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        return {n: sorted(v) if isinstance(v, frozenset) else v for n, v in items}
+        kept = [(n, v) for n, v in items if v or n not in _CAME_LATER]
+        return {n: sorted(v) if isinstance(v, frozenset) else v for n, v in kept}
 
     return asdict(part, dict_factory=plain)
 
@@ -162,8 +169,18 @@ def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
         largest_vcpus=float(raw["largest_vcpus"]),
         residuals=_sorted(raw["residuals"]),
         cpu_networks=frozenset(raw["cpu_networks"]),
+        # Models fitted before kept a rate of another form.
+        cpu_steps=tuple(_cpu_step(*row) for row in raw.get("cpu_steps", ())),
         measured=ranges_from(raw.get("measured", {})),
     )
+
+
+def _cpu_step(
+    network: str, at: str | None, task: str, batch_size: int, cores: float, seconds: float
+) -> CpuStep:
+    if not (0 < cores < math.inf and 0 < seconds < math.inf and batch_size >= 1):
+        raise ValueError(f"a step of {network} on {cores} cores took {seconds} seconds")
+    return CpuStep(network, at, Task(task), batch_size, cores, seconds)
 
 
 def _known(values: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:

@@ -317,16 +317,28 @@ def trial_group(stage: Stage) -> str:
 class ReferenceCpu:
     """The CPU that was measured: its PassMark single-thread mark, and how far to trust it.
 
-    `sigma` is the log standard deviation of carrying its rates to a CPU of another mark;
-    `architecture` is what the kernel calls its instruction set.
+    `model` is its name, empty where nobody says; `sigma` is the log standard deviation of carrying
+    its rates to a CPU of another mark; `architecture` is what the kernel calls its instruction set.
     """
 
     score: float
     sigma: float
     architecture: str = "x86_64"
+    model: str = ""
 
     def __post_init__(self) -> None:
         require_positive(score=self.score, sigma=self.sigma)
+
+
+class CpuStep(NamedTuple):
+    """A step of a network alone on so many cores of the user's CPU, in fp32."""
+
+    network: str
+    input: str | None
+    task: Task
+    batch_size: int
+    cores: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,6 +346,7 @@ class Pipeline:
     """Parameters of host, storage and join, fitted on sweeps.
 
     `largest_vcpus` is the most a trial had, `cpu_networks` ("resnet50/training") ran on the CPU,
+    `cpu_steps` are what those took alone that the step times that ship do not know already,
     `residuals` are sorted held-out residuals of trials by binding stage and of all, `measured` the
     ranges that the trials lie in (empty in models of before they were kept).
     """
@@ -342,7 +355,8 @@ class Pipeline:
     reference: ReferenceCpu
     largest_vcpus: float
     residuals: Mapping[str, Sequence[float]]
-    cpu_networks: frozenset[str]
+    cpu_networks: frozenset[str] = frozenset()
+    cpu_steps: tuple[CpuStep, ...] = ()
     measured: Ranges = field(default_factory=dict)
 
     def stage_rates(self, columns: PipelineColumns, accelerator: Floats) -> Floats:

@@ -67,8 +67,8 @@ def why_not(measurement: Measurement, networks: Collection[str]) -> str:
     rate = measurement.throughput_samples_per_second
     if rate is None or not (math.isfinite(rate) and rate > 0):
         return "no finite rate"
-    if measurement.trial.on_gpu and _accelerator_rate(measurement) is None:
-        return "the GPU alone was not measured"
+    if known_accelerator_rate(measurement) is None:
+        return f"the {'GPU' if measurement.trial.on_gpu else 'network'} alone was not measured"
     return ""
 
 
@@ -89,14 +89,14 @@ def require_enough(measurements: Sequence[Measurement]) -> None:
 
 
 def known_accelerator_rate(measurement: Measurement) -> float | None:
-    """Samples per second of the accelerator alone where it is no unknown: emulated, or a GPU
-    that was measured by itself. Infinite for preprocessing, None for a network on the CPU."""
+    """Samples per second of the accelerator alone where it is no unknown: emulated, or a GPU or
+    a network on the CPU that was measured by itself. Infinite for preprocessing, else None."""
     trial = measurement.trial
     if trial.workload.task is Task.PREPROCESSING:
         return math.inf
     if trial.emulated_step_seconds is not None:
         return trial.samples_per_step / trial.emulated_step_seconds
-    return None if trial.accelerator == "cpu" else _accelerator_rate(measurement)
+    return _accelerator_rate(measurement)
 
 
 def measured_cpu_rate(measurement: Measurement) -> float | None:

@@ -27,9 +27,10 @@ from advisor.operations.reference_cpu import reference_cpu
 from advisor.recommend.candidates import Runnable, runnable
 from advisor.recommend.querying import cpu_only_query, offers_of, query_of
 from models.performance import load_model, paced_gpu
-from models.performance.fit_pipeline import Trials, accelerator_rates
+from models.performance.fit_pipeline import Trials
 from models.performance.memory.host import host_memory_mib
-from models.performance.networks import Floats, bundled_networks
+from models.performance.networks import Floats, NetworkTable, bundled_networks
+from models.performance.on_cpu import published_on_cpu
 from models.performance.pipeline import PipelineRequest, pipeline_columns
 from models.performance.surface import Question, Surface
 from sweeps.observing import observed
@@ -82,11 +83,9 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     trials = Trials(
         columns=pipeline_columns([row.request for row in rows], networks),
         cells=tuple((r.request.workload.network, r.request.workload.task) for r in rows),
-        accelerator=accelerator_rates(
-            [row.request for row in rows], [row.accelerator_rate for row in rows], networks
-        ),
+        accelerator=np.array([_accelerator_alone(row, networks) for row in rows]),
         log_rate=nan,
-        cpu_alone=nan.copy(),
+        modelled=np.array([row.request.on_cpu for row in rows]),
     )
     earliest = min(measured, key=lambda row: row.started_at, default=None)
     stand_in = earliest or _unmeasured(rows[0].request)
@@ -121,6 +120,13 @@ def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Mea
             faster[workload] = float(np.exp(before - after))
         rates[place] *= faster[workload]
     return replace(surface, trials=replace(surface.trials, accelerator=rates))
+
+
+def _accelerator_alone(row: Row, networks: NetworkTable) -> float:
+    workload = row.request.workload
+    if not row.request.on_cpu:
+        return row.accelerator_rate
+    return published_on_cpu(workload, networks.of(workload), row.request.resources)
 
 
 def _unmeasured(request: PipelineRequest) -> Measurement:

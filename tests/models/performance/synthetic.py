@@ -103,4 +103,5 @@ def measurement(trial, rate, alone=None, status=Status.OK, limited_by=LimitedBy.
         step_seconds=(trial.workload.batch_size / rate,) * 5,
         stage_rates={"accelerator": float(alone)} if alone else {},
         started_at="2026-01-02T03:04:05+00:00",
+        environment={"cpu_model": CPU.model},
     )

@@ -32,10 +32,10 @@ NETWORKS = st.sampled_from(TABLE.names)
 MEASURED = Cpu(model="AMD EPYC 9R14", architecture="x86_64", single_thread_score=2887.6)
 
 
-def rates(name, task, batch, cores, width=1.0, other=False):
+def rates(name, task, batch, cores, width=1.0, cpu=""):
     one = np.ones(1)
-    cpu = CpuColumns(cores * one, one, width * one, (one > 0) & other)
-    return TIMES.rates(TABLE[name], task, batch * one, cpu, 0.9)
+    columns = CpuColumns(cores * one, one, width * one, np.array([cpu]))
+    return TIMES.rates(TABLE[name], task, batch * one, columns, 0.9)
 
 
 def rate(*asked):
@@ -140,7 +140,7 @@ def test_bounds_follow_what_the_posterior_is_unsure_of():
 
     known, new = (half(name, Task.INFERENCE, 8, 1.0) for name in ("resnet50", "vit_b_16"))
     assert known < new
-    assert known < half("resnet50", Task.INFERENCE, 8, 1.0, 1.0, True)
+    assert known < half("resnet50", Task.INFERENCE, 8, 1.0, 1.0, "another")
     assert half("vgg11", Task.INFERENCE, 8, 1.0) < half("vgg11", Task.INFERENCE, 8, 1.0, 2.0)
     assert half("vgg11", Task.INFERENCE, 8, 2.0) < half("vgg11", Task.INFERENCE, 8, 16.0)
 

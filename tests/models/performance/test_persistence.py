@@ -14,9 +14,10 @@ from advisor.domain import Observation, Stack, Task, Workload
 from advisor.errors import DataError
 from advisor.records import replace
 from models.performance import load_model, paced_gpu, save_model
-from models.performance.fit import with_gpu
+from models.performance.fit import with_gpu, with_id
 from models.performance.gpu_observations import GpuObservations
 from models.performance.persistence import content_id, to_document
+from models.performance.pipeline import CpuStep
 from models.performance.probed import ProbedLayer
 
 
@@ -78,6 +79,30 @@ def test_observations_that_are_none_are_told(saved, damage):
     saved.write_text(json.dumps(document))
     with pytest.raises(DataError, match=r"no performance model.*advisor fit"):
         load_model(saved)
+
+
+def with_cpu_steps(**changes):
+    step = CpuStep("resnet50", None, Task.INFERENCE, 8, 4.0, 0.5)._replace(**changes)
+    model = load_model()
+    reference = replace(model.pipeline.reference, model="Intel Xeon Platinum 8488C")
+    pipeline = replace(model.pipeline, cpu_steps=(step,), reference=reference)
+    return with_id(replace(model, pipeline=pipeline))
+
+
+def test_what_a_sweep_measured_of_networks_on_its_cpu_is_kept(tmp_path):
+    model = with_cpu_steps()
+    save_model(model, tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    assert again.pipeline.cpu_steps == model.pipeline.cpu_steps
+    assert again.pipeline.reference == model.pipeline.reference
+    assert again.id == model.id
+
+
+@pytest.mark.parametrize("changes", [{"seconds": 0.0}, {"cores": -1.0}, {"batch_size": 0}])
+def test_a_step_that_cannot_be_is_no_model(tmp_path, changes):
+    save_model(with_cpu_steps(**changes), tmp_path / "model.json")
+    with pytest.raises(DataError, match="advisor fit"):
+        load_model(tmp_path / "model.json")
 
 
 def test_the_id_stands_for_the_content():
