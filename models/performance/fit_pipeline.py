@@ -15,7 +15,7 @@ from advisor.domain import Measurement, Precision, Task
 from models.performance.intervals import half_widths
 from models.performance.join import GAMMA_RANGE
 from models.performance.networks import Floats, NetworkTable
-from models.performance.on_cpu import speed_of
+from models.performance.on_cpu import published_on_cpu, speed_of
 from models.performance.pipeline import (
     ALL_TRIALS,
     PIPELINE_PRIORS,
@@ -98,13 +98,25 @@ class PhysicalForm:
 def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Trials:
     """Columns of usable measurements, see `usable.sort_out`."""
     rows = [_request(measurement) for measurement in measurements]
+    known = [known_accelerator_rate(measurement) for measurement in measurements]
     return Trials(
         columns=pipeline_columns(rows, networks),
         cells=tuple((row.workload.network, row.workload.task) for row in rows),
-        accelerator=np.array([known_accelerator_rate(m) for m in measurements], dtype=float),
+        accelerator=np.array(
+            [
+                modelled_on_cpu(row, networks) if rate is None else rate
+                for row, rate in zip(rows, known, strict=True)
+            ]
+        ),
         log_rate=np.log([m.throughput_samples_per_second or np.nan for m in measurements]),
-        modelled=np.zeros(len(rows), dtype=bool),
+        modelled=np.array([rate is None for rate in known], dtype=bool),
     )
+
+
+def modelled_on_cpu(request: PipelineRequest, networks: NetworkTable) -> float:
+    """What step times tell of the network alone on such cores, at their own CPU's mark."""
+    workload = request.workload
+    return published_on_cpu(workload, networks.of(workload), request.resources)
 
 
 def cpu_steps_of(

@@ -67,8 +67,8 @@ def why_not(measurement: Measurement, networks: Collection[str]) -> str:
     rate = measurement.throughput_samples_per_second
     if rate is None or not (math.isfinite(rate) and rate > 0):
         return "no finite rate"
-    if known_accelerator_rate(measurement) is None:
-        return f"the {'GPU' if measurement.trial.on_gpu else 'network'} alone was not measured"
+    if measurement.trial.on_gpu and _accelerator_rate(measurement) is None:
+        return "the GPU alone was not measured"
     return ""
 
 

@@ -27,10 +27,9 @@ from advisor.operations.reference_cpu import reference_cpu
 from advisor.recommend.candidates import Runnable, runnable
 from advisor.recommend.querying import cpu_only_query, offers_of, query_of
 from models.performance import load_model, paced_gpu
-from models.performance.fit_pipeline import Trials
+from models.performance.fit_pipeline import Trials, modelled_on_cpu
 from models.performance.memory.host import host_memory_mib
-from models.performance.networks import Floats, NetworkTable, bundled_networks
-from models.performance.on_cpu import published_on_cpu
+from models.performance.networks import Floats, bundled_networks
 from models.performance.pipeline import PipelineRequest, pipeline_columns
 from models.performance.surface import Question, Surface
 from sweeps.observing import observed
@@ -83,7 +82,14 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     trials = Trials(
         columns=pipeline_columns([row.request for row in rows], networks),
         cells=tuple((r.request.workload.network, r.request.workload.task) for r in rows),
-        accelerator=np.array([_accelerator_alone(row, networks) for row in rows]),
+        accelerator=np.array(
+            [
+                modelled_on_cpu(row.request, networks)
+                if row.request.on_cpu
+                else row.accelerator_rate
+                for row in rows
+            ]
+        ),
         log_rate=nan,
         modelled=np.array([row.request.on_cpu for row in rows]),
     )
@@ -120,13 +126,6 @@ def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Mea
             faster[workload] = float(np.exp(before - after))
         rates[place] *= faster[workload]
     return replace(surface, trials=replace(surface.trials, accelerator=rates))
-
-
-def _accelerator_alone(row: Row, networks: NetworkTable) -> float:
-    workload = row.request.workload
-    if not row.request.on_cpu:
-        return row.accelerator_rate
-    return published_on_cpu(workload, networks.of(workload), row.request.resources)
 
 
 def _unmeasured(request: PipelineRequest) -> Measurement:
