@@ -79,10 +79,8 @@ def fit_user_model(
             rows,
             shipped.step_times,
             bundled_networks(),
-            networks=bundled_networks().names,
             sources=shipped.sources,
             reference_of=reference_cpu,
-            accelerator_errors=dict(shipped.accelerator_errors),
         )
     except DataError as too_few:
         if gpu.observations.is_empty:
@@ -152,10 +150,8 @@ def rebuild_bundled_model() -> FitResult:
         measurements_from(BUNDLED_MEASUREMENTS),
         bundled_step_times(),
         bundled_networks(),
-        networks=bundled_networks().names,
         sources=_SOURCES,
         reference_of=reference_cpu,
-        accelerator_errors={},
         knows_cpu_steps=True,
     )
 

@@ -80,10 +80,8 @@ def fit(
     step_times: StepTimes,
     table: NetworkTable,
     *,
-    networks: Sequence[str],
     sources: Sequence[str],
     reference_of: Callable[[Measurement], ReferenceCpu],
-    accelerator_errors: Mapping[str, float],
     knows_cpu_steps: bool = False,
 ) -> FitResult:
     """Fit the pipeline on the usable measurements and join it with `step_times`.
@@ -101,7 +99,6 @@ def fit(
         id="",
         trained_on=_trained_on(sorted_out.usable, step_times),
         error_percent=round(median_percent(residuals), 2),
-        networks=tuple(sorted(networks)),
         sources=tuple(sources),
         step_times=step_times,
         pipeline=replace(
@@ -111,7 +108,6 @@ def fit(
             measured=measured_ranges(sorted_out.usable),
         ),
         table=table,
-        accelerator_errors=accelerator_errors,
     )
     return FitResult(
         model=with_id(model), held_out_residuals=residuals, left_out=sorted_out.left_out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -48,12 +48,10 @@ class PerformanceModel:
     id: str
     trained_on: str
     error_percent: float
-    networks: tuple[str, ...]
     sources: tuple[str, ...]
     step_times: StepTimes
     pipeline: Pipeline
     table: NetworkTable
-    accelerator_errors: Mapping[str, float]
     gpu_observations: GpuObservations = GpuObservations()
     card_mib_of: Callable[[Workload], float] | None = None
 

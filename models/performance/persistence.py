@@ -64,9 +64,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
         "schema": SCHEMA,
         "trained_on": model.trained_on,
         "error_percent": model.error_percent,
-        "networks": list(model.networks),
         "sources": list(model.sources),
-        "accelerator_errors": dict(model.accelerator_errors),
         "step_times": model.step_times.id,
         "gpu_observations": observations_document(model.gpu_observations),
         "pipeline": _plain(model.pipeline),
@@ -81,9 +79,7 @@ def from_document(document: Mapping[str, Any], table: NetworkTable) -> Performan
         id=document["id"],
         trained_on=document["trained_on"],
         error_percent=float(document["error_percent"]),
-        networks=tuple(map(str, _listed(document["networks"]))),
         sources=tuple(document["sources"]),
-        accelerator_errors=document["accelerator_errors"],
         step_times=bundled_step_times().condition(found.steps, table, found.layers),
         gpu_observations=found,
         pipeline=_pipeline(document["pipeline"]),
@@ -188,9 +184,3 @@ def _known(values: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")
     return values
-
-
-def _listed(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError("networks is no list")
-    return value
