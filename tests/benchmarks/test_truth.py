@@ -11,17 +11,17 @@ from benchmarks.truth.__main__ import main, truth
 from benchmarks.truth.asking import Answer, Asked
 from benchmarks.truth.groups import is_gpu_bound
 from benchmarks.truth.page import QUOTING, in_short, page, quoted
-from benchmarks.truth.refits import Without, anchored, folds_of
+from benchmarks.truth.refits import Without, anchored, folds_of, probed
 from benchmarks.truth.rows import Row, read_rows, rows_of
 from benchmarks.truth.scores import FIGURES, Scored, groups_of, quantile
 
 ROWS = Path(__file__).parents[1] / "data" / "truth_rows.csv"
-# The gate: half as much again as what shipped when it was set (mean 13.3, median 6.4, 71 % held),
+# The gate: half as much again as what shipped when it was set (mean 13.5, median 6.4, 85 % held),
 # so that no change makes answers twice as wrong, or fewer, in silence.
 LEAST_ANSWERED = 60
 MOST_MEAN_PERCENT = 20.0
 MOST_MEDIAN_PERCENT = 10.0
-LEAST_HELD_PERCENT = 60.0
+LEAST_HELD_PERCENT = 70.0
 # Bounds that hold since they are twice as wide are no better.
 MOST_HALF_WIDTH_PERCENT = 24.0
 
@@ -128,13 +128,23 @@ def test_a_gpu_with_many_rows_is_left_out_alone():
     assert not folds[0].leaves_out(keys(gpu="P4"))
 
 
-def test_probes_stay_in_the_fit_and_are_not_scored():
-    rows = [keys(network=f"net{n}") for n in range(30)] + [keys(), keys(network="vgg16")]
-    (fold,) = folds_of(rows, Without("gpu", "probes"))
-    kept = [row for row in rows if not fold.leaves_out(row)]
-    assert len(kept) == 6
-    assert keys() in kept
-    assert not any(fold.scores(row) for row in kept)
+def test_six_networks_that_somebody_measured_tell_of_their_others():
+    """All of them on one card that is half as fast as told."""
+    asked = Asked()
+    names = ("resnet50", "vgg16", "densenet121", "mobilenet_v2", "alexnet", "resnet18", "vit_b_16")
+    rows = rows_of([record(network=name) for name in names])
+    plain = asked.rates(rows)
+    slow = rows_of([
+        record(network=name, samples_per_second=str(answer.median / 2))
+        for name, answer in zip(names, plain, strict=True)
+    ])  # fmt: skip
+    after = probed(asked, slow, asked.model.step_times)
+    (place,) = (place for place, one in enumerate(after) if isinstance(one, Answer))
+    assert 0.4 < after[place].median / plain[place].median < 0.7
+    # Six alone leave nothing to score, and five tell nothing.
+    assert not any(
+        isinstance(one, Answer) for one in probed(asked, slow[:6], asked.model.step_times)
+    )
 
 
 def test_what_is_new_in_both_ways_is_scored_and_what_is_in_one_left_out():
