@@ -86,8 +86,12 @@ def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[
     """
     from advisor.operations.memory import traced_profile
 
-    step = Conditions(task=task, batch_size=1, precision=precision).step
-    profile = traced_profile(reference, [step])
+    # In 16 bits too: answers tell what that would bring.
+    steps = {
+        Conditions(task=task, batch_size=1, precision=one).step: None
+        for one in (precision, Precision.AMP)
+    }
+    profile = traced_profile(reference, list(steps))
 
     def needed(workload: Workload) -> float:
         return _needed(profile, workload)

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.records import dataclass
-from models.performance.step_time import KINDS, Floats, Integers, Parameters, Prior, Step
+from models.network_columns import KINDS
+from models.performance.step_time import Floats, Integers, Parameters, Prior, Step
 
 # One core of a server of 2020 or later: FLOP/s and bytes/s of products, seconds to start a kernel;
 # what a cache is faster by than memory, and what cores lose to each other.

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.records import dataclass
+from models.network_columns import KINDS
 from models.performance.step_time import (
-    KINDS,
     Floats,
     Steps,
     class_seconds,

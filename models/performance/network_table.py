@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from advisor.domain import Task
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.records import dataclass, replace
-from models.network_columns import KINDS as KINDS  # those of OPERATION
-from models.network_columns import MEMORY_COLUMNS, MemoryFacts
+from models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
 
 FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
 NETWORKS, OPERATIONS = "networks.csv", "operations.npy"

@@ -21,16 +21,11 @@ from numpy.typing import NDArray
 
 from advisor.domain import Gpu
 from advisor.records import dataclass
+from models.network_columns import KINDS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-# The kinds of `models.zoo.kernels.KINDS`, in the order of the network table.
-KINDS = (
-    "conv_depthwise", "conv_grouped", "conv_1x1", "conv_3x3", "conv_kxk", "linear", "attention",
-    "norm", "pool", "copy", "cast", "reduce", "softmax", "elementwise", "attention_math",
-    "attention_masked",
-)  # fmt: skip
 _KIND = {name: place for place, name in enumerate(KINDS)}
 _CAST, _DEPTHWISE = _KIND["cast"], _KIND["conv_depthwise"]
 _CONVOLUTIONS = tuple(_KIND[name] for name in KINDS if name.startswith("conv"))

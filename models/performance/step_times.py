@@ -16,12 +16,13 @@ import numpy as np
 
 from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.records import dataclass, replace
+from models.network_columns import KINDS
 from models.performance.intervals import HalfWidths, multipliers
 from models.performance.kinship import Kinship, step_features
 from models.performance.networks import Floats, NetworkFacts, NetworkTable
 from models.performance.posterior import Cell, Effects, Estimates, Posterior
 from models.performance.probed import ProbedLayer
-from models.performance.step_time import KINDS, Conditions, Parameters, Step, steps_of
+from models.performance.step_time import Conditions, Parameters, Step, steps_of
 
 # What steps of one cell scatter by about the best model of them.
 ROW_SIGMA = 0.04

@@ -10,8 +10,8 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.cli.main import run
 from advisor.domain import Task, Workload
+from models.network_columns import KINDS
 from models.performance import load_model
-from models.performance.network_table import KINDS
 
 SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
 MODEL, GPUS = load_model(), load_catalog().cards
