@@ -1,30 +1,38 @@
 """Memory of every network of the table: `python -m infra.networks.memory FOLDER`.
 
-Steps are followed without computing, one file a network and input in FOLDER, so that a stop loses
-little; then all of them become advisor/data/performance/memory.npy. With --build after FOLDER only
-the last is done. Networks of networks.csv that have no file are derived from what stands there.
+Steps are replayed without computing, one file a network and input in FOLDER, so that a stop loses
+little; then all of them become advisor/data/performance/memory.npy. What has no file there stays
+as it was replayed before, or else is derived from its line of networks.csv.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from infra.networks.variants import Variant
 from infra.networks.work import TooLongError, failure, result_path, within, write_result
 from models.performance.bundled import FOLDER, seal
-from models.performance.memory.table import BATCHES, BUNDLED, PRECISIONS, facts_row, table_of
+from models.performance.memory.table import (
+    BATCHES,
+    BUNDLED,
+    DTYPE,
+    FACTS,
+    PRECISIONS,
+    facts_row,
+    table_of,
+)
 from models.zoo.kernels import PRIME_BATCH
 from models.zoo.tracing import RUNS, make_fake, sizes_mib, step_facts
-
-if TYPE_CHECKING:
-    from infra.networks.variants import Variant
 
 _SECONDS_EACH = 120.0
 # What memory.npy calls the runs of `models.zoo.tracing`.
@@ -125,23 +133,41 @@ def capture(variants: Sequence[Variant], folder: Path) -> None:
         sys.stderr.write(f"{variant.key} {document.get('failed', '')}\n")
 
 
-def build(folder: Path) -> tuple[int, int]:
+def build(folder: Path, table: Path = FOLDER) -> tuple[int, int]:
     """Write memory.npy, a row for each line of networks.csv; how many, and how many were replayed.
 
-    What has no file in the folder is derived from the live memory that the line itself tells.
+    What has no replay in the folder keeps that of the memory.npy before, as long as the network
+    is as large; the others are derived from the live memory that the line itself tells.
     """
+    before = _replayed_before(table / BUNDLED)
     rows, replayed = [], 0
-    with (FOLDER / "networks.csv").open(newline="") as file:
+    with (table / "networks.csv").open(newline="") as file:
         for line in csv.DictReader(file):
-            library, name, size = line["library"], line["name"], line["input"]
-            path = result_path(folder, f"{library}/{name}@{size}")
-            found = json.loads(path.read_text()) if path.exists() else {}
-            runs = found.get("runs") or derived_runs(line)
-            replayed += bool(found.get("runs"))
-            weights, trained = float(line["weights_mib"]), float(line["trained_mib"])
-            rows.append(facts_row((library, name, size), weights, trained, runs))
-    np.save(FOLDER / BUNDLED, table_of(rows), allow_pickle=False)
+            key = line["library"], line["name"], line["input"]
+            sizes = float(line["weights_mib"]), float(line["trained_mib"])
+            path = result_path(folder, f"{key[0]}/{key[1]}@{key[2]}")
+            runs = json.loads(path.read_text()).get("runs") if path.exists() else None
+            kept = before.get((*key, *np.array(sizes, np.float32)))
+            if runs or kept is None:
+                rows.append(facts_row(key, *sizes, runs or derived_runs(line)))
+            else:
+                rows.append(kept)
+            replayed += bool(runs or kept)
+    np.save(table / BUNDLED, table_of(rows), allow_pickle=False)
     return len(rows), replayed
+
+
+def _replayed_before(path: Path) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Replayed rows by all that stands before their facts.
+
+    Their steps leave something, be it the output; a derived inference leaves nothing.
+    """
+    table = np.load(path) if path.exists() else np.array([], DTYPE)
+    if table.dtype != DTYPE:
+        return {}
+    left = table["facts"][..., FACTS.index("forward_sample")]
+    rows = [tuple(row) for row in table[(left != 0).all(axis=(1, 2))]]
+    return {(*(one.decode() for one in row[:3]), *row[3:5]): row for row in rows}
 
 
 def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
@@ -175,17 +201,32 @@ def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
     return runs if int(line["training_rows"]) else {"inference": runs["inference"]}
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Capture what has no file yet (not with --build), write the table, and seal it."""
-    folder = Path(arguments[0])
-    if "--build" not in arguments:
+def main() -> None:
+    """Replay what has no file yet (not with --build), write the table, and seal it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m infra.networks.memory", description=(__doc__ or "").partition("\n")[2]
+    )
+    parser.add_argument("folder", type=Path, help="of replays")
+    parser.add_argument("--build", action="store_true", help="replay nothing, write the table")
+    parser.add_argument(
+        "--only", metavar="PATTERN", nargs="+", default=["*"],
+        help="replay these, in this order, as in 'torchvision/*' 'timm/vit_*@3x224x224'",
+    )  # fmt: skip
+    asked = parser.parse_args()
+    if not asked.build:
         from infra.networks.__main__ import all_variants
 
-        capture(all_variants(), folder)
-    rows, replayed = build(folder)
+        capture(chosen(all_variants(), asked.only), asked.folder)
+    rows, replayed = build(asked.folder)
     seal()
     sys.stderr.write(f"{rows} rows in {FOLDER / BUNDLED}, {replayed} of them replayed\n")
 
 
+def chosen(variants: Sequence[Variant], patterns: Sequence[str]) -> list[Variant]:
+    """Variants whose key is like a pattern, those of the first pattern first."""
+    found = (one for pattern in patterns for one in variants if fnmatchcase(one.key, pattern))
+    return list({one.key: one for one in found}.values())
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
