@@ -46,8 +46,7 @@ def fitted(
     spread = np.array([p.sigma for p in parameters.priors])
     theta = prior.copy()
     if start:
-        known = dict(zip(start.names, start.mean, strict=True))
-        theta = np.array([known.get(n, m) for n, m in zip(names, prior, strict=True)])
+        theta = parameters.values(start.names, start.mean)
     blocks = network_blocks(cells)
     weights: Floats = np.ones(len(cells))
     hessian = np.diag(spread**-2.0)
@@ -184,12 +183,7 @@ def fitted_logs(fit: Fit, cells: Sequence[Cell]) -> Floats:
     """Log seconds of cells by a fit, networks' effects left out."""
     parameters = Parameters()
     steps = steps_of([cell.step for cell in cells], parameters)
-    known = dict(zip(fit.names, fit.mean.tolist(), strict=True))
-    theta = np.array([
-        known.get(name, prior.mean)
-        for name, prior in zip(parameters.names, parameters.priors, strict=True)
-    ])  # fmt: skip
-    return log_seconds(steps, theta)
+    return log_seconds(steps, parameters.values(fit.names, fit.mean))
 
 
 def learnt(

@@ -121,6 +121,12 @@ class Parameters:
         """All names, in order."""
         return tuple(self.place)
 
+    def values(self, names: Sequence[str], mean: Floats) -> Floats:
+        """Each parameter's value where `names` (p,) have it with `mean` (p,), else its prior's."""
+        known = dict(zip(names, mean.tolist(), strict=True))
+        priors = zip(self.names, self.priors, strict=True)
+        return np.array([known.get(name, prior.mean) for name, prior in priors])
+
 
 _WIDE, _USUAL, _NARROW, _SMALL = 0.3, 0.2, 0.15, 0.1
 # Narrow, lest it explain what a whole class of networks does.

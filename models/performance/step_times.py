@@ -358,11 +358,7 @@ def features_of(
     ]  # fmt: skip
     parameters = Parameters()
     columns = steps_of(steps, parameters)
-    known = dict(zip(posterior.names, posterior.mean.tolist(), strict=True))
-    theta = np.array([
-        known.get(name, prior.mean)
-        for name, prior in zip(parameters.names, parameters.priors, strict=True)
-    ])  # fmt: skip
+    theta = parameters.values(posterior.names, posterior.mean)
     optimizer = KINDS.index("elementwise")
     kinds = np.concatenate([
         np.append(step.operations["kind"], optimizer)
