@@ -17,13 +17,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from advisor.messages import Message, Translate, render
+
 MOST_NAMES = 12
 
 
 class AdvisorError(Exception):
-    """Anything the product itself refuses or cannot do; the message is for the user."""
+    """Anything the product itself refuses or cannot do; the message is for the user.
+
+    `hint` is what the user can do next, `field` the option or field that is wrong (as
+    `max_latency_ms`), `code` what programs tell it by. `parameters` fill in the text, as those of
+    a `Message` do: `UsageError("{model!r} has no input of {pixels}", model=.., pixels=..)`. Without
+    parameters the text is taken as it is. `str(error)` is the message and its hint in English.
+    """
 
     exit_code = 1
+
+    def __init__(
+        self,
+        text: Message | str,
+        *,
+        hint: Message | str | None = None,
+        field: str | None = None,
+        code: str = "",
+        **parameters: object,
+    ) -> None:
+        message = text
+        if parameters:
+            message = Message(str(text), code=code, **parameters)
+        super().__init__(message)
+        self.message: Message | str = message
+        self.hint = hint
+        self.field = field
+        self.code = code
+
+    def __str__(self) -> str:
+        return self.render(str)
+
+    def render(self, translate: Translate) -> str:
+        """The message and its hint in the language of `translate`, one line."""
+        said = render(self.message, translate)
+        return said if self.hint is None else f"{said}; {render(self.hint, translate)}"
 
 
 class UsageError(AdvisorError):
@@ -74,7 +108,7 @@ class DeliveryError(AdvisorError):
 class Stopped(AdvisorError):
     """A user or the system ended it before its end; everything taken was given back."""
 
-    def __init__(self, message: str, *, exit_code: int = 130) -> None:
+    def __init__(self, message: Message | str, *, exit_code: int = 130) -> None:
         super().__init__(message)
         self.exit_code = exit_code
 
@@ -92,9 +126,11 @@ def one_line(text: str) -> str:
     return "".join(one if one.isprintable() else "?" for one in line)
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str], *, listed_by: str = "") -> UsageError:
-    """A `UsageError` that offers the nearest known names, else the command that lists thousands of
-    them, else a few of them.
+def unknown_name(
+    kind: str, name: str, known: Iterable[str], *, listed_by: str = "", field: str | None = None
+) -> UsageError:
+    """A `UsageError` whose hint offers the nearest known names, else the command that lists
+    thousands of them, else a few of them.
     """
     import difflib  # only the mistyped wait for it
 
@@ -103,6 +139,12 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, listed_by: str =
     near = [names[one] for one in close]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     some = ", ".join(list(names.values())[:MOST_NAMES]) + more
-    others = f"`{listed_by}` tells those that are known" if listed_by else f"known: {some}"
-    hint = f"did you mean {' or '.join(near)}?" if near else others
-    return UsageError(f"unknown {kind} '{name}'; {hint}")
+    others = (
+        Message("`{command}` lists those that are known", command=listed_by)
+        if listed_by
+        else Message("known: {names}", names=some)
+    )
+    hint = Message("did you mean {names}?", names=" or ".join(near)) if near else others
+    return UsageError(
+        "unknown {kind} '{name}'", kind=kind, name=name, hint=hint, field=field, code="unknown_name"
+    )

@@ -32,3 +32,13 @@ def state_folder() -> Path:
 def sweep_log_path() -> Path:
     """The log of sweeps, unless another place is named."""
     return state_folder() / "sweeps.jsonl"
+
+
+def own_model_path() -> Path:
+    """Where `advisor fit` keeps the user's own performance model."""
+    return user_folder() / "model.json"
+
+
+def own_fingerprint_path() -> Path:
+    """Where `advisor probe` keeps what this machine can do, for the trials measured on it."""
+    return user_folder() / "fingerprint.json"

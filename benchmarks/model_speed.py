@@ -32,7 +32,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.operations.fitting import BUNDLED_MEASUREMENTS, fit_user_model, measurements_from
+from advisor.runs.fitting import BUNDLED_MEASUREMENTS, fit_user_model, measurements_from
 from models.performance import load_model
 from models.performance.machines import ResourceTable
 

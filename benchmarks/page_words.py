@@ -14,10 +14,10 @@ import sys
 from collections import Counter
 from typing import Any
 
+from advisor.answers.ground import Ground, ground_in_use
+from advisor.answers.recommending import settled
 from advisor.errors import AdvisorError
-from advisor.operations.answering.ground import Ground, ground_in_use
-from advisor.operations.answering.recommending import settled
-from advisor.report.speaking.sentences import told
+from advisor.render.i18n.sentences import told
 from advisor.service.forms.questions import RECOMMEND
 from advisor.service.page.asking import read_form
 from advisor.service.problems import Problem

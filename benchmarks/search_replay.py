@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from advisor.domain import Measurement, Status, Task, Trial
-from advisor.operations.adaptive.cells import fits_memory, row_of, surface_of
-from advisor.operations.sweep_data import planned_data, prepared_data
-from advisor.operations.sweeping import SweepOptions, execute_sweep, plan_sweep
+from advisor.runs.adaptive.cells import fits_memory, row_of, surface_of
+from advisor.runs.sweeps.data import planned_data, prepared_data
+from advisor.runs.sweeps.sweeping import SweepOptions, execute_sweep, plan_sweep
 from models.performance.surface import Belief, Question, Surface, anchor_trials, next_trials
 from models.performance.surface.belief import USUAL_NOISE
 from sweeps.store import open_store

@@ -6,7 +6,7 @@ import re
 
 from advisor.domain import DiskRate
 from advisor.errors import UsageError
-from advisor.units import parse_positive, parse_rate_mib_per_second
+from advisor.quantities import parse_positive, parse_rate_mib_per_second
 
 UNLIMITED = DiskRate(type="unlimited")
 _UNLIMITED_NAMES = frozenset({"unlimited", "host"})

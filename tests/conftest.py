@@ -24,7 +24,13 @@ _MEASURE = (
     "sweeps", "contracts", "benchmarks/test_kills", "infra/ray", "infra/aws/guest",
     "advisor/service/test_sweeps",
 )  # fmt: skip
-_MEASURE_SLOWLY = ("advisor/cli", "advisor/operations", "advisor/service", "benchmarks")
+_MEASURE_SLOWLY = (
+    "advisor/cli",
+    "advisor/runs",
+    "advisor/answers",
+    "advisor/service",
+    "benchmarks",
+)
 
 
 def pytest_collection_modifyitems(items):

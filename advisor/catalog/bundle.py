@@ -14,7 +14,7 @@ from advisor.catalog.files import DATA_FOLDER, BundleFiles, Files
 from advisor.catalog.prices import Currency
 from advisor.errors import DataError
 from advisor.places import user_folder
-from advisor.units import parse_positive
+from advisor.quantities import parse_positive
 
 if TYPE_CHECKING:
     from advisor.catalog.refreshed import Refreshed

@@ -8,7 +8,7 @@ from advisor.catalog.disk_rules import DiskRule
 from advisor.catalog.local_disks import LOCAL
 from advisor.domain import DiskChoice
 from advisor.errors import UsageError, unknown_name
-from advisor.units import parse_memory_mib, parse_positive, parse_rate_mib_per_second
+from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
 
 
 def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:

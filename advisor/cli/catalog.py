@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from advisor.answers.listing import ANY_MARKET, all_offers, query_of
 from advisor.catalog import Catalog, OfferQuery, PartialOffer, load_catalog
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_import import import_offers
@@ -16,9 +17,8 @@ from advisor.cli.catalog_show import show
 from advisor.cli.hardware import hardware_options
 from advisor.cli.parameters import Name, Positive, Text
 from advisor.domain import Market, Offer
-from advisor.operations.answering.listing import ANY_MARKET, all_offers, query_of
-from advisor.report.catalog import Place, catalog_head, offer_document, place_of
-from advisor.report.text import table
+from advisor.render.catalog import Place, catalog_head, offer_document, place_of
+from advisor.render.text import table
 from advisor.units import format_mib, format_usd
 
 # A terminal's worth; JSON has no limit.

@@ -13,8 +13,8 @@ from advisor.catalog.local_disks import LOCAL
 from advisor.cli.parameters import Name
 from advisor.domain import HOURS_PER_MONTH, Burst, DiskChoice, Price
 from advisor.errors import UsageError, unknown_name
-from advisor.operations.questions.disks import OWN
-from advisor.report.text import table
+from advisor.questions.disks import OWN
+from advisor.render.text import table
 
 SCHEMA = "advisor.disks/1"
 # Where no size is asked for; types that begin above it are shown at their smallest.

@@ -14,7 +14,7 @@ from advisor.catalog.imported import remove
 from advisor.catalog.importing import Imported, import_file, imports_in
 from advisor.cli.parameters import Day, Name, Text
 from advisor.errors import UsageError
-from advisor.report.text import table
+from advisor.render.text import table
 
 
 @click.command("import")

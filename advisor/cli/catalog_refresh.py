@@ -13,8 +13,8 @@ from advisor.cli.hardware import hardware_options
 from advisor.cli.parameters import Name, Text
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
-from advisor.operations.questions.hardware import hardware_answers
-from advisor.operations.questions.requests import DEFAULT_REGION, today
+from advisor.questions.hardware import hardware_answers
+from advisor.questions.requests import DEFAULT_REGION, today
 from advisor.records import replace
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _forget() -> None:
 
 def _show(output: str) -> None:
     from advisor.catalog.refreshed import read_refreshed
-    from advisor.report.refreshing import kept_document, kept_text
+    from advisor.render.refreshing import kept_document, kept_text
 
     kept = read_refreshed(own_imports())
     click.echo(json.dumps(kept_document(kept), indent=2) if output == "json" else kept_text(kept))
@@ -102,8 +102,8 @@ def _refresh(
     accept_implausible: bool,
     **hardware: Any,
 ) -> None:
-    from advisor.operations.refreshing import Wanted, refresh, types_to_ask
-    from advisor.report.refreshing import refresh_document, refresh_text
+    from advisor.answers.live.refreshing import Wanted, refresh, types_to_ask
+    from advisor.render.refreshing import refresh_document, refresh_text
 
     wanted = Wanted(
         region=region,

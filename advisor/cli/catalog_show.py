@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from advisor.answers.listing import shown_type
 from advisor.catalog import load_catalog
 from advisor.cli.parameters import Name, Positive, Text
 from advisor.domain import Market
-from advisor.operations.answering.listing import shown_type
-from advisor.report.tables import short_number
-from advisor.report.text import WIDTH, table
+from advisor.render.tables import short_number
+from advisor.render.text import WIDTH, table
 from advisor.units import format_usd
 
 # Before a fact of a type.

@@ -21,8 +21,8 @@ import click
 )  # fmt: skip
 def guest(job: str, region: str, until: int, folder: Path) -> int:
     """Do a job on the instance on which this runs; see docs/operating.md."""
-    from advisor.operations.cloud_guest import run_job, this_instance
-    from advisor.operations.cloud_states import End
+    from advisor.runs.cloud.guest import run_job, this_instance
+    from advisor.runs.cloud.states import End
 
     until_then = datetime.fromtimestamp(until, UTC)
     end = run_job(job, region, until_then, this_instance(folder.absolute()))

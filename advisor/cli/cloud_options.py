@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from advisor.cli.parameters import Name, Positive, Text
-from advisor.operations.cloud_asking import NAMES as NAMES
+from advisor.runs.cloud.asking import NAMES as NAMES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

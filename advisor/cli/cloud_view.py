@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.errors import one_line
-from advisor.report.text import table
+from advisor.render.text import table
 from advisor.units import format_counted
 
 if TYPE_CHECKING:

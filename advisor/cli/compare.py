@@ -8,18 +8,18 @@ from typing import Any
 
 import click
 
+from advisor.answers.comparing import compared
+from advisor.answers.ground import ground_in_use
 from advisor.cli.hardware import GpuFilter
 from advisor.cli.parameters import Name
 from advisor.cli.requests import question_options
 from advisor.cli.sources import model_option
 from advisor.domain import OnGpu, Request
-from advisor.operations.answering.comparing import compared
-from advisor.operations.answering.ground import ground_in_use
-from advisor.report.comparing import (
+from advisor.render.comparing import (
     COLUMNS,
     flat_row,
 )
-from advisor.report.tables import records_csv, records_markdown
+from advisor.render.tables import records_csv, records_markdown
 
 GpuTable = list[tuple[Request, list[OnGpu], OnGpu]]
 

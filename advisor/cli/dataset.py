@@ -45,7 +45,7 @@ def dataset() -> None:
 def make(kind: str, samples: int, out: Path, output: str) -> None:
     """Make KIND: `photographs` (JPEG files like ImageNet's) or `text` (like the Penn Treebank)."""
     from advisor.cli.sweep_progress import dataset_progress
-    from advisor.operations.datasets import make_photographs, make_words
+    from advisor.runs.datasets import make_photographs, make_words
 
     if kind == "text":
         profile = make_words(out)
@@ -75,7 +75,7 @@ def convert(
     256, as Caffe stores ImageNet. Stopped or failed, it leaves nothing behind.
     """
     from advisor.cli.sweep_progress import dataset_progress
-    from advisor.operations.datasets import convert_dataset
+    from advisor.runs.datasets import convert_dataset
 
     with dataset_progress() as progress:
         done = convert_dataset(
@@ -99,7 +99,7 @@ def convert(
 @_output_option
 def show(path: Path, output: str) -> None:
     """Tell the format of PATH, its samples, their size, and what decoding one costs here."""
-    from advisor.operations.datasets import show_dataset
+    from advisor.runs.datasets import show_dataset
 
     shown = show_dataset(path)
     facts = {
@@ -121,7 +121,7 @@ def show(path: Path, output: str) -> None:
 def check(path: Path, output: str) -> None:
     """Read and decode every image of PATH, and name all that cannot be; then exit code 1."""
     from advisor.cli.sweep_progress import dataset_progress
-    from advisor.operations.datasets import check_dataset
+    from advisor.runs.datasets import check_dataset
 
     with dataset_progress("checking") as progress:
         count, broken = check_dataset(path, progress)

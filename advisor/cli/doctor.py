@@ -9,7 +9,7 @@ import click
 
 from advisor.cli.parameters import Name
 from advisor.errors import one_line
-from advisor.report.text import WIDTH
+from advisor.render.text import WIDTH
 
 
 @click.command()
@@ -30,8 +30,8 @@ def doctor(dry_run: bool, output: str) -> int:
     advisor doctor
     advisor doctor --dry-run -o json
     """
-    from advisor.operations.checkup.examining import document, examine, worst
-    from advisor.operations.checkup.words import State
+    from advisor.runs.doctor.examining import document, examine, worst
+    from advisor.runs.doctor.words import State
 
     findings = examine(keep_leftovers=dry_run)
     if output == "json":

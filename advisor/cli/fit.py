@@ -43,9 +43,9 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
     advisor fit
     advisor fit --from measurements.jsonl --out model.json -o json
     """
-    from advisor.operations.fitting import fit_user_model, measurements_from
-    from advisor.operations.places import own_model_path
-    from advisor.operations.probing import kept_fingerprints
+    from advisor.places import own_model_path
+    from advisor.runs.fitting import fit_user_model, measurements_from
+    from advisor.runs.probing import kept_fingerprints
     from models.performance import save_model
 
     with nullcontext(measurements_from(source)) if source else stored_measurements() as rows:

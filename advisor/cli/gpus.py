@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
+from advisor.answers.gpus import gpus_document_of
 from advisor.catalog import load_catalog
 from advisor.cli.hardware import GPU_HELP, GpuFilter
 from advisor.cli.parameters import Name
 from advisor.cli.places import place_options
-from advisor.operations.answering.gpus import gpus_document_of
-from advisor.report.gpus import (
+from advisor.render.gpus import (
     COLUMNS,
     SORT_KEYS,
     flat_row,
     gpus_text,
 )
-from advisor.report.tables import records_csv, records_markdown
+from advisor.render.tables import records_csv, records_markdown
 
 
 @click.command()

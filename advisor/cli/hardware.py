@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from advisor.domain import Range
-from advisor.operations.questions.hardware import (
+from advisor.questions.hardware import (
     GpuWanted,
     wanted_gpus,
     wanted_memory,

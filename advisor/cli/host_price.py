@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from advisor.operations.host_price import NAMES as NAMES
+from advisor.runs.host_price import NAMES as NAMES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

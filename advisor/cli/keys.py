@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.parameters import Name, Text
-from advisor.report.text import table
+from advisor.render.text import table
 
 if TYPE_CHECKING:
     from sweeps.store.api_keys import StoredKey
@@ -47,8 +47,8 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
 
     From the first key on every request needs one, on this machine too.
     """
-    from advisor.operations.access_keys import add_key, parse_lifetime_seconds
-    from advisor.operations.audit import AuditLog
+    from advisor.service.access_keys import add_key, parse_lifetime_seconds
+    from advisor.service.audit import AuditLog
     from sweeps.store.api_keys import ApiKeys
 
     lifetime = parse_lifetime_seconds(expires) if expires else None
@@ -92,7 +92,7 @@ def revoke(name: str, audit_log: Path | None) -> None:
 
     Services that run refuse it within two seconds.
     """
-    from advisor.operations.audit import AuditLog
+    from advisor.service.audit import AuditLog
     from sweeps.store.api_keys import ApiKeys
 
     log, now = AuditLog(audit_log), time.time()

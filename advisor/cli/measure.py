@@ -14,7 +14,7 @@ import click
 from advisor.cli.parameters import Name, Positive
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.errors import UsageError
-from advisor.report.text import WIDTH, table
+from advisor.render.text import WIDTH, table
 from advisor.units import format_mib, format_rate
 
 _TASKS = (Task.INFERENCE, Task.TRAINING)
@@ -98,7 +98,7 @@ def _refuse_options_of_networks(task: str | None, data: Path | None) -> None:
 def _network(
     reference: str, task: str | None, precision: str, data: Path | None, minutes: float
 ) -> dict[str, Any]:
-    from advisor.operations.measuring import measure_reference
+    from advisor.answers.measuring import measure_reference
 
     if data is not None and not data.is_dir():
         raise UsageError(f"no folder '{data}'; --data takes a folder of JPEG files")
@@ -113,7 +113,7 @@ def _network(
 
 
 def _script(command: Sequence[str], minutes: float) -> dict[str, Any]:
-    from advisor.operations.measuring_script import measure_script
+    from advisor.runs.measuring_script import measure_script
 
     return measure_script(command, minutes=minutes, on_progress=_progress)
 

@@ -15,7 +15,7 @@ from advisor.cli.stored import stored_measurements
 from advisor.cli.sweep_progress import trial_name
 from advisor.domain import Measurement
 from advisor.errors import DataError
-from advisor.report.text import table
+from advisor.render.text import table
 from advisor.units import format_rate
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def measurements() -> None:
 @_output_option
 def list_(output: str, spread: bool, **wanted: str | None) -> None:
     """One line a measurement, in the order of measuring."""
-    from advisor.operations.stored.documents import list_document, wanted_from
+    from advisor.runs.stored.documents import list_document, wanted_from
     from sweeps.store import Stored
 
     with stored_measurements(wanted_from(wanted)) as rows:
@@ -76,7 +76,7 @@ def list_(output: str, spread: bool, **wanted: str | None) -> None:
 def export(form: str, out: Path | None, **wanted: str | None) -> None:
     """Write all measurements, or these; a file is written whole or not at all."""
     from advisor.files import write_whole
-    from advisor.operations.stored.documents import wanted_from
+    from advisor.runs.stored.documents import wanted_from
     from sweeps.exporting import to_csv, to_jsonl
 
     with stored_measurements(wanted_from(wanted)) as rows:
@@ -98,7 +98,7 @@ def import_(file: Path, output: str) -> None:
     measurement is told with its number, and the exit code is 1. A stored row stays, but for one
     that did not end well where the file has one that did.
     """
-    from advisor.operations.stored.documents import import_document
+    from advisor.runs.stored.documents import import_document
     from sweeps.importing import read_file
     from sweeps.store import open_store
 

@@ -72,9 +72,9 @@ def memory(output: str, **asked: Any) -> None:
     advisor memory --model resnet50 --batch-size 64 --optimizer adam
     advisor memory --model net.py:build --task inference --precision amp --gpu T4,L4
     """
+    from advisor.answers.memory import memory_answered
     from advisor.catalog import load_catalog
-    from advisor.operations.answering.memory import memory_answered
-    from advisor.report.memory import memory_document, memory_text
+    from advisor.render.memory import memory_document, memory_text
 
     source = click.get_current_context().get_parameter_source("optimizer")
     if source is click.core.ParameterSource.DEFAULT:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.parameters import Name, Shown
-from advisor.errors import DataError, unknown_name
-from advisor.operations.answering.networks import (
+from advisor.answers.networks import (
     Listed,
     families_of,
     gpus_measured,
     listed_networks,
     networks_document,
 )
-from advisor.report.text import table
+from advisor.cli.parameters import Name, Shown
+from advisor.errors import DataError, unknown_name
+from advisor.render.text import table
 
 if TYPE_CHECKING:
     from models.performance import PerformanceModel

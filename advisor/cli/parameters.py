@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from advisor.errors import UsageError
-from advisor.operations.questions.words import (
+from advisor.quantities import parse_memory_mib
+from advisor.questions.words import (
     one_of,
     positive,
     probability,
     shown_text,
     some_text,
 )
-from advisor.units import parse_memory_mib
 
 
 class Positive(click.ParamType[float]):

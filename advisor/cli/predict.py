@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
+from advisor.answers.ground import ground_in_use
+from advisor.answers.predicting import Predicted, predicted
+from advisor.answers.predicting_gpu import PredictedOnGpu, predicted_on_gpu
+from advisor.answers.what_if import MOST_VCPUS
 from advisor.cli.anchors import anchor_option
 from advisor.cli.explaining import explain_option
 from advisor.cli.parameters import Name, Positive, Size, Text
 from advisor.cli.requests import question_options
 from advisor.cli.run_options import run_options
 from advisor.cli.sources import model_option
-from advisor.operations.answering.ground import ground_in_use
-from advisor.operations.answering.predicting import Predicted, predicted
-from advisor.operations.answering.predicting_gpu import PredictedOnGpu, predicted_on_gpu
-from advisor.operations.answering.what_if import MOST_VCPUS
 
 
 @click.command()

@@ -12,14 +12,14 @@ import click
 
 from advisor.cli.parameters import Name
 from advisor.errors import MeasuringError, UsageError
-from advisor.operations.probing import (
+from advisor.render.text import WIDTH, table
+from advisor.runs.probing import (
     checked_disk,
     keep_fingerprint,
     nothing_measured,
     parse_parts,
     probe_machine,
 )
-from advisor.report.text import WIDTH, table
 
 
 @click.command()

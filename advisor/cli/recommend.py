@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 import click
 
+from advisor.answers.ground import ground_in_use
+from advisor.answers.recommending import Recommended, decided, recommended
+from advisor.answers.reports import TEXTS
 from advisor.catalog import Catalog
 from advisor.cli.anchors import anchor_option
 from advisor.cli.explaining import explain_option
@@ -16,14 +19,11 @@ from advisor.cli.requests import question_options
 from advisor.cli.run_options import run_limit_options, run_options
 from advisor.cli.sources import model_option
 from advisor.domain import HOURS_PER_MONTH, Recommendation, Request
+from advisor.engine import MOST_INSTANCES, PerformanceModel, no_offer
 from advisor.errors import NoOfferError, UsageError
-from advisor.operations.answering.ground import ground_in_use
-from advisor.operations.answering.recommending import Recommended, decided, recommended
-from advisor.operations.answering.reports import TEXTS
-from advisor.operations.questions.requests import today
-from advisor.recommend import MOST_INSTANCES, PerformanceModel, no_offer
-from advisor.report.exporting import FORMATS, export
-from advisor.report.text import recommendation_text
+from advisor.questions.requests import today
+from advisor.render.exporting import FORMATS, export
+from advisor.render.text import recommendation_text
 
 OUTPUTS = ("table", "json", "yaml", "csv", "md")
 EXPLAINED_IN = ("table", "json", "yaml")
@@ -125,7 +125,7 @@ def decided_live(
     request: Request, _catalog: Catalog, model: PerformanceModel
 ) -> tuple[Recommendation, Catalog]:
     """The verified answer, and the catalogue with what was told; boto3 is imported only here."""
-    from advisor.operations.live_checking import recommend_live
+    from advisor.answers.live.checking import recommend_live
 
     return recommend_live(
         request, model, today=today(), say=lambda line: click.echo(line, err=True)

@@ -12,7 +12,7 @@ from advisor.cli.report_diff import diff
 from advisor.cli.report_options import ReportGroup, question_parameters, said_in
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError
-from advisor.report.sizing.formats import LANGUAGES, REPORT_FORMATS
+from advisor.render.sizing.formats import LANGUAGES, REPORT_FORMATS
 
 
 class Language(Name):

@@ -52,8 +52,8 @@ def diff(
     text = _written(document, output)
     _print(text, path, quiet=bool(targets) and out is None)
     if targets:
-        from advisor.operations.delivering.parcel import Enclosure
-        from advisor.operations.delivering.parcels import difference_parcel
+        from advisor.runs.delivery.parcel import Enclosure
+        from advisor.runs.delivery.parcels import difference_parcel
 
         extension, media_type = _MEDIA[output]
         file = Enclosure(_file_name(document, extension), media_type, text.encode())
@@ -62,9 +62,9 @@ def diff(
 
 
 def _difference(old: str, new: str) -> dict[str, Any]:
-    from advisor.operations.reporting.reproducing import Input
-    from advisor.operations.reporting.saved import read_saved
-    from advisor.report.difference.document import difference
+    from advisor.answers.reporting.reproducing import Input
+    from advisor.answers.reporting.saved import read_saved
+    from advisor.render.difference.document import difference
 
     if old == new == _STDIN:
         raise UsageError("only one of the two can be read from stdin")
@@ -82,7 +82,7 @@ def _content(name: str) -> bytes:
 
 
 def _written(document: Mapping[str, Any], output: str) -> str:
-    from advisor.report.difference.text import difference_markdown, difference_text
+    from advisor.render.difference.text import difference_markdown, difference_text
 
     writers: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "table": difference_text,

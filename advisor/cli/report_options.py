@@ -14,7 +14,7 @@ from advisor.errors import UsageError, unknown_name
 
 # How `recommend` prints its answer is no part of the question; a report explains anyway.
 _LEFT_OUT = ("output", "export_to", "explain", "explain_rejected")
-_RAW = "advisor.report.arguments"
+_RAW = "advisor.render.arguments"
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 

@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from advisor.answers.ground import Ground, ground_in_use
+from advisor.answers.reporting.gathering import Question
+from advisor.answers.reporting.parallel import usable_processes
+from advisor.answers.reporting.plans import Entry, read_plan, shown_name
+from advisor.answers.reporting.reports import Report, report, report_of_saved
+from advisor.answers.reporting.reproducing import Input, Origin
+from advisor.answers.reporting.saved import read_saved
 from advisor.cli.live import is_terminal
 from advisor.cli.recommend import decided_live
 from advisor.cli.report_options import (
@@ -26,19 +33,12 @@ from advisor.cli.report_options import (
 from advisor.cli.sending import format_of_targets, send_out, targets_of
 from advisor.errors import UsageError
 from advisor.files import require_writable, write_whole
-from advisor.operations.answering.ground import Ground, ground_in_use
-from advisor.operations.questions.requests import today
-from advisor.operations.reporting.gathering import Question
-from advisor.operations.reporting.parallel import usable_processes
-from advisor.operations.reporting.plans import Entry, read_plan, shown_name
-from advisor.operations.reporting.reports import Report, report, report_of_saved
-from advisor.operations.reporting.reproducing import Input, Origin
-from advisor.operations.reporting.saved import read_saved
-from advisor.report.sizing.facts import SCHEMA
-from advisor.report.sizing.formats import ReportFormat, format_of_file, report_format
+from advisor.questions.requests import today
+from advisor.render.sizing.facts import SCHEMA
+from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format
 
 if TYPE_CHECKING:
-    from advisor.operations.delivering.parcel import Target
+    from advisor.runs.delivery.parcel import Target
 
 _STDIN = "-"
 _OUTPUT_OPTIONS = ("--send", "--out", "--format", "--language", "--date")
@@ -94,7 +94,7 @@ class Output(NamedTuple):
     def send(self, document: Mapping[str, Any], content: bytes) -> None:
         """To every target."""
         if self.targets:
-            from advisor.operations.delivering.parcels import enclosure_named, report_parcel
+            from advisor.runs.delivery.parcels import enclosure_named, report_parcel
 
             name = self.path.name if self.path else f"report-{document['as_of']}"
             file = enclosure_named(name, self.kind, content)

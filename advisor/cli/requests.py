@@ -10,8 +10,8 @@ import click
 from advisor.cli.parameters import Confidence, Name, Positive, Shown, Text
 from advisor.cli.places import place_options
 from advisor.domain import MemoryFormat, Precision, Stack, Task, Tf32
-from advisor.operations.questions.datasets import DATASETS
-from advisor.operations.questions.requests import LARGEST_BATCH
+from advisor.questions.datasets import DATASETS
+from advisor.questions.requests import LARGEST_BATCH
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -20,7 +20,7 @@ from advisor.cli.schedule_commands import checked_command
 from advisor.cli.schedule_reporting import checked_reporting, report_run, reporting_options
 from advisor.cli.schedule_view import added_text, list_text, one_text
 from advisor.errors import Stopped
-from advisor.operations.scheduling.documents import list_document, one_document, standings
+from advisor.runs.scheduling.documents import list_document, one_document, standings
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _output_option = click.option(
@@ -67,7 +67,7 @@ def add(
 
     It may be `sweep run`, `fit` or `catalog refresh`, and is checked now.
     """
-    from advisor.operations.scheduling.adding import Times, new_schedule
+    from advisor.runs.scheduling.adding import Times, new_schedule
     from sweeps.store.schedule_book import open_schedules
 
     times = Times(cron=cron, timezone=timezone, name=name, misfire=misfire,
@@ -135,8 +135,8 @@ def run() -> None:
 
     Any number of them may run on a database: one leads, another takes over when that is gone.
     """
-    from advisor.operations.scheduling.leading import PATIENCE_SECONDS, Daemon
-    from advisor.operations.scheduling.resending import Resending
+    from advisor.runs.scheduling.leading import PATIENCE_SECONDS, Daemon
+    from advisor.runs.scheduling.resending import Resending
     from sweeps.store.schedule_book import open_schedules
 
     with closing(open_schedules(patience_seconds=PATIENCE_SECONDS)) as book:
@@ -158,8 +158,8 @@ def run() -> None:
 @click.argument("number", type=int)
 def execute(number: int) -> None:
     """Run what is due under that number: what the daemon starts."""
-    from advisor.operations.scheduling.executing import execute as executed
-    from advisor.operations.scheduling.refitting import after_sweep
+    from advisor.runs.scheduling.executing import execute as executed
+    from advisor.runs.scheduling.refitting import after_sweep
     from sweeps.store.schedule_book import open_schedules
 
     with closing(open_schedules()) as book:

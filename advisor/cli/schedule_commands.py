@@ -9,8 +9,8 @@ import click
 from click.core import ParameterSource
 
 from advisor.errors import UsageError
-from advisor.operations.scheduling.checking import Checked, checked_sweep
-from advisor.operations.scheduling.commands import ALLOWED, is_sweep, kind_of
+from advisor.runs.scheduling.checking import Checked, checked_sweep
+from advisor.runs.scheduling.commands import ALLOWED, is_sweep, kind_of
 
 # The schedule decides these itself.
 _OURS = {

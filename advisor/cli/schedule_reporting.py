@@ -52,8 +52,8 @@ def checked_reporting(
         return None
     if not send:
         raise UsageError("--report needs --send TARGET: where the report goes")
-    from advisor.operations.delivering.targets import checked_words
-    from advisor.report.sizing.formats import report_format as format_named
+    from advisor.render.sizing.formats import report_format as format_named
+    from advisor.runs.delivery.targets import checked_words
     from sweeps.store.schedule_words import Reporting
 
     format_named(report_format).require_packages()
@@ -65,10 +65,10 @@ def checked_reporting(
 
 
 def _check_plan(plan: str) -> None:
+    from advisor.answers.ground import ground_in_use
+    from advisor.answers.reporting.gathering import checked
+    from advisor.answers.reporting.plans import read_plan
     from advisor.cli.report_run import planned
-    from advisor.operations.answering.ground import ground_in_use
-    from advisor.operations.reporting.gathering import checked
-    from advisor.operations.reporting.plans import read_plan
 
     try:
         content = Path(plan).read_bytes()
@@ -91,7 +91,7 @@ def _whole_path(word: str) -> str:
 @click.option("--failed", default="", help="Why the run failed.")
 def report_run(number: int, failed: str) -> None:
     """Report on a run that has ended: what its process starts. Prints what became of it."""
-    from advisor.operations.scheduling.reporting import report_after
+    from advisor.runs.scheduling.reporting import report_after
     from sweeps.store.schedule_book import open_schedules
 
     with closing(open_schedules(reading=True)) as book:

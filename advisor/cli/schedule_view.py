@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.cli.schedule_report import report_lines, report_words
-from advisor.operations.scheduling.documents import Standing
-from advisor.operations.scheduling.zones import zone_of
-from advisor.report.text import table
+from advisor.render.text import table
+from advisor.runs.scheduling.documents import Standing
+from advisor.runs.scheduling.zones import zone_of
 from advisor.units import format_hours, format_usd
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _reporting_lines(told: Reporting | None) -> list[str]:
     """Nothing of a target that may be a secret."""
     if told is None:
         return []
-    from advisor.operations.delivering.targets import target_label
+    from advisor.runs.delivery.targets import target_label
 
     when = " where anything changed" if told.only_changes else ""
     to = ", ".join(target_label(word) for word in told.send)

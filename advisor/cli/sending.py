@@ -11,7 +11,7 @@ import click
 from advisor.errors import DeliveryError, UsageError
 
 if TYPE_CHECKING:
-    from advisor.operations.delivering.parcel import Parcel, Target
+    from advisor.runs.delivery.parcel import Parcel, Target
 
 send_option = click.option(
     "--send", multiple=True, metavar="TARGET",
@@ -24,14 +24,14 @@ def targets_of(send: Sequence[str]) -> tuple[Target, ...]:
     """The targets, checked before the long work; `UsageError` for those that cannot be."""
     if not send:
         return ()
-    from advisor.operations.delivering.sending import checked_targets
+    from advisor.runs.delivery.sending import checked_targets
 
     return checked_targets(send)
 
 
 def format_of_targets(send: Sequence[str]) -> str:
     """The report's format by the end of the first file or key that is sent to; md without one."""
-    from advisor.report.sizing.formats import format_of_file
+    from advisor.render.sizing.formats import format_of_file
 
     for text in send:
         if text.startswith(("file:", "s3:")) and not text.endswith("/"):
@@ -42,7 +42,7 @@ def format_of_targets(send: Sequence[str]) -> str:
 
 def send_out(parcel: Parcel, targets: Sequence[Target]) -> None:
     """To every target; `DeliveryError` names those that did not take it."""
-    from advisor.operations.delivering.sending import delivered
+    from advisor.runs.delivery.sending import delivered
 
     found = delivered(parcel, targets, say=lambda line: click.echo(line, err=True))
     for one in found:

@@ -12,7 +12,7 @@ import click
 
 from advisor.cli.parameters import Text
 from advisor.errors import UsageError
-from advisor.units import parse_memory_mib
+from advisor.quantities import parse_memory_mib
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _RATE = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)(?:/s)?")

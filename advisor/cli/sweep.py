@@ -31,28 +31,28 @@ from advisor.cli.sweep_table import (
 )
 from advisor.cli.sweep_watching import watch_options, watched_sweep
 from advisor.domain import Measurement, Trial
-from advisor.operations.adaptive_asking import refuse_without_adaptive, split_answers
-from advisor.operations.cloud_asking import refuse_without_aws
-from advisor.operations.cloud_sweep_asking import split_cloud
-from advisor.operations.host_price import host_usd_per_hour
-from advisor.operations.sweep_asking import asked_for_nothing, options_from
-from advisor.operations.sweep_data import planned_data, prepared_data
-from advisor.operations.sweep_rows import shown_rows, trial_document
-from advisor.operations.sweep_run_asking import checked_answers
-from advisor.operations.sweeping import (
+from advisor.render.text import table
+from advisor.runs.cloud.asking import refuse_without_aws
+from advisor.runs.cloud.sweep_asking import split_cloud
+from advisor.runs.host_price import host_usd_per_hour
+from advisor.runs.sweeps.adaptive_asking import refuse_without_adaptive, split_answers
+from advisor.runs.sweeps.asking import asked_for_nothing, options_from
+from advisor.runs.sweeps.data import planned_data, prepared_data
+from advisor.runs.sweeps.rows import shown_rows, trial_document
+from advisor.runs.sweeps.run_asking import checked_answers
+from advisor.runs.sweeps.sweeping import (
     EXECUTORS,
     SweepOptions,
     execute_sweep,
     plan_sweep,
 )
-from advisor.report.text import table
 from advisor.units import format_counted, format_usd
 from sweeps.plan import USUAL_TRIAL_SECONDS
 from sweeps.repeating import wanted_runs
 
 if TYPE_CHECKING:
     from advisor.cli.sweep_progress import Kept
-    from advisor.operations.sweep_watching import WatchOptions
+    from advisor.runs.sweeps.watching import WatchOptions
     from sweeps.runner import Progress
 
 _output_option = click.option(
@@ -208,7 +208,7 @@ def _followed(
 @click.argument("job_id")
 def job(job_id: str) -> int:
     """Run the sweep that was started under this id: what the service starts."""
-    from advisor.operations.jobs.running import run_job
+    from advisor.runs.jobs.running import run_job
 
     return run_job(job_id)
 

@@ -12,7 +12,7 @@ from advisor.units import format_counted, format_usd
 from sweeps.plan import USUAL_TRIAL_SECONDS
 
 if TYPE_CHECKING:
-    from advisor.operations.adaptive import AdaptiveSweep, Standing
+    from advisor.runs.adaptive import AdaptiveSweep, Standing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

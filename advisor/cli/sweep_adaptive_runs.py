@@ -19,13 +19,13 @@ from advisor.cli.sweep_table import (
     raise_failures,
 )
 from advisor.domain import Trial
-from advisor.operations.adaptive_asking import adaptive_from
-from advisor.operations.sweep_rows import shown_rows, trial_document
-from advisor.report.text import table
+from advisor.render.text import table
+from advisor.runs.sweeps.adaptive_asking import adaptive_from
+from advisor.runs.sweeps.rows import shown_rows, trial_document
 from sweeps.age import began_before
 
 if TYPE_CHECKING:
-    from advisor.operations.adaptive import AdaptiveSweep, Standing
+    from advisor.runs.adaptive import AdaptiveSweep, Standing
     from sweeps.runner import Progress
     from sweeps.store import MeasurementStore
 
@@ -69,7 +69,7 @@ def run_adaptively(
     since: datetime | None = None,
 ) -> AdaptiveRun:
     """Measure what tells most; after each batch tell on stderr how well the answer is known."""
-    from advisor.operations.adaptive import run_adaptive
+    from advisor.runs.adaptive import run_adaptive
 
     sweep = adaptive_from(trials, asked)
     before = {

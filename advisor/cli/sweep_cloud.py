@@ -9,7 +9,7 @@ import click
 
 from advisor.cli.cloud_options import launch_options
 from advisor.cli.parameters import Name, Text
-from advisor.operations.cloud_sweep_asking import MARKETS
+from advisor.runs.cloud.sweep_asking import MARKETS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -11,17 +11,17 @@ import click
 
 from advisor.cli.sweep_cloud_view import fleet_lines, plan_lines, run_lines
 from advisor.errors import CloudError
-from advisor.operations.cloud_sweep_asking import fleet_asked
+from advisor.runs.cloud.sweep_asking import fleet_asked
 
 if TYPE_CHECKING:
-    from advisor.operations.cloud_plan import CloudPlan
-    from advisor.operations.cloud_running import CloudRun
+    from advisor.runs.cloud.plan import CloudPlan
+    from advisor.runs.cloud.running import CloudRun
     from infra.aws.asking import Aws
 
 
 def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> int:
     """Plan, and unless it is a dry run launch, measure and end; returns the exit code."""
-    from advisor.operations.cloud_fleet import plan_fleet
+    from advisor.runs.cloud.fleet import plan_fleet
     from infra.aws.asking import Aws
 
     options, aws = fleet_asked(answers, cloud), Aws()
@@ -33,7 +33,7 @@ def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]
 
 def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
     """What would be launched; the exit code says whether it can be."""
-    from advisor.operations.cloud_documents import fleet_plan_document, plan_document
+    from advisor.runs.cloud.documents import fleet_plan_document, plan_document
 
     if len(plans) == 1:
         document = plan_document(plans[0])
@@ -64,8 +64,8 @@ def tell(line: str) -> None:
 
 
 def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
-    from advisor.operations.cloud_documents import run_document
-    from advisor.operations.cloud_running import run_cloud
+    from advisor.runs.cloud.documents import run_document
+    from advisor.runs.cloud.running import run_cloud
 
     with ended_on_aws(f"sweep {plan.sweep.id}"):
         run = run_cloud(plan, aws, tell)
@@ -75,8 +75,8 @@ def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
 
 
 def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
-    from advisor.operations.cloud_documents import fleet_document
-    from advisor.operations.cloud_fleet import run_fleet
+    from advisor.runs.cloud.documents import fleet_document
+    from advisor.runs.cloud.fleet import run_fleet
 
     with ended_on_aws(f"each of {len(plans)} sweeps"):
         berths = run_fleet(plans, aws, tell)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.errors import one_line
-from advisor.report.text import table
+from advisor.render.text import table
 from advisor.units import format_counted, format_usd
 
 _COLUMNS = ("offer", "zone", "market", "per hour, at most", "paid for")

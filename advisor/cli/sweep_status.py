@@ -17,11 +17,11 @@ from advisor.cli.stored import fail_if_damaged, tell_damaged
 from advisor.cli.sweep_options import sweep_options
 from advisor.cli.sweep_status_view import snapshot_lines
 from advisor.errors import DataError, UsageError
-from advisor.operations.sweep_asking import asked_for_nothing, options_from
-from advisor.operations.sweep_data import planned_data
-from advisor.operations.sweep_standing import snapshot_document
-from advisor.operations.sweeping import plan_sweep
-from advisor.units import parse_positive
+from advisor.quantities import parse_positive
+from advisor.runs.sweeps.asking import asked_for_nothing, options_from
+from advisor.runs.sweeps.data import planned_data
+from advisor.runs.sweeps.standing import snapshot_document
+from advisor.runs.sweeps.sweeping import plan_sweep
 
 if TYPE_CHECKING:
     from sweeps.watching.shared import Snapshot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.operations.sweep_standing import counts_of
-from advisor.report.text import table
+from advisor.render.text import table
+from advisor.runs.sweeps.standing import counts_of
 from advisor.units import format_counted, format_duration
 
 if TYPE_CHECKING:

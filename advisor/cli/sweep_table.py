@@ -11,8 +11,8 @@ import click
 
 from advisor.domain import Measurement, Trial
 from advisor.errors import MeasuringError
-from advisor.operations.sweep_rows import Shown, rate_of, state_of, trial_documents
-from advisor.report.text import table
+from advisor.render.text import table
+from advisor.runs.sweeps.rows import Shown, rate_of, state_of, trial_documents
 from advisor.units import format_counted, format_mib, format_rate
 
 if TYPE_CHECKING:

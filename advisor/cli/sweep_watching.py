@@ -12,7 +12,7 @@ import click
 from advisor.cli.parameters import Name, Text
 
 if TYPE_CHECKING:
-    from advisor.operations.sweep_watching import Watch, WatchOptions
+    from advisor.runs.sweeps.watching import Watch, WatchOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,7 +47,7 @@ def watch_options(command: Command) -> Command:
 @contextmanager
 def watched_sweep(options: WatchOptions, ray_address: str | None) -> Iterator[Watch]:
     """Watch a sweep; where its metrics are is told on stderr."""
-    from advisor.operations.sweep_watching import watched
+    from advisor.runs.sweeps.watching import watched
     from sweeps.watching.tally import HERE
 
     with watched(options, where="" if ray_address else HERE) as watch:

@@ -18,10 +18,10 @@ from advisor.cli.requests import question_options
 from advisor.cli.sources import model_option
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
-from advisor.operations.cloud_asking import refuse_without_aws, split
-from advisor.operations.questions.requests import request_from, today
-from advisor.operations.questions.sources import model_in_use
-from advisor.report.verification import verification_document, verification_text
+from advisor.questions.requests import request_from, today
+from advisor.questions.sources import model_in_use
+from advisor.render.verification import verification_document, verification_text
+from advisor.runs.cloud.asking import refuse_without_aws, split
 from models.performance import PerformanceModel
 from models.zoo.networks import NETWORKS, can_be_run
 
@@ -132,7 +132,7 @@ def _verified_here(
     request: Request, answers: dict[str, Any], catalog: Catalog, model: PerformanceModel
 ) -> Verification:
     from advisor.cli.sweep_progress import dataset_progress, trial_name
-    from advisor.operations.verifying import VerifyOptions, plan_verification, verify
+    from advisor.runs.verification.verifying import VerifyOptions, plan_verification, verify
     from sweeps.store import open_store
 
     options = VerifyOptions(

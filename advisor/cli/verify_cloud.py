@@ -12,13 +12,13 @@ from advisor.cli.sweep_cloud_run import ended_on_aws, show_plans, tell
 from advisor.cli.sweep_cloud_view import run_lines
 from advisor.domain import Request, Verification
 from advisor.errors import UsageError
-from advisor.operations.cloud_asking import dollars, launch_values
-from advisor.operations.questions.requests import today
+from advisor.questions.requests import today
+from advisor.runs.cloud.asking import dollars, launch_values
 from models.performance import PerformanceModel
 
 if TYPE_CHECKING:
-    from advisor.operations.cloud_plan import CloudOptions
-    from advisor.operations.verifying_cloud import Elsewhere
+    from advisor.runs.cloud.plan import CloudOptions
+    from advisor.runs.verification.verifying_cloud import Elsewhere
 
 # Boot, torch with CUDA, a data set, some minutes of measuring.
 _HOURS = 1.0
@@ -34,9 +34,9 @@ def verify_on_aws(
     catalog: Catalog, model: PerformanceModel, output: str,
 ) -> Verification:  # fmt: skip
     """Plan, launch, measure, end, judge; a dry run is the end of the command."""
-    from advisor.operations.cloud_documents import run_document
-    from advisor.operations.cloud_plan import plan_cloud
-    from advisor.operations.verifying_cloud import (
+    from advisor.runs.cloud.documents import run_document
+    from advisor.runs.cloud.plan import plan_cloud
+    from advisor.runs.verification.verifying_cloud import (
         launch_options,
         plan_elsewhere,
         verify_elsewhere,
@@ -73,7 +73,7 @@ def _cloud_options(
     asked: Elsewhere, answers: Mapping[str, Any], cloud: Mapping[str, Any]
 ) -> CloudOptions:
     """Whose and how; what is launched comes with the question."""
-    from advisor.operations.cloud_plan import CloudOptions
+    from advisor.runs.cloud.plan import CloudOptions
 
     return CloudOptions(
         instance=asked.named.instance.name,

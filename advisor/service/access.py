@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import Depends, Request
 
-from advisor.operations.access_keys import Scope as Scope
+from advisor.service.access_keys import Scope as Scope
 from advisor.service.problems import Problem
 
 # Where the guard leaves what it found, and a route what the audit log shall have.

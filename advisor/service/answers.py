@@ -10,7 +10,7 @@ import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from advisor.operations.answering.ground import Ground
+from advisor.answers.ground import Ground
 from advisor.service.problems import Problem
 
 JSON = "application/json"

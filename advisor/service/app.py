@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 
-from advisor.operations.answering.ground import Ground, ground_in_use
-from advisor.recommend import Preparations
+from advisor.answers.ground import Ground, ground_in_use
+from advisor.engine import Preparations
 from advisor.service.access import Scope, needs
 from advisor.service.around import Around, Defects
 from advisor.service.guard.install import add_gate, close_door

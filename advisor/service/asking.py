@@ -10,8 +10,8 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from advisor.operations.answering.ground import Ground
-from advisor.operations.answering.words import Words
+from advisor.answers.ground import Ground
+from advisor.answers.words import Words
 from advisor.service.answers import ground_of, json_answer
 from advisor.service.forms.form import Form
 from advisor.service.openapi.parts import body_of, described

@@ -12,15 +12,15 @@ from fastapi import Request
 from fastapi.sse import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from advisor.operations.jobs.events import EventLog
-from advisor.operations.jobs.records import OPEN, Job, known_job
+from advisor.runs.jobs.events import EventLog
+from advisor.runs.jobs.records import OPEN, Job, known_job
 from advisor.service.private import without_paths
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
 
 if TYPE_CHECKING:
-    from advisor.operations.jobs.asking import Allowed
+    from advisor.runs.jobs.asking import Allowed
 
 MOST_LISTENERS = 32
 LOOK_EVERY_SECONDS = 0.5
@@ -51,7 +51,7 @@ async def following(
 ) -> AsyncIterator[ServerSentEvent]:
     """Its events from behind `last_id` (from the first one without) until it has ended. What keeps
     a quiet connection awake, a comment every 15 s, is the framework's."""
-    from advisor.operations.jobs.standing import job_document
+    from advisor.runs.jobs.standing import job_document
 
     # A sweep on AWS has its events there; here it says how it goes.
     path = job.talk_path if job.on_aws else job.events_path
@@ -76,7 +76,7 @@ async def following(
 
 
 def _status(job: Job, settings: Settings, allowed: Allowed) -> dict[str, Any] | None:
-    from advisor.operations.jobs.standing import status_document
+    from advisor.runs.jobs.standing import status_document
 
     try:
         with stored(settings, reading=True) as store:

@@ -78,7 +78,7 @@ def _run_here(settings: Settings, listening: socket.socket) -> None:
     """In this process, which loads first: what is damaged is told in one line."""
     import uvicorn
 
-    from advisor.operations.answering.ground import ground_in_use
+    from advisor.answers.ground import ground_in_use
     from advisor.service.app import create_app
 
     app = create_app(settings, ground_in_use())

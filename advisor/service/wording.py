@@ -15,7 +15,7 @@ _PHRASES = (
     ("one instance alone is `advisor predict`; name another --instance",
      "one instance alone is /v1/predict; name another instance"),
     ("--instance twice or more", "instance, two or more"),
-    ("`advisor catalog list` tells those that are known", "/v1/catalog tells those that are known"),
+    ("`advisor catalog list` lists those that are known", "/v1/catalog tells those that are known"),
     ("-o json has all", "the document has all"),
 )  # fmt: skip
 

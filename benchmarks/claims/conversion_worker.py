@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _convert(job: dict[str, Any]) -> dict[str, Any]:
-    from advisor.operations.datasets import convert_dataset
+    from advisor.runs.datasets import convert_dataset
 
     target = Path(job["target"])
     shutil.rmtree(target, ignore_errors=True)

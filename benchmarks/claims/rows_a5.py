@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from advisor.catalog import load_catalog
 from advisor.domain import Request, Task
+from advisor.engine import recommend
 from advisor.errors import UsageError
-from advisor.recommend import recommend
 from benchmarks.claims.predicting import data_sheet, gpu_rate, largest_batch, needed_mib
 from benchmarks.claims.words import DATA, Finding, Kind, Verdict, agrees_if, out_of_scope
 from models.performance import load_model

@@ -69,7 +69,7 @@ def a12(evidence: Evidence) -> Finding:
     """Inference needs at least the SSD cloud disk."""
     from advisor.catalog import load_catalog
     from advisor.domain import DiskChoice, Request
-    from advisor.recommend import recommend
+    from advisor.engine import recommend
     from models.performance import load_model
 
     target = 0.9 * full_speed(evidence.disks(INFERENCE)["nvme"])

@@ -13,7 +13,7 @@ import csv
 from dataclasses import dataclass
 
 from advisor.domain import DiskRate, Task, Workload
-from advisor.operations.sweeping import step_seconds
+from advisor.runs.sweeps.sweeping import step_seconds
 from benchmarks.claims.words import DATA, published_points
 
 SCALE = 4

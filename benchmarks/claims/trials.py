@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from advisor.domain import CacheState, DatasetProfile, DiskRate, Task, Trial
-from advisor.operations.sweeping import local_machine
+from advisor.runs.sweeps.sweeping import local_machine
 from benchmarks.claims.scale import LSTM, LSTM_BATCH, SCALE, accelerator, cloud_disks, paced
 from sweeps.disks import UNLIMITED
 from sweeps.networks import planned_network

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement, Status, Trial
-from advisor.operations.datasets import convert_dataset, make_photographs, make_words
-from advisor.operations.sweeping import execute_sweep
+from advisor.runs.datasets import convert_dataset, make_photographs, make_words
+from advisor.runs.sweeps.sweeping import execute_sweep
 from benchmarks.claims.trials import FORMATS, Datasets, Size
 from sweeps.datasets.folder import image_files, profile_folder
 from sweeps.datasets.places import made_whole

@@ -14,7 +14,7 @@ from typing import Any
 
 from advisor.cli.leaving import leaving_cleanly
 from advisor.domain import Status
-from advisor.operations.sweeping import execute_sweep
+from advisor.runs.sweeps.sweeping import execute_sweep
 from sweeps.executors import Executor, ProcessExecutor
 from sweeps.importing import read_file
 from sweeps.replaying import replayed

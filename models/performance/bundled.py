@@ -74,4 +74,4 @@ def seal() -> None:
 
 
 def _way_out() -> str:
-    return "install the package again (in a checkout: python -m advisor.operations.fitting)"
+    return "install the package again (in a checkout: python -m advisor.runs.fitting)"

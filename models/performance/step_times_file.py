@@ -161,7 +161,7 @@ def _loaded(path: Path) -> Any:
         raise DataError(f"{path} holds no fitted step times ({error}); {_WAY_OUT}") from error
 
 
-_WAY_OUT = "install the package again (in a checkout: python -m advisor.operations.fitting)"
+_WAY_OUT = "install the package again (in a checkout: python -m advisor.runs.fitting)"
 
 
 def _decoded(

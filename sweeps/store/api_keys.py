@@ -1,7 +1,7 @@
 """Keys of the HTTP service and the page's sessions, in SQLite or PostgreSQL.
 
 Only digests come here: who reads the database can make no request with what stands in it. What a
-key is made of, and what its scope allows, is told by `advisor.operations.access_keys`. All times
+key is made of, and what its scope allows, is told by `advisor.service.access_keys`. All times
 are seconds since 1970.
 """
 

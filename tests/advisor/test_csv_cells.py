@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.csv_cells import csv_of, harmless
-from advisor.report.tables import records_csv
+from advisor.render.tables import records_csv
 from sweeps.exporting import SUMMARY_COLUMNS, to_csv
 from tests.sweeps.builders import measurement, trial
 

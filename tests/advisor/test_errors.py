@@ -14,4 +14,4 @@ def test_a_list_that_is_cut_says_how_much_is_missing():
 
 def test_thousands_of_names_are_left_to_the_command_that_lists_them():
     said = str(unknown_name("instance type", "zzz", ["a", "b"], listed_by="advisor catalog list"))
-    assert said.endswith("`advisor catalog list` tells those that are known")
+    assert said.endswith("`advisor catalog list` lists those that are known")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError, unknown_name
+from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
 from advisor.units import (
     floor_rate,
     format_counted,
@@ -16,9 +17,6 @@ from advisor.units import (
     format_mib,
     format_rate,
     format_usd,
-    parse_memory_mib,
-    parse_positive,
-    parse_rate_mib_per_second,
 )
 
 

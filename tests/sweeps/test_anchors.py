@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.answers.gpu_sheets import sheet_of
 from advisor.domain import (
     DatasetProfile,
     DiskRate,
@@ -24,7 +25,6 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
-from advisor.operations.gpu_sheets import sheet_of
 from models.performance import paced_gpu
 from sweeps.anchors import read_anchor
 from sweeps.observing import observed

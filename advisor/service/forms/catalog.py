@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from advisor.answers.listing import ANY_MARKET
 from advisor.domain import Market
-from advisor.operations.answering.listing import ANY_MARKET
 from advisor.service.forms.form import Form
 from advisor.service.forms.questions import GPU, MARKET, MEMORY, REGION, VCPUS
 from advisor.service.forms.words import About, choice, number, text, texts

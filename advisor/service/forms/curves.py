@@ -6,12 +6,12 @@ from typing import Any
 
 import orjson
 
+from advisor.answers.curves import MOST_POINTS, Curve
+from advisor.answers.what_if import MOST_VCPUS
 from advisor.errors import UsageError
-from advisor.operations.answering.curves import MOST_POINTS, Curve
-from advisor.operations.answering.what_if import MOST_VCPUS
-from advisor.operations.questions.words import positive
+from advisor.quantities import parse_memory_mib
+from advisor.questions.words import positive
 from advisor.service.forms.words import LONGEST_TEXT, About, Word, some_shown
-from advisor.units import parse_memory_mib
 
 _KINDS = ("vcpus", "memory", "disk")
 _TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from advisor.answers.memory import OPTIMIZERS
+from advisor.answers.what_if import MOST_VCPUS
 from advisor.domain import (
     HOURS_PER_MONTH,
     Market,
@@ -12,18 +14,16 @@ from advisor.domain import (
     Tf32,
 )
 from advisor.domain.references import is_own
+from advisor.engine import MOST_INSTANCES
 from advisor.errors import UsageError
-from advisor.operations.answering.memory import OPTIMIZERS
-from advisor.operations.answering.what_if import MOST_VCPUS
-from advisor.operations.questions.datasets import DATASETS
-from advisor.operations.questions.hardware import wanted_gpus, wanted_memory, wanted_vcpus
-from advisor.operations.questions.requests import LARGEST_BATCH
-from advisor.recommend import MOST_INSTANCES
-from advisor.report.gpus import SORT_KEYS
+from advisor.quantities import parse_memory_mib
+from advisor.questions.datasets import DATASETS
+from advisor.questions.hardware import wanted_gpus, wanted_memory, wanted_vcpus
+from advisor.questions.requests import LARGEST_BATCH
+from advisor.render.gpus import SORT_KEYS
 from advisor.service.forms.curves import curve
 from advisor.service.forms.form import Form
 from advisor.service.forms.words import About, Word, choice, flag, likelihood, number, text, texts
-from advisor.units import parse_memory_mib
 
 MOST_RESULTS = 1000
 

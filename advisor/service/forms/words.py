@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from advisor.errors import UsageError
-from advisor.operations.questions.words import (
+from advisor.questions.words import (
     one_of,
     positive,
     probability,
@@ -26,7 +26,7 @@ _MOST_WHOLE = 2**53
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
     """A word called `name`; `read` turns its JSON value, `read_text` what a link says, into what
-    `answer` is in the words of `advisor.operations.answering`. Both raise `UsageError`.
+    `answer` is in the words of `advisor.answers`. Both raise `UsageError`.
     """
 
     name: str

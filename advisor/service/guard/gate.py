@@ -7,8 +7,8 @@ from urllib.parse import quote
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from advisor.operations.access_keys import Scope as KeyScope
 from advisor.service.access import LOCAL, Caller, unauthorized
+from advisor.service.access_keys import Scope as KeyScope
 from advisor.service.guard.bodies import Gone, check_body, read_body, replayed
 from advisor.service.guard.door import Door, Seen
 from advisor.service.guard.headers import dress

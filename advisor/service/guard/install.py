@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from advisor.operations.audit import AuditLog
+from advisor.service.audit import AuditLog
 from advisor.service.guard.door import Door
 from advisor.service.guard.gate import Gate
 from advisor.service.guard.key_ring import KeyRing

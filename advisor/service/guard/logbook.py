@@ -6,8 +6,8 @@ import logging
 import time
 
 from advisor.errors import DataError
-from advisor.operations.access_keys import Scope
-from advisor.operations.audit import AuditLog, Value
+from advisor.service.access_keys import Scope
+from advisor.service.audit import AuditLog, Value
 from advisor.service.guard.origins import changes
 from advisor.service.guard.refusals import Counted
 from advisor.service.guard.visit import Visit

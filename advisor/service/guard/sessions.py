@@ -15,8 +15,8 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from advisor.operations.access_keys import digest_of, new_session_token
 from advisor.service.access import unauthorized
+from advisor.service.access_keys import digest_of, new_session_token
 from advisor.service.guard.door import COOKIE, Door
 from advisor.service.guard.limits import Limits
 from advisor.service.guard.logbook import Logbook

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from advisor.operations.answering.ground import Ground
+from advisor.answers.ground import Ground
 from advisor.service.forms import catalog, questions
 from advisor.service.openapi.examples import example_of
 from advisor.service.openapi.parts import EXAMPLE

@@ -7,14 +7,14 @@ from typing import Any
 
 import orjson
 
-from advisor.operations.answering.comparing import compared
-from advisor.operations.answering.gpus import gpus_document_of
-from advisor.operations.answering.ground import Ground
-from advisor.operations.answering.listing import page_of, query_of, shown_type
-from advisor.operations.answering.memory import memory_document_of
-from advisor.operations.answering.networks import listed_networks, networks_document
-from advisor.operations.answering.predicting import predicted
-from advisor.operations.answering.recommending import settled
+from advisor.answers.comparing import compared
+from advisor.answers.gpus import gpus_document_of
+from advisor.answers.ground import Ground
+from advisor.answers.listing import page_of, query_of, shown_type
+from advisor.answers.memory import memory_document_of
+from advisor.answers.networks import listed_networks, networks_document
+from advisor.answers.predicting import predicted
+from advisor.answers.recommending import settled
 from advisor.service.forms.catalog import LIST, TYPE
 from advisor.service.forms.form import Form
 from advisor.service.forms.questions import COMPARE, GPUS, MEMORY_OF, PREDICT, RECOMMEND

@@ -1,4 +1,4 @@
-"""Schemas of OpenAPI: the forms, and those of the documents that ship in `advisor/report`."""
+"""Schemas of OpenAPI: the forms, and those of the documents that ship in `advisor/render`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from advisor.service.forms.form import Form
 from advisor.service.openapi.parts import PROBLEM, reference
 
-# The name of a document's schema here -> its file in advisor/report/schemas.
+# The name of a document's schema here -> its file in advisor/render/schemas.
 DOCUMENTS = {
     "Recommendation": "recommendation",
     "Prediction": "prediction",
@@ -61,7 +61,7 @@ def all_schemas(forms: Iterable[Form]) -> dict[str, Any]:
 def document_schemas(name: str, file: str) -> dict[str, Any]:
     """The schema of a document, and each of its `$defs` as `<name>.<def>`: within OpenAPI, `#` is
     the whole description."""
-    text = (files("advisor.report") / f"schemas/{file}.schema.json").read_text()
+    text = (files("advisor.render") / f"schemas/{file}.schema.json").read_text()
     schema: dict[str, Any] = json.loads(text)
     parts = schema.pop("$defs", {})
     schema = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}

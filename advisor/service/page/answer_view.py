@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.report.rejections import tempting
-from advisor.report.speaking.printing import per_month, percent, plain, surely
-from advisor.report.speaking.words import Words
+from advisor.render.i18n.printing import per_month, percent, plain, surely
+from advisor.render.i18n.words import Words
+from advisor.render.rejections import tempting
 from advisor.service.page.exporting import export_links
 from advisor.service.page.frame import Frame
 from advisor.service.page.points import chart_points

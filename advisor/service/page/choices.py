@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from advisor.answers.ground import Ground
 from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
-from advisor.operations.answering.ground import Ground
-from advisor.operations.questions.datasets import DATASETS
-from advisor.operations.questions.requests import DEFAULT_REGION
-from advisor.report.speaking.words import Words
+from advisor.questions.datasets import DATASETS
+from advisor.questions.requests import DEFAULT_REGION
+from advisor.render.i18n.words import Words
 from models.zoo.networks import NETWORKS
 
 # A page does not carry thousands of names.

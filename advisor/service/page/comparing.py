@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from advisor.answers.comparing import compared
+from advisor.answers.ground import Ground
 from advisor.errors import AdvisorError
-from advisor.operations.answering.comparing import compared
-from advisor.operations.answering.ground import Ground
 from advisor.service.answers import ground_of
 from advisor.service.forms.questions import COMPARE
 from advisor.service.page.asking import read_form

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.report.speaking.words import Words
+from advisor.render.i18n.words import Words
 from advisor.service.page.bars import interval_bar
 from advisor.service.page.frame import Frame
 from advisor.service.page.specs import NOTHING, disk_order, gpu_text, interval_text, stage_text

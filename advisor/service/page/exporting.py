@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from advisor.answers.reports import FORMATS, Asked, file_name, format_named
 from advisor.errors import AdvisorError
-from advisor.operations.answering.reports import FORMATS, Asked, file_name, format_named
 from advisor.service.answers import ground_of
 from advisor.service.forms.commands import options_of
 from advisor.service.forms.questions import RECOMMEND

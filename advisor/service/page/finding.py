@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from advisor.answers.ground import Ground
+from advisor.answers.recommending import recommended
 from advisor.errors import AdvisorError
-from advisor.operations.answering.ground import Ground
-from advisor.operations.answering.recommending import recommended
 from advisor.service.answers import ground_of
 from advisor.service.forms.questions import RECOMMEND
 from advisor.service.page.answer_view import answer_view

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
-from advisor.report.speaking.words import LANGUAGES, Words
+from advisor.render.i18n.words import LANGUAGES, Words
 from advisor.service.access import caller_of
 from advisor.service.page.languages import NAMES, chosen_language, words_of
 from advisor.service.page.rendering import render

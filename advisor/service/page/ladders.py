@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from advisor.report.speaking.words import Words
+from advisor.render.i18n.words import Words
 from advisor.service.page.specs import LOCAL
 from advisor.units import format_mib
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.report.speaking.words import LANGUAGES, Words, words_in
+from advisor.render.i18n.words import LANGUAGES, Words, words_in
 
 TRANSLATIONS = Path(__file__).with_name("translations")
 NAMES = {"en": "English", "zh-CN": "中文"}

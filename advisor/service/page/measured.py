@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from advisor.domain import Status, Task
 from advisor.errors import AdvisorError
-from advisor.report.speaking.words import Words
+from advisor.render.i18n.words import Words
 from advisor.service.page.frame import Frame, link
 from advisor.service.page.trouble import trouble_view
 from advisor.service.problems import Problem
@@ -45,7 +45,7 @@ def measurements(request: Request) -> Response:
 
 def _document(request: Request, asked: Mapping[str, str]) -> dict[str, Any]:
     """What /v1/measurements tells, and the cursor of the next page."""
-    from advisor.operations.stored.documents import list_document, wanted_from
+    from advisor.runs.stored.documents import list_document, wanted_from
     from sweeps.store.pages import page_of
 
     settings: Settings = request.app.state.settings

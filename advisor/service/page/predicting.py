@@ -8,8 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from advisor.answers.ground import Ground
 from advisor.errors import AdvisorError
-from advisor.operations.answering.ground import Ground
 from advisor.service.answers import ground_of
 from advisor.service.page.choices import choices_of
 from advisor.service.page.frame import Frame

@@ -12,9 +12,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from advisor.report.speaking.printing import FILTERS
-from advisor.report.speaking.sentences import told
-from advisor.report.speaking.words import Words
+from advisor.render.i18n.printing import FILTERS
+from advisor.render.i18n.sentences import told
+from advisor.render.i18n.words import Words
 from advisor.service.page.static_files import static_path
 
 # A field as messages name it: an option, a word of the API, or the word that a message begins with.

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, Stage
-from advisor.report.speaking.printing import plain, surely
-from advisor.report.speaking.words import Words
+from advisor.render.i18n.printing import plain, surely
+from advisor.render.i18n.words import Words
 from advisor.service.page.bars import interval_bar
 from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_usd
 

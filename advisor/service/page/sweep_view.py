@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.report.speaking.words import Words
+from advisor.render.i18n.words import Words
 from advisor.units import format_mib
 
 # Where the fastest trial's bar ends, in percent.

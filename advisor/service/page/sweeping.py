@@ -77,8 +77,8 @@ def sweep(job_id: str, request: Request) -> Response:
 @router.post("/sweeps/{job_id}/stop")
 async def stop(job_id: str, request: Request) -> Response:
     """Ask it to end; what it has measured is kept."""
-    from advisor.operations.jobs.records import known_job
-    from advisor.operations.jobs.starting import stop_sweep
+    from advisor.runs.jobs.records import known_job
+    from advisor.runs.jobs.starting import stop_sweep
 
     frame = Frame(request)
     try:
@@ -92,9 +92,9 @@ async def stop(job_id: str, request: Request) -> Response:
 
 
 def _started(request: Request, asked: Mapping[str, str]) -> str:
-    from advisor.operations.jobs.asking import asked_sweep
-    from advisor.operations.jobs.starting import start_sweep
-    from advisor.operations.questions.words import positive
+    from advisor.questions.words import positive
+    from advisor.runs.jobs.asking import asked_sweep
+    from advisor.runs.jobs.starting import start_sweep
 
     settings: Settings = request.app.state.settings
     fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
@@ -105,8 +105,8 @@ def _started(request: Request, asked: Mapping[str, str]) -> str:
 
 
 def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
-    from advisor.operations.jobs.records import known_job
-    from advisor.operations.jobs.standing import job_document, status_document, trials_document
+    from advisor.runs.jobs.records import known_job
+    from advisor.runs.jobs.standing import job_document, status_document, trials_document
 
     settings: Settings = request.app.state.settings
     job, may_name = known_job(job_id), allowed_by(request)
@@ -118,8 +118,8 @@ def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
 
 
 def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
-    from advisor.operations.jobs.records import all_jobs
-    from advisor.operations.jobs.standing import job_document
+    from advisor.runs.jobs.records import all_jobs
+    from advisor.runs.jobs.standing import job_document
 
     shown = {"problem": None, "wrong": {}, "said": "", **values}
     jobs = [without_paths(job_document(job)) for job in all_jobs()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.report.speaking.printing import surely
-from advisor.report.speaking.words import Words
+from advisor.render.i18n.printing import surely
+from advisor.render.i18n.words import Words
 from advisor.service.page.frame import Frame
 from advisor.units import format_usd
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from advisor.answers.curves import Curve
+from advisor.answers.ground import Ground
+from advisor.answers.predicting import predicted
 from advisor.errors import AdvisorError, UsageError
-from advisor.operations.answering.curves import Curve
-from advisor.operations.answering.ground import Ground
-from advisor.operations.answering.predicting import predicted
-from advisor.report.speaking.printing import plain, surely
-from advisor.report.speaking.words import Words
+from advisor.render.i18n.printing import plain, surely
+from advisor.render.i18n.words import Words
 from advisor.service.forms.questions import PREDICT
 from advisor.service.page.answer_view import spec_words, workload_words
 from advisor.service.page.asking import read_form
@@ -74,7 +74,7 @@ def what_if_of(ground: Ground, pick: Mapping[str, Any], frame: Frame) -> dict[st
 
 def target_of(asked: Mapping[str, str]) -> float | None:
     """The target that a rate is held to; None where none is asked for, or it is no number."""
-    from advisor.operations.questions.words import positive
+    from advisor.questions.words import positive
 
     text = asked.get("target_throughput")
     try:

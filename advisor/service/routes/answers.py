@@ -7,11 +7,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from advisor.operations.answering.comparing import compared
-from advisor.operations.answering.ground import Ground
-from advisor.operations.answering.memory import memory_document_of
-from advisor.operations.answering.predicting import predicted
-from advisor.operations.answering.words import Words
+from advisor.answers.comparing import compared
+from advisor.answers.ground import Ground
+from advisor.answers.memory import memory_document_of
+from advisor.answers.predicting import predicted
+from advisor.answers.words import Words
 from advisor.service.access import Scope, needs
 from advisor.service.asking import Question, slowly
 from advisor.service.forms.questions import COMPARE, MEMORY_OF, PREDICT

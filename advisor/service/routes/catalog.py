@@ -9,12 +9,12 @@ import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from advisor.answers.gpus import gpus_document_of
+from advisor.answers.ground import Ground
+from advisor.answers.listing import page_of, query_of, shown_type
+from advisor.answers.networks import listed_networks, networks_document
+from advisor.answers.words import Words
 from advisor.errors import UsageError
-from advisor.operations.answering.gpus import gpus_document_of
-from advisor.operations.answering.ground import Ground
-from advisor.operations.answering.listing import page_of, query_of, shown_type
-from advisor.operations.answering.networks import listed_networks, networks_document
-from advisor.operations.answering.words import Words
 from advisor.service.access import Scope, needs
 from advisor.service.answers import (
     cache_headers,

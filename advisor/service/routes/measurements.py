@@ -52,7 +52,7 @@ class Which(BaseModel):
 
     def wanted(self) -> Wanted:
         """As the store is asked; `UsageError` for a mistyped word."""
-        from advisor.operations.stored.documents import wanted_from
+        from advisor.runs.stored.documents import wanted_from
 
         return wanted_from(
             {
@@ -81,7 +81,7 @@ def listed(asked: Annotated[Listing, Query()], request: Request) -> Response:
     """What was measured, in the order in which trials were first stored, failed ones too.
 
     A Link header (RFC 8288) leads to the next page as long as there is one."""
-    from advisor.operations.stored.documents import list_document
+    from advisor.runs.stored.documents import list_document
     from sweeps.store.pages import page_of
 
     wanted = asked.wanted()
@@ -96,7 +96,7 @@ def listed(asked: Annotated[Listing, Query()], request: Request) -> Response:
 @router.get("/export", dependencies=[needs(Scope.READ)], responses=_FILE)
 def export(asked: Annotated[Export, Query()], request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
-    from advisor.operations.stored.documents import FORMATS, exported
+    from advisor.runs.stored.documents import FORMATS, exported
     from sweeps.store.pages import pages_of
 
     settings, wanted = request.app.state.settings, asked.wanted()
@@ -149,7 +149,7 @@ async def import_(request: Request) -> Response:
 
 
 def _import(settings: Settings, body: bytes) -> dict[str, Any]:
-    from advisor.operations.stored.documents import import_document
+    from advisor.runs.stored.documents import import_document
     from sweeps.importing import read_lines
 
     read = read_lines(io.BytesIO(body), most_refused=_MOST_REFUSED)

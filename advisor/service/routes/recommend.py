@@ -7,11 +7,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from advisor.operations.answering.ground import Ground
-from advisor.operations.answering.recommending import deciding_with, relaxed, settled
-from advisor.operations.answering.words import Words
-from advisor.operations.questions.requests import region_of
-from advisor.recommend import Preparations
+from advisor.answers.ground import Ground
+from advisor.answers.recommending import deciding_with, relaxed, settled
+from advisor.answers.words import Words
+from advisor.engine import Preparations
+from advisor.questions.requests import region_of
 from advisor.service.access import Scope, needs
 from advisor.service.asking import Question, slowly
 from advisor.service.forms.questions import RECOMMEND

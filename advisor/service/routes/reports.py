@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from advisor.answers.reports import FORMATS, Asked, Format, file_name, format_named
 from advisor.errors import UsageError
-from advisor.operations.answering.reports import FORMATS, Asked, Format, file_name, format_named
-from advisor.report.speaking.words import LANGUAGES
+from advisor.render.i18n.words import LANGUAGES
 from advisor.service.access import Scope, needs
 from advisor.service.answers import ground_of, json_answer
 from advisor.service.asking import body_in, slowly
@@ -70,7 +70,7 @@ async def formats() -> Response:
     """Which formats there are."""
     return json_answer(
         {
-            "schema": "advisor.report-formats/1",
+            "schema": "advisor.render-formats/1",
             "formats": [
                 {"format": name, "media_type": one.media_type, "extension": one.extension,
                  "about": one.about, "link": f"{router.prefix}/{name}"}

@@ -21,7 +21,7 @@ from advisor.service.routes.sweep_words import SweepWords, allowed_by, wants_aws
 from advisor.service.stores import scheduled
 
 if TYPE_CHECKING:
-    from advisor.operations.scheduling.checking import Checked
+    from advisor.runs.scheduling.checking import Checked
     from sweeps.store.schedule_book import ScheduleBook
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
@@ -93,7 +93,7 @@ class Shown(BaseModel):
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("Schedules"))
 def listed(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
-    from advisor.operations.scheduling.documents import list_document, standings
+    from advisor.runs.scheduling.documents import list_document, standings
 
     now = time.time()
     with scheduled(request.app.state.settings, reading=True) as book:
@@ -106,7 +106,7 @@ def listed(request: Request) -> Response:
 def add(words: NewScheduleWords, request: Request) -> Response:
     """Keep a schedule. The same one again is there already (200); another one of its name is a
     409. A sweep on AWS needs a `budget` and a key of scope admin."""
-    from advisor.operations.scheduling.adding import Times, new_schedule
+    from advisor.runs.scheduling.adding import Times, new_schedule
 
     times = Times(
         cron=words.cron, timezone=words.timezone, name=words.name, misfire=words.misfire,
@@ -148,9 +148,9 @@ def remove(name: str, request: Request) -> Response:
 
 
 def _checked(words: NewScheduleWords, request: Request) -> Checked:
-    from advisor.operations.jobs.asking import scheduled_sweep
-    from advisor.operations.questions.hardware import wanted_gpus
-    from advisor.operations.scheduling.checking import Checked
+    from advisor.questions.hardware import wanted_gpus
+    from advisor.runs.jobs.asking import scheduled_sweep
+    from advisor.runs.scheduling.checking import Checked
 
     if words.sweep is not None:
         if wants_aws(words.sweep):
@@ -173,7 +173,7 @@ def _folder() -> str:
 
 
 def _one(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
-    from advisor.operations.scheduling.documents import one_document, standings
+    from advisor.runs.scheduling.documents import one_document, standings
 
     now = time.time()
     kept = book.named(name)

@@ -10,7 +10,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
 from advisor.errors import UsageError
-from advisor.operations.jobs.records import Job, all_jobs, known_job
+from advisor.runs.jobs.records import Job, all_jobs, known_job
 from advisor.service.access import Scope, audit_subject, needs
 from advisor.service.answers import json_answer
 from advisor.service.live_events import following, taken_seat
@@ -21,8 +21,8 @@ from advisor.service.routes.sweep_words import StartedWords, allowed_by, checked
 from advisor.service.stores import stored
 
 if TYPE_CHECKING:
-    from advisor.operations.jobs.asking import AskedSweep
-    from advisor.operations.jobs.starting import OtherSweep
+    from advisor.runs.jobs.asking import AskedSweep
+    from advisor.runs.jobs.starting import OtherSweep
 
 # What plans and starts sweeps is loaded by the first who asks for one, not at the start.
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
@@ -51,8 +51,8 @@ def start(words: StartedWords, request: Request) -> Response:
 
     One measures on this machine at a time: another one is a 409 that names it. On AWS (`on`) it
     needs a `budget` and a key of scope admin."""
-    from advisor.operations.jobs.cloud_dry_run import dry_run, why_not
-    from advisor.operations.jobs.starting import OtherSweep, start_sweep
+    from advisor.runs.jobs.cloud_dry_run import dry_run, why_not
+    from advisor.runs.jobs.starting import OtherSweep, start_sweep
 
     asked = checked(words, request)
     if words.dry_run:
@@ -75,7 +75,7 @@ def start(words: StartedWords, request: Request) -> Response:
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("SweepJobs"))
 def listed(request: Request) -> Response:
     """The latest first; and what the store tells of all that runs, by whomever it was started."""
-    from advisor.operations.jobs.standing import list_document
+    from advisor.runs.jobs.standing import list_document
 
     with stored(request.app.state.settings, reading=True) as store:
         document = list_document(all_jobs(), store)
@@ -89,7 +89,7 @@ def _followed(sweep_id: str) -> Job:
 @router.get("/{sweep_id}", dependencies=[needs(Scope.READ)], responses=_ONE)
 def shown(sweep_id: str, request: Request) -> Response:
     """How it stands; `status` is what `advisor sweep status -o json` tells of the same sweep."""
-    from advisor.operations.jobs.standing import status_document
+    from advisor.runs.jobs.standing import status_document
 
     job = _job(sweep_id)
     with stored(request.app.state.settings, reading=True) as store:
@@ -100,7 +100,7 @@ def shown(sweep_id: str, request: Request) -> Response:
 @router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)], responses=refusals_of_one())
 def trials(sweep_id: str, request: Request) -> Response:
     """Its trials, each with its state and rate: what `advisor sweep list -o json` tells."""
-    from advisor.operations.jobs.standing import trials_document
+    from advisor.runs.jobs.standing import trials_document
 
     job = _job(sweep_id)
     with stored(request.app.state.settings, reading=True) as store:
@@ -113,7 +113,7 @@ def trials(sweep_id: str, request: Request) -> Response:
 )
 def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
-    from advisor.operations.jobs.starting import stop_sweep
+    from advisor.runs.jobs.starting import stop_sweep
 
     job = _job(sweep_id)
     audit_subject(request, job.id)
@@ -141,8 +141,8 @@ async def events(
 
 
 def _plan(asked: AskedSweep) -> dict[str, Any]:
-    from advisor.operations.jobs.cloud_dry_run import dry_run
-    from advisor.operations.sweep_rows import trial_document
+    from advisor.runs.jobs.cloud_dry_run import dry_run
+    from advisor.runs.sweeps.rows import trial_document
 
     if asked.on_aws:
         return dry_run(asked.words)
@@ -159,7 +159,7 @@ def _job(sweep_id: str) -> Job:
 
 
 def _document(job: Job) -> dict[str, Any]:
-    from advisor.operations.jobs.standing import job_document
+    from advisor.runs.jobs.standing import job_document
 
     path = _path(job)
     links = {"self": path, "events": f"{path}/events", "trials": f"{path}/trials"}

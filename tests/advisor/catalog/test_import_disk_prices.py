@@ -8,9 +8,9 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.catalog.importing import import_file, imports_in
 from advisor.domain import Request, Task
+from advisor.engine import recommend
 from advisor.errors import UsageError
-from advisor.recommend import recommend
-from tests.advisor.recommend.plain_model import PlainModel
+from tests.advisor.engine.plain_model import PlainModel
 
 HEADER = "cloud,region,disk_type,price_per_gib_month,currency,as_of"
 GOOD = "alibaba,cn-hangzhou,cloud_essd_pl1,0.707,CNY,2026-11-01"

@@ -13,7 +13,7 @@ from advisor.domain import Task, Workload
 from models.network_columns import KINDS
 from models.performance import load_model
 
-SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 MODEL, GPUS = load_model(), load_catalog().cards
 BATCHES = (8, 16, 32, 64)
 ANCHOR_SCHEMA = json.loads((files("sweeps.measure") / "anchor.schema.json").read_text())

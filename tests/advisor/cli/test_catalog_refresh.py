@@ -12,7 +12,7 @@ from tests.advisor.live.aws import T4, fill, known_prices
 from tests.advisor.live.conftest import no_real_aws, recorded  # noqa: F401
 from tests.infra.live.recorded import product
 
-SCHEMA = json.loads((files("advisor.report") / "schemas/refresh.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/refresh.schema.json").read_text())
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from infra.aws import tags
 from tests.infra.aws.reaping import NOW, a_group, a_volume, an_instance, worn
 from tests.infra.live.conftest import without_real_aws
 
-SCHEMA = json.loads((files("advisor.report") / "schemas/cloud.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/cloud.schema.json").read_text())
 LONG_AGO, LATER = datetime(2020, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(hours=1)
 HERE = ("--region", "us-east-1", "--region", "eu-west-1")
 

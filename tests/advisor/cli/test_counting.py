@@ -8,7 +8,7 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
-SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 SERVING = ("recommend", "--task", "inference", "--model", "googlenet")
 
 

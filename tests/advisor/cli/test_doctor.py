@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from advisor.cli import main
-from advisor.operations.checkup import examining
-from advisor.operations.checkup.words import Finding, State
+from advisor.runs.doctor import examining
+from advisor.runs.doctor.words import Finding, State
 
 FINE = Finding(check="ray", state=State.OK, found="2.60.0")
 POOR = Finding(check="bundle", state=State.WARNING, found="old", advice="upgrade")

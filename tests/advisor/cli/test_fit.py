@@ -12,7 +12,7 @@ from advisor.catalog import load_catalog
 from advisor.cli.fit import fit
 from advisor.domain import REPLAYED_FROM, Provenance, Task, Workload
 from advisor.errors import DataError
-from advisor.operations.places import own_model_path
+from advisor.places import own_model_path
 from models.performance import load_model
 from sweeps.serialization import measurement_to_dict
 from sweeps.store import open_store

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from advisor.cli.hardware import GpuFilter
 from advisor.domain import ANY, Range
 from advisor.errors import UsageError
-from advisor.operations.questions.hardware import GpuWanted
-from advisor.units import format_range, parse_positive, parse_range
+from advisor.quantities import parse_positive, parse_range
+from advisor.questions.hardware import GpuWanted
+from advisor.units import format_range
 
 
 def wanted(text: str) -> GpuWanted:

@@ -6,10 +6,10 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
-from advisor.operations.access_keys import key_id_of
-from advisor.operations.audit import default_audit_log
+from advisor.service.access_keys import key_id_of
+from advisor.service.audit import default_audit_log
 
-SCHEMA = json.loads((files("advisor.report") / "schemas" / "keys.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas" / "keys.schema.json").read_text())
 
 
 def told(ask):

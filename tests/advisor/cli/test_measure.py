@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from advisor.answers.measuring import measure_reference
 from advisor.cli import main
 from advisor.domain import Precision, Task
 from advisor.errors import MeasuringError, UsageError
-from advisor.operations.measuring import measure_reference
-from advisor.operations.measuring_script import measure_script
+from advisor.runs.measuring_script import measure_script
 from tests.processes import gone
 from tests.sweeps.test_measure import validate
 

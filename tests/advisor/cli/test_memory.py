@@ -10,7 +10,7 @@ import pytest
 
 from advisor.cli import main
 
-SCHEMA = json.loads((files("advisor.report") / "schemas/memory.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/memory.schema.json").read_text())
 OWN = """
 import torch
 INPUT_SHAPE = (3, 16, 16)

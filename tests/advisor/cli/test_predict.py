@@ -7,9 +7,9 @@ import pytest
 from jsonschema import validate
 
 GPU_SCHEMA = json.loads(
-    (files("advisor.report") / "schemas/gpu-prediction.schema.json").read_text()
+    (files("advisor.render") / "schemas/gpu-prediction.schema.json").read_text()
 )
-SCHEMA = json.loads((files("advisor.report") / "schemas/prediction.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/prediction.schema.json").read_text())
 QUESTION = ("predict", "--task", "inference", "--model", "googlenet")
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from advisor.cli import main
 from advisor.errors import MeasuringError, UsageError
-from advisor.operations import probing
-from advisor.operations.probing import parse_parts, probe_machine
+from advisor.runs import probing
+from advisor.runs.probing import parse_parts, probe_machine
 from sweeps.probe.words import PARTS, skipped
 from tests.processes import gone
 from tests.sweeps.probe.samples import document, gpu_part, operations_part

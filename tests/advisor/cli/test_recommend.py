@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from advisor.catalog import check, load_catalog, resources_of
 from advisor.domain import Precision, Request, Task, Workload
-from advisor.recommend import answers, recommend
-from advisor.recommend.candidates import Runnable, runnable
-from advisor.recommend.predicting import predicted
-from advisor.recommend.querying import query_of
-from advisor.recommend.rows import Rows
+from advisor.engine import answers, recommend
+from advisor.engine.candidates import Runnable, runnable
+from advisor.engine.predicting import predicted
+from advisor.engine.querying import query_of
+from advisor.engine.rows import Rows
 from models.performance import load_model
 from tests.popular import POPULAR
 
-SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 QUESTION = ("recommend", "--task", "inference", "--model", "googlenet")
 CATALOG, MODEL = load_catalog(), load_model()
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from advisor.answers.ground import ground_in_use
+from advisor.answers.reporting.gathering import checked
+from advisor.answers.reporting.plans import read_plan
 from advisor.cli import report_run
 from advisor.cli.report_options import question_parameters
-from advisor.operations.answering.ground import ground_in_use
-from advisor.operations.reporting.gathering import checked
-from advisor.operations.reporting.plans import read_plan
-from tests.advisor.report.sizing.hostile import HOSTILE
-from tests.advisor.report.sizing.reports import validator
+from tests.advisor.render.sizing.hostile import HOSTILE
+from tests.advisor.render.sizing.reports import validator
 from tests.processes import as_in_a_terminal
 
 QUESTION = (

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.main import run as advisor
-from tests.advisor.operations.delivering.servers import hook, postbox
-from tests.advisor.report.sizing.reports import golden_report
+from tests.advisor.render.sizing.reports import golden_report
+from tests.advisor.runs.delivery.servers import hook, postbox
 
 BROKEN = ("", "[]", "{}", '{"schema": "advisor.report/1"}', '{"schema": "advisor.report/9"}',
           "[" * 100_000, "NaN")  # fmt: skip

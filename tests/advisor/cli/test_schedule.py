@@ -15,7 +15,7 @@ from sweeps.store.owners import this_process
 from sweeps.store.schedule_book import open_schedules
 from sweeps.store.schedule_words import Ending, NewRun, RunState
 
-SCHEMAS = files("advisor.report") / "schemas"
+SCHEMAS = files("advisor.render") / "schemas"
 WEEKLY = ("--cron", "0 3 * * 1", "--timezone", "Europe/Berlin")
 SWEEP = ("sweep", "run", "--preset", "small")
 GRID = ("sweep", "run", "--networks", "resnet50", "--tasks", "training", "--vcpus", "1,2",

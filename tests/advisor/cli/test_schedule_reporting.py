@@ -28,7 +28,7 @@ def shown(capsys):
     capsys.readouterr()
     assert advisor(["schedule", "show", "fit", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    schema = files("advisor.report") / "schemas/schedule.schema.json"
+    schema = files("advisor.render") / "schemas/schedule.schema.json"
     jsonschema.validate(document, json.loads(schema.read_text()))
     return document["schedule"]["reporting"]
 

@@ -70,8 +70,8 @@ def test_what_explains_is_loaded_only_to_explain():
     watched = WATCHED.replace('name.partition(".")[0] for', "name for")
     explaining = {
         "advisor.domain.explanation",
-        "advisor.recommend.explaining",
-        "advisor.report.explaining",
+        "advisor.engine.explaining",
+        "advisor.render.explaining",
         "models.performance.distance",
     }
     for flags, loaded in (([], set()), (["--explain"], explaining)):

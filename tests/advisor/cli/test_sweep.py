@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from advisor.cli.sweep import sweep
 from advisor.domain import LimitedBy, Status
 from advisor.errors import AdvisorError, MeasuringError, UsageError
-from advisor.operations import sweeping
+from advisor.runs.sweeps import sweeping
 from sweeps.datasets.photographs import write_samples
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement
@@ -120,13 +120,13 @@ def test_the_small_preset_covers_what_a_model_needs():
 
 
 def test_a_disk_path_where_nothing_is_mounted_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr("advisor.operations.sweep_asking._is_on_root_disk", lambda _folder: True)
+    monkeypatch.setattr("advisor.runs.sweeps.asking._is_on_root_disk", lambda _folder: True)
     with pytest.raises(UsageError, match=r"nothing is mounted there; .*unlimited=/ where"):
         ask("plan", *GRID, "--disk-path", f"unlimited={tmp_path}")
 
 
 def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(monkeypatch, tmp_path):
-    monkeypatch.setattr("advisor.operations.sweep_asking._is_on_root_disk", lambda _folder: False)
+    monkeypatch.setattr("advisor.runs.sweeps.asking._is_on_root_disk", lambda _folder: False)
     asked = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
     command = ("plan", *GRID, "--disk-path", f"unlimited={tmp_path}", "-o", "json", *asked)
     plain, special = (

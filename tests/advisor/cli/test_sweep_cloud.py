@@ -15,8 +15,8 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
-from advisor.operations.cloud_measurements import Sender
-from advisor.operations.cloud_states import Diary, End, Phase
+from advisor.runs.cloud.measurements import Sender
+from advisor.runs.cloud.states import Diary, End, Phase
 from infra.aws import regions
 from infra.aws.guest.mailbox import Mailbox
 from sweeps.store import open_store
@@ -34,7 +34,7 @@ ON_AWS = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD",
 
 
 def schema(name: str) -> Any:
-    return json.loads((files("advisor.report") / f"schemas/{name}.schema.json").read_text())
+    return json.loads((files("advisor.render") / f"schemas/{name}.schema.json").read_text())
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
-from advisor.operations.cloud_measurements import Sender
-from advisor.operations.cloud_states import Diary, End, Phase
+from advisor.runs.cloud.measurements import Sender
+from advisor.runs.cloud.states import Diary, End, Phase
 from infra.aws.guest.mailbox import Mailbox
 from sweeps.store import open_store
 from tests.advisor.cli.test_sweep_cloud import GRID, account, schema

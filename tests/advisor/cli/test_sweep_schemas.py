@@ -9,11 +9,11 @@ from click.testing import CliRunner
 
 from advisor.cli.sweep import sweep
 from advisor.domain import Status
-from advisor.operations import sweeping
+from advisor.runs.sweeps import sweeping
 from sweeps.datasets.photographs import write_samples
 from tests.sweeps.builders import measurement
 
-SCHEMAS = files("advisor.report") / "schemas"
+SCHEMAS = files("advisor.render") / "schemas"
 
 
 def ask(schema, *arguments, exit_code=0):

@@ -16,12 +16,12 @@ from advisor.cli.live import is_terminal
 from advisor.cli.sweep_status_view import snapshot_lines
 from advisor.cli.sweep_view import view_lines
 from advisor.domain import Status
-from advisor.operations.sweep_standing import snapshot_document
+from advisor.runs.sweeps.standing import snapshot_document
 from sweeps.watching.shared import Snapshot, pace_of
 from tests.sweeps.watching.builders import held, running, standing
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-SCHEMA = json.loads((files("advisor.report") / "schemas/sweep-status.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/sweep-status.schema.json").read_text())
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
 DRAWING = """
 from advisor.cli.live import live_block

@@ -8,12 +8,12 @@ import pytest
 
 from advisor.cli.main import run
 from advisor.domain import Status
-from advisor.operations import sweeping
+from advisor.runs.sweeps import sweeping
 from sweeps.datasets.photographs import write_samples
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement
 
-SCHEMA = json.loads((files("advisor.report") / "schemas/verification.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/verification.schema.json").read_text())
 
 
 @pytest.fixture(autouse=True)

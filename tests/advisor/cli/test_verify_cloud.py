@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
-from advisor.operations.cloud_guest import Guest, run_job
+from advisor.runs.cloud.guest import Guest, run_job
 from infra.aws.clock import SystemClock
 from infra.aws.guest.metadata import Metadata
 from sweeps.store import open_store
@@ -118,7 +118,7 @@ def test_what_cannot_be_verified_there_is_told(account, capsys, changed, told) -
 
 def test_photographs_of_this_machine_are_no_data_there(account, capsys, tmp_path) -> None:
     """They would have to be brought there first."""
-    from advisor.operations.datasets import make_photographs
+    from advisor.runs.datasets import make_photographs
 
     make_photographs(tmp_path / "photos", 2, lambda *_: None)
     assert run([*ON_AWS, *SMALL, "--dataset", str(tmp_path / "photos")]) == 2

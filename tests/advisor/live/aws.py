@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
 
+from advisor.answers.live.refreshing import Wanted, refresh
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Market
 from advisor.domain.live import Refresh
-from advisor.operations.refreshing import Wanted, refresh
 from tests.infra.live.recorded import Recorded, product
 
 TODAY = date(2026, 11, 21)

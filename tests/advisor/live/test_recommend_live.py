@@ -14,7 +14,7 @@ from advisor.cli.main import run
 from tests.advisor.live.aws import BUNDLED, REGION, fill, known_prices
 from tests.infra.live.recorded import Recorded, product
 
-SCHEMA = json.loads((files("advisor.report") / "schemas/recommendation.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 QUESTION = ["recommend", "--task", "inference", "--model", "googlenet"]
 FAST = [*QUESTION, "--target-throughput", "500"]
 GPU_TYPES = [
@@ -27,7 +27,7 @@ GPU_TYPES = [
 def aws(recorded, monkeypatch) -> Recorded:
     """All as the snapshot says, on the day of the tests, with quotas, and time enough."""
     for bound in ("TOTAL_SECONDS", "ANSWER_SECONDS"):
-        monkeypatch.setattr(f"advisor.operations.live_checking.{bound}", 200.0)
+        monkeypatch.setattr(f"advisor.answers.live.checking.{bound}", 200.0)
     monkeypatch.setenv("ADVISOR_TODAY", "2026-11-21")
     fill(recorded, known_prices(GPU_TYPES))
     recorded.quotas = {"L-DB2E81BA": 1000.0, "L-417A185B": 1000.0, "L-3819A6DF": 1000.0}
@@ -145,7 +145,7 @@ def test_an_implausible_price_is_not_believed_and_the_answer_says_so(aws, ask) -
 def test_a_service_that_fails_costs_a_warning_and_not_the_answer(
     aws, ask, fault, monkeypatch
 ) -> None:
-    monkeypatch.setattr("advisor.operations.live_checking.ANSWER_SECONDS", 1.5)
+    monkeypatch.setattr("advisor.answers.live.checking.ANSWER_SECONDS", 1.5)
     _, before, _ = ask(*FAST)
     for operation in ("GetProducts", "DescribeInstanceTypeOfferings", "GetServiceQuota"):
         aws.faulty[operation] = fault
@@ -222,7 +222,7 @@ def test_the_table_says_what_was_verified(aws, capsys) -> None:
 
 def test_a_hang_everywhere_is_over_in_time(aws, ask, monkeypatch) -> None:
     """All services hang for longer than the bound: each is asked once and given up."""
-    monkeypatch.setattr("advisor.operations.live_checking.TOTAL_SECONDS", 0.5)
+    monkeypatch.setattr("advisor.answers.live.checking.TOTAL_SECONDS", 0.5)
     for operation in ("GetProducts", "DescribeInstanceTypeOfferings", "GetServiceQuota"):
         aws.faulty[operation] = "hang"
     code, told, _ = ask(*FAST, "--live")

@@ -12,11 +12,11 @@ from datetime import date
 
 import pytest
 
+from advisor.answers.live.refreshing import types_to_ask
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.refreshed import FILE, read_refreshed
 from advisor.domain import Market
 from advisor.errors import DataError, LiveError, UsageError
-from advisor.operations.refreshing import types_to_ask
 from tests.advisor.live.aws import BUNDLED, REGION, T4, TODAY, fill, known_prices, refreshed
 from tests.infra.live.recorded import Recorded, product
 
@@ -114,7 +114,7 @@ def test_an_empty_answer_does_not_take_all_types_away(aws, tmp_path) -> None:
 
 def test_two_services_must_agree_that_a_type_is_gone(aws, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(
-        "advisor.operations.live_offerings.offered", lambda names, _: frozenset(names[1:])
+        "advisor.answers.live.offerings.offered", lambda names, _: frozenset(names[1:])
     )
     told, _ = refreshed(tmp_path, T4)
     assert told.withdrawn == ()
@@ -151,7 +151,7 @@ def test_prices_are_taken_where_offerings_cannot_be_asked(aws, tmp_path, fault) 
 
 def test_a_service_that_hangs_is_given_up(aws, tmp_path, monkeypatch) -> None:
     """Also one that keeps its connection alive by trickling."""
-    monkeypatch.setattr("advisor.operations.refreshing.ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("advisor.answers.live.refreshing.ANSWER_SECONDS", 0.3)
     aws.faulty["GetProducts"] = "hang"
     with pytest.raises(LiveError, match=r"on-demand prices did not answer within"):
         refreshed(tmp_path, T4)

@@ -3,7 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from advisor.operations.answering.ground import ground_in_use
+from advisor.answers.ground import ground_in_use
 from advisor.service import app as application
 from advisor.service.app import create_app
 from advisor.service.guard import origins

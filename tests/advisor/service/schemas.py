@@ -6,4 +6,4 @@ from importlib.resources import files
 
 def schema_of(name):
     """Of a document, by its file's name."""
-    return json.loads((files("advisor.report") / f"schemas/{name}.schema.json").read_text())
+    return json.loads((files("advisor.render") / f"schemas/{name}.schema.json").read_text())

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from advisor.operations.answering.listing import all_offers, query_of
-from advisor.report.catalog import offer_document
+from advisor.answers.listing import all_offers, query_of
+from advisor.render.catalog import offer_document
 from advisor.service.forms.catalog import LIST
 
 NEXT = re.compile(r'<([^>]*)>; rel="next"')

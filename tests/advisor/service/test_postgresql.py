@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
-from advisor.operations.access_keys import add_key
+from advisor.service.access_keys import add_key
 from advisor.service.app import create_app
 from advisor.service.guard import key_ring
 from advisor.service.settings import Settings

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from advisor.operations.answering import predicting
+from advisor.answers import predicting
 from advisor.service.routes import answers
 from advisor.service.wording import in_fields, way_out_in
 
@@ -97,7 +97,7 @@ def test_no_file_of_the_server_is_opened_for_a_client(refused, monkeypatch, word
     def opened(*_, **__):
         raise AssertionError("opened")
 
-    monkeypatch.setattr("advisor.operations.questions.datasets.Path", opened)
+    monkeypatch.setattr("advisor.questions.datasets.Path", opened)
     for path in ("/v1/recommend", "/v1/memory"):
         refused(422, path, QUESTION | words)
 

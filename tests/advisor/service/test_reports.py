@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
+from advisor.answers.reports import FORMATS
 from advisor.cli.recommend import recommend as command
 from advisor.cli.report import report as report_command
-from advisor.operations.answering.reports import FORMATS
-from advisor.report.exporting import FORMATS as EXPORTS
+from advisor.render.exporting import FORMATS as EXPORTS
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
 

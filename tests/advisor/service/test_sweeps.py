@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from advisor.cli.sweep import sweep as command
-from advisor.operations.jobs import records
+from advisor.runs.jobs import records
 from advisor.service.app import create_app
 from advisor.service.private import without_paths
 from advisor.service.settings import Settings
@@ -24,12 +24,12 @@ FLAGS = [
     "--networks=googlenet", "--tasks=inference", "--vcpus=0.5,1", "--memory=2GiB", "--disks=gp3",
     "--accelerator=emulated:T4", "-o", "json",
 ]  # fmt: skip
-SCHEMAS = files("advisor.report") / "schemas"
+SCHEMAS = files("advisor.render") / "schemas"
 
 
 @pytest.fixture
 def client(monkeypatch):
-    monkeypatch.setattr("advisor.operations.jobs.starting._spawn", lambda job, url: None)
+    monkeypatch.setattr("advisor.runs.jobs.starting._spawn", lambda job, url: None)
     with TestClient(create_app(Settings(rate_limit=0.0)), base_url="http://localhost") as client:
         yield client
 

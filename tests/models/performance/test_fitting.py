@@ -10,7 +10,7 @@ import pytest
 
 from advisor.domain import IMAGENET, LimitedBy, Stage, Status, Task, Workload
 from advisor.errors import DataError
-from advisor.operations.fitting import fit_user_model
+from advisor.runs.fitting import fit_user_model
 from models.performance import load_model
 from tests.models.performance.synthetic import (
     measure,

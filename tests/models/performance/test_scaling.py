@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.domain import Provenance, Stage, Task
-from advisor.operations.fitting import PUBLISHED_FOLDER
+from advisor.runs.fitting import PUBLISHED_FOLDER
 from models.performance import load_model, paced_gpu
 from models.performance.fit_scaling import (
     ScalingRow,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.domain import Cpu, DiskRate, Resources, Stage, Task, Workload
-from advisor.operations.fitting import fit_user_model
+from advisor.runs.fitting import fit_user_model
 from models.performance import load_model
 from tests.models.performance.synthetic import measure, trials, true_parameters
 

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 import sweeps.probe
-from advisor.report.text import table
+from advisor.render.text import table
 from sweeps.probe import PARTS, fingerprint
 from sweeps.probe.showing import headline, not_measured, sections
 from sweeps.probe.words import skipped

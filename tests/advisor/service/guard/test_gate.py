@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 from fastapi.routing import APIRoute
 
-from advisor.operations.access_keys import Scope
-from advisor.operations.audit import default_audit_log
+from advisor.service.access_keys import Scope
 from advisor.service.app import ROUTERS
+from advisor.service.audit import default_audit_log
 from advisor.service.guard import key_ring
 from advisor.service.guard.install import close_door
 from sweeps.store.api_keys import ApiKeys

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from advisor.operations.audit import default_audit_log
+from advisor.service.audit import default_audit_log
 from advisor.service.guard import key_ring
 from advisor.service.guard.door import COOKIE
 from advisor.service.guard.sessions import local_path

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.report.speaking.words import LANGUAGES
+from advisor.render.i18n.words import LANGUAGES
 from advisor.service.page.languages import TRANSLATIONS, chosen_language, words_of
 from advisor.service.page.rendering import TEMPLATES
 from advisor.units import format_rate

@@ -1,0 +1,126 @@
+"""How a prediction moves with vCPUs, RAM or the disk: many of one kind in one call of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from advisor.answers.ground import Ground
+from advisor.catalog import resources_of
+from advisor.catalog.what_if import with_host
+from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Request, Workload
+from advisor.engine.candidates import disks_for
+from advisor.errors import UsageError
+from advisor.questions.disks import disk_answers
+from advisor.records import replace
+
+MOST_POINTS = 256
+
+
+class Curve(NamedTuple):
+    """Where to predict; what is not varied is as in the prediction that it belongs to."""
+
+    vcpus: tuple[int, ...] = ()
+    memory_mib: tuple[float, ...] = ()
+    disks: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.vcpus) + len(self.memory_mib) + len(self.disks)
+
+
+class Point(NamedTuple):
+    """One place of a curve, and what is reached there."""
+
+    instance: InstanceType
+    disk: Disk
+    prediction: Prediction
+
+
+class Curves(NamedTuple):
+    """The points by what is varied, each in the order asked."""
+
+    vcpus: list[Point]
+    memory: list[Point]
+    disk: list[Point]
+
+
+def curves_of(ground: Ground, request: Request, one: InstancePrediction, asked: Curve) -> Curves:
+    """Predictions beside `one`, with its batch, GPUs and confidence.
+
+    Raises `UsageError` for a disk that cannot be had there, and for more than `MOST_POINTS`.
+    """
+    if len(asked) > MOST_POINTS:
+        raise UsageError(f"curve takes up to {MOST_POINTS} points, not {len(asked)}")
+    places = [*_hosts(one, asked), *_disks(ground, request, one, asked.disks)]
+    points = points_at(ground, request, one.workload, places)
+    first, second = len(asked.vcpus), len(asked.vcpus) + len(asked.memory_mib)
+    return Curves(points[:first], points[first:second], points[second:])
+
+
+def points_at(
+    ground: Ground,
+    request: Request,
+    workload: Workload,
+    places: Sequence[tuple[InstanceType, Disk]],
+) -> list[Point]:
+    """What the workload reaches on each instance with its disk, in one call of the model."""
+    resources = [
+        (workload, resources_of(ground.catalog, instance, disk, request.max_gpus))
+        for instance, disk in places
+    ]
+    found = ground.model.predict(resources, confidence=request.confidence)
+    return [Point(*place, each) for place, each in zip(places, found, strict=True)]
+
+
+def _hosts(one: InstancePrediction, asked: Curve) -> Iterator[tuple[InstanceType, Disk]]:
+    for vcpus in asked.vcpus:
+        yield with_host(one.instance, vcpus=vcpus), one.disk
+    for mib in asked.memory_mib:
+        yield with_host(one.instance, memory_mib=mib), one.disk
+
+
+def _disks(
+    ground: Ground, request: Request, one: InstancePrediction, texts: Sequence[str]
+) -> Iterator[tuple[InstanceType, Disk]]:
+    catalog, instance = ground.catalog, one.instance
+    for text in texts:
+        fields = disk_answers(catalog, instance.cloud, text, request.dataset)
+        if "disk" not in fields:
+            raise UsageError(f"curve takes one disk a point, as gp3:500GiB, not '{text}'")
+        changed = replace(request, disk_types=(), **fields)
+        yield instance, disks_for(changed, catalog, instance, one.region)[0]
+
+
+def curves_document(curves: Curves) -> dict[str, Any]:
+    """JSON-ready points, each with what was varied and the rate that is reached."""
+    return {
+        "vcpus": [
+            {
+                "vcpus": at.instance.vcpus,
+                "physical_cores": at.instance.physical_cores,
+                **_reached(at.prediction),
+            }
+            for at in curves.vcpus
+        ],
+        "memory": [
+            {"memory_mib": at.instance.memory_mib, **_reached(at.prediction)}
+            for at in curves.memory
+        ],
+        "disk": [
+            {
+                "order": str(at.disk.choice),
+                "usd_per_hour": at.disk.usd_per_hour,
+                **_reached(at.prediction),
+            }
+            for at in curves.disk
+        ],
+    }
+
+
+def _reached(one: Prediction) -> dict[str, Any]:
+    return {
+        "throughput": {"lower": one.lower, "median": one.median, "upper": one.upper},
+        "bottleneck": str(one.bottleneck),
+        "utilization": {str(stage): share for stage, share in one.utilization.items()},
+        "extrapolation": list(one.extrapolation),
+    }

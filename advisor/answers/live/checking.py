@@ -1,0 +1,189 @@
+"""`recommend --live`: what is decided from the snapshot, held to what AWS tells now.
+
+The chosen offer and its runners-up are asked for; what is told is put in place, and all is decided
+again, until those that lead have been asked for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from typing import TypeVar
+
+from advisor.answers.live.offerings import Offerings, ask_offerings
+from advisor.answers.live.prices import LIVE_MARKETS, Question, ask_prices
+from advisor.answers.live.refreshing import Say, refreshed_of
+from advisor.catalog import Catalog, load_catalog
+from advisor.catalog.quotas import CLOUD, quota_code
+from advisor.catalog.refreshed import Refreshed
+from advisor.domain import Candidate, Market, Offer, Recommendation, Request
+from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
+from advisor.engine import PerformanceModel, recommend
+from advisor.errors import LiveError
+from advisor.records import replace
+from infra.live.bounded import Deadline
+from infra.live.quotas import vcpu_quota
+
+# A person waits: so long in all, and so long for one service.
+TOTAL_SECONDS = 30.0
+ANSWER_SECONDS = 12.0
+# The chosen one and two runners-up.
+VERIFIED = 3
+# Each round decides anew; live prices that push three more types ahead so often are no answer.
+ROUNDS = 8
+ONLY_AWS = "live prices exist for aws only (on-demand and spot)"
+
+Told = TypeVar("Told")
+
+
+def recommend_live(
+    request: Request, model: PerformanceModel, *, today: date, say: Say
+) -> tuple[Recommendation, Catalog]:
+    """The answer with its `live` part, and the catalogue that it rests on.
+
+    Raises what `recommend` raises. What cannot be asked is a warning: the snapshot answers.
+    """
+    asking = _Asking(request, today, say)
+    for _ in range(ROUNDS):
+        answer = recommend(asking.request, asking.catalog, model, today=today)
+        leading = [one for one in _leading(answer) if _askable(one)]
+        offers = [one for one in leading if _place(one) not in asking.checked]
+        if not offers or asking.exhausted:
+            break
+        asking.ask(offers)
+    answer = recommend(asking.told_request, asking.catalog, model, today=today)
+    check = LiveCheck(
+        as_of=today,
+        checked=tuple(asking.checked.values()),
+        warnings=tuple(asking.warnings + _unverified(_leading(answer), asking)),
+    )
+    return replace(answer, live=check, warnings=(*check.warnings, *answer.warnings)), asking.catalog
+
+
+Place = tuple[str, str, Market]
+
+
+class _Asking:
+    """What has been told so far, and what of it can still be asked for."""
+
+    def __init__(self, request: Request, today: date, say: Say) -> None:
+        self.request = replace(request, max_results=max(VERIFIED, request.max_results))
+        self.catalog = load_catalog()
+        self.checked: dict[Place, LiveChecked] = {}
+        self.warnings: list[str] = []
+        self._asked_results = request.max_results
+        self._told = Refreshed()
+        self._today = today
+        self._say = say
+        self._deadline = Deadline(TOTAL_SECONDS, ANSWER_SECONDS)
+        self._silent: set[str] = set()
+        self._quotas: dict[tuple[str, str], float | None] = {}
+
+    @property
+    def told_request(self) -> Request:
+        """The question as it was asked, with the quotas that were told."""
+        return replace(self.request, max_results=self._asked_results)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether prices cannot be had: then nothing more is worth asking."""
+        return "prices" in self._silent
+
+    def ask(self, offers: Sequence[Offer]) -> None:
+        """Ask for the offers, and lay what is told over the snapshot."""
+        by_region: dict[tuple[str, Market], list[str]] = defaultdict(list)
+        for offer in offers:
+            by_region[offer.region, offer.market].append(offer.instance.name)
+        for (region, market), names in by_region.items():
+            self._say(f"asking AWS about {', '.join(names)} in {region}")
+            self._ask_region(region, market, names)
+        self.catalog = load_catalog(live=self._told)
+        self.request = _with_quotas(self.request, self._quotas)
+
+    def _ask_region(self, region: str, market: Market, names: Sequence[str]) -> None:
+        known = self.catalog
+        offerings = self._tried("offerings", lambda: ask_offerings(names, region, known))
+        told = offerings or Offerings({}, ())
+        self.warnings += told.warnings
+        question = Question(
+            names=names, region=region, market=market, known=known, today=self._today
+        )
+        prices = self._tried("prices", lambda: list(ask_prices(question))) or [
+            PriceAnswer(
+                instance_type=name, region=region, market=market, why="not told",
+                before=known.price(name, region, market, CLOUD),
+            )
+            for name in names
+        ]  # fmt: skip
+        self._told = self._told.under(refreshed_of(region, self._today, told.offered, prices))
+        for answer in prices:
+            name = answer.instance_type
+            code = quota_code(name, market)
+            self.checked[name, region, market] = LiveChecked(
+                answer=answer,
+                offered=told.offered.get(name),
+                quota_code=code,
+                vcpu_quota=self._quota(name, region, market, code),
+            )
+
+    def _quota(self, name: str, region: str, market: Market, code: str | None) -> float | None:
+        if code is None:
+            return None
+        if (code, region) not in self._quotas:
+            told = self._tried("quotas", lambda: vcpu_quota(name, region, market))
+            self._quotas[code, region] = told
+        return self._quotas[code, region]
+
+    def _tried(self, what: str, ask: Callable[[], Told]) -> Told | None:
+        """The answer; None where there is none: then this is not asked again."""
+        if what in self._silent:
+            return None
+        try:
+            return self._deadline.within(what, ask)
+        except LiveError as error:
+            self._silent.add(what)
+            warning = f"not verified live ({what}): {error}"
+            # Missing credentials are told once, not once a service.
+            if not any(one.endswith(str(error)) for one in self.warnings):
+                self.warnings.append(warning)
+            return None
+
+
+def _leading(answer: Recommendation) -> list[Offer]:
+    """The chosen offer and its runners-up; where nothing answers, what comes nearest."""
+    nearest = (answer.beyond_price, answer.nearest)
+    shown: Iterable[Candidate | None] = answer.ranked[:VERIFIED] or nearest
+    return [one.spec.offer for one in shown if one is not None]
+
+
+def _askable(offer: Offer) -> bool:
+    return offer.instance.cloud == CLOUD and offer.market in LIVE_MARKETS
+
+
+def _place(offer: Offer) -> Place:
+    return offer.instance.name, offer.region, offer.market
+
+
+def _with_quotas(request: Request, told: dict[tuple[str, str], float | None]) -> Request:
+    """The request with the quotas of its region; what the user said counts where it is less."""
+    pairs = dict(request.vcpu_quota)
+    for (code, region), vcpus in told.items():
+        if vcpus is not None and region == request.region:
+            pairs[code] = min(vcpus, pairs.get(code, vcpus))
+    return replace(request, vcpu_quota=tuple(pairs.items()))
+
+
+def _unverified(leading: Sequence[Offer], asking: _Asking) -> list[str]:
+    """What of the answer rests on the snapshot all the same."""
+    elsewhere = [one.instance.name for one in leading if not _askable(one)]
+    said = [f"{ONLY_AWS}: {', '.join(elsewhere)} not verified"] if elsewhere else []
+    if asking.exhausted:
+        return said
+    for place in (_place(one) for one in leading if _askable(one)):
+        one = asking.checked.get(place)
+        if one is None:
+            said.append(f"{place[0]} was not asked for any more: {ROUNDS} rounds are over")
+        elif one.answer.told is None:
+            said.append(f"the price of {place[0]} is not verified: {one.answer.why}")
+    return said

@@ -1,0 +1,122 @@
+"""`advisor catalog refresh`: what AWS tells today, laid over the snapshot; all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from pathlib import Path
+
+from advisor.answers.live.offerings import Offerings, ask_offerings
+from advisor.answers.live.prices import Question, ask_prices
+from advisor.catalog import Catalog, OfferQuery
+from advisor.catalog.matching import matches_instance
+from advisor.catalog.quotas import CLOUD
+from advisor.catalog.refreshed import Refreshed, keep_refreshed
+from advisor.domain import Market
+from advisor.domain.live import PriceAnswer, Refresh
+from advisor.errors import LiveError, UsageError
+from advisor.records import dataclass, replace
+from infra.live.bounded import Deadline, each_within
+
+# Seconds for one answer: four tries of boto3, and what it waits between them.
+ANSWER_SECONDS = 60.0
+# A line of progress for so many answers.
+TOLD_EVERY = 10
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which prices are to be refreshed; see `types_to_ask`."""
+
+    region: str
+    markets: tuple[Market, ...]
+    names: tuple[str, ...]
+    today: date
+    accept_implausible: bool = False
+
+
+def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str, ...]:
+    """The named types, else those the region offers, by the snapshot, that match the query.
+
+    `UsageError` for names nobody knows, and where nothing matches.
+    """
+    bundled.require_region(region, CLOUD)
+    for gpu in query.gpus:
+        bundled.require_gpu(gpu, CLOUD)
+    if query.instances:
+        named = tuple(dict.fromkeys(bundled.name_of(one, CLOUD) for one in query.instances))
+        query = replace(query, instances=named)
+    names = tuple(
+        one.name
+        for one in bundled.instances(CLOUD)
+        if matches_instance(one, query, bundled.capability_of(one.gpu_name))
+        and (query.instances or bundled.is_offered(one.name, region, CLOUD))
+    )
+    if not names:
+        raise UsageError(f"no type of {CLOUD} in {region} is what is asked for; nothing to refresh")
+    return names
+
+
+def refresh(wanted: Wanted, known: Catalog, folder: Path, say: Say) -> Refresh:
+    """Ask, judge against what is known, and keep what is believed in `folder`.
+
+    `LiveError` where AWS cannot be asked: then nothing has changed, as after Ctrl-C.
+    """
+    offerings = _offerings(wanted, known, say)
+    names = [name for name in wanted.names if offerings.offered.get(name, True)]
+    answers = [
+        one for market in wanted.markets for one in _prices(wanted, market, names, known, say)
+    ]
+    newer = refreshed_of(wanted.region, wanted.today, offerings.offered, answers)
+    # Who tells no price that can be believed is not believed about anything else.
+    sound = newer and (newer.prices or not answers)
+    file = str(keep_refreshed(folder, newer)) if sound else ""
+    known_there = {name: known.is_offered(name, wanted.region, CLOUD) for name in wanted.names}
+    changed = [name for name, there in offerings.offered.items() if there != known_there[name]]
+    return Refresh(
+        as_of=wanted.today,
+        region=wanted.region,
+        markets=wanted.markets,
+        asked=wanted.names,
+        answers=tuple(answers),
+        withdrawn=tuple(name for name in changed if not offerings.offered[name]),
+        returned=tuple(name for name in changed if offerings.offered[name]),
+        warnings=offerings.warnings,
+        file=file,
+    )
+
+
+def refreshed_of(
+    region: str, today: date, offered: dict[str, bool], answers: Iterable[PriceAnswer]
+) -> Refreshed:
+    """What was told and is believed, as it is laid over the snapshot."""
+    prices = {(one.instance_type, one.region, one.market): one.told for one in answers if one.told}
+    return Refreshed(prices, {(name, region): (there, today) for name, there in offered.items()})
+
+
+def _offerings(wanted: Wanted, known: Catalog, say: Say) -> Offerings:
+    say(f"asking {wanted.region} which of {len(wanted.names)} types it offers")
+    accept = wanted.accept_implausible
+    try:
+        return Deadline(ANSWER_SECONDS).within(
+            "instance type offerings",
+            lambda: ask_offerings(wanted.names, wanted.region, known, accept_implausible=accept),
+        )
+    except LiveError as error:
+        return Offerings({}, (f"whether the types are still offered is not known: {error}",))
+
+
+def _prices(
+    wanted: Wanted, market: Market, names: Sequence[str], known: Catalog, say: Say
+) -> Iterable[PriceAnswer]:
+    question = Question(
+        names=names, region=wanted.region, market=market, known=known, today=wanted.today,
+        accept_implausible=wanted.accept_implausible,
+    )  # fmt: skip
+    for number, answer in enumerate(
+        each_within(ANSWER_SECONDS, f"{market} prices", ask_prices(question)), 1
+    ):
+        if number % TOLD_EVERY == 0 or number == len(names):
+            say(f"{market} prices: {number} of {len(names)}")
+        yield answer

@@ -1,0 +1,106 @@
+"""Facts of a user's own network for the performance model, found by torch without computing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advisor.answers.their_output import their_output_aside
+from advisor.domain import Precision, Task, Workload
+from advisor.errors import UsageError
+from models.performance.anchoring import OwnSizes, facts_of_own
+from models.performance.memory import Conditions, MemoryProfile, gpu_peak
+from models.performance.memory.peak import card_mib
+from models.performance.network_table import OPERATION
+from models.performance.networks import NetworkFacts
+
+if TYPE_CHECKING:
+    from models.zoo.opening import Runnable
+
+# Batch normalisation of single values needs two.
+_FEWEST_ROWS = 2
+
+
+def captured_facts(reference: str, task: Task) -> NetworkFacts:
+    """Sizes and operations of `path/file.py:build`. Imports torch and the user's file.
+
+    Raises `UsageError` where torch is missing, the file cannot be used, or torch cannot follow
+    the network.
+    """
+    try:
+        import models.zoo.capture
+        import models.zoo.opening  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"what {reference} computes is found with torch, which is not here ({error.name}); "
+            "install instance-sizing-advisor[sweep], or give an --anchor that was measured with it"
+        ) from error
+    with their_output_aside():
+        return _facts(reference, task)
+
+
+def _facts(reference: str, task: Task) -> NetworkFacts:
+    from models.zoo.capture import told_as_usage
+    from models.zoo.opening import open_network
+    from models.zoo.step_facts import network_facts
+
+    network = open_network(reference)
+    with told_as_usage(network.info.name):
+        found = network_facts(network, training=task is Task.TRAINING)
+    sizes = OwnSizes(
+        **_input(network), weight_mib=found.weights_mib, weight_tensors=found.weight_tensors
+    )
+    rows = found.training if task is Task.TRAINING else found.inference
+    return facts_of_own(reference, sizes, {task: np.array([tuple(row) for row in rows], OPERATION)})
+
+
+def _input(network: Runnable) -> dict[str, Any]:
+    """What a batch of it is made of: fields of `OwnSizes`."""
+    inputs, _ = network.synthetic_batch(_FEWEST_ROWS)
+    first = inputs if hasattr(inputs, "shape") else next(iter(_tensors(inputs)), None)
+    if first is None or first.ndim < 2:
+        return {"input_shape": network.info.input_shape, "sample": _sample(network)}
+    whole = not (first.is_floating_point() or first.is_complex())
+    return {
+        "input_shape": tuple(first.shape[1:]),
+        "whole_numbers": whole,
+        "sample": "sequence" if whole else _sample(network),
+    }
+
+
+def _tensors(batch: Any) -> Iterator[Any]:
+    values = batch.values() if isinstance(batch, dict) else batch
+    return (one for one in values if hasattr(one, "shape"))
+
+
+def _sample(network: Runnable) -> str:
+    return network.info.unit
+
+
+def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[[Workload], float]:
+    """The card in MiB that a workload of an own network surely fits, as `advisor memory` says.
+
+    Raises what `advisor memory` raises.
+    """
+    from advisor.answers.memory_capture import traced_profile
+
+    # In 16 bits too: answers tell what that would bring.
+    steps = {
+        Conditions(task=task, batch_size=1, precision=one).step: None
+        for one in (precision, Precision.AMP)
+    }
+    profile = traced_profile(reference, list(steps))
+
+    def needed(workload: Workload) -> float:
+        return _needed(profile, workload)
+
+    return needed
+
+
+def _needed(profile: MemoryProfile, workload: Workload) -> float:
+    conditions = Conditions(
+        task=workload.task, batch_size=workload.batch_size, precision=workload.precision
+    )
+    return card_mib(gpu_peak(profile, conditions).upper_mib)

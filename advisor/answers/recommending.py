@@ -1,0 +1,104 @@
+"""The cheapest spec that meets a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from advisor.answers.explaining import NOTHING, Explained, explain_answer
+from advisor.answers.ground import Ground, with_anchors
+from advisor.answers.words import Words
+from advisor.catalog import Catalog
+from advisor.domain import Recommendation, Request
+from advisor.engine import (
+    PerformanceModel,
+    Preparations,
+    decide,
+    recommend,
+    require_fresh_price,
+)
+from advisor.engine.other_settings import settings_of_candidate
+from advisor.questions.requests import today
+from advisor.records import replace
+from advisor.render.document import Sources, recommendation_document
+
+# The answer to a request, and the catalogue that it was looked for in.
+Decide = Callable[[Request, Catalog, PerformanceModel], tuple[Recommendation, Catalog]]
+
+
+class Recommended(NamedTuple):
+    """An answer with all that is told of it."""
+
+    answer: Recommendation
+    ground: Ground
+    explained: Explained = NOTHING
+
+    @property
+    def sources(self) -> Sources:
+        """What it stands on."""
+        return self.ground.sources()
+
+    def document(self) -> dict[str, Any]:
+        """`advisor.recommendation/1`, numbers unrounded."""
+        return recommendation_document(self.answer, self.sources, self.explained.document())
+
+
+def decided(
+    request: Request, catalog: Catalog, model: PerformanceModel
+) -> tuple[Recommendation, Catalog]:
+    """The answer of what is known here."""
+    return recommend(request, catalog, model, today=today()), catalog
+
+
+def deciding_with(known: Preparations) -> Decide:
+    """The same, where questions of one workload follow each other."""
+
+    def decide_quickly(
+        request: Request, catalog: Catalog, model: PerformanceModel
+    ) -> tuple[Recommendation, Catalog]:
+        if model is not known.model or catalog is not known.catalog:
+            return decided(request, catalog, model)
+        return decide(request, known.of(request), today=today()), catalog
+
+    return decide_quickly
+
+
+def recommended(ground: Ground, words: Words, deciding: Decide = decided) -> Recommended:
+    """The answer to `words`, with what to relax where nothing meets them.
+
+    Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with
+    `strict` `StalePriceError`. What to relax takes seconds; `settled` and `relaxed` part the two.
+    """
+    return relaxed(settled(ground, words, deciding), words)
+
+
+def settled(ground: Ground, words: Words, deciding: Decide = decided) -> Recommended:
+    """The answer alone, in milliseconds: where nothing meets the question, `relaxed` tells what
+    would."""
+    ground, words = with_anchors(ground, words)
+    answer, catalog = deciding(ground.request(words), ground.catalog, ground.model)
+    settings = settings_of_candidate(answer.chosen, catalog, ground.model) if answer.chosen else ()
+    notes = (*ground.notes, *answer.warnings)
+    answer = replace(answer, warnings=notes, other_settings=settings)
+    if words.get("strict") and answer.chosen is not None:
+        require_fresh_price(answer.chosen, answer.today)
+    found = Recommended(answer, ground._replace(catalog=catalog))
+    return found if answer.chosen is None else _explained(found, words)
+
+
+def relaxed(found: Recommended, words: Words) -> Recommended:
+    """With what would make something answer, where nothing does; else as it is."""
+    if found.answer.chosen is not None:
+        return found
+    from advisor.engine.relaxing import relaxations  # most questions have an answer
+
+    answer, (catalog, model, _) = found.answer, found.ground
+    answer = replace(answer, relaxations=relaxations(answer, catalog, model))
+    return _explained(found._replace(answer=answer), words)
+
+
+def _explained(found: Recommended, words: Words) -> Recommended:
+    if not words.get("explain"):
+        return found
+    catalog, model, _ = found.ground
+    return found._replace(explained=explain_answer(found.answer, catalog, model))

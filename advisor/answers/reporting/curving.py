@@ -1,0 +1,203 @@
+"""How the recommended spec's rate moves with vCPUs, RAM, disk and batch: two calls of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from advisor.answers.curves import Point, points_at
+from advisor.answers.reporting.subject import Subject
+from advisor.catalog.what_if import with_host
+from advisor.domain import Disk, InstanceType, Prediction, Task, Workload
+from advisor.engine import BATCH_SIZES
+from advisor.engine.candidates import candidate_resources
+from advisor.errors import AdvisorError
+from advisor.records import replace
+
+# Where machines are sold, and every vCPU of the small ones: "flat after 6" needs a 6.
+_VCPUS = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192)
+_GIB = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    8,
+    12,
+    16,
+    24,
+    32,
+    48,
+    64,
+    96,
+    128,
+    192,
+    256,
+    384,
+    512,
+    768,
+    1024,
+    1536,
+    2048,
+)
+_FURTHER, _LEAST_VCPUS = 4, 16
+_MIB_A_GIB = 1024.0
+
+
+class Curves(NamedTuple):
+    """Points by what is varied, rising; all else is the spec's. Rates are of all its instances."""
+
+    vcpus: list[Point]
+    memory: list[Point]
+    disk: list[Point]
+    batches: list[tuple[Workload, float, Prediction | None]]
+
+
+def curves(subject: Subject) -> Curves:
+    """What is varied: vCPUs up to four times, RAM from what it takes to four times, the disk
+    orders that are worth a look on this type, and batch sizes."""
+    vcpus, memory, disks = _vcpus(subject), _memory(subject), _disks(subject)
+    places = [*vcpus, *memory, *disks]
+    told = points_at(subject.ground, subject.request, subject.one.workload, places)
+    points = [one._replace(prediction=one.prediction.times(subject.machines)) for one in told]
+    first, second = len(vcpus), len(vcpus) + len(memory)
+    by_rate = sorted(points[second:], key=_by_disk_rate)
+    return Curves(points[:first], points[first:second], by_rate, _batches(subject))
+
+
+def _vcpus(subject: Subject) -> list[tuple[InstanceType, Disk]]:
+    """Whole cores, as machines are sold: with half of one a curve would climb in stairs."""
+    has, cores = subject.instance.vcpus, subject.instance.physical_cores
+    most, threads = max(_FURTHER * has, _LEAST_VCPUS), max(1, round(has / cores))
+    whole = (one for one in _VCPUS if one <= most and one % threads == 0)
+    numbers = sorted({has, *whole})
+    return [(with_host(subject.instance, vcpus=one), subject.one.spec.disk) for one in numbers]
+
+
+def _memory(subject: Subject) -> list[tuple[InstanceType, Disk]]:
+    has, model = subject.instance.memory_mib, subject.ground.model
+    resources = candidate_resources(subject.ground.catalog, subject.one)
+    least = model.host_memory_mib(subject.one.workload, resources)
+    steps = (one * _MIB_A_GIB for one in _GIB)
+    sizes = sorted({float(has), *(one for one in steps if least <= one <= _FURTHER * has)})
+    return [(with_host(subject.instance, memory_mib=one), subject.one.spec.disk) for one in sizes]
+
+
+def _disks(subject: Subject) -> list[tuple[InstanceType, Disk]]:
+    """The spec's own disk, and what else can be ordered there."""
+    own, offer = subject.one.spec.disk, subject.one.spec.offer
+    dataset_gib = subject.request.dataset.total_mib / 1024
+    try:
+        disks = subject.ground.catalog.disks_of(subject.instance.cloud)
+        others = disks.candidate_disks(subject.instance, dataset_gib, offer.region)
+    except AdvisorError:
+        others = []
+    found = {str(one.choice): one for one in (own, *others)}
+    return [(subject.instance, one) for one in found.values()]
+
+
+def _by_disk_rate(one: Point) -> tuple[float, float, str]:
+    rate = one.disk.rate
+    return rate.read_mib_per_second or 0.0, rate.read_iops or 0.0, str(one.disk.choice)
+
+
+def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]]:
+    """Each batch with the GPU memory it takes, and its rate where host and GPU hold it; none where
+    no GPU computes."""
+    one, model = subject.one, subject.ground.model
+    card = subject.ground.catalog.gpu_of(subject.instance)
+    if card is None or one.workload.task is Task.PREPROCESSING:
+        return []
+    resources = candidate_resources(subject.ground.catalog, one)
+    sizes = sorted({*BATCH_SIZES, one.workload.batch_size})
+    asked = [replace(one.workload, batch_size=size) for size in sizes]
+    needed = [model.gpu_memory_mib(workload) for workload in asked]
+    runs = [
+        workload
+        for workload, mib in zip(asked, needed, strict=True)
+        if mib <= card.memory_mib
+        and model.host_memory_mib(workload, resources) <= resources.memory_mib
+    ]
+    found = model.predict(
+        [(workload, resources) for workload in runs], confidence=one.prediction.confidence
+    )
+    rates = {w.batch_size: p.times(subject.machines) for w, p in zip(runs, found, strict=True)}
+    return [
+        (workload, mib, rates.get(workload.batch_size))
+        for workload, mib in zip(asked, needed, strict=True)
+    ]
+
+
+def flat_after(points: Sequence[Point], amounts: Sequence[float]) -> float | None:
+    """The least amount from which more brings under 1 % of the likely rate; None while the last
+    one still brings more."""
+    if len(points) < 2:
+        return None
+    best = max(one.prediction.median for one in points)
+    enough = next(at for at, one in enumerate(points) if one.prediction.median >= 0.99 * best)
+    return amounts[enough] if enough < len(points) - 1 else None
+
+
+def curves_block(found: Curves) -> dict[str, Any]:
+    """The document's `curves`, without the measured points."""
+    return {
+        "vcpus": {
+            "flat_after": flat_after(found.vcpus, [one.instance.vcpus for one in found.vcpus]),
+            "points": [
+                {"vcpus": one.instance.vcpus, "physical_cores": one.instance.physical_cores}
+                | _reached(one.prediction)
+                for one in found.vcpus
+            ],
+        },
+        "memory": {
+            "flat_after": flat_after(
+                found.memory, [one.instance.memory_mib for one in found.memory]
+            ),
+            "points": [
+                {"memory_mib": one.instance.memory_mib} | _reached(one.prediction)
+                for one in found.memory
+            ],
+        },
+        "disk": {"points": [_disk_point(one) for one in found.disk]},
+    }
+
+
+def _disk_point(one: Point) -> dict[str, Any]:
+    return {
+        "order": str(one.disk.choice),
+        "type": one.disk.rate.type,
+        "read_mib_per_second": one.disk.rate.read_mib_per_second,
+        "read_iops": one.disk.rate.read_iops,
+        "usd_per_hour_each": one.disk.usd_per_hour,
+        **_reached(one.prediction),
+    }
+
+
+def _reached(one: Prediction) -> dict[str, Any]:
+    return {
+        "lower": one.lower,
+        "median": one.median,
+        "upper": one.upper,
+        "bottleneck": str(one.bottleneck),
+    }
+
+
+def gpu_memory_block(subject: Subject, found: Curves) -> dict[str, Any] | None:
+    """What each batch takes of one GPU, whether that fits, and what it reaches then."""
+    card = subject.ground.catalog.gpu_of(subject.instance)
+    if card is None or not found.batches:
+        return None
+    return {
+        "gpu": card.name,
+        "has_mib": card.memory_mib,
+        "batches": [
+            {
+                "batch_size": workload.batch_size,
+                "chosen": workload.batch_size == subject.one.workload.batch_size,
+                "needed_mib": mib,
+                "fits": mib <= card.memory_mib,
+                "reached": None if rate is None else _reached(rate),
+            }
+            for workload, mib, rate in found.batches
+        ],
+    }

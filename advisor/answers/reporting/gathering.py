@@ -1,0 +1,83 @@
+"""Questions answered one after the other, those that share their preparation together.
+
+A number's last bits depend on what it was computed beside. So questions are grouped by what they
+share, and a group by nothing else: whoever answers which group, the report has the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from typing import Any, NamedTuple
+
+from advisor.answers.ground import Ground
+from advisor.answers.recommending import Decide, recommended
+from advisor.answers.reporting.measured import Measured
+from advisor.answers.reporting.sections import Answered, Named, section
+from advisor.answers.reporting.subject import Deciding
+from advisor.answers.words import Words
+from advisor.domain.references import is_own
+from advisor.engine.prepared import key_of
+from advisor.errors import AdvisorError
+
+
+class Question(NamedTuple):
+    """A workload of a report: its name, its words, the command that asks it alone, and where it
+    was said ('team.yaml, line 7'), for what is wrong with it. `deciding` asks a cloud first."""
+
+    name: str
+    words: Words
+    command: str = ""
+    said: str = ""
+    deciding: Decide | None = None
+
+
+# A question with its place in the report; those of a group share what is prepared.
+Group = list[tuple[int, Question]]
+
+
+def checked(ground: Ground, questions: Sequence[Question]) -> list[Group]:
+    """The questions by what they share, once each is known to be one that can be asked."""
+    groups: dict[Hashable, Group] = {}
+    for place, one in enumerate(questions):
+        with _told_where(one):
+            groups.setdefault(_shared(ground, place, one), []).append((place, one))
+    return list(groups.values())
+
+
+def _shared(ground: Ground, place: int, one: Question) -> Hashable:
+    if one.words.get("anchors") or is_own(str(one.words["network"])):
+        return place  # what it stands on is known once its files were read
+    return key_of(ground.request(one.words))
+
+
+def gathered(ground: Ground, group: Group, as_of: date) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The sections of a group, each with its place."""
+    known, measured = Deciding(as_of), Measured()
+    for place, one in group:
+        with _told_where(one):
+            yield place, _section(ground, one, known, measured)
+
+
+def _section(ground: Ground, one: Question, known: Deciding, measured: Measured) -> dict[str, Any]:
+    found = recommended(ground, {**one.words, "explain": True}, one.deciding or known)
+    answer, (catalog, model, _) = found.answer, found.ground
+    prepared = known.prepared(answer.request, catalog, model)
+    return section(
+        Named(one.name, one.command),
+        Answered(answer, found.document(), found.ground, prepared),
+        measured,
+        known.as_of,
+    )
+
+
+@contextmanager
+def _told_where(one: Question) -> Iterator[None]:
+    """An error with the place of the workload that it is about."""
+    try:
+        yield
+    except AdvisorError as error:
+        if not one.said:
+            raise
+        raise type(error)(f"{one.said}: workload '{one.name}': {error}") from error

@@ -1,0 +1,104 @@
+"""Many workloads on several processes; each has the catalogue and the model to itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import as_completed as completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from datetime import date
+from multiprocessing import get_context
+from typing import Any
+
+from advisor.answers.ground import Ground, ground_in_use
+from advisor.answers.reporting.gathering import Group, gathered
+from advisor.answers.reporting.reproducing import Origin
+from advisor.errors import AdvisorError
+
+# A process more needs as long to begin as some workloads take.
+_LEAST_GROUPS = 8
+_MOST_PROCESSES = 8
+_ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_ground: Ground | None = None
+
+
+def usable_processes() -> int:
+    """One for each CPU that this process may use."""
+    return min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
+
+
+def pays(groups: Sequence[Group], processes: int) -> bool:
+    """Whether so many processes are sooner done than one; what asks a cloud stays in one."""
+    live = any(one.deciding for group in groups for _, one in group)
+    return processes > 1 and len(groups) >= _LEAST_GROUPS and not live
+
+
+def gathered_in_parallel(
+    groups: Sequence[Group], as_of: date, origin: Origin, processes: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The sections of all groups as they are done, each with its place.
+
+    Processes are spawned, never forked: who calls may have threads. However it ends, none of them
+    outlives it by more than the group that it is at.
+    """
+    pool = ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=_begin,
+        initargs=(origin.model_file, origin.cny_per_usd),
+    )  # fmt: skip
+    try:
+        with _not_for_children():
+            tasks = [pool.submit(_whole, group, as_of) for group in groups]
+        for done in completed(tasks):
+            yield from done.result()
+    except BrokenProcessPool:
+        raise AdvisorError("a process of the report ended, perhaps for lack of memory; ask for "
+                           "fewer workloads at once") from None  # fmt: skip
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _not_for_children() -> Iterator[None]:
+    """A process is begun whole: a signal that comes meanwhile reaches the parent afterwards. Ctrl-C
+    is the parent's to answer: who begins in here never hears it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        with _afterwards():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _afterwards() -> Iterator[None]:
+    """Signals are answered at the end: another thread, as NumPy has some, may take one that this
+    thread blocks, and Python would answer it here all the same."""
+    heard: list[int] = []
+    usual = {}
+    if threading.current_thread() is threading.main_thread():
+        usual = {one: signal.getsignal(one) for one in _ENDING}
+        usual = {one: answer for one, answer in usual.items() if callable(answer)}
+    for one in usual:
+        signal.signal(one, lambda number, _frame: heard.append(number))
+    try:
+        yield
+    finally:
+        for one, answer in usual.items():
+            signal.signal(one, answer)
+        for number in heard[:1]:
+            signal.raise_signal(number)
+
+
+def _begin(model_file: Any, cny_per_usd: float | None) -> None:
+    global _ground
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING - {signal.SIGINT})
+    _ground = ground_in_use(model_file, cny_per_usd=cny_per_usd)
+
+
+def _whole(group: Group, as_of: date) -> list[tuple[int, dict[str, Any]]]:
+    assert _ground is not None
+    return list(gathered(_ground, group, as_of))

@@ -1,0 +1,93 @@
+"""Questions -> the document `advisor.report/1`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+from advisor.answers.ground import Ground
+from advisor.answers.reporting.gathering import Question, checked, gathered
+from advisor.answers.reporting.measured import Measured
+from advisor.answers.reporting.parallel import gathered_in_parallel, pays
+from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
+from advisor.answers.reporting.saved import answered_again, answered_on, read_saved
+from advisor.answers.reporting.sections import Answered, Named, bare_section, section
+from advisor.answers.reporting.subject import Deciding
+from advisor.render.sizing.facts import SCHEMA, totals
+
+# Told after each workload: how many are done.
+Step = Callable[[int], None]
+
+
+def _unheard(_done: int) -> None:
+    """Nobody waits."""
+
+
+class Report(NamedTuple):
+    """What a report is called, its day, and how it was asked for."""
+
+    title: str
+    as_of: date
+    origin: Origin
+
+
+def report(
+    ground: Ground,
+    questions: Sequence[Question],
+    asked: Report,
+    *,
+    step: Step = _unheard,
+    processes: int = 1,
+) -> dict[str, Any]:
+    """`advisor.report/1`: a section a question, in their order, and their totals.
+
+    Every question is looked at before the first is answered. Raises what `recommended` raises,
+    told with the workload's place. More `processes` share the work where that pays, with the same
+    result to the last bit.
+    """
+    groups = checked(ground, questions)
+    sections: dict[int, dict[str, Any]] = {}
+    if pays(groups, processes):
+        found = gathered_in_parallel(groups, asked.as_of, asked.origin, processes)
+    else:
+        found = (one for group in groups for one in gathered(ground, group, asked.as_of))
+    for place, one in found:
+        sections[place] = one
+        step(len(sections))
+    return _assembled(ground, asked, [sections[place] for place in range(len(questions))])
+
+
+def report_of_saved(
+    ground: Ground, files: Sequence[Input], asked: Report, *, step: Step = _unheard
+) -> dict[str, Any]:
+    """The same of saved answers. Where today's catalogue and model still give one, its section is
+    whole; else it tells what the saved answer itself tells (`complete` is false)."""
+    measured, sections = Measured(), []
+    for one in files:
+        sections.append(_saved_section(ground, one, asked.as_of, measured))
+        step(len(sections))
+    return _assembled(ground, asked, sections)
+
+
+def _saved_section(ground: Ground, file: Input, as_of: date, measured: Measured) -> dict[str, Any]:
+    document = read_saved(file)
+    request = document["request"]
+    named = Named(f"{request['model']} {request['task']}", "")
+    deciding = Deciding(answered_on(document))
+    answer = answered_again(document, ground, deciding)
+    if answer is None:
+        return bare_section(named, document)
+    prepared = deciding.prepared(answer.request, ground.catalog, ground.model)
+    return section(named, Answered(answer, document, ground, prepared), measured, as_of)
+
+
+def _assembled(ground: Ground, asked: Report, sections: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "title": asked.title,
+        "as_of": asked.as_of.isoformat(),
+        "totals": totals(sections),
+        "workloads": list(sections),
+        "reproducibility": reproducibility(ground, asked.origin, sections),
+    }

@@ -1,0 +1,81 @@
+"""What a reader needs to get the same report again, with digests of all it stands on."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from advisor.answers.ground import Ground
+from advisor.answers.reporting.measured import bundled_measurements_sha256
+from advisor.places import own_model_path
+from models.performance.bundled import FOLDER, MODEL
+
+_PACKAGE = "instance-sizing-advisor"
+
+
+class Input(NamedTuple):
+    """A file that was read: as it was named, and what was in it."""
+
+    name: str
+    content: bytes
+
+    def document(self) -> dict[str, str]:
+        """Its digest stands for it."""
+        return {"name": self.name, "sha256": hashlib.sha256(self.content).hexdigest()}
+
+
+class Origin(NamedTuple):
+    """How a report was asked for: the command without its output, the files it read, the named
+    performance model, and the yuan for a dollar, where they were told."""
+
+    command: str
+    inputs: Sequence[Input] = ()
+    model_file: Path | None = None
+    cny_per_usd: float | None = None
+
+
+def reproducibility(
+    ground: Ground, origin: Origin, sections: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The document's `reproducibility`."""
+    model = ground.sources().performance_model()
+    drawn = {row["trial_id"] for one in sections for row in one["measured"]}
+    return {
+        "command": origin.command,
+        "inputs": [one.document() for one in origin.inputs],
+        "versions": {
+            "advisor": advisor_version(),
+            "python": platform.python_version(),
+            "numpy": version("numpy"),
+        },
+        "catalog": {
+            "as_of": ground.catalog.as_of.isoformat(),
+            "sha256": ground.catalog.fingerprint,
+            "sources": list(ground.catalog.sources),
+        },
+        "performance_model": {**model, "sha256": _model_digest(origin.model_file)},
+        "measurements": {
+            "bundled_sha256": bundled_measurements_sha256(),
+            "rows": len(drawn),
+            "trial_ids": sorted(drawn),
+        },
+    }
+
+
+def advisor_version() -> str:
+    """Of the installed package; 'unknown' in a folder that was never installed."""
+    try:
+        return version(_PACKAGE)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _model_digest(file: Path | None) -> str:
+    """Of the file that `sources.model_in_use` takes."""
+    own = own_model_path()
+    path = file or (own if own.is_file() else FOLDER / MODEL)
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,123 @@
+"""One workload of a report: its answer with all that is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+from advisor.answers.explaining import explain_answer
+from advisor.answers.ground import Ground
+from advisor.answers.reporting.costs import costs, regions
+from advisor.answers.reporting.curving import (
+    curves,
+    curves_block,
+    gpu_memory_block,
+)
+from advisor.answers.reporting.drawn import price_throughput
+from advisor.answers.reporting.measured import Measured, nearest_slice
+from advisor.answers.reporting.sensitivity import sensitivity
+from advisor.answers.reporting.standing import ages, evidence
+from advisor.answers.reporting.subject import Subject
+from advisor.domain import Recommendation
+from advisor.engine.prepared import Prepared
+from advisor.render.sizing.drawing import Drawn, break_evens, drawn_rows
+from advisor.render.sizing.facts import answer_facts, bottleneck_facts
+
+_VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
+
+
+class Named(NamedTuple):
+    """What a workload is called in a report, and the command that asks it alone."""
+
+    name: str
+    command: str
+
+
+class Answered(NamedTuple):
+    """An answer with its document, the ground it was found on and what was prepared for it."""
+
+    answer: Recommendation
+    document: Mapping[str, Any]
+    ground: Ground
+    prepared: Prepared
+
+
+def section(named: Named, found: Answered, measured: Measured, as_of: date) -> dict[str, Any]:
+    """The section of a workload that was asked here; of the nearest spec where nothing fits."""
+    one = found.answer.chosen or found.answer.nearest
+    if one is None:
+        return bare_section(named, found.document)
+    subject = Subject(found.ground, found.answer.request, one, as_of)
+    known = measured.rows(subject.request.network, subject.request.task)
+    rows, lines = price_throughput(found.answer, found.prepared), curves(subject)
+    explanation = (
+        found.document["explanation"]
+        or explain_answer(found.answer, found.ground.catalog, found.ground.model).document()
+    )
+    places = regions(subject)
+    return {
+        **_head(named, found.document),
+        "complete": True,
+        "costs": costs(subject),
+        "price_throughput": rows,
+        "break_even": break_evens(rows),
+        "bottleneck": bottleneck_facts(found.document),
+        "curves": _with_measured(curves_block(lines), known, subject),
+        "measured": known,
+        "sensitivity": sensitivity(subject, explanation, lines),
+        "gpu_memory": gpu_memory_block(subject, lines),
+        "regions": places,
+        "evidence": evidence(subject, explanation),
+        "data_ages": ages(subject, known, places),
+    }
+
+
+def bare_section(named: Named, document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a recommendation's document tells by itself: of one that was saved and is answered
+    differently now, or of a question to which not even a nearest spec is known."""
+    ranked = [one for one in (document["recommendation"], document["nearest"]) if one]
+    specs = [
+        Drawn(one, answers=document["recommendation"] is not None, chosen=at == 0)
+        for at, one in enumerate([*ranked, *document["alternatives"]])
+    ]
+    rows = drawn_rows(specs)
+    return {
+        **_head(named, document),
+        "complete": False,
+        "costs": None,
+        "price_throughput": rows,
+        "break_even": break_evens(rows),
+        "bottleneck": bottleneck_facts(document),
+        "curves": None,
+        "measured": [],
+        "sensitivity": [],
+        "gpu_memory": None,
+        "regions": [],
+        "evidence": [],
+        "data_ages": [],
+    }
+
+
+def _head(named: Named, document: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": named.name,
+        "command": named.command,
+        "answer": answer_facts(document),
+        "recommendation": document,
+    }
+
+
+def _with_measured(
+    block: dict[str, Any], known: Sequence[Mapping[str, Any]], subject: Subject
+) -> dict[str, Any]:
+    """Each curve with the ids of the measurements that differ in nothing else."""
+    instance = subject.instance
+    spec = {
+        "vcpus": instance.vcpus,
+        "memory_mib": instance.memory_mib,
+        "disk_read_mib_per_second": subject.one.spec.disk.rate.read_mib_per_second,
+    }
+    for name, varied in _VARIED.items():
+        block[name]["measured"] = nearest_slice(known, varied, spec)
+    return block

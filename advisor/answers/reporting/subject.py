@@ -1,0 +1,53 @@
+"""What a section of a report is about: a spec, on the ground that it was found on."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import NamedTuple
+
+from advisor.answers.ground import Ground
+from advisor.catalog import Catalog
+from advisor.domain import Candidate, InstanceType, Recommendation, Request
+from advisor.engine import PerformanceModel, Preparations, decide
+from advisor.engine.prepared import Prepared
+
+
+class Deciding:
+    """Answers as of one day; what questions of one workload share is prepared once."""
+
+    def __init__(self, as_of: date) -> None:
+        self.as_of = as_of
+        self._known: Preparations | None = None
+
+    def prepared(self, request: Request, catalog: Catalog, model: PerformanceModel) -> Prepared:
+        """All that the target of the request does not change."""
+        known = self._known
+        if known is None or known.catalog is not catalog or known.model is not model:
+            known = self._known = Preparations(catalog, model)
+        return known.of(request)
+
+    def __call__(
+        self, request: Request, catalog: Catalog, model: PerformanceModel
+    ) -> tuple[Recommendation, Catalog]:
+        """As `recommending.decided`, on the report's day."""
+        prepared = self.prepared(request, catalog, model)
+        return decide(request, prepared, today=self.as_of), catalog
+
+
+class Subject(NamedTuple):
+    """A question, the spec that is told of (the chosen one, else the nearest), and its ground."""
+
+    ground: Ground
+    request: Request
+    one: Candidate
+    as_of: date
+
+    @property
+    def instance(self) -> InstanceType:
+        """The type of the spec."""
+        return self.one.spec.offer.instance
+
+    @property
+    def machines(self) -> int:
+        """How many of it work side by side."""
+        return self.one.spec.count

@@ -1,0 +1,52 @@
+"""An instance as if it had other vCPUs or another RAM: who asks for it, and what is told."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from advisor.answers.ground import Ground
+from advisor.answers.words import Words
+from advisor.catalog.what_if import WhatIfCatalog, with_host
+from advisor.domain import InstanceType
+from advisor.units import format_mib
+
+# More than any machine has; a model's curve says nothing out there.
+MOST_VCPUS = 1024
+_FACTS = ("vcpus", "physical_cores", "memory_mib")
+
+
+class WhatIf(NamedTuple):
+    """A type as it is, and as it is asked about."""
+
+    real: InstanceType
+    asked: InstanceType
+
+    def document(self) -> dict[str, Any]:
+        """Each fact that is not as it is, with both values."""
+        return {
+            name: {"real": getattr(self.real, name), "asked": getattr(self.asked, name)}
+            for name in _FACTS
+            if getattr(self.real, name) != getattr(self.asked, name)
+        }
+
+    def told(self) -> str:
+        """What the answer takes for granted."""
+        one = self.asked
+        return (
+            f"{one.name} as if it had {one.vcpus} vCPUs ({one.physical_cores} cores) and "
+            f"{format_mib(one.memory_mib)} RAM, GPUs, disks and links as they are: nobody sells "
+            "that, so it has no price"
+        )
+
+
+def asked_of(ground: Ground, name: str, words: Words) -> tuple[Ground, WhatIf | None]:
+    """The ground on which the type `name` is as `words` want it (`as_vcpus`, `as_memory_mib`);
+    None, and the ground itself, where that is as it is."""
+    vcpus, memory_mib = words.get("as_vcpus"), words.get("as_memory_mib")
+    if vcpus is None and memory_mib is None:
+        return ground, None
+    real = ground.catalog.instance(name)
+    asked = with_host(real, vcpus, memory_mib)
+    if asked == real:
+        return ground, None
+    return ground._replace(catalog=WhatIfCatalog(ground.catalog, asked)), WhatIf(real, asked)

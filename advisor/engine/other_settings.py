@@ -1,0 +1,99 @@
+"""What another stack, layout or number format would bring a spec, its host and disk as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from advisor.catalog import Catalog, resources_of
+from advisor.domain import (
+    Candidate,
+    Gpu,
+    InstancePrediction,
+    OnGpu,
+    OtherSetting,
+    Prediction,
+    Resources,
+    Task,
+    Workload,
+)
+from advisor.engine.candidates import PerformanceModel, candidate_resources
+from advisor.engine.comparing import GpuModel
+from advisor.records import replace
+from models.performance.settings import SettingGain
+
+
+class SettingsModel(PerformanceModel, GpuModel, Protocol):
+    """A performance model that knows how rates change with how PyTorch runs."""
+
+    def setting_gains(
+        self, workload: Workload, gpu: Gpu, *, confidence: float
+    ) -> Sequence[SettingGain]:
+        """What each other setting brings the GPU alone, where rows tell it."""
+
+
+def settings_of_candidate(
+    one: Candidate, catalog: Catalog, model: SettingsModel
+) -> tuple[OtherSetting, ...]:
+    """Of all instances of a candidate together."""
+    resources = candidate_resources(catalog, one)
+    return _other_settings(model, one.workload, resources, one.prediction, one.spec.count)
+
+
+def settings_of_instance(
+    one: InstancePrediction, catalog: Catalog, model: SettingsModel
+) -> tuple[OtherSetting, ...]:
+    """Of a named instance."""
+    resources = resources_of(catalog, one.instance, one.disk, one.prediction.gpus_used)
+    return _other_settings(model, one.workload, resources, one.prediction)
+
+
+def _other_settings(
+    model: SettingsModel,
+    workload: Workload,
+    resources: Resources,
+    before: Prediction,
+    count: int = 1,
+) -> tuple[OtherSetting, ...]:
+    gpu = resources.gpu
+    if gpu is None or workload.task is Task.PREPROCESSING:
+        return ()
+    gains = _that_fit(model, workload, gpu, before.confidence)
+    asked = [(gain.workload, resources) for gain in gains]
+    after = model.predict(asked, confidence=before.confidence)
+    return _settings(gains, [one.times(count) for one in after], before)
+
+
+def with_settings(one: OnGpu, model: SettingsModel) -> OnGpu:
+    """A GPU by itself, where nothing else binds, with what other settings bring it."""
+    if one.workload is None or one.prediction is None:
+        return one
+    gains = _that_fit(model, one.workload, one.gpu, one.prediction.confidence)
+    after = [
+        model.predict_gpu([gain.workload], one.gpu, confidence=one.prediction.confidence)[0]
+        for gain in gains
+    ]
+    return replace(one, other_settings=_settings(gains, after, one.prediction))
+
+
+def _that_fit(
+    model: SettingsModel, workload: Workload, gpu: Gpu, confidence: float
+) -> list[SettingGain]:
+    gains = model.setting_gains(workload, gpu, confidence=confidence)
+    return [one for one in gains if model.gpu_memory_mib(one.workload) <= gpu.memory_mib]
+
+
+def _settings(
+    gains: Sequence[SettingGain], after: Sequence[Prediction], before: Prediction
+) -> tuple[OtherSetting, ...]:
+    return tuple(
+        OtherSetting(
+            name=one.setting.name,
+            option=one.setting.option,
+            gpu_gain=one.gain.factor,
+            measured=one.gain.measured,
+            prediction=prediction,
+            gain=prediction.median / before.median,
+        )
+        for one, prediction in zip(gains, after, strict=True)
+    )

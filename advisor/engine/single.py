@@ -1,0 +1,201 @@
+"""The throughput of one named instance: no ranking, no target, no price needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
+from advisor.domain import (
+    BatchPoint,
+    Disk,
+    DiskRate,
+    Gpu,
+    InstancePrediction,
+    InstanceType,
+    Offer,
+    Precision,
+    Prediction,
+    Request,
+    Resources,
+    Task,
+    Workload,
+)
+from advisor.engine.candidates import PerformanceModel, disks_for, workloads_of
+from advisor.engine.judging import GOOD_ENOUGH
+from advisor.engine.latency import batch_latencies
+from advisor.engine.querying import cpu_rates_are_known
+from advisor.engine.runs import run_times
+from advisor.engine.wording import (
+    Assumed,
+    assumptions,
+    burst_warnings,
+    idle_gpus,
+    price_warnings,
+)
+from advisor.errors import UsageError
+from advisor.records import replace
+from advisor.units import format_mib
+
+
+def predict_instance(
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    name: str,
+    *,
+    today: date | None = None,
+) -> InstancePrediction:
+    """Predict `request` on the instance type `name`; `UsageError` says why it cannot run there.
+
+    Without a disk in the request: the cheapest one with which the lower bound is within 5 % of
+    the best, and the smallest such batch. Prices that are old on `today` are warned of.
+    """
+    instance = catalog.instance(name)
+    note = _note(request, catalog, instance)
+    offer = _offer(request, catalog, instance)
+    region = offer.region if offer else request.region
+    table = _Table(request, catalog, model, instance, region)
+    disk, workload, prediction = table.good_enough()
+    points = table.by_batch(disk)
+    disk = catalog.disks_of(instance.cloud).with_burst(instance, disk)
+    resources = resources_of(catalog, instance, disk, request.max_gpus)
+    (run,) = run_times(request, model, [(workload, resources)], [prediction])
+    price = offer.price if offer else None
+    warned = price_warnings(price, disk, today) if today else []
+    warned += [*burst_warnings(disk, prediction), *idle_gpus(instance, workload, prediction)]
+    return InstancePrediction(
+        instance=instance,
+        disk=disk,
+        workload=workload,
+        prediction=prediction,
+        price=price,
+        note=note,
+        by_batch=points,
+        good_batch_size=smallest_good_batch(points),
+        run=run,
+        assumptions=assumptions(request, Assumed(workload, prediction, instance), ranked=False),
+        warnings=tuple(warned),
+        region=offer.region if offer else None,
+    )
+
+
+def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
+    """What the user must mind; `UsageError` where the type cannot run the request at all."""
+    computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
+    if computes and not accelerated and not cpu_rates_are_known(request):
+        fp32 = request.precision is Precision.FP32
+        asked = f"{request.stack}, {request.memory_format}" if fp32 else request.precision
+        instead = "eager, contiguous PyTorch" if fp32 else "--precision fp32"
+        raise UsageError(
+            f"no rate of {asked} on a CPU was measured: ask for {instance.name} with {instead}, or "
+            "for an instance with a GPU"
+        )
+    verdict = check(instance, catalog.gpu_of(instance), needs_gpu=computes and accelerated)
+    if not isinstance(verdict, Rejection):
+        return verdict.note
+    if verdict.reason != "not_offered":
+        raise UsageError(f"{instance.name} cannot run this: {verdict.detail}")
+    return verdict.detail
+
+
+class _Table:
+    """Every disk that is worth a look with every batch size that fits: the one that was asked for,
+    and those that users choose. All of it is predicted in one call of the model."""
+
+    def __init__(
+        self,
+        request: Request,
+        catalog: Catalog,
+        model: PerformanceModel,
+        instance: InstanceType,
+        region: str | None,
+    ) -> None:
+        self._request = request
+        self._model = model
+        self._asked = _fitting(model, workloads_of(request), catalog.gpu_of(instance))
+        if not self._asked:
+            needed = format_mib(model.gpu_memory_mib(workloads_of(request)[0]))
+            raise UsageError(f"{instance.name} cannot run this: it needs {needed} of GPU memory")
+        self._disks = disks_for(request, catalog, instance, region)
+        if not self._disks:
+            raise UsageError(
+                f"no disk of known rate and price holds {request.dataset.name} on {instance.name}: "
+                "`advisor catalog import` takes local disks of your own, and prices of a cloud's "
+                "disks"
+            )
+        usual = workloads_of(replace(request, batch_size=None)) if request.batch_size else ()
+        others = [one for one in usual if one not in self._asked]
+        shown = [*self._asked, *_fitting(model, others, catalog.gpu_of(instance))]
+        self._workloads = sorted(shown, key=lambda one: one.batch_size)
+        self._resources = resources_of(catalog, instance, self._disks[0], request.max_gpus)
+        pairs = [(workload, self._resources) for workload in self._workloads]
+        self._rows = model.prepare(pairs, confidence=request.confidence)
+        self._by_disk = self._predicted([disk.rate for disk in self._disks])
+
+    def good_enough(self) -> tuple[Disk, Workload, Prediction]:
+        """The cheapest disk and smallest batch whose lower bound is within 5 % of the best one."""
+        asked = set(self._asked)
+        options = [
+            (disk, workload, prediction)
+            for disk, predictions in zip(self._disks, self._by_disk, strict=True)
+            for workload, prediction in zip(self._workloads, predictions, strict=True)
+            if workload in asked
+        ]
+        enough = GOOD_ENOUGH * max(prediction.lower for *_, prediction in options)
+        return next(one for one in options if one[2].lower >= enough)
+
+    def by_batch(self, disk: Disk) -> tuple[BatchPoint, ...]:
+        """Every batch size, with one of the disks."""
+        predictions = self._by_disk[self._disks.index(disk)]
+        asked = [(workload, self._resources) for workload in self._workloads]
+        latencies = batch_latencies(asked, self._alone)
+        return tuple(
+            BatchPoint(batch_size=workload.batch_size, prediction=prediction, latency=latency)
+            for workload, prediction, latency in zip(
+                self._workloads, predictions, latencies, strict=True
+            )
+        )
+
+    def _predicted(self, disks: Sequence[DiskRate]) -> list[list[Prediction]]:
+        """By disk, every batch size."""
+        size = len(self._workloads)
+        told = self._rows.with_disks(
+            list(range(size)) * len(disks), [disk for disk in disks for _ in range(size)]
+        )
+        return [told[start : start + size] for start in range(0, len(told), size)]
+
+    def _alone(self, asked: list[tuple[Workload, Resources]]) -> list[Prediction]:
+        if self._resources.gpu_count > 1:
+            return self._model.predict(asked, confidence=self._request.confidence)
+        # The same machine but for its disk.
+        return self._rows.with_disks(range(len(asked)), [has.disk for _, has in asked])
+
+
+def _fitting(
+    model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | None
+) -> list[Workload]:
+    """Those that fit the GPU; a larger batch takes no less."""
+    if gpu is None or not workloads or workloads[0].task is Task.PREPROCESSING:
+        return list(workloads)
+    if model.gpu_memory_mib(workloads[-1]) <= gpu.memory_mib:
+        return list(workloads)
+    return [one for one in workloads if model.gpu_memory_mib(one) <= gpu.memory_mib]
+
+
+def _offer(request: Request, catalog: Catalog, instance: InstanceType) -> Offer | None:
+    """The instance in the region that is asked for, or in its cheapest; None without a price."""
+    query = OfferQuery(
+        cloud=instance.cloud,
+        region=request.region if instance.cloud == request.cloud else None,
+        market=request.market,
+        instances=(instance.name,),
+    )
+    found, _ = catalog.cheapest(query, 1)
+    return found[0] if found else None
+
+
+def smallest_good_batch(points: Sequence[BatchPoint]) -> int:
+    """The smallest batch within 5 % of the best lower bound; throughput is saturated beyond."""
+    enough = GOOD_ENOUGH * max(point.prediction.lower for point in points)
+    return min(point.batch_size for point in points if point.prediction.lower >= enough)

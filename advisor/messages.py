@@ -1,0 +1,85 @@
+"""What the product says, before it is in a language.
+
+A message is an English text with named parameters, as gettext and Fluent have them:
+`Message("needs {needed:mib} of RAM, has {available:mib}", needed=2048.0, available=1024.0)`.
+`str(message)` is English; `message.render(translate)` looks its text up in another language at the
+edge (`advisor.render.i18n`). Numbers stay numbers until they are printed: a format of `FORMATS`
+names their unit. No code reads, splits or matches the text; what programs decide by is `code`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from string import Formatter
+from typing import Any
+
+from advisor import units
+
+Translate = Callable[[str], str]
+
+# The units that a text may name after a parameter; any other format is Python's own.
+FORMATS: Mapping[str, Callable[[Any], str]] = {
+    "mib": units.format_mib,
+    "usd": units.format_usd,
+    "rate": units.format_rate,
+    "count": units.format_count,
+    "hours": units.format_hours,
+    "duration": units.format_duration,
+}
+
+
+class Message:
+    """A text with its parameters and, where programs tell it from others, its code.
+
+    A parameter may be a number, a name, a `Message` or a sequence of them, which is joined by
+    commas.
+    """
+
+    __slots__ = ("code", "parameters", "text")
+
+    def __init__(self, text: str, /, *, code: str = "", **parameters: object) -> None:
+        self.text = text
+        self.code = code
+        self.parameters = parameters
+
+    def __str__(self) -> str:
+        return self.render(str)
+
+    def __repr__(self) -> str:
+        return f"Message({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and _parts(self) == _parts(other)
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.code))
+
+    def render(self, translate: Translate) -> str:
+        """The message in the language of `translate`, which maps English texts to its own."""
+        if not self.parameters:
+            return translate(self.text)
+        return _MessageFormatter(translate).vformat(translate(self.text), (), self.parameters)
+
+
+def render(said: Message | str, translate: Translate) -> str:
+    """A message, or a text that has no translation, in the language of `translate`."""
+    return said.render(translate) if isinstance(said, Message) else said
+
+
+def _parts(message: Message) -> tuple[str, str, Mapping[str, object]]:
+    return message.text, message.code, message.parameters
+
+
+class _MessageFormatter(Formatter):
+    """Fills a text in: numbers by the unit that it names, messages in its language."""
+
+    def __init__(self, translate: Translate) -> None:
+        self._translate = translate
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, Message):
+            return value.render(self._translate)
+        if isinstance(value, (list, tuple)):
+            return ", ".join(self.format_field(item, format_spec) for item in value)
+        in_unit = FORMATS.get(format_spec)
+        return in_unit(value) if in_unit else format(value, format_spec)

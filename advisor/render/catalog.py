@@ -1,0 +1,132 @@
+"""Offers and instance types of the catalogue as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.catalog import (
+    INSTANCE_BURST_SECONDS,
+    Catalog,
+    PartialOffer,
+    Rejection,
+    check,
+)
+from advisor.domain import InstanceType, Offer
+from advisor.render.document import instance_document, price_document
+
+SCHEMA = "advisor.catalog/1"
+TYPE_SCHEMA = "advisor.instance-type/1"
+
+# Cheapest first, ties in an order that no two offers share.
+Place = tuple[float, str, str, str, str]
+
+
+def place_of(one: Offer | PartialOffer) -> Place:
+    """What offers are listed by."""
+    facts = one.instance if isinstance(one, Offer) else one.type
+    return one.price.usd_per_hour, facts.cloud, one.region, facts.name, str(one.market)
+
+
+def catalog_head(known: Catalog) -> dict[str, Any]:
+    """What the list begins with; `offers` follow."""
+    return {"schema": SCHEMA, "as_of": known.as_of.isoformat(), "sources": list(known.sources)}
+
+
+def offer_document(one: Offer | PartialOffer) -> dict[str, Any]:
+    """One offer; `missing` names facts that are not known of it."""
+    return _whole(one) if isinstance(one, Offer) else _partial(one)
+
+
+def _whole(one: Offer) -> dict[str, Any]:
+    return {
+        "cloud": one.instance.cloud,
+        "region": one.region,
+        "market": str(one.market),
+        **instance_document(one.instance),
+        "price": price_document(one.price),
+        "missing": [],
+    }
+
+
+def _partial(one: PartialOffer) -> dict[str, Any]:
+    facts = one.type
+    gpu = {"name": facts.gpu_name, "count": facts.gpu_count, "memory_mib": facts.gpu_memory_mib}
+    return {
+        "cloud": facts.cloud,
+        "region": one.region,
+        "market": str(one.market),
+        "instance_type": facts.name,
+        "gpu": gpu if facts.gpu_name else None,
+        "vcpus": facts.vcpus,
+        "physical_cores": None,
+        "memory_mib": facts.memory_mib,
+        "price": price_document(one.price),
+        "missing": list(facts.missing),
+    }
+
+
+def type_document(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
+    """All that is known of a type, without its prices."""
+    if known.partial_type(name, cloud).missing:
+        return _partial_type(known, name, cloud)
+    return _whole_type(known, known.instance(name, cloud))
+
+
+def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
+    verdict = check(instance, known.gpu_of(instance), needs_gpu=instance.gpu_name is not None)
+    return {
+        "schema": TYPE_SCHEMA,
+        "cloud": instance.cloud,
+        **instance_document(instance),
+        **_machine(instance),
+        "ranked": not isinstance(verdict, Rejection),
+        "remark": verdict.detail if isinstance(verdict, Rejection) else verdict.note,
+        "regions": list(known.regions_of(instance.name, instance.cloud)),
+        "as_of": instance.as_of.isoformat(),
+        "source": instance.source,
+    }
+
+
+def _machine(instance: InstanceType) -> dict[str, Any]:
+    return {
+        "cpu": {
+            "model": instance.cpu.model,
+            "architecture": instance.cpu.architecture,
+            "single_thread_score": instance.cpu.single_thread_score,
+            "second_thread_yield": instance.cpu.second_thread_yield,
+        },
+        "network_disks": {
+            "baseline_mib_per_second": instance.ebs_baseline_mib_per_second,
+            "baseline_iops": instance.ebs_baseline_iops,
+            "burst_mib_per_second": instance.ebs_burst_mib_per_second,
+            "burst_iops": instance.ebs_burst_iops,
+            "burst_seconds": _burst_seconds(instance),
+        },
+        "local_disk": {
+            "size_gib": instance.instance_store_gib,
+            "read_iops": instance.instance_store_read_iops,
+        },
+        "host_to_gpu_gb_per_second": instance.host_to_gpu_gb_per_second,
+    }
+
+
+def _burst_seconds(instance: InstanceType) -> float | None:
+    """How long the instance lends its burst; None where it lends none."""
+    sustained, burst = instance.ebs_baseline_mib_per_second, instance.ebs_burst_mib_per_second
+    return INSTANCE_BURST_SECONDS if (burst or 0.0) > (sustained or 0.0) else None
+
+
+def _partial_type(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
+    facts = known.partial_type(name, cloud)
+    gpu = {"name": facts.gpu_name, "count": facts.gpu_count, "memory_mib": facts.gpu_memory_mib}
+    return {
+        "schema": TYPE_SCHEMA,
+        "cloud": cloud,
+        "instance_type": name,
+        "gpu": gpu if facts.gpu_name else None,
+        "vcpus": facts.vcpus,
+        "memory_mib": facts.memory_mib,
+        "ranked": False,
+        "remark": f"not known of it: {', '.join(facts.missing)}",
+        "regions": list(known.regions_of(name, cloud)),
+    }

@@ -1,0 +1,158 @@
+"""Records as CSV and Markdown; among them the ranked specs of a recommendation document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advisor.csv_cells import csv_of
+from advisor.render.runs import RUN_COLUMNS, run_cells
+
+COLUMNS = (
+    "rank",
+    "cloud",
+    "region",
+    "market",
+    "instance_type",
+    "count",
+    "gpu",
+    "gpu_count",
+    "vcpus",
+    "physical_cores",
+    "memory_mib",
+    "disk_type",
+    "disk_size_gib",
+    "disk_order",
+    "disk_read_iops",
+    "disk_read_mib_per_second",
+    "batch_size",
+    "throughput_lower",
+    "throughput_median",
+    "throughput_upper",
+    "latency_p50_ms",
+    "latency_p99_ms",
+    "instance_usd_per_hour",
+    "disk_usd_per_hour",
+    "total_usd_per_hour",
+    "usd_per_million_samples",
+    "bottleneck",
+    "risk",
+    "provenance",
+    "price_as_of",
+    "price_kind",
+    *RUN_COLUMNS,
+)
+MARKDOWN_COLUMNS = (
+    "rank",
+    "instance_type",
+    "gpu",
+    "disk_order",
+    "disk_read_iops",
+    "disk_read_mib_per_second",
+    "throughput_lower",
+    "throughput_median",
+    "total_usd_per_hour",
+    "usd_per_million_samples",
+    "bottleneck",
+    "risk",
+)
+_SEVERAL = ("rank", "count")
+FRONT_COLUMNS = (
+    "instance_type",
+    "gpu",
+    "disk",
+    "batch_size",
+    "total_usd_per_hour",
+    "lower",
+    "usd_per_million_samples",
+)
+MARKDOWN_RUN_COLUMNS = ("run_hours_median", "run_hours_upper", "run_usd_median")
+
+
+def recommendation_csv(document: Mapping[str, Any]) -> str:
+    """One row a ranked spec, every number unrounded."""
+    return records_csv(_rows(document), COLUMNS)
+
+
+def recommendation_markdown(document: Mapping[str, Any]) -> str:
+    """Tables that paste into a pull request, rounded for reading: what is ranked, and the front of
+    price and rate where there is one.
+    """
+    rows = _rows(document)
+    has_run = any(row["run_samples"] is not None for row in rows)
+    several = any(row["count"] > 1 for row in rows)
+    columns = (*_SEVERAL, *MARKDOWN_COLUMNS[1:]) if several else MARKDOWN_COLUMNS
+    columns = (*columns, *(MARKDOWN_RUN_COLUMNS if has_run else ()), *_telling(rows))
+    ranked, front = records_markdown(rows, columns), document["pareto"]
+    if len(front) < 2:
+        return ranked
+    region = ("region",) if len({one["region"] for one in front}) > 1 else ()
+    told = records_markdown(front, (*FRONT_COLUMNS, *region))
+    return f"{ranked}\nPareto front of price and rate:\n\n{told}"
+
+
+def _telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Columns on where a spec stands and how its price is known, where that goes without saying in
+    none.
+    """
+    regions = {row["region"] for row in rows}
+    listed = {row["price_kind"] for row in rows} <= {"list"}
+    return [*(["region"] if len(regions) > 1 else []), *([] if listed else ["price_kind"])]
+
+
+def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Flat records as CSV; null is an empty cell."""
+    return csv_of(rows, columns)
+
+
+def records_markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Flat records as a Markdown table, numbers with four digits; null is a dash."""
+    lines = [_line(columns), _line(["---"] * len(columns))]
+    lines += [_line([_short(row[column]) for column in columns]) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    first = document["recommendation"]
+    ranked = [first, *document["alternatives"]] if first else []
+    return [{"rank": rank, **_row(one)} for rank, one in enumerate(ranked, start=1)]
+
+
+def _row(one: Mapping[str, Any]) -> dict[str, Any]:
+    gpu, predicted, price = one["gpu"] or {}, one["predicted"], one["price"]
+    place = ("cloud", "region", "market", "instance_type", "count")
+    same = (*place, "vcpus", "physical_cores", "memory_mib", "batch_size", "bottleneck", "risk")
+    return {
+        **{name: one[name] for name in same},
+        "gpu": gpu.get("name", ""),
+        "gpu_count": gpu.get("count", 0),
+        "disk_type": one["disk"]["type"],
+        "disk_size_gib": one["disk"]["size_gib"],
+        "disk_order": one["disk"]["order"],
+        **{f"disk_{name}": one["disk"][name] for name in ("read_iops", "read_mib_per_second")},
+        **{f"throughput_{name}": value for name, value in predicted["throughput"].items()},
+        **{f"latency_{name}": (one["latency"] or {}).get(name) for name in ("p50_ms", "p99_ms")},
+        "instance_usd_per_hour": price["usd_per_hour"],
+        "disk_usd_per_hour": price["disk_usd_per_hour"],
+        "total_usd_per_hour": price["total_usd_per_hour"],
+        "usd_per_million_samples": one["cost"]["usd_per_million_samples"],
+        "provenance": predicted["provenance"],
+        "price_as_of": price["as_of"],
+        "price_kind": price["kind"],
+        **run_cells(one["run"]),
+    }
+
+
+def _line(cells: Any) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "-"
+    return short_number(value) if isinstance(value, float) else str(value)
+
+
+def short_number(value: float) -> str:
+    """Four digits, and never an exponent for what is large: '0.221', '166', '42500'."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

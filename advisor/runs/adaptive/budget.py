@@ -1,0 +1,92 @@
+"""What a sweep may use up: trials, time or money."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from statistics import mean
+
+from advisor.domain import Measurement
+from advisor.errors import UsageError
+from advisor.quantities import parse_positive
+from sweeps.plan import USUAL_TRIAL_SECONDS
+
+# Of a trial, before and after its counted window: start-up, page cache, drained batches, stages.
+OVERHEAD_SECONDS = 9.0
+_HOURS = {"h": 1.0, "hours": 1.0, "min": 1 / 60, "m": 1 / 60, "s": 1 / 3600}
+_TRIALS = ("trials", "trial")
+_WRITTEN = re.compile(r"\s*(?P<dollar>\$?)\s*(?P<number>[^a-zA-Z$\s]+)\s*(?P<unit>[a-zA-Z]*)\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Exactly one of `trials`, `seconds` and `usd`; the last needs a price of the host."""
+
+    trials: int | None = None
+    seconds: float | None = None
+    usd: float | None = None
+    usd_per_hour: float | None = None
+
+    def seconds_left(self, spent_seconds: float) -> float:
+        """Seconds that may still be spent; infinite where trials are counted."""
+        allowed = self.seconds
+        if self.usd is not None and self.usd_per_hour is not None:
+            allowed = 3600 * self.usd / self.usd_per_hour
+        return math.inf if allowed is None else allowed - spent_seconds
+
+    def trials_left(self, done: int, spent_seconds: float, each_seconds: float) -> int:
+        """How many more trials of `each_seconds` surely stay within the budget."""
+        if self.trials is not None:
+            return max(0, self.trials - done)
+        return max(0, int(self.seconds_left(spent_seconds) / each_seconds))
+
+    @property
+    def ending(self) -> str:
+        """Why nothing more is begun."""
+        what = "is used up" if self.trials is not None else "has no room for another trial"
+        return f"the budget of {self.text} {what}"
+
+    @property
+    def text(self) -> str:
+        """As a user would write it."""
+        if self.trials is not None:
+            return "1 trial" if self.trials == 1 else f"{self.trials} trials"
+        if self.usd is not None:
+            return f"{self.usd:g} USD"
+        seconds = self.seconds or 0.0
+        return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"
+
+
+def parse_budget(text: str, usd_per_hour: float | None = None) -> Budget:
+    """'30trials', '2h', '90min', '5USD' or '$5'; money needs the host's `usd_per_hour`."""
+    found = _WRITTEN.fullmatch(text)
+    unit = found["unit"].lower() if found else ""
+    dollars = found is not None and (bool(found["dollar"]) or unit == "usd")
+    known = unit in _HOURS or unit in _TRIALS
+    if found is None or not (known or dollars) or (found["dollar"] and unit not in ("", "usd")):
+        raise UsageError(f"'{text}' is no budget; write it like 30trials, 2h, 90min or 5USD")
+    number = parse_positive(found["number"], "--budget")
+    if unit in _TRIALS:
+        if number != int(number):
+            raise UsageError(f"--budget takes whole trials, not '{text}'")
+        return Budget(trials=int(number), usd_per_hour=usd_per_hour)
+    if not dollars:
+        return Budget(seconds=3600 * _HOURS[unit] * number, usd_per_hour=usd_per_hour)
+    if usd_per_hour is None:
+        raise UsageError(
+            f"a budget of {number:g} USD needs the price of this host; give --usd-per-hour, or "
+            "--instance for one of the catalogue"
+        )
+    return Budget(usd=number, usd_per_hour=usd_per_hour)
+
+
+def seconds_of(measurement: Measurement) -> float:
+    """About how long a trial took, all its runs and attempts counted."""
+    runs = [{"wall_seconds": measurement.wall_seconds}, *measurement.repeats, *measurement.attempts]
+    return sum(OVERHEAD_SECONDS + (run.get("wall_seconds") or 0.0) for run in runs)
+
+
+def expected_seconds(measured: list[float]) -> float:
+    """Of a trial to come: the mean so far, and what is usual before there is one."""
+    return mean([*measured, USUAL_TRIAL_SECONDS])

@@ -1,0 +1,229 @@
+"""Trials and specs as rows of a surface that the performance model describes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from advisor.answers.gpu_sheets import sheet_of
+from advisor.catalog import load_catalog, resources_of
+from advisor.domain import (
+    CacheState,
+    LimitedBy,
+    Measurement,
+    Observation,
+    Request,
+    Resources,
+    Spec,
+    Status,
+    Task,
+    Trial,
+    Workload,
+)
+from advisor.engine.candidates import Runnable, runnable
+from advisor.engine.querying import cpu_only_query, offers_of, query_of
+from advisor.errors import NoOfferError, UsageError
+from advisor.runs.reference_cpu import reference_cpu
+from models.performance import load_model, paced_gpu
+from models.performance.fit_pipeline import Trials, modelled_on_cpu
+from models.performance.memory.host import host_memory_mib
+from models.performance.networks import Floats, bundled_networks
+from models.performance.pipeline import PipelineRequest, pipeline_columns
+from models.performance.surface import Question, Surface
+from sweeps.observing import observed
+from sweeps.plan import EMULATED
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One cell of a surface: what runs on what, and the accelerator's own rate there (nan: the
+    CPU's)."""
+
+    request: PipelineRequest
+    accelerator_rate: float
+
+
+def row_of(trial: Trial, gpu: str | None) -> Row:
+    """A trial that may be measured; `gpu` names the card of `cuda` trials."""
+    on_cpu = trial.accelerator == "cpu" and trial.workload.task is not Task.PREPROCESSING
+    request = PipelineRequest(trial.workload, trial.resources, on_cpu, trial.cache)
+    return Row(request, _accelerator_rate(trial, gpu))
+
+
+def _accelerator_rate(trial: Trial, gpu: str | None) -> float:
+    if trial.workload.task is Task.PREPROCESSING:
+        return float("inf")
+    if trial.emulated_step_seconds is not None:
+        return trial.samples_per_step / trial.emulated_step_seconds
+    if trial.accelerator == "cpu":
+        return float("nan")
+    from models.performance import published_step_seconds
+
+    workload = trial.workload
+    seconds = published_step_seconds(
+        workload.network, workload.task, workload.precision, workload.batch_size, gpu or ""
+    )
+    return trial.samples_per_step / seconds
+
+
+def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
+    """The surface over rows; the CPU is the one of the earliest measurement, which later ones (of
+    other nodes) do not change, else this machine's."""
+    networks = bundled_networks()
+    unknown = {row.request.workload.network for row in rows} - set(networks.names)
+    if unknown:
+        raise UsageError(
+            f"adaptive planning knows no operations of {', '.join(sorted(unknown))}; leave "
+            "--adaptive out for it"
+        )
+    nan = np.full(len(rows), np.nan)
+    trials = Trials(
+        columns=pipeline_columns([row.request for row in rows], networks),
+        cells=tuple((r.request.workload.network, r.request.workload.task) for r in rows),
+        accelerator=np.array(
+            [
+                modelled_on_cpu(row.request, networks)
+                if row.request.on_cpu
+                else row.accelerator_rate
+                for row in rows
+            ]
+        ),
+        log_rate=nan,
+        modelled=np.array([row.request.on_cpu for row in rows]),
+    )
+    earliest = min(measured, key=lambda row: row.started_at, default=None)
+    stand_in = earliest or _unmeasured(rows[0].request)
+    return Surface.of(trials, reference_cpu(stand_in))
+
+
+def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement],
+                   gpu: str) -> Surface:  # fmt: skip
+    """The surface once the steps of the real GPU that were measured condition its rates.
+
+    What was measured is known, other batches and networks move by what it tells. An emulated
+    GPU's rates are what they are.
+    """
+    sheets, model = load_catalog().gpus, load_model()
+    found = (observed(row, "", lambda name: sheet_of(name, sheets)) for row in measured)
+    steps = [one for one in found if isinstance(one, Observation)]
+    if not steps:
+        return surface
+    known, card = model.step_times.condition(steps, model.table), paced_gpu(gpu)
+    faster: dict[Workload, float] = {}
+    rates = surface.trials.accelerator.copy()
+    for place, row in enumerate(rows):
+        workload = row.request.workload
+        if not np.isfinite(rates[place]):
+            continue
+        if workload not in faster:
+            facts = model.table.of(workload)
+            before, after = (
+                one.estimates([(workload, card)], facts).mean[0]
+                for one in (model.step_times, known)
+            )
+            faster[workload] = float(np.exp(before - after))
+        rates[place] *= faster[workload]
+    return replace(surface, trials=replace(surface.trials, accelerator=rates))
+
+
+def _unmeasured(request: PipelineRequest) -> Measurement:
+    """A record that names this machine's CPU, for what is asked before the first trial."""
+    cpu = request.resources.cpu
+    facts = {"cpu_model": cpu.model, "architecture": cpu.architecture} if cpu else {}
+    trial = Trial(workload=request.workload, resources=request.resources, accelerator="cpu")
+    return Measurement(
+        trial=trial, status=Status.FAILED, limited_by=LimitedBy.NONE, environment=facts
+    )
+
+
+def fits_memory(row: Row) -> bool:
+    """Whether the trial has the memory without which it surely dies."""
+    request = row.request
+    facts = bundled_networks()[request.workload.network]
+    needed = host_memory_mib(facts, request.workload, request.resources, request.on_cpu)
+    return needed <= request.resources.memory_mib
+
+
+@dataclass(frozen=True, slots=True)
+class Specs:
+    """The specs that money buys for a target: rows, their prices (m,) and whose question each
+    answers."""
+
+    rows: tuple[Row, ...]
+    usd_per_hour: Floats
+    groups: tuple[str, ...]
+
+    def question(self, target: float, first: int) -> Question:
+        """Which spec reaches `target`; the specs' rows begin at `first` in the surface."""
+        places = tuple(range(first, first + len(self.rows)))
+        return Question(places, target, self.usd_per_hour, self.groups)
+
+
+def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
+    """Instances with the trials' GPU and each disk worth a look, from the catalogue.
+
+    `UsageError` where none is sold.
+    """
+    rates = {trial.workload: _accelerator_rate(trial, gpu) for trial in trials}
+    rows: list[Row] = []
+    prices: list[float] = []
+    groups: list[str] = []
+    for workload, rate in rates.items():
+        on_cpu = gpu is None and workload.task is not Task.PREPROCESSING
+        for resources, price in _sold(workload, gpu, target, on_cpu=on_cpu):
+            rows.append(Row(PipelineRequest(workload, resources, on_cpu, _cache(workload)), rate))
+            prices.append(price)
+            groups.append(f"{workload.network}/{workload.task}")
+    if not rows:
+        raise UsageError(
+            f"no instance of the catalogue with {gpu or 'no GPU'} can run this; leave "
+            "--target-throughput out to learn the whole surface"
+        )
+    return Specs(tuple(rows), np.array(prices), tuple(groups))
+
+
+def _sold(
+    workload: Workload, gpu: str | None, target: float, *, on_cpu: bool
+) -> Iterable[tuple[Resources, float]]:
+    catalog, model = load_catalog(), load_model()
+    request = Request(
+        network=workload.network,
+        task=workload.task,
+        target_throughput=target,
+        batch_size=workload.batch_size,
+        precision=workload.precision,
+        dataset=workload.dataset,
+        gpus=(gpu,) if gpu else (),
+        max_gpus=1,  # as the trials use
+    )
+    try:
+        query = cpu_only_query(request) if on_cpu else query_of(request)
+        offers = offers_of(request, catalog, query)
+    except NoOfferError:
+        return
+    for option in runnable(request, catalog, model, offers):
+        if isinstance(option, Runnable):
+            for disk in option.disks:
+                spec = Spec(offer=option.offer, disk=disk)
+                resources = resources_of(catalog, spec.offer, disk, request.max_gpus)
+                yield resources, spec.total_usd_per_hour
+
+
+def _cache(workload: Workload) -> CacheState:
+    return CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
+
+
+def gpu_of(trials: Sequence[Trial]) -> str | None:
+    """The GPU that the trials run on, or emulate; None on the CPU."""
+    for trial in trials:
+        if trial.accelerator.startswith(EMULATED):
+            return trial.accelerator.removeprefix(EMULATED)
+        if trial.gpu_asked_for:
+            return trial.gpu_asked_for
+        if trial.on_gpu:
+            from advisor.runs.verification.verifying_place import gpus_of_this_machine
+
+            return next(iter(gpus_of_this_machine()), None)
+    return None

@@ -1,0 +1,255 @@
+"""The trials of a sweep that plans itself, as a pure function of what is stored.
+
+Batch after batch is derived from the measurements of the batches before it. A sweep that was
+killed therefore goes on with the trials that it would have run, and what is measured already is
+taken as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.domain import Measurement, Status, Trial
+from advisor.errors import UsageError
+from advisor.runs.adaptive.budget import Budget, expected_seconds, seconds_of
+from advisor.runs.adaptive.cells import (
+    Row,
+    Specs,
+    fits_memory,
+    gpu_of,
+    row_of,
+    specs_for,
+    surface_of,
+    with_gpu_steps,
+)
+from models.performance.surface import (
+    Belief,
+    Choice,
+    Question,
+    Surface,
+    anchor_trials,
+    next_trials,
+)
+from models.performance.surface.belief import USUAL_NOISE
+from sweeps.trial_process import REPEATS_WHEN_SPOILED
+
+BATCH = 4
+_MOST_RUNS = 3
+# From half the width of a 95 % interval to a standard deviation.
+_DEVIATIONS = 1.96
+
+
+class Item(NamedTuple):
+    """The `run`th run of a trial, from 1 on."""
+
+    trial: Trial
+    run: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a sweep stands: what it has `done`, what comes `next` (empty: it has `stopped`, and
+    says why), how well its question is answered (`doubt`, a share; None before the anchors are
+    measured), and the time that the trials took."""
+
+    done: tuple[Item, ...]
+    next: tuple[Item, ...]
+    doubt: float | None
+    spent_seconds: float
+    stopped: str
+
+
+@dataclass(slots=True)
+class AdaptiveSweep:
+    """The candidate trials, the question and the budget; `refused` are trials that would die, `gpu`
+    is the card that they run on, real or emulated."""
+
+    trials: tuple[Trial, ...]
+    refused: tuple[Trial, ...]
+    budget: Budget
+    rows: tuple[Row, ...]
+    specs: Specs | None
+    target: float | None
+    gpu: str | None = None
+    _choices: dict[tuple[tuple[int, int, float], ...], Choice] = field(default_factory=dict)
+
+    def standing(self, measured: Mapping[str, Measurement]) -> Standing:
+        """What is to be measured after what is `measured`, rows by trial id."""
+        surface = self._surface(measured)
+        done: list[int] = []
+        choice = Choice(self._anchors(), float("nan"))
+        while True:
+            seconds = self._seconds(done, measured)
+            rows = self._affordable(choice.rows, len(done), seconds)
+            waiting = self._waiting(done, rows, measured)
+            if waiting or not rows:
+                return self._standing(done, waiting, choice, seconds)
+            done.extend(rows)
+            choice = self._choose(surface, done, measured)
+
+    def _anchors(self) -> tuple[int, ...]:
+        """The same whatever was measured since, and on which node's CPU."""
+        slopes = self._surface({}).starting_slopes()
+        return tuple(anchor_trials(slopes, range(len(self.trials))))
+
+    def _surface(self, measured: Mapping[str, Measurement]) -> Surface:
+        known = (measured[t.trial_id] for t in self.trials if t.trial_id in measured)
+        good = (row for row in known if row.status is Status.OK)
+        specs = self.specs.rows if self.specs else ()
+        return surface_of([*self.rows, *specs], good)
+
+    def _question(self) -> Question:
+        if self.specs is None or self.target is None:
+            return Question(tuple(range(len(self.trials))))
+        return self.specs.question(self.target, len(self.trials))
+
+    def _choose(
+        self, surface: Surface, done: Sequence[int], measured: Mapping[str, Measurement]
+    ) -> Choice:
+        rates = [(row, *self._told(done, row, measured)) for row in dict.fromkeys(done)]
+        good = [(row, rate, noise) for row, rate, noise in rates if rate > 0]
+        # A repeat in vain changes no rate, and counts all the same.
+        key = tuple((row, done.count(row), rate) for row, rate, _ in rates)
+        if key not in self._choices:
+            at = [row for row, _, _ in good]
+            surface = self._with_gpu_steps(surface, at, measured)
+            logs = np.log([rate for _, rate, _ in good])
+            belief = Belief.after(surface, at, logs, np.array([noise for *_, noise in good]))
+            candidates = [*self._left(done, measured)]
+            again = {row: noise for row, _, noise in good if done.count(row) < _MOST_RUNS}
+            self._choices[key] = next_trials(
+                belief, self._question(), candidates, repeats=again, count=BATCH
+            )
+        return self._choices[key]
+
+    def _with_gpu_steps(
+        self, surface: Surface, at: Sequence[int], measured: Mapping[str, Measurement]
+    ) -> Surface:
+        """Of the batches before alone, so that a sweep that was killed goes on as it would have."""
+        if self.gpu is None:
+            return surface
+        rows = [*self.rows, *(self.specs.rows if self.specs else ())]
+        return with_gpu_steps(
+            surface, rows, (measured[self.trials[row].trial_id] for row in at), self.gpu
+        )
+
+    def _told(
+        self, done: Sequence[int], row: int, measured: Mapping[str, Measurement]
+    ) -> tuple[float, float]:
+        """Rate of a cell after the runs in `done`, and the variance of its logarithm; 0 where the
+        trial gave none."""
+        runs = done.count(row)
+        found = measured[self.trials[row].trial_id]
+        cut = replace(found, repeats=found.repeats[: runs - 1])
+        rate = cut.throughput_samples_per_second if cut.status is Status.OK else None
+        return (rate, _noise(cut) / (1 + len(cut.repeats))) if rate else (0.0, 0.0)
+
+    def _left(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> Iterator[int]:
+        """Cells never measured that no smaller demand was killed for."""
+        killed = [
+            self.trials[row]
+            for row in dict.fromkeys(done)
+            if measured[self.trials[row].trial_id].status is Status.OUT_OF_MEMORY
+        ]
+        for row, trial in enumerate(self.trials):
+            if row not in done and not any(_needs_as_much(trial, other) for other in killed):
+                yield row
+
+    def _affordable(self, rows: Sequence[int], done: int, seconds: list[float]) -> tuple[int, ...]:
+        left = self.budget.trials_left(done, sum(seconds), expected_seconds(seconds))
+        return tuple(rows[:left])
+
+    def _seconds(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> list[float]:
+        found = []
+        for row in dict.fromkeys(done):
+            runs = done.count(row)
+            found += [seconds_of(measured[self.trials[row].trial_id]) / runs] * runs
+        return found
+
+    def _waiting(
+        self, done: Sequence[int], rows: Sequence[int], measured: Mapping[str, Measurement]
+    ) -> tuple[Item, ...]:
+        """The runs of a batch that are not stored yet; a failed trial is not run again."""
+        items = []
+        for row in rows:
+            trial, run = self.trials[row], done.count(row) + 1
+            found = measured.get(trial.trial_id)
+            if found is None or (found.status is Status.OK and _tries(found) < run):
+                items.append(Item(trial, run))
+        return tuple(items)
+
+    def _standing(
+        self, done: list[int], waiting: tuple[Item, ...], choice: Choice, seconds: list[float]
+    ) -> Standing:
+        runs = [done[: place + 1].count(row) for place, row in enumerate(done)]
+        items = (Item(self.trials[row], run) for row, run in zip(done, runs, strict=True))
+        return Standing(
+            done=tuple(items),
+            next=waiting,
+            doubt=None if np.isnan(choice.doubt) else choice.doubt,
+            spent_seconds=sum(seconds),
+            stopped="" if waiting else choice.stopped or self.budget.ending,
+        )
+
+
+def adaptive_sweep(
+    trials: Sequence[Trial], budget: Budget, target: float | None = None
+) -> AdaptiveSweep:
+    """A sweep over candidate trials. Trials that surely lack memory are refused beforehand.
+
+    Raises `UsageError` for networks whose operations the model does not know, for repeats (the
+    sweep decides about them), and for a target that no instance of the catalogue is sold for.
+    """
+    if any(trial.plan.get("repeats", 1) > 1 for trial in trials):
+        raise UsageError("--adaptive decides about repeats; leave --repeats out")
+    if len({trial.accelerator for trial in trials} - {"cpu"}) > 1:
+        raise UsageError("--adaptive learns one accelerator at a time; name one")
+    gpu = gpu_of(trials)
+    rows = {trial.trial_id: row_of(trial, gpu) for trial in trials}
+    surface_of(list(rows.values()), ())  # refuses what the model does not know
+    judged = [(trial, fits_memory(rows[trial.trial_id])) for trial in trials]
+    able = [trial for trial, fits in judged if fits]
+    if not able:
+        raise UsageError("none of these trials has the memory that it needs; give --memory more")
+    return AdaptiveSweep(
+        trials=tuple(able),
+        refused=tuple(trial for trial, fits in judged if not fits),
+        budget=budget,
+        rows=tuple(rows[trial.trial_id] for trial in able),
+        specs=specs_for(able, gpu, target) if target else None,
+        target=target,
+        gpu=gpu,
+    )
+
+
+def _tries(measurement: Measurement) -> int:
+    """Runs that were made, those in vain too: nothing is tried in vain for ever. What neighbours
+    spoiled is a run only where all its attempts were."""
+    spoiled = sum(one.get("status") == Status.CONTAMINATED for one in measurement.attempts)
+    in_vain: int = len(measurement.attempts) - spoiled + spoiled // (1 + REPEATS_WHEN_SPOILED)
+    return 1 + len(measurement.repeats) + in_vain
+
+
+def _noise(measurement: Measurement) -> float:
+    """Variance of the log rate of one run: of its own steps, and no less than what repeats on a
+    quiet machine differ by."""
+    from sweeps.statistics import step_interval
+
+    own = step_interval(measurement.step_seconds, measurement.trial.loader_period)
+    deviation = own.relative_error / _DEVIATIONS if own else 0.0
+    return max(USUAL_NOISE, deviation) ** 2
+
+
+def _needs_as_much(trial: Trial, killed: Trial) -> bool:
+    """Whether a trial is the same work as one killed for memory, with no more memory and no
+    fewer processes."""
+    return (
+        trial.workload == killed.workload
+        and trial.accelerator == killed.accelerator
+        and trial.resources.memory_mib <= killed.resources.memory_mib
+        and trial.resources.vcpus >= killed.resources.vcpus
+    )

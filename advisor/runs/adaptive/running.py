@@ -1,0 +1,84 @@
+"""Measures what a sweep that plans itself asks for, batch by batch, into the store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from advisor.domain import Measurement
+from advisor.runs.adaptive.planning import AdaptiveSweep, Item, Standing
+from advisor.runs.sweeps.sweeping import measuring_here, probed_machine
+
+if TYPE_CHECKING:
+    from sweeps.executors import Executor
+    from sweeps.runner import Progress
+    from sweeps.store import MeasurementStore
+
+
+def run_adaptive(
+    sweep: AdaptiveSweep,
+    store: MeasurementStore,
+    *,
+    executor: str,
+    ray_address: str | None,
+    on_progress: Callable[[Progress], None],
+    on_batch: Callable[[Standing], None],
+    clock: Callable[[], float] = time.monotonic,
+    since: datetime | None = None,
+) -> Standing:
+    """Measure until the sweep stops; returns where it stands then. What was measured before
+    `since` does not count.
+
+    The store is the state: run again it goes on, and nothing that is stored is measured twice. A
+    trial that takes longer than expected ends the sweep when time is up, never in its middle.
+    Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
+    """
+    from sweeps.runner import known_rows
+
+    known = known_rows(sweep.trials, store, since=since)
+    standing = sweep.standing(known)
+    if not standing.next:
+        return standing
+    earlier, begun = standing.spent_seconds, clock()
+    machine = {} if ray_address else probed_machine()
+    with measuring_here(sweep.trials, executor, ray_address) as chosen:
+        while standing.next:
+            on_batch(standing)
+            if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
+                return replace(standing, next=(), stopped=_used_up(sweep))
+            _measure(standing.next, known, store, chosen, machine, on_progress, since)
+            known = known_rows(sweep.trials, store, since=since)
+            before, standing = standing, sweep.standing(known)
+            if standing.next == before.next:
+                return replace(standing, next=(), stopped="its trials left nothing in the store")
+    return standing
+
+
+def _used_up(sweep: AdaptiveSweep) -> str:
+    return f"the budget of {sweep.budget.text} is used up"
+
+
+def _measure(
+    items: Sequence[Item],
+    known: Mapping[str, Measurement],
+    store: MeasurementStore,
+    executor: Executor,
+    machine: Mapping[str, Any],
+    on_progress: Callable[[Progress], None],
+    since: datetime | None,
+) -> None:
+    """One more good run of each trial, under leases; runs that were spoiled do not count."""
+    from sweeps.runner import run_sweep
+
+    runs = {item.trial.trial_id: 1 + _good_runs(known.get(item.trial.trial_id)) for item in items}
+    run_sweep(
+        [item.trial for item in items], executor, store, on_progress=on_progress, machine=machine,
+        runs_of=lambda trial: runs[trial.trial_id], since=since,
+    )  # fmt: skip
+
+
+def _good_runs(row: Measurement | None) -> int:
+    return 1 + len(row.repeats) if row else 0

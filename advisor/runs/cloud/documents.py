@@ -1,0 +1,115 @@
+"""What a planned and what an ended cloud sweep tell, JSON-ready."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from infra.aws.budget import lasts, usd_per_hour
+
+if TYPE_CHECKING:
+    from advisor.runs.cloud.fleet import Berth
+    from advisor.runs.cloud.plan import CloudPlan
+    from advisor.runs.cloud.running import CloudRun
+
+PLAN_SCHEMA = "advisor.cloud-plan/1"
+RUN_SCHEMA = "advisor.cloud-run/1"
+FLEET_PLAN_SCHEMA = "advisor.cloud-fleet-plan/1"
+FLEET_SCHEMA = "advisor.cloud-fleet/1"
+
+
+def plan_document(plan: CloudPlan) -> dict[str, Any]:
+    """As report/schemas/cloud-plan.schema.json describes it."""
+    stopping = [one for one in plan.findings if one.stops and not one.ok]
+    return {
+        "schema": PLAN_SCHEMA,
+        "sweep_id": plan.sweep.id,
+        "owner": plan.sweep.owner,
+        "can_launch": bool(plan.preflight.rungs) and not stopping,
+        "budget_usd": plan.sweep.budget_usd,
+        "most_usd": round(plan.most_usd, 4),
+        "hours": plan.sweep.hours,
+        "volumes": [
+            {
+                "type": one.type,
+                "size_gib": one.size_gib,
+                "iops": one.iops,
+                "mib_per_second": one.mib_per_second,
+            }
+            for one in plan.sweep.volumes
+        ],
+        "command": ["advisor", *plan.options.command.split(), *plan.options.arguments],
+        "offers": [_offer(plan, number) for number in range(len(plan.preflight.rungs))],
+        "checks": [
+            {"check": one.check, "ok": one.ok, "stops": one.stops and not one.ok,
+             "told": one.told, "mend": one.mend}
+            for one in plan.findings
+        ],
+    }  # fmt: skip
+
+
+def _offer(plan: CloudPlan, number: int) -> dict[str, Any]:
+    rung = plan.preflight.rungs[number]
+    hourly = usd_per_hour(rung, plan.sweep)
+    paid = lasts(plan.sweep.budget_usd, hourly, plan.sweep.hours)
+    return {
+        "instance_type": rung.instance_type,
+        "region": rung.region,
+        "zone": rung.zone,
+        "market": str(rung.market),
+        "instance_usd_per_hour_at_most": round(rung.usd_per_hour, 6),
+        "usd_per_hour_at_most": round(hourly, 6),
+        "minutes_paid": int(paid / timedelta(minutes=1)),
+    }
+
+
+def run_document(run: CloudRun) -> dict[str, Any]:
+    """As report/schemas/cloud-run.schema.json describes it."""
+    rented = run.rented
+    return {
+        "schema": RUN_SCHEMA,
+        "sweep_id": run.sweep_id,
+        "ended": str(run.why),
+        "measured_now": run.collected,
+        "spent_usd": round(rented.spent_usd, 4) if rented else 0.0,
+        "instances": rented.instances if rented else 0,
+        "removed": [
+            {"kind": one.kind, "id": one.id, "region": one.region}
+            for one in (rented.ended.removed if rented else ())
+        ],
+        "said": run.said,
+    }
+
+
+def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
+    """As report/schemas/cloud-fleet-plan.schema.json describes it."""
+    documents = [plan_document(one) for one in plans]
+    return {
+        "schema": FLEET_PLAN_SCHEMA,
+        "can_launch": all(one["can_launch"] for one in documents),
+        "most_usd": round(sum(one["most_usd"] for one in documents), 4),
+        "plans": documents,
+    }
+
+
+def fleet_document(berths: Sequence[Berth]) -> dict[str, Any]:
+    """As report/schemas/cloud-fleet.schema.json describes it. What an instance had cost whose
+    sweep failed is not known here: its whole share of the budget is counted."""
+    runs = [run_document(one.run) if one.run else None for one in berths]
+    lost = sum(one.plan.most_usd for one in berths if one.had_instance)
+    spent = lost + sum(run["spent_usd"] for run in runs if run)
+    counts = [run["measured_now"] for run in runs if run]
+    return {
+        "schema": FLEET_SCHEMA,
+        "measured_now": None if None in counts else sum(counts),
+        "spent_usd": round(spent, 4),
+        "sweeps": [
+            {
+                "instance_type": one.plan.options.instance,
+                "error": str(one.error) if one.error else "",
+                "run": run,
+            }
+            for one, run in zip(berths, runs, strict=True)
+        ],
+    }

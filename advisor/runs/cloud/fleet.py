@@ -1,0 +1,129 @@
+"""Several types at once: one instance of each, side by side, within one budget.
+
+Each is a sweep of its own, with its own id, tags and share of the budget: what ends one of them
+touches none of the others, and the reaper knows each by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from advisor.catalog import Catalog, load_catalog
+from advisor.domain import InstanceType
+from advisor.errors import AdvisorError, UsageError
+from advisor.runs.cloud.accelerators import accelerator_of
+from advisor.runs.cloud.plan import CloudOptions, CloudPlan, known_usd, plan_cloud, type_named
+from advisor.runs.cloud.running import CloudRun, Say, run_cloud
+from infra.aws.clock import LeavingClock
+from infra.aws.ending import NotEndedError
+from infra.aws.findings import refuse_missing
+from infra.aws.launch import Machine
+
+if TYPE_CHECKING:
+    from infra.aws.asking import Aws
+
+# One account's quota, one user's terminal: more are better several commands.
+MOST_TYPES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Berth:
+    """How it went with one type: a run, or the error that ended it, and whether an instance was
+    had before that."""
+
+    plan: CloudPlan
+    run: CloudRun | None = None
+    error: AdvisorError | None = None
+    had_instance: bool = False
+
+
+def shared_out(
+    options: CloudOptions, instances: Sequence[str], *, names_gpu: bool
+) -> tuple[CloudOptions, ...]:
+    """The same question for each type, with a share of the budget that pays each as many minutes
+    (by the prices on demand that are known; where one has none, equal parts). With `names_gpu`
+    each one's trials are of its own GPU."""
+    if len(instances) > MOST_TYPES:
+        raise UsageError(f"--instance takes {MOST_TYPES} types at once, not {len(instances)}")
+    catalog = load_catalog()
+    types = [type_named(catalog, name) for name in instances]
+    hourly = [known_usd(catalog, one, options.region) for one in types]
+    known = [one for one in hourly if one is not None]
+    parts = known if len(known) == len(instances) else [1.0] * len(instances)
+    alone = len(instances) == 1
+    return tuple(
+        replace(
+            options,
+            instance=name,
+            budget_usd=options.budget_usd * part / sum(parts),
+            arguments=(*options.arguments, *_gpu_words(one, catalog, names_gpu)),
+            sweep_id=options.sweep_id if alone else _own_id(options.sweep_id, name),
+        )
+        for name, one, part in zip(instances, types, parts, strict=True)
+    )
+
+
+def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ...]:
+    """Look at everything that each launch needs; nothing is made. `UsageError` names the type
+    that cannot be asked for like this."""
+    return tuple(_planned(one, aws) for one in options)
+
+
+def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[Berth]:
+    """Run each as `run_cloud` does, all at once; what goes wrong with one ends no other.
+
+    Ctrl-C ends all of them, and is raised again when everything of all of them is ended.
+    `CloudError` names what is missing for any of them before one is launched.
+    """
+    for plan in plans:
+        refuse_missing(plan.findings)
+    stop = threading.Event()
+    with ThreadPoolExecutor(max_workers=len(plans)) as pool:
+        futures: list[Future[Berth]] = []
+        try:
+            futures += (pool.submit(_ran, plan, aws, stop, say) for plan in plans)
+            wait(futures)
+        except BaseException:
+            stop.set()
+            wait(futures)
+            _refuse_not_ended(futures)
+            raise
+    return [future.result() for future in futures]
+
+
+def _refuse_not_ended(futures: Sequence[Future[Berth]]) -> None:
+    """Nobody is to read that all was ended where something may run on."""
+    for future in futures:
+        if not future.exception() and isinstance(error := future.result().error, NotEndedError):
+            raise error
+
+
+def _planned(options: CloudOptions, aws: Aws) -> CloudPlan:
+    try:
+        return plan_cloud(options, aws)
+    except UsageError as error:
+        raise UsageError(f"{options.instance}, with its share of the budget: {error}") from error
+
+
+def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> Berth:
+    own = aws.by(LeavingClock(aws.clock, stop))
+    name, had = plan.options.instance, list[Machine]()
+    try:
+        run = run_cloud(plan, own, lambda line: say(f"{name}: {line}"), had.append)
+        return Berth(plan, run=run)
+    except AdvisorError as error:
+        say(f"{name}: {error}")
+        return Berth(plan, error=error, had_instance=bool(had))
+
+
+def _gpu_words(one: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:
+    return ("--accelerator", accelerator_of(one, catalog)) if names_gpu else ()
+
+
+def _own_id(sweep_id: str, instance: str) -> str:
+    """Empty ones are made of what is asked, the type among it."""
+    return sweep_id and f"{sweep_id}-{instance.replace('.', '-')}"

@@ -1,0 +1,217 @@
+"""A sweep on an instance of its own: its job, its results, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from advisor.errors import AdvisorError, CloudError
+from advisor.runs.cloud.measurements import Collector
+from advisor.runs.cloud.plan import CloudPlan
+from advisor.runs.cloud.shared import SharedRows
+from advisor.runs.cloud.states import End, GuestState, Phase, guest_states
+from advisor.units import format_counted
+from infra.aws.findings import refuse_missing
+from infra.aws.watching import Why
+
+if TYPE_CHECKING:
+    from infra.aws.asking import Aws
+    from infra.aws.guest.job import Job
+    from infra.aws.guest.mailbox import Mailbox
+    from infra.aws.launch import Machine, Rung
+    from infra.aws.renting import Rented
+    from infra.aws.slots import UserData
+
+# Of a minute: the budget is looked at once a minute, whatever S3 does.
+_PATIENCE = 8.0
+_WHY = {
+    End.DONE: Why.DONE,
+    End.FAILED: Why.FAILED,
+    End.SPOT: Why.TAKEN_BACK,
+    End.EXPIRY: Why.EXPIRED,
+}
+# What is told a user while it runs, a line at a time.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudRun:
+    """How it went. `rented` is None where everything was measured before: nothing was launched.
+    `collected` counts what came back now, None where that went into a database that cannot be
+    seen from here; `said` is the guest's last word."""
+
+    sweep_id: str
+    why: Why
+    collected: int | None
+    rented: Rented | None = None
+    said: str = ""
+
+
+class BucketWork:
+    """What the guests of a slot send: rows into the user's store, and where they stand."""
+
+    def __init__(self, mailbox: Mailbox, say: Say, since: datetime | None = None) -> None:
+        self._mailbox = mailbox
+        self._collector = Collector(mailbox, since)
+        self._say = say
+        self._phases: dict[str, Phase] = {}
+        self.collected = 0
+        self.said = ""
+
+    def told(self, machine: Machine) -> Why | None:
+        """See `infra.aws.watching.Work`; a bucket that does not answer has told nothing."""
+        try:
+            self.collect()
+            states = guest_states(self._mailbox)
+        except AdvisorError as error:
+            self._say(f"the bucket is not read now ({error})")
+            return None
+        own = next((one for one in states if one.instance_id == machine.id), None)
+        return self._why(own) if own else None
+
+    def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
+        """See `infra.aws.watching.Work`."""
+        if trouble:
+            self._say(f"{machine.id}: EC2 is not asked now ({trouble}); ${spent_usd:.3f} at most")
+
+    def collect(self) -> int:
+        """Take what has come into the store; how many measurements in all."""
+        from sweeps.store import open_store
+
+        with closing(open_store()) as store:
+            fresh = self._collector.collect(store)
+        if fresh:
+            self._say(f"{format_counted(fresh, 'measurement')} came back")
+        self.collected += fresh
+        return self.collected
+
+    def is_done(self) -> bool:
+        """Whether some guest has brought the sweep to its end already."""
+        return any(one.end is End.DONE for one in guest_states(self._mailbox))
+
+    def _why(self, own: GuestState) -> Why | None:
+        if self._phases.get(own.instance_id) is not own.phase:
+            self._phases[own.instance_id] = own.phase
+            self._say(f"{own.instance_id}: {own.phase} {own.end} {own.said}".rstrip())
+        self.said = own.said
+        return _WHY.get(own.end)
+
+
+def run_cloud(
+    plan: CloudPlan, aws: Aws, say: Say, on_machine: Callable[[Machine], None] = lambda _: None
+) -> CloudRun:
+    """Launch what was planned, wait for its measurements within the budget, and end everything.
+    `on_machine` hears of each instance that is had.
+
+    `CloudError` names what is missing before anything is launched, or what may be left after.
+    """
+    from infra.aws.guest.mailbox import Mailbox
+    from infra.aws.ladder import Ladder
+    from infra.aws.renting import rent
+    from infra.aws.slots import Slot
+
+    refuse_missing(plan.findings)
+    job = job_of(plan)
+    patient = Mailbox(aws, job.region, job.bucket, job.prefix)
+    impatient = Mailbox(aws.less_patient(_PATIENCE), job.region, job.bucket, job.prefix)
+    work = BucketWork(impatient, say, plan.options.since)
+    if _is_done(patient, say):
+        return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
+    shared = SharedRows() if job.database_parameter else None
+
+    def launched(machine: Machine) -> None:
+        say(_launched(machine))
+        on_machine(machine)
+        if shared:
+            shared.note(machine)
+
+    slot = Slot(
+        sweep=plan.sweep, name=plan.options.instance, regions=plan.preflight.regions,
+        user_data=_prepared(aws, job, patient),
+    )  # fmt: skip
+
+    try:
+        rented = rent(
+            aws, slot, Ladder(plan.preflight.rungs), work,
+            queue=timedelta(minutes=plan.options.queue_minutes),
+            on_machine=launched,
+        )  # fmt: skip
+    finally:
+        _collect_last(work, say)
+    return CloudRun(
+        sweep_id=plan.sweep.id, why=rented.outcome.why, rented=rented, said=work.said,
+        collected=shared.measured() if shared else work.collected,
+    )  # fmt: skip
+
+
+def job_of(plan: CloudPlan) -> Job:
+    """The document by which the guest knows what to do."""
+    from infra.aws.guest.job import Job
+
+    options, sweep = plan.options, plan.sweep
+    named = zip(sweep.devices, sweep.volumes, strict=True)
+    return Job(
+        sweep_id=sweep.id,
+        region=plan.bucket_region,
+        bucket=options.bucket,
+        prefix=f"sweeps/{sweep.id}/{options.instance}",
+        arguments=options.arguments,
+        disks={device: volume.type for device, volume in named},
+        database_parameter=options.database_parameter,
+        command=options.command,
+        local_disk=options.local_disk,
+    )
+
+
+def _is_done(mailbox: Mailbox, say: Say) -> bool:
+    with _told_with_its_mend():
+        return BucketWork(mailbox, say).is_done()
+
+
+@contextmanager
+def _told_with_its_mend() -> Iterator[None]:
+    """Rights to the bucket are seen when it is used, before anything is launched."""
+    from infra.aws.errors import Refused
+    from infra.aws.permissions import explained
+
+    try:
+        yield
+    except Refused as refused:
+        raise CloudError(f"nothing was launched: {explained(refused)}") from refused
+
+
+def _prepared(aws: Aws, job: Job, mailbox: Mailbox) -> UserData:
+    """Put job and software into the bucket; returns what makes each instance's start script."""
+    from infra.aws.guest.job import job_to_json
+    from infra.aws.guest.mailbox import Mailbox as Box
+    from infra.aws.guest.software import packed_software
+    from infra.aws.guest.user_data import user_data
+
+    software = packed_software()
+    with _told_with_its_mend():
+        Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
+        mailbox.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
+
+    def script(expires_at: datetime, _rung: Rung) -> str:
+        return user_data(job, software, expires_at=expires_at, now=aws.clock.now())
+
+    return script
+
+
+def _launched(machine: Machine) -> str:
+    until = f"{machine.expires_at:%H:%M} UTC" if machine.expires_at else "an unknown time"
+    return (
+        f"{machine.id}: {machine.instance_type} {machine.market} in {machine.zone}, at most "
+        f"${machine.usd_per_hour:.3f}/h, ends itself at {until}"
+    )
+
+
+def _collect_last(work: BucketWork, say: Say) -> None:
+    """What came in the last minute; however it ended, results are kept."""
+    try:
+        work.collect()
+    except AdvisorError as error:
+        say(f"some measurements may still be in the bucket ({error}); the same command takes them")

@@ -1,0 +1,196 @@
+"""A parcel by mail: `smtp://HOST:PORT?to=ADDRESS,..&from=ADDRESS`, or `smtps://` for TLS at once.
+
+Name and password are in ADVISOR_SMTP_USER and ADVISOR_SMTP_PASSWORD, and go over TLS alone.
+Without STARTTLS nothing is sent, but to this machine itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import smtplib
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import formatdate
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from advisor.errors import DeliveryError, UsageError, one_line
+from advisor.runs.delivery.addresses import is_loopback
+from advisor.runs.delivery.parcel import Parcel, PassingTroubleError
+
+USER_VARIABLE, PASSWORD_VARIABLE = "ADVISOR_SMTP_USER", "ADVISOR_SMTP_PASSWORD"
+FROM_VARIABLE = "ADVISOR_SMTP_FROM"
+TIMEOUT_SECONDS = 20.0
+_PORTS = {"smtp": 587, "smtps": 465}
+_MOST_RECIPIENTS = 50
+_MOST_SUBJECT = 150
+# A mailbox without a display name; the server knows the rest.
+_ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[^\s@<>,;:\"()\[\]\\]{1,255}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailTarget:
+    """Who gets it, from whom (None: ADVISOR_SMTP_FROM, or the user's name), over which server."""
+
+    host: str
+    port: int
+    tls_at_once: bool
+    to: tuple[str, ...]
+    sender: str | None = None
+    timeout_seconds: float = TIMEOUT_SECONDS
+
+    @property
+    def label(self) -> str:
+        """Server and recipients."""
+        return f"smtp{'s' if self.tls_at_once else ''}://{self.host}:{self.port}?to={','.join(self.to)}"
+
+    def check(self) -> None:
+        """A sender must be known, and a name has its password."""
+        self._from()
+        if bool(os.environ.get(USER_VARIABLE)) != bool(os.environ.get(PASSWORD_VARIABLE)):
+            raise UsageError(f"set both {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither")
+
+    def send(self, parcel: Parcel) -> None:
+        """To all recipients at once. One that is refused while others are not is told, and not
+        tried again: the others would get it twice."""
+        message = self.message(parcel)
+        with self._told(), self._session() as server:
+            refused = server.send_message(message, self._from(), list(self.to))
+        if refused:
+            raise DeliveryError(f"{self.label}: refused for {', '.join(sorted(refused))}")
+
+    def message(self, parcel: Parcel) -> EmailMessage:
+        """The text as its body, the files attached. What a file's name may hold harms no header:
+        `EmailMessage` encodes it, and `one_line` leaves no line ends."""
+        mail = EmailMessage()
+        mail["Subject"] = one_line(parcel.title)[:_MOST_SUBJECT]
+        mail["From"], mail["To"] = self._from(), ", ".join(self.to)
+        mail["Date"] = formatdate(localtime=False)
+        mail["Message-ID"] = f"<{parcel.id}@instance-sizing-advisor.invalid>"
+        mail["Auto-Submitted"] = "auto-generated"
+        mail.set_content(parcel.text)
+        for one in parcel.files:
+            kind, _, sub = one.media_type.partition(";")[0].partition("/")
+            words = {"charset": "utf-8"} if kind == "text" else {}
+            mail.add_attachment(
+                one.content, maintype=kind, subtype=sub, filename=one.name, params=words
+            )
+        return mail
+
+    def _from(self) -> str:
+        user = os.environ.get(USER_VARIABLE, "")
+        found = self.sender or os.environ.get(FROM_VARIABLE) or (user if "@" in user else "")
+        if not found:
+            raise UsageError(
+                f"--send {self.label}: from whom? add &from=ADDRESS, or set {FROM_VARIABLE}"
+            )
+        return _address(found)
+
+    @contextmanager
+    def _session(self) -> Iterator[smtplib.SMTP]:
+        """A connection that nobody reads along, logged in where there is a name."""
+        context = ssl.create_default_context()
+        if self.tls_at_once:
+            server: smtplib.SMTP = smtplib.SMTP_SSL(
+                self.host, self.port, timeout=self.timeout_seconds, context=context
+            )
+        else:
+            server = smtplib.SMTP(self.host, self.port, timeout=self.timeout_seconds)
+        with server:
+            server.ehlo()
+            secure = self.tls_at_once or self._has_started_tls(server, context)
+            self._log_in(server, secure)
+            yield server
+
+    def _has_started_tls(self, server: smtplib.SMTP, context: ssl.SSLContext) -> bool:
+        if server.has_extn("starttls"):
+            server.starttls(context=context)
+            server.ehlo()
+            return True
+        if not is_loopback(self.host):
+            raise DeliveryError(
+                f"{self.label} offers no STARTTLS, so nothing is sent; use smtps://"
+            )
+        return False
+
+    def _log_in(self, server: smtplib.SMTP, secure: bool) -> None:
+        user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
+        if not user or not password:
+            return
+        if not secure:
+            raise DeliveryError(f"{self.label} has no TLS, so the password is not sent to it")
+        server.login(user, password)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except ssl.SSLCertVerificationError as error:
+            why = error.verify_message or "unknown"
+            raise DeliveryError(f"{self.label}: its certificate is not trusted ({why})") from error
+        except smtplib.SMTPException as error:
+            raise self._of_server(error) from error
+        except TimeoutError as error:
+            late = f"{self.label} did not answer within {self.timeout_seconds:g} s"
+            raise PassingTroubleError(late) from error
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise PassingTroubleError(f"{self.label} cannot be reached: {why}") from error
+
+    def _of_server(self, error: smtplib.SMTPException) -> DeliveryError:
+        """RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not."""
+        if isinstance(error, smtplib.SMTPAuthenticationError):
+            return DeliveryError(f"{self.label} does not accept {USER_VARIABLE} and its password")
+        code, said = _code_of(error)
+        words = f"{self.label}: {f'{code} ' if code else ''}{said}"
+        passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
+        return PassingTroubleError(words) if passes else DeliveryError(words)
+
+
+def mail_target(text: str) -> MailTarget:
+    """'smtp://HOST:PORT?to=..'; `to` may be given often, or with commas."""
+    parts = urlsplit(text)
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(
+            f"--send {parts.scheme}://..: no name and password there; set {USER_VARIABLE} and "
+            f"{PASSWORD_VARIABLE}"
+        )
+    if not parts.hostname or parts.path not in ("", "/"):
+        raise ValueError("SERVER:PORT stands between // and ?")
+    # A plus is part of an address, and no blank.
+    words = parse_qs(parts.query.replace("+", "%2B"), strict_parsing=True)
+    if unknown := set(words) - {"to", "from"}:
+        raise ValueError(f"{', '.join(sorted(unknown))}: only to and from are known")
+    to = [_address(one) for value in words.get("to", []) for one in value.split(",")]
+    if not 0 < len(to) <= _MOST_RECIPIENTS:
+        raise ValueError(f"to= names 1 to {_MOST_RECIPIENTS} addresses")
+    return MailTarget(
+        host=unquote(parts.hostname),
+        port=parts.port or _PORTS[parts.scheme],
+        tls_at_once=parts.scheme == "smtps",
+        to=tuple(dict.fromkeys(to)),
+        sender=_address(words["from"][-1]) if "from" in words else None,
+    )
+
+
+def _address(text: str) -> str:
+    text = text.strip()
+    if not _ADDRESS.fullmatch(text) or not text.isprintable():
+        raise UsageError(f"'{one_line(text)[:80]}' is no mail address, as ann@example.com")
+    return text
+
+
+def _code_of(error: smtplib.SMTPException) -> tuple[int, str]:
+    """The server's code and words; of refused recipients those of the first one."""
+    answer: tuple[Any, Any] = (0, str(error))
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        answer = next(iter(error.recipients.values()))
+    elif isinstance(error, smtplib.SMTPResponseException):
+        answer = (error.smtp_code, error.smtp_error)
+    code, said = answer
+    words = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    return int(code), one_line(words)[:200]

@@ -1,0 +1,63 @@
+"""The check that mends: what killed sweeps left here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.runs.doctor.words import Finding, State
+from sweeps.leftovers.removing import find_leftovers, remove
+from sweeps.leftovers.words import Leftover
+
+_TOLD_COMMANDS = 3
+
+
+def check_leftovers(*, keep: bool) -> Finding:
+    """Remove it, or with `keep` only tell of it; what a live sweep owns is none."""
+    left = find_leftovers()
+    if not left:
+        return Finding(check="leftovers", state=State.OK, found="none", facts=_facts([], [], []))
+    if keep:
+        return Finding(
+            check="leftovers", state=State.WARNING, found=f"of killed sweeps: {_named(left)}",
+            advice="advisor doctor (without --dry-run) removes it, and so does the next sweep",
+            facts=_facts(left, [], []),
+        )  # fmt: skip
+    outcome = remove(left)
+    stuck = [one.leftover for one in outcome.stuck]
+    facts = _facts(left, outcome.gone, stuck)
+    if not stuck:
+        words = f"of killed sweeps, removed: {_named(left)}"
+        return Finding(check="leftovers", state=State.OK, found=words, facts=facts)
+    reasons = sorted({one.reason for one in outcome.stuck})
+    return Finding(
+        check="leftovers", state=State.PROBLEM, facts=facts,
+        found=f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}",
+        advice=f"with the rights for it: sudo advisor doctor, or {_commands(stuck)}",
+    )  # fmt: skip
+
+
+def _named(left: list[Leftover]) -> str:
+    """'5 cgroups (/sys/..), 1 folder (/tmp/..)': one name of each kind."""
+    kinds: dict[str, list[Leftover]] = {}
+    for one in left:
+        kinds.setdefault(one.kind, []).append(one)
+    return ", ".join(
+        f"{len(some)} {_counted(kind, len(some))} ({some[0].name}{', ..' * (len(some) > 1)})"
+        for kind, some in kinds.items()
+    )
+
+
+def _counted(kind: str, count: int) -> str:
+    return kind if count == 1 else f"{kind}{'es' if kind.endswith('s') else 's'}"
+
+
+def _commands(stuck: list[Leftover]) -> str:
+    some = "; ".join(f"sudo {one.command}" for one in stuck[:_TOLD_COMMANDS])
+    return some + "; .. (-o json has all)" * (len(stuck) > _TOLD_COMMANDS)
+
+
+def _facts(found: Any, removed: Any, stuck: Any) -> dict[str, list[dict[str, str]]]:
+    def listed(some: Any) -> list[dict[str, str]]:
+        return [{"kind": one.kind, "name": one.name, "command": one.command} for one in some]
+
+    return {"found": listed(found), "removed": listed(removed), "stuck": listed(stuck)}

@@ -1,0 +1,134 @@
+"""Checks of the machine itself: what can be limited, where there is room, what time it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import LimitedBy
+from advisor.errors import MeasuringError
+from advisor.places import user_folder
+from advisor.runs.doctor.words import Finding, State
+from sweeps.datasets.places import datasets_place
+from sweeps.limits.choosing import allowed_cpus, choose_limiter
+from sweeps.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents
+from sweeps.limits.words import LimitRequest
+
+_GIB = 2**30
+# A made data set of 10,000 images takes 1.1 GB, rows of a large sweep some tens of MiB.
+_ENOUGH_BYTES, _LEAST_BYTES = 2 * _GIB, _GIB // 5
+# A batch of 256 images of 224 x 224 in fp32 takes 147 MiB, and a loader has two in hand.
+_ENOUGH_SHARED_BYTES = _GIB // 2
+_TRIED_MEMORY_MIB = 64.0
+
+
+def check_limits() -> Finding:
+    """Whether a trial can be held: groups are really made, and removed again."""
+    if not sys.platform.startswith("linux"):
+        return Finding(
+            check="limits", state=State.WARNING, found=f"{sys.platform} holds no limits",
+            advice="measure on Linux",
+        )  # fmt: skip
+    request = LimitRequest(vcpus=0.5, memory_mib=_TRIED_MEMORY_MIB, cpus=tuple(allowed_cpus()[:1]))
+    facts: dict[str, Any] = {"version_1": sorted(v1_parents()), "version_2": _version_2()}
+    try:
+        with choose_limiter(request).hold(request) as hold:
+            hold.engage()
+            held = hold.limited_by
+    except (OSError, MeasuringError) as error:
+        return Finding(
+            check="limits", state=State.PROBLEM, facts=facts,
+            found=f"a cgroup cannot be made or set ({error})",
+            advice="run as root, or in a container with --privileged --cgroupns=host",
+        )  # fmt: skip
+    facts["limited_by"] = held.value
+    if held in (LimitedBy.CGROUP_V1, LimitedBy.CGROUP_V2):
+        have = facts["version_1"] if held is LimitedBy.CGROUP_V1 else facts["version_2"]
+        words = f"vCPUs, memory and disk are held by {held.value} ({', '.join(have)})"
+        return Finding(check="limits", state=State.OK, found=words, facts=facts)
+    return Finding(
+        check="limits", state=State.WARNING, facts=facts,
+        found=f"no cgroup with {', '.join(_missing(facts))} may be made: only whole vCPUs and "
+        "private memory can be held",
+        advice="run as root (in a container: --privileged --cgroupns=host), or delegate cgroups: "
+        "systemd-run --user --scope -p Delegate=yes advisor sweep run ..",
+    )  # fmt: skip
+
+
+def check_disk() -> Finding:
+    """Room where rows, data sets and scratch files go."""
+    places = {"rows": user_folder(), "data sets": datasets_place(), "scratch": Path("/tmp")}
+    free = {name: _free(place) for name, place in places.items()}
+    facts = {"free_bytes": {str(places[name]): size for name, size in free.items()}}
+    name = min(free, key=lambda one: free[one])
+    found = f"{free[name] / _GIB:.1f} GiB free for {name} ({places[name]})"
+    if free[name] >= _ENOUGH_BYTES:
+        return Finding(check="disk space", state=State.OK, found=found, facts=facts)
+    state = State.WARNING if free[name] >= _LEAST_BYTES else State.PROBLEM
+    return Finding(
+        check="disk space", state=state, found=found, facts=facts,
+        advice="free some space, or choose other places: ADVISOR_DATABASE_URL for rows, --data or "
+        "XDG_CACHE_HOME for data sets",
+    )  # fmt: skip
+
+
+def check_shared_memory(place: Path = Path("/dev/shm")) -> Finding:
+    """Loader processes hand batches over there; a container's has 64 MiB by default."""
+    try:
+        free = shutil.disk_usage(place).free
+    except OSError:
+        return Finding(
+            check="shared memory", state=State.WARNING, found=f"there is no {place}",
+            advice="mount a tmpfs there; loader processes hand batches over in it",
+        )  # fmt: skip
+    found, facts = f"{free / _GIB:.1f} GiB free in {place}", {"free_bytes": free}
+    if free >= _ENOUGH_SHARED_BYTES:
+        return Finding(check="shared memory", state=State.OK, found=found, facts=facts)
+    return Finding(
+        check="shared memory", state=State.WARNING, found=found, facts=facts,
+        advice="make it larger (docker run --shm-size 2g), or take small batches",
+    )  # fmt: skip
+
+
+def check_clock(known: Sequence[date], now: datetime | None = None) -> Finding:
+    """The time cannot be before what has been already: the dates of the bundle's prices."""
+    now = now or datetime.now(UTC)
+    found, facts = f"{now:%Y-%m-%d %H:%M} UTC", {"now": now.isoformat(timespec="seconds")}
+    if known and now.date() < max(known):
+        return Finding(
+            check="clock", state=State.PROBLEM, facts=facts,
+            found=f"{found}, which is before the bundled prices ({max(known)})",
+            advice="set the clock (chronyc makestep, timedatectl set-ntp true): ages and order "
+            "of what is measured depend on it, and clouds refuse wrong times",
+        )  # fmt: skip
+    return Finding(check="clock", state=State.OK, found=found, facts=facts)
+
+
+def _version_2() -> list[str]:
+    """The controllers that version 2 has here."""
+    for parent in v2_parents():
+        try:
+            return sorted((parent / "cgroup.controllers").read_text().split())
+        except OSError:
+            continue
+    return []
+
+
+def _missing(facts: Mapping[str, Any]) -> list[str]:
+    return sorted(set(V1_CONTROLLERS) - set(facts.get("version_1", ()))) or ["all controllers"]
+
+
+def _free(place: Path) -> int:
+    """Of the folder that would hold it."""
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        return shutil.disk_usage(place).free
+    except OSError:
+        return shutil.disk_usage(tempfile.gettempdir()).free if os.access("/", os.R_OK) else 0

@@ -1,0 +1,118 @@
+"""Checks of torch, Ray, GPU and driver: asked in processes of their own, with a time limit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import MeasuringError
+from advisor.runs.doctor.words import Finding, State
+from sweeps.probe.nvidia_smi import query
+
+_PATIENCE_SECONDS = 60.0
+_DRIVER = Path("/proc/driver/nvidia/version")
+_GPU_FIELDS = {"name": "name", "driver_version": "driver", "memory.total": "memory_mib"}
+_INSTALL = "pip install torch==2.13.0, then pip install 'instance-sizing-advisor[sweep]'"
+_TORCH = """
+import json, torch
+told = {"version": torch.__version__, "cuda_build": torch.version.cuda, "gpus": []}
+try:
+    torch.zeros(1)
+    if torch.cuda.is_available():
+        torch.zeros(1, device="cuda")
+        told["gpus"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+except RuntimeError as error:
+    told["error"] = " ".join(str(error).split())[:200]
+print(json.dumps(told))
+"""
+_RAY = "import json, ray; print(json.dumps({'version': ray.__version__}))"
+
+
+def check_gpu() -> Finding:
+    """What the driver tells; a machine without a GPU is well, too."""
+    try:
+        gpus = query(_GPU_FIELDS)
+    except MeasuringError as error:
+        if not _DRIVER.exists() and "no nvidia-smi here" in str(error):
+            words = "no NVIDIA GPU here; --accelerator emulated:T4 or cpu measure without one"
+            return Finding(check="gpu", state=State.OK, found=words, facts={"gpus": []})
+        return Finding(
+            check="gpu", state=State.PROBLEM, found=str(error), facts={"gpus": []},
+            advice="load the driver (modprobe nvidia; dmesg tells of Xid errors), or start the "
+            "container with --gpus all",
+        )  # fmt: skip
+    named = ", ".join(str(one.get("name")) for one in gpus) or "nvidia-smi knows no GPU"
+    driver = next((one.get("driver") for one in gpus), None)
+    state = State.OK if gpus else State.WARNING
+    return Finding(
+        check="gpu", state=state, found=f"{named}; driver {driver}" if gpus else named,
+        advice="" if gpus else "look with lspci whether the machine has one", facts={"gpus": gpus},
+    )  # fmt: skip
+
+
+def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH) -> Finding:
+    """Whether torch loads, computes, and sees the GPU that the driver has."""
+    if not find_spec("torch"):
+        return Finding(
+            check="torch", state=State.WARNING, found="not installed: nothing can be measured here",
+            advice=_INSTALL,
+        )  # fmt: skip
+    told = _asked(code, patience_seconds)
+    if "error" in told:
+        return Finding(
+            check="torch", state=State.PROBLEM, found=str(told["error"]), facts=told,
+            advice="install it anew, built for this driver's CUDA: https://pytorch.org/get-started",
+        )  # fmt: skip
+    gpus = ", ".join(told["gpus"])
+    found = f"{told['version']}, " + (f"computes on {gpus}" if gpus else "computes on the CPU")
+    if _DRIVER.exists() and not gpus:
+        return Finding(
+            check="torch", state=State.PROBLEM, facts=told,
+            found=f"{found}, though a driver is loaded (built for CUDA {told['cuda_build']})",
+            advice="install a torch built for CUDA (https://pytorch.org/get-started), and update "
+            "the driver where it is older than that",
+        )  # fmt: skip
+    return Finding(check="torch", state=State.OK, found=found, facts=told)
+
+
+def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> Finding:
+    """Whether Ray loads; everything but clusters works without it."""
+    without = "measure with --executor process meanwhile"
+    if not find_spec("ray"):
+        return Finding(
+            check="ray", state=State.WARNING, found="not installed", advice=f"{_INSTALL}; {without}"
+        )
+    told = _asked(code, patience_seconds)
+    if "error" in told:
+        return Finding(
+            check="ray", state=State.WARNING, found=str(told["error"]), facts=told,
+            advice=f"install it anew (pip install 'ray>=2.60'); {without}",
+        )  # fmt: skip
+    return Finding(check="ray", state=State.OK, found=str(told["version"]), facts=told)
+
+
+def _asked(code: str, patience_seconds: float) -> Mapping[str, Any]:
+    """The JSON that a child prints last; `error` where there is none."""
+    command = [sys.executable, "-P", "-W", "ignore", "-c", code]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=patience_seconds,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"error": f"did not load in {patience_seconds:g} s"}
+    lines = done.stdout.strip().splitlines()
+    try:
+        told: Any = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        told = None
+    if isinstance(told, dict):
+        return told
+    said = done.stderr.strip().splitlines()
+    ending = said[-1][:200] if said else f"ended with code {done.returncode}"
+    return {"error": f"does not load: {ending}"}

@@ -1,0 +1,102 @@
+"""Checks of what is kept: database and leases, unsaved measurements, the bundled data."""
+
+from __future__ import annotations
+
+import time
+from datetime import date
+from importlib.resources import files
+from pathlib import Path
+
+from advisor.engine.wording import WARN_PRICE_DAYS
+from advisor.errors import AdvisorError, DataError
+from advisor.runs.doctor.words import Finding, State
+
+_PATIENCE_SECONDS = 5.0
+_CLOCKS_APART_SECONDS = 30.0
+
+
+def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
+    """Whether it answers, of which version it is, and who measures into it."""
+    from sweeps.store import default_database_url
+    from sweeps.store.describing import describe
+
+    try:
+        told = describe(default_database_url(), patience_seconds=patience_seconds)
+    except AdvisorError as error:
+        return Finding(
+            check="database", state=State.PROBLEM, found=str(error),
+            advice="docs/store.md tells what each trouble means",
+        )  # fmt: skip
+    found = f"{told['program']}, {told['name']}: {told['rows']} rows"
+    if told["tables"] == "nothing":
+        found += "; its tables are made by the first sweep"
+    if told["held"]:
+        found += f"; measured into now by {', '.join(told['held'])}"
+    if told["left_leases"]:
+        found += f"; {told['left_leases']} leases of drivers that are gone, free to take"
+    apart = abs(time.time() - told["now"]) if told["now"] else 0.0
+    if apart > _CLOCKS_APART_SECONDS:
+        return Finding(
+            check="database", state=State.WARNING, facts=told,
+            found=f"{found}; its clock and this one are {apart:.0f} s apart",
+            advice="set both by NTP (timedatectl set-ntp true)",
+        )  # fmt: skip
+    if told["tables"] == "older":
+        return Finding(
+            check="database", state=State.WARNING, found=f"{found}; its tables are older",
+            advice="the next advisor sweep run migrates them; back the database up first",
+            facts=told,
+        )  # fmt: skip
+    return Finding(check="database", state=State.OK, found=found, facts=told)
+
+
+def check_unsaved() -> Finding:
+    """Measurements that a database could not take, and that nobody has imported yet."""
+    from sweeps.spool import unsaved_files
+
+    left = [str(one) for one in unsaved_files()]
+    if not left:
+        return Finding(check="unsaved measurements", state=State.OK, found="none")
+    return Finding(
+        check="unsaved measurements", state=State.WARNING, facts={"files": left},
+        found=f"the database could not take what is in {', '.join(left)}",
+        advice=f"advisor measurements import {left[0]}, then remove the file",
+    )  # fmt: skip
+
+
+def check_bundle(today: date | None = None) -> Finding:
+    """Whether the bundled catalogue is whole, and how old its prices are."""
+    from advisor.catalog.files import BundleFiles
+
+    today = today or date.today()
+    try:
+        bundle = BundleFiles(Path(str(files("advisor") / "data")))
+        bundle.verify()
+        prices = date.fromisoformat(bundle.manifest["clouds"]["aws"]["as_of"])
+    except (DataError, KeyError, ValueError) as error:
+        return Finding(
+            check="bundle", state=State.PROBLEM, found=str(error),
+            advice="install the advisor anew: pip install --force-reinstall --no-deps "
+            "instance-sizing-advisor",
+        )  # fmt: skip
+    age = (today - prices).days
+    digest = str(bundle.manifest["digest"])
+    facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
+    found = f"whole (digest {digest[:12]}); prices of AWS of {prices}, {age} days old"
+    if age <= WARN_PRICE_DAYS:
+        return Finding(check="bundle", state=State.OK, found=found, facts=facts)
+    return Finding(
+        check="bundle", state=State.WARNING, found=found, facts=facts,
+        advice="upgrade the advisor, or import newer prices: advisor catalog import",
+    )  # fmt: skip
+
+
+def dates_in_bundle() -> list[date]:
+    """When the bundled prices were true; empty where it cannot be read."""
+    from advisor.catalog.files import BundleFiles
+
+    try:
+        manifest = BundleFiles(Path(str(files("advisor") / "data"))).manifest
+        return [date.fromisoformat(one["as_of"]) for one in manifest["clouds"].values()]
+    except (DataError, KeyError, ValueError):
+        return []

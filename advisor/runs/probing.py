@@ -1,0 +1,200 @@
+"""Starts the probe as a process of its own, and reads its answer: torch stays out of here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.files import write_whole
+from advisor.places import own_fingerprint_path
+from sweeps.environment import cpu_model
+from sweeps.probe.fingerprint import FINGERPRINT_SCHEMA, fingerprint
+from sweeps.probe.words import PARTS, SCHEMA, is_skipped
+
+COMMAND = (sys.executable, "-P", "-m", "sweeps.probe")  # -P: a user's own files are not ours
+_TIMEOUT_SECONDS = 300.0
+_KEPT_LINES = 5
+_SOURCE_TREE = Path(__file__).resolve().parents[2]
+
+Progress = Callable[[str], None]
+
+
+def parse_parts(text: str | None) -> tuple[str, ...]:
+    """'gpu,cpu' -> ('cpu', 'gpu'), in the order of measuring; None means all."""
+    if text is None:
+        return tuple(PARTS)
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in PARTS:
+            raise unknown_name("part", name, PARTS)
+    if not names:
+        raise UsageError(f"--only takes parts of {', '.join(PARTS)}, separated by commas")
+    return tuple(name for name in PARTS if name in names)
+
+
+def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
+    """The folder whose disk is read: the current one unless another is asked for, which must
+    then be a folder that can be written. Raises `UsageError`."""
+    if folder is None:
+        return Path.cwd()
+    if "disk" not in parts:
+        raise UsageError("--disk needs the part disk; add it to --only, or leave --disk out")
+    if not folder.is_dir():
+        raise UsageError(f"--disk takes a folder, and '{folder}' is none")
+    try:
+        tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to '{folder}' ({error.strerror}); --disk needs a folder for a file "
+            "that is removed again"
+        ) from error
+    return folder
+
+
+def nothing_measured(document: Mapping[str, Any]) -> str | None:
+    """Why, where each asked part was skipped; None where something is known."""
+    parts: Mapping[str, Any] = document["parts"]
+    if not all(is_skipped(part) for part in parts.values()):
+        return None
+    return "; ".join(f"{name}: {part['skipped']}" for name, part in parts.items())
+
+
+def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
+    """Keep a whole probe for the trials that will be measured here; whether it was one."""
+    if set(parts) != set(PARTS):
+        return False
+    place = own_fingerprint_path()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(place, json.dumps(fingerprint(document)) + "\n")
+    return True
+
+
+def kept_fingerprint() -> dict[str, Any] | None:
+    """What was kept, where it is of this machine's CPU; None without one."""
+    try:
+        kept = json.loads(own_fingerprint_path().read_text())
+        is_ours = kept["schema"] == FINGERPRINT_SCHEMA and kept["cpu_model"] == cpu_model()
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return kept if is_ours else None
+
+
+def kept_fingerprints() -> tuple[dict[str, Any], ...]:
+    """What was kept of this machine, one at most."""
+    kept = kept_fingerprint()
+    return (kept,) if kept else ()
+
+
+def probe_machine(
+    parts: Sequence[str],
+    *,
+    quick: bool,
+    disk: Path,
+    on_progress: Progress,
+    command: Sequence[str] = COMMAND,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
+) -> dict[str, Any]:
+    """The probe's document (`advisor.probe/1`), from a process that is gone on leaving.
+
+    `on_progress` is told each part as it begins. Raises `MeasuringError` when the process
+    dies, is late or answers nonsense.
+    """
+    asked = [
+        *command,
+        "--only",
+        ",".join(parts),
+        "--disk",
+        str(disk),
+        *(["--quick"] if quick else []),
+    ]
+    with tempfile.TemporaryFile() as answer, _started(asked, answer, timeout_seconds) as process:
+        said = _listen(process, on_progress)
+        code = process.wait()
+        if code:
+            raise MeasuringError(_last_words(code, said, timeout_seconds))
+        answer.seek(0)
+        return _document(answer.read())
+
+
+@contextmanager
+def _started(
+    command: Sequence[str], answer: IO[bytes], timeout_seconds: float
+) -> Iterator[subprocess.Popen[bytes]]:
+    """In a session of its own, so that its decoding processes end with it."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=answer,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+        start_new_session=True,
+    )
+    late = threading.Timer(timeout_seconds, _kill, [process])
+    late.daemon = True
+    late.start()
+    try:
+        yield process
+    finally:
+        late.cancel()
+        _kill(process)
+        process.wait()
+        if process.stderr:
+            process.stderr.close()
+
+
+def _listen(process: subprocess.Popen[bytes], on_progress: Progress) -> list[str]:
+    """Pass progress on until the process closes its stderr; returns its other last lines."""
+    kept: deque[str] = deque(maxlen=_KEPT_LINES)
+    assert process.stderr is not None
+    for raw in process.stderr:
+        line = raw.decode(errors="replace").strip()
+        if line.startswith("["):
+            on_progress(line)
+        elif line:
+            kept.append(line)
+    return list(kept)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    # A process that was waited for has no group any more, and its number may be another's.
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _last_words(code: int, said: Sequence[str], timeout_seconds: float) -> str:
+    if code == -signal.SIGKILL:
+        ending = f"was killed (out of memory, or longer than {timeout_seconds:g} s)"
+    elif code < 0:
+        ending = f"was ended by signal {-code}"
+    else:
+        ending = f"ended with exit code {code}"
+    words = f": {' '.join(said)[-400:]}" if said else ""
+    return f"the probe {ending}; probe fewer parts with --only{words}"
+
+
+def _document(answer: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(answer)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise MeasuringError("the probe gave no answer that can be read; run it again with --debug")
+    return document
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with this source tree first: also where the product is not installed."""
+    paths = [str(_SOURCE_TREE), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return dict(os.environ) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

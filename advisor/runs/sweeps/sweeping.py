@@ -1,0 +1,337 @@
+"""Joins what a sweep needs: plan, data set, pace of emulated GPUs, executor and store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.domain import (
+    CUDA,
+    CacheState,
+    DiskRate,
+    Measurement,
+    Precision,
+    Status,
+    Task,
+    Trial,
+    Workload,
+)
+from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
+from advisor.runs.probing import kept_fingerprint
+from advisor.runs.sweeps.presets import PRESETS, requests_of_preset
+from sweeps.datasets.decoding import PILLOW
+from sweeps.disks import parse_named_rate
+from sweeps.environment import local_cpu, physical_cores, total_memory_mib
+from sweeps.networks import planned_network
+from sweeps.plan import EMULATED, Machine, SweepRequest, plan_trials
+from sweeps.sweep_data import SweepData
+
+if TYPE_CHECKING:
+    from sweeps.executors import Executor
+    from sweeps.runner import Outcome, Progress
+    from sweeps.store import MeasurementStore
+
+DEFAULT_SAMPLES = 10_000
+_LOCK = "\0instance-sizing-advisor/sweep"
+EXECUTORS = ("ray", "process", "inline")
+_DEFAULT_DISK_GIB = 500.0
+# A cluster's nodes are checked by Ray when a trial is placed, not by this machine's size.
+_ANY_MACHINE = Machine(cpus=4096, physical_cores=4096, memory_mib=2**30, cpu=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """What a user asks of a sweep; `preset` fills in everything but the data set.
+
+    `accelerator` None means cuda where there is one, else emulated:T4. `data` None means data
+    sets that are made (photographs, a text), kept in the user's cache folder.
+    """
+
+    networks: tuple[str, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    vcpus: tuple[float, ...] = ()
+    memory_mib: tuple[float, ...] = ()
+    disks: tuple[str, ...] = ()
+    accelerator: str | None = None
+    batch_sizes: tuple[int, ...] = (32,)
+    caches: tuple[CacheState, ...] = (CacheState.WARM,)
+    precision: Precision = Precision.FP32
+    data: Path | None = None
+    samples: int = DEFAULT_SAMPLES
+    preset: str | None = None
+    ray_address: str | None = None
+    rel_error: float = 0.02
+    repeats: int = 1
+    iterations: int | None = None
+    decoder: str = PILLOW
+    disk_paths: Mapping[str, Path] = field(default_factory=dict)
+
+
+def plan_sweep(options: SweepOptions, data: SweepData) -> list[Trial]:
+    """The trials that the options describe over data sets, in the order of execution."""
+    _refuse_unused_mounts(options)
+    if options.preset:
+        if options.preset not in PRESETS:
+            raise unknown_name("preset", options.preset, PRESETS)
+        requests = requests_of_preset(options.preset, data, disk_rate)
+    else:
+        requests = _requests(options, data)
+    machine = _ANY_MACHINE if options.ray_address else local_machine()
+    asked = [_with_statistics(request, options) for request in requests]
+    return plan_trials(asked, machine, step_seconds, planned_network)
+
+
+def _with_statistics(request: SweepRequest, options: SweepOptions) -> SweepRequest:
+    """How well, how often and on which mounts it is measured: for presets too."""
+    types = {disk.type for disk in request.disks}
+    return replace(
+        request,
+        rel_error=options.rel_error,
+        repeats=options.repeats,
+        iterations=options.iterations,
+        decoder=options.decoder,
+        disk_paths={
+            disk_type: str(mount)
+            for disk_type, mount in options.disk_paths.items()
+            if disk_type in types
+        },
+    )
+
+
+def execute_sweep(
+    trials: Sequence[Trial],
+    store: MeasurementStore,
+    *,
+    executor: str | Callable[[], Executor],
+    ray_address: str | None,
+    retry_failed: bool,
+    on_progress: Callable[[Progress], None],
+    since: datetime | None = None,
+) -> Outcome:
+    """Measure what is not measured yet, or was before `since`.
+
+    Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
+    """
+    from sweeps.repeating import rounds
+    from sweeps.runner import RETRIED, Outcome, run_sweep, standing
+
+    again: frozenset[Status] = RETRIED if retry_failed else frozenset()
+    if not rounds(trials, standing(trials, store, again, since=since).done):
+        return Outcome()
+    with measuring_here(trials, executor, ray_address) as chosen:
+        return run_sweep(
+            trials, chosen, store, on_progress=on_progress, again=again, since=since,
+            machine={} if ray_address else probed_machine(),
+        )  # fmt: skip
+
+
+def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
+    """One more run of a trial here, whether or not there are others; it joins the trial's row.
+
+    Returns the run by itself: somebody waits, so that neighbours spoil it and do not repeat it.
+    Raises `MeasuringError` while a sweep runs on this machine.
+    """
+    from sweeps.executors import ProcessExecutor
+    from sweeps.runner import known_rows
+    from sweeps.trial_process import measure_trial
+
+    known_rows([trial], store)  # a row that cannot be read is told before, not after
+    with (
+        _only_sweep_here(False),
+        closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
+    ):
+        (bare,) = chosen.execute([trial])
+    fresh = replace(bare, environment={**bare.environment, **probed_machine()})
+    keep_run(fresh, store)
+    return fresh
+
+
+def keep_run(fresh: Measurement, store: MeasurementStore) -> None:
+    """One more run of a trial, wherever it was measured, joins the trial's row.
+
+    `DataError`, when the store does not take it, names the file that holds it."""
+    from sweeps.repeating import merged
+    from sweeps.spool import Spool
+
+    try:
+        store.join(fresh, merged)
+    except DataError as error:
+        spool = Spool()
+        spool.keep(fresh)
+        raise spool.explained(error) from error
+
+
+def probed_machine() -> dict[str, Any]:
+    """What is known of this machine beside the trial; joins a row's environment."""
+    kept = kept_fingerprint()
+    return {"fingerprint": kept} if kept else {}
+
+
+def step_seconds(workload: Workload, gpu: str) -> float:
+    """How long a GPU takes for one batch, from published measurements."""
+    from models.performance import published_step_seconds
+
+    seconds: float = published_step_seconds(
+        workload.network, workload.task, workload.precision, workload.batch_size, gpu
+    )
+    return seconds
+
+
+def disk_rate(text: str) -> DiskRate:
+    """A named rate (`slow=20MiB/s`), `unlimited`, or a disk type of AWS (`gp3`, `st1:500GiB`;
+    500 GiB where no size is given)."""
+    named = parse_named_rate(text)
+    if named:
+        return named
+    from advisor.catalog import load_catalog
+
+    disks = load_catalog().disks
+    try:
+        disk_type, size_gib = disks.parse(text)
+    except UsageError as error:
+        raise UsageError(f"{error}; or a rate of your own: slow=20MiB/s,500iops") from error
+    return disks.volume_rate(disk_type, size_gib or _DEFAULT_DISK_GIB)
+
+
+def local_machine() -> Machine:
+    """This machine, as far as this process may use it."""
+    return Machine(
+        cpus=len(os.sched_getaffinity(0)),
+        physical_cores=physical_cores(),
+        memory_mib=total_memory_mib(),
+        cpu=local_cpu(),
+    )
+
+
+def has_cuda() -> bool:
+    """Whether an NVIDIA driver is loaded; asked without torch, which takes a second."""
+    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+
+
+def _refuse_unused_mounts(options: SweepOptions) -> None:
+    asked = {disk_rate(text).type for text in options.disks}
+    for disk_type in options.disk_paths:
+        if not options.preset and disk_type not in asked:
+            raise UsageError(f"--disk-path {disk_type}=.. is given, but no --disks {disk_type}")
+
+
+def _requests(options: SweepOptions, data: SweepData) -> list[SweepRequest]:
+    """A grid for each accelerator; those of a cluster's nodes are measured side by side."""
+    asked = dict.fromkeys(filter(None, map(str.strip, (options.accelerator or "").split(","))))
+    elsewhere = bool(options.ray_address)
+    return [_request(options, data, accelerator_named(one, elsewhere)) for one in asked or [None]]
+
+
+def _request(options: SweepOptions, data: SweepData, accelerator: str) -> SweepRequest:
+    return SweepRequest(
+        networks=tuple(planned_network(name).info.name for name in options.networks),
+        tasks=options.tasks,
+        vcpus=options.vcpus,
+        memory_mib=options.memory_mib,
+        disks=tuple(disk_rate(text) for text in options.disks),
+        accelerator=accelerator,
+        data=data,
+        batch_sizes=options.batch_sizes,
+        caches=options.caches,
+        precision=options.precision,
+    )
+
+
+def accelerator_named(asked: str | None, elsewhere: bool) -> str:
+    """`cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>`; `UsageError` where this machine (unless the
+    trials run `elsewhere`) has no GPU. Which one it has, the worker looks when it has the GPU."""
+    if asked is None:
+        return "cuda" if has_cuda() and not elsewhere else f"{EMULATED}T4"
+    word, colon, gpu = asked.partition(":")
+    kind = word.lower()
+    if kind == "emulated" and gpu:
+        return EMULATED + gpu
+    named = kind == CUDA and gpu
+    if kind not in (CUDA, "cpu") or (colon and not named):
+        raise UsageError(f"no accelerator '{asked}'; known: cuda, cuda:<GPU>, cpu, emulated:<GPU>")
+    if kind == CUDA and not elsewhere and not has_cuda():
+        raise UsageError(
+            "no NVIDIA GPU here; use --accelerator emulated:T4 or cpu, or name a cluster with "
+            "--ray-address"
+        )
+    return f"{CUDA}:{gpu.upper()}" if named else kind
+
+
+@contextmanager
+def measuring_here(
+    trials: Sequence[Trial],
+    executor: str | Callable[[], Executor],
+    ray_address: str | None,
+) -> Iterator[Executor]:
+    """The executor of that name, while no other sweep runs on this machine.
+
+    `MeasuringError`, before anything is measured, when it can never take some of the trials."""
+    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+        chosen.refuse_impossible(trials)
+        yield chosen
+
+
+@contextmanager
+def _executor(name: str | Callable[[], Executor], ray_address: str | None) -> Iterator[Executor]:
+    chosen: Executor
+    if not isinstance(name, str):
+        chosen = name()
+    elif name == "ray":
+        from sweeps.ray_executor import RayExecutor
+
+        chosen = RayExecutor(ray_address)
+    elif name == "process":
+        from sweeps.executors import ProcessExecutor
+
+        chosen = ProcessExecutor()
+    elif name == "inline":
+        from sweeps.executors import InlineExecutor
+
+        chosen = InlineExecutor()
+    else:
+        raise unknown_name("executor", name, EXECUTORS)
+    try:
+        yield chosen
+    finally:
+        chosen.close()
+
+
+def sweep_runs_here() -> bool:
+    """Whether a sweep has this machine now, so that another one would be refused; asked without
+    taking its lock, which would get in the way of one that begins at this moment."""
+    try:
+        return f"@{_LOCK[1:]}" in Path("/proc/net/unix").read_text().split()
+    except OSError:
+        return False
+
+
+@contextmanager
+def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
+    """Two sweeps on one machine would measure each other.
+
+    The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the
+    process that holds it.
+    """
+    from sweeps.leftovers.owning import owning
+
+    if elsewhere:
+        with owning():
+            yield
+        return
+    with socket.socket(socket.AF_UNIX) as lock, owning():
+        try:
+            lock.bind(_LOCK)
+        except OSError as error:
+            raise MeasuringError(
+                "another sweep runs on this machine, and two would spoil each other; wait for "
+                "it to end"
+            ) from error
+        yield

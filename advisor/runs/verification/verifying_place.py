@@ -1,0 +1,172 @@
+"""Where a verifying trial runs: on the instance it is about, or on a machine that stands for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from advisor.catalog import Catalog, used_gpus
+from advisor.domain import Disk, DiskRate, Gpu, InstanceType, Request, Task
+from advisor.domain.gpu_names import gpus_named
+from advisor.errors import MeasuringError, UsageError
+from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
+from sweeps.disks import UNLIMITED
+from sweeps.plan import EMULATED, Machine
+
+# Firmware and kernel keep some of what an instance is sold with.
+_VISIBLE_MEMORY = 0.9
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a trial is held to. `instance` None: this machine as it is; `is_here`: the machine
+    calls itself that type."""
+
+    instance: InstanceType | None
+    is_here: bool
+    accelerator: str
+    vcpus: float
+    memory_mib: float
+
+    @property
+    def emulated_gpu(self) -> str | None:
+        """The GPU whose known pace stands for a real one."""
+        named = self.accelerator.startswith(EMULATED)
+        return self.accelerator.removeprefix(EMULATED) if named else None
+
+    def disk_rate(self, disk: Disk | None) -> DiskRate:
+        """What reads are held to: nothing without a disk; of a disk of this very instance what it
+        sustains (bursts would pass for it), with the latency that it has by itself."""
+        if disk is None:
+            return UNLIMITED
+        if not self.is_here:
+            return disk.rate
+        if disk.price is None:  # local NVMe: the catalogue knows a floor only
+            return DiskRate(type=disk.rate.type)
+        return replace(disk.rate, read_latency_seconds=None)
+
+
+def place_for(
+    task: Task,
+    name: str,
+    accelerator: str | None,
+    catalog: Catalog,
+    machine: Machine,
+    here: str | None,
+    gpus_here: Sequence[str],
+) -> Place:
+    """Where the trial of `--instance name` (or `auto`) runs; `UsageError` where it cannot.
+
+    `here` is the type this machine calls itself, `gpus_here` are the names of its GPUs.
+    """
+    instance = _own(catalog, here, task) if name == AUTO else catalog.instance(name)
+    is_here = instance is not None and instance.name == here
+    chosen = _accelerator(task, accelerator, instance, gpus_here)
+    vcpus, memory_mib = float(machine.cpus), machine.memory_mib
+    if instance is not None:
+        _refuse_small_machine(instance, machine)
+        vcpus, memory_mib = float(instance.vcpus), min(memory_mib, float(instance.memory_mib))
+    return Place(
+        instance=instance, is_here=is_here, accelerator=chosen, vcpus=vcpus, memory_mib=memory_mib
+    )
+
+
+def refuse_several_gpus(request: Request, place: Place) -> None:
+    """`UsageError` where several GPUs are asked about: a trial is one process on one."""
+    instance = place.instance
+    if instance is None or request.task is Task.PREPROCESSING or used_gpus(instance) == 1:
+        return
+    if request.max_gpus != 1:
+        raise UsageError(
+            f"a trial is one process on one GPU, and {instance.name} has {instance.gpu_count}; "
+            "verify what one of them reaches with --max-gpus 1, and its share of the target"
+        )
+
+
+def gpus_of_this_machine() -> tuple[str, ...]:
+    """Names of the NVIDIA GPUs here; empty without any."""
+    if not has_cuda():
+        return ()
+    from sweeps.probe.nvidia_smi import query
+
+    try:
+        return tuple(str(gpu["name"]) for gpu in query({"name": "name"}) if gpu.get("name"))
+    except MeasuringError:
+        return ()
+
+
+def sheet_named(catalog: Catalog, name: str) -> Gpu | None:
+    """The data sheet of a GPU as nvidia-smi or the catalogue names it; None where it has none."""
+    found = gpus_named(name, catalog.gpus)
+    return catalog.gpus[found[0]] if found else None
+
+
+def _own(catalog: Catalog, here: str | None, task: Task) -> InstanceType | None:
+    """The type of this machine; None where it is unknown, or not one that is predicted."""
+    try:
+        found = catalog.instance(here) if here else None
+    except UsageError:
+        return None
+    needs_gpu = task is not Task.PREPROCESSING
+    return None if found and needs_gpu and found.gpu_name is None else found
+
+
+def _accelerator(
+    task: Task, asked: str | None, instance: InstanceType | None, gpus_here: Sequence[str]
+) -> str:
+    if task is Task.PREPROCESSING:
+        return "cpu"
+    if instance is None:
+        return accelerator_named(asked, False) if asked else "cuda" if gpus_here else "cpu"
+    gpu = instance.gpu_name
+    if gpu is None:
+        raise UsageError(
+            f"{instance.name} has no GPU, and {task} is predicted on GPUs only; leave --instance "
+            "out to measure this machine as it is"
+        )
+    chosen = _of_instance(instance, gpu, asked, gpus_here)
+    if chosen.startswith(EMULATED) and not _same_chip(chosen.removeprefix(EMULATED), gpu):
+        raise UsageError(f"{instance.name} has a {gpu}; use --accelerator {EMULATED}{gpu}")
+    return chosen
+
+
+def _of_instance(
+    instance: InstanceType, gpu: str, asked: str | None, gpus_here: Sequence[str]
+) -> str:
+    by_emulation = f"--accelerator {EMULATED}{gpu} measures its host and disk side alone"
+    if asked == "cpu":
+        raise UsageError(f"on the CPU nothing is learnt of {instance.name}'s {gpu}; {by_emulation}")
+    if asked is not None and asked.lower().startswith("emulated"):
+        return EMULATED + gpu if ":" not in asked else accelerator_named(asked, False)
+    if not gpus_here:
+        raise UsageError(
+            f"no NVIDIA GPU here, and {instance.name} has a {gpu}; run this on one, or: "
+            f"{by_emulation}"
+        )
+    if not any(_same_chip(one, gpu) for one in gpus_here):
+        raise UsageError(
+            f"this machine has a {gpus_here[0]} and {instance.name} a {gpu}; run this on a "
+            f"{instance.name}, or: {by_emulation}"
+        )
+    return accelerator_named(asked, False) if asked else "cuda"
+
+
+def _same_chip(one: str, other: str) -> bool:
+    """'Tesla T4' and 'T4', 'NVIDIA H100 80GB HBM3' and 'H100-SXM5-80GB'; never 'T4G' and 'T4'."""
+    return _chip(one) == _chip(other)
+
+
+def _chip(name: str) -> str:
+    words = name.replace("-", " ").casefold().split()
+    return next((word for word in words if word not in ("nvidia", "tesla", "rtx")), "")
+
+
+def _refuse_small_machine(instance: InstanceType, machine: Machine) -> None:
+    few = machine.cpus < instance.vcpus
+    if few or machine.memory_mib < _VISIBLE_MEMORY * instance.memory_mib:
+        raise UsageError(
+            f"{instance.name} has {instance.vcpus} vCPUs and {instance.memory_mib / 1024:g} GiB, "
+            f"this machine {machine.cpus} and {machine.memory_mib / 1024:.3g} GiB; run this on a "
+            f"{instance.name}, or on a larger machine"
+        )

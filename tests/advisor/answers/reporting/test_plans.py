@@ -1,0 +1,118 @@
+"""A plan file: workloads in the words of `recommend`, and a line for whatever is wrong."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.answers.reporting.plans import LONGEST_NAME, read_plan, shown_name
+from advisor.errors import UsageError
+
+TEAM = """
+title: Vision team
+defaults:
+  region: eu-west-1
+  confidence: 0.95
+workloads:
+  - name: Thumbnails
+    task: inference
+    model: googlenet
+    target-throughput: 1e3
+    region: us-east-1
+  - task: training
+    model: resnet50
+    gpu: [T4, L4]
+    accelerated_only: yes
+"""
+
+
+def plan(text, name="team.yaml"):
+    return read_plan(text.encode(), name)
+
+
+def test_workloads_have_their_own_words_and_else_the_defaults():
+    found = plan(TEAM)
+    first, second = found.entries
+    assert found.title == "Vision team"
+    assert first.words["region"] == ("us-east-1",)
+    assert second.words["region"] == ("eu-west-1",)
+    assert second.words["gpu"] == ("T4", "L4")
+    assert [one.line for one in found.entries] == [7, 12]
+
+
+def test_a_word_stays_as_it_is_written():
+    first, second = plan(TEAM).entries
+    assert first.words["target_throughput"] == ("1e3",)
+    assert second.words["accelerated_only"] == ("yes",)
+
+
+def test_a_workload_without_a_name_gets_its_number_and_what_it_is():
+    assert plan(TEAM).entries[1].name == "2. resnet50 training"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "is empty"),
+        ("workloads: []", "line 1: `workloads:` must list"),
+        ("title: x", "line 1: `workloads:` must list"),
+        ("- task: training", "line 1: a plan must be written as"),
+        ("workloads:\n  - training", "line 2: workload 1 must be written as"),
+        ("workload:\n  - task: training", "did you mean workloads"),
+        ("workloads:\n  - task: training\n    task: inference", "line 3: workload 1 says task"),
+        ("workloads:\n  - task:\n    model: x", "line 2: task takes a value"),
+        ("workloads:\n  - task: {a: b}", "line 2: task takes a value"),
+        ("workloads:\n  - gpu: [T4, [L4]]", "line 2: gpu takes a value"),
+        ("workloads:\n  - {name: a}\n  - {name: a}", "line 3: a second workload 'a'.*line 2"),
+        ("workloads:\n  - name: \"a\\x1b[31m\"", "line 2: name has characters"),
+        ("workloads:\n  - name: \"a\\u202Eb\"", "line 2: name has characters"),
+        (f"workloads:\n  - name: {'x' * 501}", "line 2: name has 501 characters"),
+        ("workloads:\n  - task: [", "line 2: no YAML|line 3: no YAML"),
+        ("a: !!python/object:os.system x", "key of a plan"),
+        ("&a [*a]", "line 1: a plan must be written as"),
+        ("[" * 1200, "no YAML"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_line(text, told):
+    with pytest.raises(UsageError, match=told):
+        plan(text)
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(UsageError, match="no UTF-8"):
+        read_plan(b"\xff\xfe\x00", "team.yaml")
+    with pytest.raises(UsageError, match="larger"):
+        read_plan(b"#" * (2**20 + 1), "team.yaml")
+
+
+def test_more_workloads_than_anybody_reads_are_refused():
+    many = "workloads:\n" + "".join(f"  - name: w{at}\n" for at in range(501))
+    with pytest.raises(UsageError, match="more than 500"):
+        plan(many)
+
+
+@pytest.mark.parametrize("name", ["图像分类", "👩‍💻", "=1+1", "<b>", "x" * LONGEST_NAME, "العربية"])
+def test_names_of_any_script_are_taken(name):
+    assert shown_name(f"  {name} ", "name") == name
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60).map(lambda b: b.decode("latin-1")))
+def test_whatever_a_file_holds_is_a_plan_or_is_refused(text):
+    with contextlib.suppress(UsageError):
+        assert plan(text).entries
+
+
+@given(
+    st.dictionaries(
+        st.text("abcdefgh_", min_size=1, max_size=6).filter(lambda key: key != "name"),
+        st.text("abc123.:/ ", min_size=1, max_size=8).filter(str.strip),
+        max_size=4,
+    )
+)
+def test_what_is_written_is_what_is_read(words):
+    import yaml
+
+    text = yaml.safe_dump({"workloads": [{"name": "a", **words}]}, default_style='"')
+    (one,) = plan(text).entries
+    assert one.words == {key: (value,) for key, value in words.items()}

@@ -1,0 +1,285 @@
+"""A report gathered for real, on the bundled catalogue and model.
+
+tests/golden/report/team.json is what the renderers are tested with; ADVISOR_WRITE_GOLDEN=1 writes
+it anew, for review.
+"""
+
+import json
+import os
+from contextlib import closing
+from dataclasses import replace
+from datetime import date
+from functools import cache
+
+import pytest
+
+from advisor.answers.ground import ground_in_use
+from advisor.answers.recommending import recommended
+from advisor.answers.reporting.gathering import Question
+from advisor.answers.reporting.reports import Report, report, report_of_saved
+from advisor.answers.reporting.reproducing import Input, Origin
+from advisor.answers.reporting.saved import read_saved
+from advisor.answers.reporting.subject import Deciding
+from advisor.domain import IMAGENET, LimitedBy, Task
+from advisor.errors import UsageError
+from advisor.questions.hardware import wanted_gpus, wanted_memory, wanted_vcpus
+from sweeps.store import open_store
+from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
+from tests.alike import alike
+from tests.sweeps.builders import measurement, trial
+
+DAY = date(2026, 11, 22)
+USUAL = {
+    "dataset": "imagenet", "confidence": 0.9, "batch_size": None, "precision": "fp32",
+    "cloud": "aws", "region": None, "market": "on-demand", "disk": None, "target_throughput": None,
+}  # fmt: skip
+SOME_GPUS = wanted_gpus("T4,L4,A10G")
+VERSIONS = {"advisor": "0.1.0", "python": "3.11.7", "numpy": "2.4.6"}
+
+
+def asked(task, network, target=None, **changes):
+    return {**USUAL, "task": task, "network": network, "target_throughput": target, **changes}
+
+
+def question(name, *words, **changes):
+    return Question(name, asked(*words, **changes), f"advisor recommend --task {words[0]}")
+
+
+TEAM = (
+    question("Thumbnails", "inference", "googlenet", 500, gpu=SOME_GPUS),
+    question("Nightly training", "training", "resnet50", 200, precision="amp", gpu=SOME_GPUS),
+    question("Too much", "inference", "vgg16", 1e6, gpu=wanted_gpus("T4")),
+    question(
+        "Decoding", "preprocessing", "resnet50", 900,
+        vcpus=wanted_vcpus("8"), memory=wanted_memory("16GiB"),
+    ),
+    question("As cheap as can be", "training", "vgg16", gpu=SOME_GPUS),
+)  # fmt: skip
+
+
+@cache
+def ground():
+    return ground_in_use()
+
+
+def gathered(*questions):
+    origin = Origin("advisor report --plan team.yaml --date 2026-11-22")
+    return report(ground(), questions, Report("Vision team, November", DAY, origin))
+
+
+def test_a_team_of_workloads_gives_the_golden_report():
+    found = gathered(*TEAM)
+    found["reproducibility"]["versions"] = VERSIONS
+    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
+        GOLDEN.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(found, indent=1, allow_nan=False, ensure_ascii=False)
+        (GOLDEN / "team.json").write_text(text + "\n")
+    assert alike(json.loads(json.dumps(found)), golden_report())
+
+
+def test_a_report_is_as_its_schema_says():
+    validator().validate(golden_report())
+
+
+def section(*words, **changes):
+    return gathered(question("one", *words, **changes))["workloads"][0]
+
+
+def test_the_same_question_gives_the_same_bytes():
+    assert json.dumps(gathered(TEAM[0])) == json.dumps(gathered(TEAM[0]))
+
+
+def test_what_stands_before_a_question_changes_no_bit_of_its_answer():
+    alone, after = gathered(TEAM[1]), gathered(*TEAM[:2])
+    assert json.dumps(alone["workloads"][0]) == json.dumps(after["workloads"][1])
+
+
+@pytest.mark.slow
+def test_processes_share_the_work_and_change_no_bit():
+    many = [
+        question(f"{task} {target}", task, "resnet50", target, gpu=SOME_GPUS, confidence=sure)
+        for task in ("inference", "training")
+        for sure in (0.9, 0.8)
+        for target in (50, 90)
+    ] + [question(f"d{vcpus}", "preprocessing", "alexnet", 90, vcpus=wanted_vcpus(str(vcpus)),
+                  memory=wanted_memory("16GiB")) for vcpus in (4, 8)] + [
+        question(f"r{at}", "training", "vgg16", gpu=wanted_gpus(at)) for at in ("T4", "L4")
+    ]  # fmt: skip
+    origin, seen = Origin("advisor report"), []
+    asked = Report("many", DAY, origin)
+    shared = report(ground(), many, asked, step=seen.append, processes=2)
+    assert seen == list(range(1, len(many) + 1))
+    assert json.dumps(shared) == json.dumps(report(ground(), many, asked))
+
+
+def test_the_recommendation_is_verbatim_what_recommend_says():
+    words = {**TEAM[0].words, "explain": True}
+    deciding = Deciding(DAY)
+    told = recommended(ground(), words, deciding).document()
+    assert gathered(TEAM[0])["workloads"][0]["recommendation"] == told
+
+
+def test_the_chosen_spec_is_drawn_once_and_its_numbers_are_the_answers():
+    one = section("inference", "googlenet", 500, gpu=SOME_GPUS)
+    (chosen,) = [row for row in one["price_throughput"] if row["chosen"]]
+    spec = one["answer"]["spec"]
+    assert {name: chosen[name] for name in ("lower", "median", "upper", "instance_type")} == {
+        name: spec[name] for name in ("lower", "median", "upper", "instance_type")
+    }
+    assert chosen["answers"]
+    asked = [row for row in one["costs"]["choices"] if row["asked"]]
+    assert [row["usd_per_hour"] for row in asked] == [spec["usd_per_hour"]]
+    here = [row for row in one["regions"] if row["chosen"]]
+    assert [row["total_usd_per_hour"] for row in here] == [spec["usd_per_hour"]]
+
+
+def test_the_front_is_what_no_drawn_spec_beats():
+    rows = section("training", "resnet50", 200, precision="amp", gpu=SOME_GPUS)["price_throughput"]
+    assert rows == sorted(rows, key=lambda row: row["total_usd_per_hour"])
+    front = [row for row in rows if row["on_front"]]
+    for at, row in enumerate(rows):
+        before = [other["lower"] for other in rows[:at] if other["on_front"]]
+        assert row["on_front"] == (row["lower"] > 1.01 * max(before, default=0.0))
+    assert len(front) > 2
+
+
+def test_curves_pass_through_the_recommended_spec():
+    one = section("inference", "googlenet", 500, gpu=SOME_GPUS)
+    spec = one["answer"]["spec"]
+    for name, amount in (("vcpus", spec["vcpus"]), ("memory", spec["memory_mib"])):
+        key = "vcpus" if name == "vcpus" else "memory_mib"
+        (at,) = [p for p in one["curves"][name]["points"] if p[key] == amount]
+        assert at["median"] == pytest.approx(spec["median"])
+    (at,) = [p for p in one["curves"]["disk"]["points"] if p["order"] == spec["disk"]]
+    assert at["median"] == pytest.approx(spec["median"])
+    (batch,) = [b for b in one["gpu_memory"]["batches"] if b["chosen"]]
+    assert batch["reached"]["median"] == pytest.approx(spec["median"])
+
+
+def test_several_instances_are_told_together():
+    one = section("inference", "resnet50", 4000, gpu=wanted_gpus("T4"), max_count=8)
+    spec = one["answer"]["spec"]
+    assert spec["count"] > 1
+    (at,) = [p for p in one["curves"]["vcpus"]["points"] if p["vcpus"] == spec["vcpus"]]
+    assert at["median"] == pytest.approx(spec["median"])
+    (here,) = [row for row in one["regions"] if row["chosen"]]
+    assert here["total_usd_per_hour"] == pytest.approx(spec["usd_per_hour"])
+    (paid,) = [row for row in one["costs"]["choices"] if row["asked"]]
+    assert paid["usd_per_hour"] == pytest.approx(spec["usd_per_hour"])
+
+
+def test_measured_points_are_only_of_this_network_and_task():
+    one = section("inference", "googlenet", 500, gpu=SOME_GPUS)
+    ids = {row["trial_id"] for row in one["measured"]}
+    assert {(row["network"], row["task"]) for row in one["measured"]} == {
+        ("googlenet", "inference")
+    }
+    for curve in one["curves"].values():
+        assert set(curve["measured"]) <= ids
+    vcpus = [row["vcpus"] for row in one["measured"]
+             if row["trial_id"] in one["curves"]["vcpus"]["measured"]]  # fmt: skip
+    assert len(vcpus) == len(set(vcpus)) > 1
+
+
+def test_what_the_user_measured_is_drawn_too():
+    own = measurement(trial=trial(network="vgg16", task=Task.TRAINING, dataset=IMAGENET))
+    loose = replace(
+        own, limited_by=LimitedBy.NONE, trial=trial(network="vgg16", task=Task.TRAINING)
+    )
+    with closing(open_store()) as store:
+        store.append_all([own, loose])
+    one = section("training", "vgg16", gpu=SOME_GPUS)
+    assert [(row["trial_id"], row["origin"]) for row in one["measured"]] == [
+        (own.trial.trial_id, "store")
+    ]
+    assert one["measured"][0]["samples_per_second"] == own.throughput_samples_per_second
+    assert one["curves"]["vcpus"]["measured"] == [own.trial.trial_id]
+
+
+def test_totals_are_the_sums_of_what_is_answered():
+    document = golden_report()
+    specs = [one["answer"]["spec"] for one in document["workloads"]
+             if one["answer"]["status"] == "answered"]  # fmt: skip
+    assert document["totals"]["usd_per_hour"] == sum(spec["usd_per_hour"] for spec in specs)
+    assert document["totals"]["answered"] == len(specs) == 4
+
+
+def test_totals_count_the_workloads_that_end():
+    found = gathered(
+        question("A service", "inference", "googlenet", 500, gpu=SOME_GPUS),
+        question("A run", "training", "resnet50", 100, gpu=SOME_GPUS, epochs=10.0),
+    )
+    assert found["totals"]["runs"] == 1
+
+
+def test_where_nothing_is_answered_the_total_is_not_known():
+    found = gathered(TEAM[2])
+    assert found["totals"]["usd_per_hour"] is None
+    assert found["workloads"][0]["answer"]["spec"]["instance_type"]
+    assert found["workloads"][0]["recommendation"]["relax"]
+    validator().validate(found)
+
+
+def test_a_wrong_workload_is_told_with_its_place_before_anything_is_answered():
+    bad = question("Typo", "inference", "goglenet", 5)._replace(said="team.yaml, line 9")
+    steps = []
+    with pytest.raises(UsageError, match=r"team.yaml, line 9: workload 'Typo': .*googlenet"):
+        report(ground(), [*TEAM, bad], Report("x", DAY, Origin("c")), step=steps.append)
+    assert not steps
+
+
+def saved(name="answer.json", **changes):
+    words = {**asked("inference", "googlenet", 500, gpu=SOME_GPUS), "explain": True}
+    document = recommended(ground(), words, Deciding(DAY)).document()
+    return Input(name, json.dumps({**document, **changes}).encode())
+
+
+def retold(*files):
+    found = report_of_saved(ground(), files, Report("saved", DAY, Origin("c", files)))
+    validator().validate(found)
+    return found
+
+
+def test_a_saved_answer_that_still_holds_is_told_as_if_it_were_asked_now():
+    (one,) = retold(saved())["workloads"]
+    fresh = section("inference", "googlenet", 500, gpu=SOME_GPUS)
+    assert one["complete"]
+    assert alike(
+        {name: one[name] for name in one if name not in ("name", "command")},
+        {name: fresh[name] for name in fresh if name not in ("name", "command")},
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"performance_model": {"id": "0123456789ab", "trained_on": "x", "error_percent": 1.0}}],
+)
+def test_a_saved_answer_of_another_model_tells_what_it_tells_itself(changes):
+    found = retold(saved(**changes))
+    (one,) = found["workloads"]
+    assert not one["complete"]
+    assert one["curves"] is None
+    assert one["price_throughput"][0]["answers"]
+    assert found["totals"]["usd_per_hour"] == one["answer"]["spec"]["usd_per_hour"]
+
+
+@pytest.mark.parametrize("text", ["a\x1b[2Jb", "\x9b2J", "\ud800", "a\u202eb", "\x00"])
+def test_a_saved_file_that_steers_a_terminal_is_refused(text):
+    with pytest.raises(UsageError, match="cannot be shown"):
+        read_saved(saved(assumptions=[text]))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"[1", "no JSON"),
+        (b"NaN", "no JSON"),
+        (b"\xff", "no JSON"),
+        (b"[]", "names no schema"),
+        (b'{"schema": "advisor.memory-answer/1"}', "advisor.memory-answer/1"),
+        (b'{"schema": "advisor.recommendation/1"}', "lacks"),
+    ],
+)
+def test_a_saved_file_that_is_none_is_refused_by_its_name(content, told):
+    with pytest.raises(UsageError, match=f"answer.json.*{told}"):
+        read_saved(Input("answer.json", content))

@@ -1,0 +1,28 @@
+"""What a user's own code prints goes to stderr."""
+
+import os
+import subprocess
+import sys
+
+from advisor.answers.their_output import their_output_aside
+
+
+def test_words_of_python_of_c_and_of_children_go_to_stderr_and_ours_to_stdout_again(capfd):
+    sys.stdout.write("before\n")
+    with their_output_aside():
+        sys.stdout.write("python\n")
+        os.write(1, b"c\n")
+        subprocess.run([sys.executable, "-S", "-c", "print('child')"], check=True)
+    sys.stdout.write("after\n")
+    said = capfd.readouterr()
+    assert said.out.split() == ["before", "after"]
+    assert sorted(said.err.split()) == ["c", "child", "python"]
+
+
+def test_a_fault_inside_gives_stdout_back(capfd):
+    try:
+        with their_output_aside():
+            raise SystemExit(3)
+    except SystemExit:
+        sys.stdout.write("back\n")
+    assert capfd.readouterr().out == "back\n"

@@ -1,0 +1,99 @@
+"""A performance model whose every term can bind, fast enough to be asked a million times."""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from advisor.domain import CacheState, Precision, Prediction, Provenance, Stage, Task
+from tests.advisor.engine.one_by_one import OneByOne
+
+MIB = 2**20
+OPERATIONS = 4.6  # reads of the disk a sample
+CORE_TFLOPS = 0.7  # what a core of mark 2,500 computes; more than any does, so that CPUs often win
+_MARK = 2500.0
+
+
+class OracleModel(OneByOne):
+    """Rates of cores, GPU, copying and disk (MiB/s or IOPS); the least of them is the median.
+
+    How unsure a GPU is, and up to which confidence that is calibrated, differ from card to card;
+    large batches of some are calibrated less.
+    """
+
+    def predict(self, requests, *, confidence, cache=None):
+        z = NormalDist().inv_cdf(confidence)
+        return [self._one(*request, confidence, z, cache) for request in requests]
+
+    def gpu_memory_mib(self, workload):
+        share = 1.0 if workload.precision is Precision.FP32 else 0.6
+        return 900 + 110 * share * workload.batch_size
+
+    def host_memory_mib(self, workload, resources):
+        return 1500 + 200 * resources.vcpus + 8 * workload.batch_size
+
+    def most_on_cpu(self, workloads, cores, marks, cpus):
+        """A little more than `_rates` gives where everything else is for nothing."""
+        score = np.where(np.isnan(marks), _MARK, marks)
+        filled = max(_filled(one.batch_size) for one in workloads)
+        return 1.01 * _step(workloads[0]) * CORE_TFLOPS * cores * score / _MARK * filled
+
+    def _one(self, workload, has, confidence, z, cache):
+        rates = _rates(workload, has, cache)
+        bottleneck = min(rates, key=rates.get)
+        median, doubt = rates[bottleneck], _doubt(workload, has)
+        return Prediction(
+            lower=median * math.exp(-0.06 * doubt * z),
+            median=median,
+            upper=median * math.exp(0.06 * doubt * z),
+            confidence=confidence,
+            stage_rates=rates,
+            bottleneck=bottleneck,
+            provenance=Provenance.MODELLED,
+            gpus_used=has.gpu_count,
+            calibrated=confidence <= 1 - 0.02 * (doubt + (doubt > 2 and workload.batch_size > 64)),
+        )
+
+
+def _doubt(workload, has):
+    """1 to 5, by the GPU's name."""
+    named = has.gpu.name if has.gpu and workload.task is not Task.PREPROCESSING else ""
+    return 1 + sum(map(ord, named)) % 5
+
+
+def _rates(workload, has, cache):
+    rates = {Stage.HOST: 150.0 * has.physical_cores}
+    missed = _missed(workload, has, cache)
+    if missed:
+        by_bytes = (has.disk.read_mib_per_second or 1e9) * MIB / workload.dataset.bytes_per_sample
+        rates[Stage.STORAGE] = min(by_bytes, (has.disk.read_iops or 1e9) / OPERATIONS) / missed
+    if workload.task is not Task.PREPROCESSING:
+        several = has.gpu_count**0.9
+        filled = _filled(workload.batch_size)
+        rates[Stage.ACCELERATOR] = _step(workload) * _tflops(workload, has) * filled * several
+        if has.gpu:
+            rates[Stage.TRANSFER] = 400.0 * several * (has.host_to_gpu_gb_per_second or 6.0)
+    return rates
+
+
+def _filled(batch):
+    return batch / (batch + 4)
+
+
+def _step(workload):
+    return 12.0 if workload.task is Task.TRAINING else 60.0
+
+
+def _tflops(workload, has):
+    if has.gpu is None:
+        mark = has.cpu.single_thread_score or _MARK
+        return CORE_TFLOPS * min(has.vcpus, has.physical_cores) * mark / _MARK
+    fp16 = 0.0 if workload.precision is Precision.FP32 else 0.3 * (has.gpu.fp16_tflops or 0.0)
+    return max(has.gpu.fp32_tflops, fp16)
+
+
+def _missed(workload, has, cache):
+    usual = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
+    if (cache or usual) is CacheState.COLD:
+        return 1.0
+    return max(0.0, 1 - has.memory_mib / workload.dataset.total_mib)

@@ -1,0 +1,151 @@
+"""A close call is told where one trial pays, and never changes what is recommended."""
+
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.domain import CloseCallKind, Request, Task
+from advisor.engine import recommend
+from advisor.engine.chances import chance_of_reaching
+from advisor.engine.close_calls import (
+    BILLING_MINIMUM_MINUTES,
+    trial_cost_usd,
+    worth_of_trials,
+)
+from tests.builders import prediction
+
+from .plain_model import PlainModel
+
+TODAY = date(2026, 7, 21)
+CATALOG = load_catalog()
+questions = st.builds(
+    Request,
+    network=st.just("googlenet"),
+    task=st.sampled_from(list(Task)),
+    target_throughput=st.floats(min_value=20, max_value=20_000),
+    confidence=st.sampled_from([0.5, 0.8, 0.9, 0.95]),
+    horizon_hours=st.floats(min_value=0.01, max_value=10_000),
+    max_usd_per_hour=st.one_of(st.none(), st.floats(min_value=0.3, max_value=50)),
+    max_results=st.sampled_from([1, 10]),
+    gpus=st.sampled_from([(), ("T4", "A10G", "L4")]),
+    accelerated_only=st.just(True),
+)
+few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def one_spec_at_several_confidences(draw):
+    """Bounds of one rate, that may contradict each other."""
+    median = draw(st.floats(1.0, 1e5))
+    confidences = draw(
+        st.lists(st.sampled_from([0.5, 0.6, 0.8, 0.9, 0.95]), min_size=1, max_size=6)
+    )
+    return [
+        prediction(
+            lower=median * draw(st.floats(0.0, 1.0)),
+            median=median,
+            upper=median * draw(st.floats(1.0, 10.0)),
+            confidence=confidence,
+            calibrated=draw(st.booleans()),
+        )
+        for confidence in confidences
+    ]
+
+
+@given(one_spec_at_several_confidences(), st.floats(0.01, 1e6), st.floats(1.0, 100.0))
+def test_a_chance_is_a_probability_and_never_rises_with_the_target(bounds, target, factor):
+    here, above = (chance_of_reaching(bounds, one) for one in (target, target * factor))
+    assert 0.0 <= above <= here <= 1.0
+
+
+@given(one_spec_at_several_confidences())
+def test_a_chance_agrees_with_the_bound_that_decides(bounds):
+    first = bounds[0]
+    assume(first.lower > 0 and first.confidence > 0.5)
+    assert chance_of_reaching(bounds, first.lower) >= first.confidence - 1e-9
+
+
+def test_one_interval_is_a_normal_distribution_split_at_the_median():
+    one = [prediction(lower=80.0, median=100.0, upper=150.0, confidence=0.9)]
+    assert chance_of_reaching(one, 80.0) == pytest.approx(0.9)
+    assert chance_of_reaching(one, 100.0) == pytest.approx(0.5)
+    assert chance_of_reaching(one, 150.0) == pytest.approx(0.1)
+
+
+def test_a_rate_known_exactly_is_a_step():
+    one = [prediction(lower=100.0, median=100.0, upper=100.0)]
+    assert chance_of_reaching(one, 99.0) == 1.0
+    assert chance_of_reaching(one, 101.0) == 0.0
+
+
+@few
+@given(questions)
+def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
+    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    for one in answer.close_calls:
+        assert 0.0 <= one.probability <= 1.0
+        assert one.trial_usd < one.worth_usd
+        usd = one.candidate.spec.total_usd_per_hour
+        if one.kind is CloseCallKind.CHEAPER_MAY_REACH:
+            assert usd < answer.chosen.spec.total_usd_per_hour
+            assert one.worth_usd <= one.saves_usd_per_hour * request.horizon_hours + 1e-9
+            assert one.candidate.prediction.lower < request.target_throughput
+        elif one.kind is CloseCallKind.CHOSEN_MAY_MISS:
+            assert one.candidate is answer.chosen
+            assert one.saves_usd_per_hour >= 0
+        else:
+            assert answer.chosen is None
+        assert usd <= (request.max_usd_per_hour or float("inf"))
+
+
+@few
+@given(questions, st.floats(min_value=0.01, max_value=10_000))
+def test_the_horizon_changes_what_is_told_and_never_what_is_recommended(request, other):
+    one = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    two = recommend(replace(request, horizon_hours=other), CATALOG, PlainModel(), today=TODAY)
+    assert one.ranked == two.ranked
+    assert one.nearest == two.nearest
+    assert one.rejected == two.rejected
+
+
+def ask(**changes):
+    request = Request(
+        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
+    )
+    return recommend(request, CATALOG, PlainModel(), today=TODAY)
+
+
+def test_a_cheaper_spec_whose_upper_bound_reaches_the_target_is_worth_a_trial():
+    # g4dn.xlarge: 300/s likely (two cores), 240 for sure, 375 at most.
+    answer = ask(target_throughput=290)
+    first = answer.close_calls[0]
+    assert first.kind is CloseCallKind.CHEAPER_MAY_REACH
+    assert first.instead is answer.chosen
+    assert 0.5 < first.probability < 0.9
+
+
+def test_an_hour_of_use_is_not_worth_ten_minutes_of_trying():
+    assert ask(target_throughput=290, horizon_hours=0.05).close_calls == ()
+
+
+def test_without_a_target_nothing_is_close():
+    assert ask().close_calls == ()
+
+
+def test_a_trial_costs_what_is_billed_at_least():
+    assert trial_cost_usd(6.0, minutes=0.2) == pytest.approx(6.0 * BILLING_MINIMUM_MINUTES / 60)
+    assert trial_cost_usd(6.0, minutes=10) == pytest.approx(1.0)
+
+
+def test_a_trial_is_worth_the_chance_of_a_wrong_decision_times_what_that_costs():
+    """The first is turned down: the second costs twice as much more. The second is taken: its own
+    price is lost where it misses. The third is turned down, and nothing answers in its place."""
+    worth = worth_of_trials(
+        np.array([[0.4, 0.9, 0.5]]), np.array([[False, True, False]]), np.array([1.0, 3.0, 4.0])
+    )
+    assert worth[0] == pytest.approx([0.4 * 2, 0.1, 0.5])

@@ -1,0 +1,177 @@
+"""The cheapest spec whose lower bound meets the target, and nothing else, is recommended."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import Rejection, check, load_catalog, resources_of
+from advisor.domain import IMAGENET, DiskChoice, Request, Task
+from advisor.engine import no_offer, recommend, require_fresh_price
+from advisor.engine.candidates import disks_for, workloads_of
+from advisor.engine.querying import query_of
+from advisor.errors import NoIntervalError, NoOfferError, StalePriceError, UsageError
+
+from .plain_model import PlainModel
+
+TODAY = date(2026, 7, 21)
+CATALOG = load_catalog()
+SMALL = replace(IMAGENET, name="small", samples=50_000)
+
+requests = st.builds(
+    Request,
+    network=st.just("googlenet"),
+    task=st.sampled_from([Task.TRAINING, Task.INFERENCE]),
+    target_throughput=st.one_of(st.none(), st.floats(min_value=1, max_value=20_000)),
+    region=st.sampled_from(CATALOG.regions()),
+    batch_size=st.one_of(st.none(), st.integers(1, 512)),
+    dataset=st.sampled_from([IMAGENET, SMALL]),
+    max_usd_per_hour=st.one_of(st.none(), st.floats(min_value=0.3, max_value=50)),
+    min_gpu_memory_mib=st.one_of(st.none(), st.floats(min_value=8_000, max_value=90_000)),
+    disk=st.sampled_from([None, DiskChoice(type="gp3"), DiskChoice(type="st1", size_gib=500.0)]),
+    accelerated_only=st.just(True),
+)
+
+
+def ask(**changes):
+    request = Request(
+        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
+    )
+    return recommend(request, CATALOG, PlainModel(), today=TODAY)
+
+
+def by_brute_force(request):
+    """(total price, lower) of every spec and batch size that may be bought and would run."""
+    model = PlainModel()
+    for offer in CATALOG.offers(query_of(request)):
+        gpu = CATALOG.gpu_of(offer.instance)
+        verdict = check(
+            offer.instance,
+            gpu,
+            needs_gpu=True,
+            offered=CATALOG.is_offered(offer.instance.name, offer.region),
+        )
+        if isinstance(verdict, Rejection) or offer.instance.memory_mib < 4096:
+            continue
+        for disk in disks_for(request, CATALOG, offer.instance):
+            resources = resources_of(CATALOG, offer, disk)
+            for workload in workloads_of(request):
+                if model.gpu_memory_mib(workload) <= gpu.memory_mib:
+                    (one,) = model.predict([(workload, resources)], confidence=0.9)
+                    yield offer.price.usd_per_hour + disk.usd_per_hour, one
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(requests)
+def test_no_cheaper_spec_that_meets_the_target_is_passed_over(request):
+    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    limit = request.max_usd_per_hour or float("inf")
+    target = request.target_throughput or 0
+    good = [(p, one) for p, one in by_brute_force(request) if one.lower >= target and p <= limit]
+    if answer.chosen is None:
+        assert not good
+    elif request.target_throughput is not None:
+        assert answer.chosen.spec.total_usd_per_hour <= min(price for price, _ in good)
+        assert answer.chosen.prediction.lower >= target
+    else:
+        cheapest = min(price / one.median for price, one in good)
+        spec = answer.chosen.spec
+        assert spec.total_usd_per_hour / answer.chosen.prediction.median <= cheapest / 0.95 + 1e-12
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(requests, st.floats(min_value=1.01, max_value=4))
+def test_a_higher_target_is_never_cheaper(request, factor):
+    low = replace(request, target_throughput=request.target_throughput or 100.0)
+    high = replace(low, target_throughput=low.target_throughput * factor)
+    first, second = (
+        recommend(one, CATALOG, PlainModel(), today=TODAY).chosen for one in (low, high)
+    )
+    if second is not None:
+        assert first is not None
+        assert second.spec.total_usd_per_hour >= first.spec.total_usd_per_hour
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(requests)
+def test_every_type_is_ranked_or_rejected_with_a_reason_and_never_both(request):
+    answer = recommend(replace(request, max_results=500), CATALOG, PlainModel(), today=TODAY)
+    ranked = [one.spec.offer.instance.name for one in answer.ranked]
+    rejected = [one.instance_type for one in answer.rejected]
+    considered = {one.instance.name for one in CATALOG.offers(query_of(request))}
+    assert len(set(ranked + rejected)) == len(ranked) + len(rejected)
+    assert considered <= set(ranked + rejected)
+    assert all(one.detail for one in answer.rejected)
+
+
+def test_what_cannot_run_is_never_recommended_however_cheap():
+    answer = ask(target_throughput=1)
+    reasons = {one.instance_type: one.reason for one in answer.rejected}
+    assert reasons["g4ad.xlarge"] == "unsupported"
+    assert reasons["g5g.xlarge"] == "unsupported"
+    assert reasons["p2.xlarge"] in ("not_offered", "unsupported")
+    assert answer.chosen.spec.offer.instance.gpu_vendor == "NVIDIA"
+
+
+def test_a_cheaper_type_that_is_too_slow_says_what_it_reaches_and_what_binds_it():
+    answer = ask(target_throughput=1000)
+    slow = next(one for one in answer.rejected if one.instance_type == "g4dn.xlarge")
+    assert slow.reason == "too_slow"
+    assert "240/s" in slow.detail
+    assert "decoding on the vCPUs" in slow.detail
+
+
+def test_preprocessing_needs_no_gpu_and_therefore_does_not_pay_for_one():
+    answer = ask(task=Task.PREPROCESSING, target_throughput=400, accelerated_only=False)
+    assert answer.chosen.spec.offer.instance.gpu_name is None
+    burstable = {one.instance_type for one in answer.rejected if one.reason == "facts_missing"}
+    assert "t3.medium" in burstable
+
+
+def test_nothing_reaches_an_absurd_target_and_the_hint_really_works():
+    answer = ask(target_throughput=1e9)
+    assert answer.chosen is None
+    message = no_offer(answer)
+    hinted = float(message.split("--target-throughput to ")[1].split()[0])
+    assert ask(target_throughput=hinted).chosen is not None
+
+
+def test_a_guess_is_refused_unless_it_is_allowed():
+    request = Request(
+        network="googlenet", task=Task.INFERENCE, target_throughput=100, accelerated_only=True
+    )
+    guessing = PlainModel(calibrated=False)
+    with pytest.raises(NoIntervalError, match="--allow-extrapolation"):
+        recommend(request, CATALOG, guessing, today=TODAY)
+    allowed = replace(request, allow_extrapolation=True)
+    assert recommend(allowed, CATALOG, guessing, today=TODAY).chosen is not None
+
+
+def test_an_old_price_is_told_and_strict_refuses_it():
+    answer = ask(target_throughput=100)
+    require_fresh_price(answer.chosen, TODAY)
+    later = date(2026, 11, 21)
+    request = answer.request
+    warned = recommend(request, CATALOG, PlainModel(), today=later).warnings
+    assert any("instance price is 124 days old" in warning for warning in warned)
+    with pytest.raises(StalePriceError, match="124 days old"):
+        require_fresh_price(answer.chosen, later)
+
+
+def test_a_disk_that_an_instance_does_not_have_rejects_the_instance_and_not_the_question():
+    answer = ask(
+        target_throughput=100, disk=DiskChoice(type="instance_store", size_gib=100.0), dataset=SMALL
+    )
+    assert answer.chosen.spec.disk.rate.type == "instance_store"
+    assert any(one.reason == "no_disk" for one in answer.rejected)
+
+
+def test_unknown_names_are_usage_errors_and_a_region_without_prices_is_not():
+    with pytest.raises(UsageError, match=r"did you mean .*us-east-1"):
+        ask(region="us-east-l")
+    with pytest.raises(UsageError, match="unknown GPU"):
+        ask(gpus=("T44",))
+    with pytest.raises(NoOfferError, match="us-east-1"):
+        ask(region="ca-west-1")

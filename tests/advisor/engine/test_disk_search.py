@@ -1,0 +1,217 @@
+"""The disk of an answer is the cheapest order with which it still is an answer."""
+
+import itertools
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog, resources_of
+from advisor.domain import (
+    IMAGENET,
+    DiskChoice,
+    Prediction,
+    Provenance,
+    Rejected,
+    Request,
+    Stage,
+    Task,
+    Workload,
+)
+from advisor.engine import recommend
+from advisor.engine.candidates import runnable
+from advisor.engine.querying import query_of
+from advisor.render.document import disk_document
+from tests.advisor.engine.one_by_one import OneByOne
+
+CATALOG = load_catalog()
+TODAY = date(2026, 7, 21)
+EAST = "us-east-1"
+OPERATIONS = 4.6
+
+
+class DiskBound(OneByOne):
+    """IOPS and MiB/s bind, whichever is scarcer; the instance could do 40,000 a second."""
+
+    def predict(self, requests, *, confidence):
+        return [self._one(workload, has, confidence) for workload, has in requests]
+
+    def gpu_memory_mib(self, _workload):
+        return 1000
+
+    def host_memory_mib(self, _workload, _resources):
+        return 1000
+
+    def most_on_cpu(self, _workloads, cores, _marks, _cpus):
+        return 1e-6 * cores
+
+    def _one(self, workload, has, confidence):
+        rate, iops = has.disk.read_mib_per_second or 1e6, has.disk.read_iops or 1e6
+        by_bytes = rate * 2**20 / workload.dataset.bytes_per_sample
+        storage = min(by_bytes, iops / OPERATIONS)
+        rates = {Stage.STORAGE: storage, Stage.HOST: 500.0 * has.vcpus, Stage.ACCELERATOR: 4e4}
+        bottleneck = min(rates, key=rates.get)
+        median = rates[bottleneck]
+        return Prediction(
+            lower=0.8 * median,
+            median=median,
+            upper=1.2 * median,
+            confidence=confidence,
+            stage_rates=rates,
+            bottleneck=bottleneck,
+            provenance=Provenance.MODELLED,
+        )
+
+
+MODEL = DiskBound()
+
+
+def ask(**changes):
+    wanted = {"network": "googlenet", "task": Task.INFERENCE, "batch_size": 32, "gpus": ("L4",)}
+    return recommend(Request(**(wanted | changes)), CATALOG, MODEL, today=TODAY)
+
+
+def grid(size):
+    """gp3 orders, 500 IOPS and 25 MiB/s apart."""
+    for iops, rate in itertools.product(range(3000, 80001, 500), range(125, 2001, 25)):
+        if rate <= 0.25 * iops and iops <= max(3000, 500 * size):
+            yield iops, rate
+
+
+def lower_with(offer, iops, rate, dataset):
+    disk = CATALOG.disks.attach(offer.instance, "gp3", 158, EAST, iops=iops, mib_per_second=rate)
+    workload = Workload(network="googlenet", task=Task.INFERENCE, batch_size=32, dataset=dataset)
+    (one,) = MODEL.predict([(workload, resources_of(CATALOG, offer, disk))], confidence=0.9)
+    return one, disk
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.floats(50, 9000), st.sampled_from([30_000.0, 110_000.0, 1_500_000.0]))
+def test_no_order_of_a_fine_grid_is_a_cheaper_answer(target, sample_bytes):
+    """Brute force over the provisioning of the chosen instance, for small and large files."""
+    samples = int(131.2 * 2**30 / sample_bytes)
+    dataset = replace(IMAGENET, samples=samples, bytes_per_sample=sample_bytes)
+    answer = ask(target_throughput=target, dataset=dataset).chosen
+    if answer is None:
+        return
+    offer, total = answer.spec.offer, answer.spec.total_usd_per_hour
+    assert answer.prediction.lower >= target
+    for iops, rate in grid(158):
+        disk_usd = CATALOG.disks.volume_price(
+            "gp3", 158, EAST, iops=iops, mib_per_second=rate
+        ).usd_per_hour
+        if offer.price.usd_per_hour + disk_usd < total:
+            assert lower_with(offer, iops, rate, dataset)[0].lower < target
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.one_of(st.none(), st.floats(20, 9000)), st.sampled_from(list(Task)))
+def test_the_answer_is_never_dearer_than_the_best_coarse_step(target, task):
+    """What the catalogue's own steps would have answered, over all instances."""
+    request = Request(
+        network="googlenet", task=task, target_throughput=target, batch_size=32, gpus=("L4",)
+    )
+    answer = recommend(request, CATALOG, MODEL, today=TODAY).chosen
+    offers = CATALOG.offers(query_of(request))
+    for option in runnable(request, CATALOG, MODEL, offers):
+        if isinstance(option, Rejected):
+            continue
+        for disk in (*option.disks, *option.slow_disks):
+            offer, (workload,) = option.offer, option.workloads
+            (one,) = MODEL.predict([(workload, resources_of(CATALOG, offer, disk))], confidence=0.9)
+            total = offer.price.usd_per_hour + disk.usd_per_hour
+            if target is None:
+                cost = total / (one.median * 3600) * 1e6
+                assert answer.usd_per_million_samples <= cost * (1 + 1e-9)
+            elif one.lower >= target:
+                assert answer.spec.total_usd_per_hour <= total + 1e-12
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.floats(20, 8000), st.floats(1, 1.2))
+def test_more_throughput_is_never_cheaper(target, factor):
+    """To the cent: the search ends at whole units, not somewhere near."""
+    less, more = ask(target_throughput=target), ask(target_throughput=target * factor)
+    if more.chosen is not None:
+        assert less.chosen.spec.total_usd_per_hour <= more.chosen.spec.total_usd_per_hour + 1e-12
+
+
+def test_iops_and_rate_are_bought_apart():
+    """1,000/s of 110 kB in 4.6 operations at 80 %: 5,750 IOPS, and 131 MiB/s of bytes."""
+    disk = ask(target_throughput=1000).chosen.spec.disk
+    rate = 1250 * IMAGENET.bytes_per_sample / 2**20
+    assert disk.choice.iops == 10 * -(-1250 * OPERATIONS // 10)
+    assert disk.choice.mib_per_second == pytest.approx(rate, abs=1)
+
+
+def test_the_order_can_be_asked_for_again():
+    """`disk.order` is what to buy: it parses, and gives the same disk."""
+    disk = ask(target_throughput=1000).chosen.spec.disk
+    choice = CATALOG.disks.parse_choice(str(disk.choice))
+    again = ask(target_throughput=1000, disk=choice).chosen.spec.disk
+    assert (again.rate, again.price) == (disk.rate, disk.price)
+
+
+def test_a_price_limit_between_the_steps_finds_what_lies_between():
+    """A coarse step is too dear; the order that is needed is not."""
+    free = ask(target_throughput=1000).chosen.spec
+    assert ask(target_throughput=1000, max_usd_per_hour=free.total_usd_per_hour).chosen.spec == free
+
+
+def test_a_hard_disk_is_enough_where_nothing_faster_is_needed():
+    """1.5 MB samples read in a row: sc1 and st1 compete with gp3, sized for the rate."""
+    dataset = replace(IMAGENET, samples=93_000, bytes_per_sample=1_500_000.0)
+    small = ask(target_throughput=0.3, dataset=dataset).chosen.spec.disk
+    assert small.rate.type in {"sc1", "st1"}
+    assert ask(target_throughput=100, dataset=dataset).chosen.spec.disk.rate.type == "gp3"
+
+
+def test_a_burst_that_a_short_test_would_see_is_told():
+    """g6.xlarge passes on 119 MiB/s for ever and lends more for half an hour: storage binds."""
+    answer = ask(target_throughput=450, gpus=("L4",))
+    (warning,) = [one for one in answer.warnings if "short test" in one]
+    assert "for about 30 min (lent by g6.xlarge), then" in warning
+    told = disk_document(answer.chosen.spec.disk)
+    assert (told["burst"]["seconds"], told["burst"]["lent_by"]) == (1800, ["g6.xlarge"])
+    assert told["burst"]["read_mib_per_second"] > told["read_mib_per_second"]
+
+
+def test_no_burst_is_told_where_the_disk_has_time_to_spare():
+    """A host that is slower than the disk hides what the disk lends."""
+    answer = ask(target_throughput=100, gpus=("L4",), disk=DiskChoice(type="gp3", size_gib=500.0))
+    storage = answer.chosen.prediction.stage_rates[Stage.STORAGE]
+    shown = any("short test" in one for one in answer.warnings)
+    burst = answer.chosen.spec.disk.burst
+    assert shown == (burst is not None and answer.chosen.prediction.median >= 0.8 * storage)
+
+
+SMALL_SET = replace(IMAGENET, samples=50_000)
+
+
+def test_gp2_alone_is_bought_beyond_the_sizes_that_are_all_as_slow():
+    """Up to 33 GiB it has 100 IOPS; 100/s at 80 % in 4.6 operations take 575: 192 GiB."""
+    disk = ask(target_throughput=100, disk_types=("gp2",), dataset=SMALL_SET).chosen.spec.disk
+    assert (disk.rate.type, disk.size_gib) == ("gp2", 192)
+
+
+def test_io1_alone_has_the_iops_that_samples_are_worth():
+    """They lie between two steps of the ladder, of which the lower one is the better."""
+    chosen = ask(disk_types=("io1",)).chosen
+    for iops in range(8000, 32001, 2000):
+        other = ask(disk=DiskChoice(type="io1", iops=float(iops))).chosen
+        assert chosen.usd_per_million_samples <= other.usd_per_million_samples * (1 + 5e-4)
+
+
+@pytest.mark.parametrize("kinds", [(), ("io2",)])
+def test_a_price_limit_leaves_the_best_order_within_it_where_samples_count(kinds):
+    """What is beyond the price neither hides what is within it nor ends the search for it."""
+    free = ask(disk_types=kinds).chosen
+    limit = 0.99 * free.spec.total_usd_per_hour
+    within = ask(disk_types=kinds, max_usd_per_hour=limit, max_results=1).chosen
+    assert within.spec.total_usd_per_hour <= limit
+    assert within.spec.offer == free.spec.offer
+    assert within.usd_per_million_samples <= 1.05 * free.usd_per_million_samples

@@ -1,0 +1,135 @@
+"""What more of a resource brings is what the model says of the changed resources, and no more."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog, resources_of
+from advisor.domain import IMAGENET, DiskRate, Precision, Stage, Task, Workload
+from advisor.engine.explaining import changes, explain
+from models.performance import load_model
+from tests.popular import POPULAR
+
+CATALOG, MODEL = load_catalog(), load_model()
+NAMES = ("g4dn.xlarge", "g5.xlarge", "g6.2xlarge", "p4d.24xlarge", "p5.4xlarge")
+DISKS = ({"iops": None, "mib_per_second": None}, {"iops": 8000, "mib_per_second": 250})
+SMALL = replace(IMAGENET, name="small", samples=50_000)
+
+workloads = st.builds(
+    Workload,
+    network=st.sampled_from(POPULAR),
+    task=st.sampled_from(Task),
+    batch_size=st.sampled_from((1, 8, 32, 64)),
+    precision=st.sampled_from(Precision),
+    dataset=st.sampled_from((IMAGENET, SMALL)),
+)
+disks = st.builds(
+    lambda name, rates: (
+        CATALOG.instance(name),
+        CATALOG.disks.attach(CATALOG.instance(name), "gp3", 500, "us-east-1", **rates),
+    ),
+    st.sampled_from(NAMES),
+    st.sampled_from(DISKS),
+)
+
+
+def explained(instance, disk, workload):
+    has = resources_of(CATALOG, instance, disk)
+    (prediction,) = MODEL.predict([(workload, has)])
+    return explain(CATALOG, MODEL, instance, disk, workload, prediction), prediction, has
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(disks, workloads)
+def test_gains_are_what_the_model_predicts_with_more_and_never_a_loss(place, workload):
+    found, before, has = explained(*place, workload)
+    disk = has.disk
+    cores = has.physical_cores / has.vcpus
+    wider = replace(has, vcpus=has.vcpus + 1, physical_cores=has.physical_cores + cores)
+    loader = MODEL.host_memory_mib(workload, wider) - MODEL.host_memory_mib(workload, has)
+    changed = {
+        "vcpus": replace(wider, memory_mib=has.memory_mib + loader),
+        "memory": replace(has, memory_mib=has.memory_mib + 1024),
+        "disk_throughput": replace(
+            has, disk=replace(disk, read_mib_per_second=disk.read_mib_per_second + 1)
+        ),
+        "disk_iops": replace(has, disk=replace(disk, read_iops=disk.read_iops + 100)),
+    }
+    gains = {one.resource: one for one in found.gains}
+    for resource, more in changed.items():
+        (after,) = MODEL.predict([(workload, more)])
+        gain = gains[resource]
+        assert gain.samples_per_second == pytest.approx(after.median - before.median, abs=1e-9)
+        assert gain.percent == pytest.approx(100 * (after.median / before.median - 1), abs=1e-9)
+        assert gain.samples_per_second >= -1e-9 * before.median
+        assert gain.bottleneck is after.bottleneck
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(disks, workloads)
+def test_the_next_stage_leaves_headroom_and_every_fact_is_told(place, workload):
+    found, prediction, _ = explained(*place, workload)
+    assert found.bottleneck is prediction.bottleneck
+    assert found.bottleneck_rate == prediction.stage_rates[found.bottleneck]
+    assert found.next_rate >= found.bottleneck_rate
+    assert found.next_rate == prediction.stage_rates[found.next_stage]
+    assert all(one.detail for one in found.distances)
+    assert [one.matters for one in found.distances] == sorted(
+        (one.matters for one in found.distances), reverse=True
+    )
+
+
+def test_the_next_batch_is_told_only_where_it_fits():
+    instance = CATALOG.instance("g4dn.xlarge")
+    disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
+    has = resources_of(CATALOG, instance, disk)
+    offered = {}
+    for batch in (8, 256):
+        workload = Workload(network="vgg16", task=Task.TRAINING, batch_size=batch)
+        offered[batch] = [one for one in changes(MODEL, workload, has) if one.workload != workload]
+    assert offered[8][0].workload.batch_size == 16
+    assert not offered[256]
+    largest = next(
+        size
+        for size in (16, 32, 64, 128, 256)
+        if MODEL.gpu_memory_mib(replace(offered[8][0].workload, batch_size=size))
+        > has.gpu.memory_mib
+    )
+    full = replace(offered[8][0].workload, batch_size=largest // 2)
+    assert all(one.workload == full for one in changes(MODEL, full, has))
+
+
+def test_a_disk_without_limits_has_nothing_to_add():
+    instance = CATALOG.instance("c7i.large")
+    disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
+    has = replace(resources_of(CATALOG, instance, disk), disk=DiskRate(type="memory"))
+    workload = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=32)
+    assert [one.resource for one in changes(MODEL, workload, has)] == ["vcpus", "memory"]
+
+
+def test_a_vcpu_is_half_a_core_where_a_core_is_sold_as_two():
+    workload = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=32)
+    steps = {}
+    for name in ("c7i.large", "c9g.large"):
+        instance = CATALOG.instance(name)
+        disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
+        has = resources_of(CATALOG, instance, disk)
+        more = next(changes(MODEL, workload, has))
+        steps[name] = (more.step, more.resources.physical_cores - has.physical_cores)
+    assert steps == {"c7i.large": ("1 vCPU, half a core", 0.5), "c9g.large": ("1 vCPU, a core", 1)}
+
+
+def test_what_binds_is_what_more_of_helps():
+    """An instance short of vCPUs gains by a vCPU; one that waits for its disk by IOPS."""
+    workload = Workload(network="alexnet", task=Task.INFERENCE, batch_size=64)
+    small, large = CATALOG.instance("g4dn.xlarge"), CATALOG.instance("g6.16xlarge")
+    for instance, stage, resource in (
+        (small, Stage.HOST, "vcpus"),
+        (large, Stage.STORAGE, "disk_iops"),
+    ):
+        disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
+        found, _, _ = explained(instance, disk, workload)
+        best = max(found.gains, key=lambda gain: gain.samples_per_second)
+        assert (found.bottleneck, best.resource) == (stage, resource)

@@ -1,0 +1,94 @@
+"""A latency that is asked for is kept by what is recommended, and told where nothing keeps it."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.domain import DiskChoice, Prediction, Provenance, Request, Stage, Task, Workload
+from advisor.engine import no_offer, predict_instance, recommend
+from advisor.engine.latency import P99_OVER_P50, batch_latency
+
+from .plain_model import PlainModel
+
+CATALOG = load_catalog()
+QUESTION = Request(network="googlenet", task=Task.INFERENCE, accelerated_only=True)
+
+
+def ask(**changes):
+    return recommend(replace(QUESTION, **changes), CATALOG, PlainModel(), today=date(2026, 7, 21))
+
+
+def prediction(lower=50.0):
+    rates = {Stage.ACCELERATOR: 100.0, Stage.HOST: 200.0, Stage.STORAGE: 1.0}
+    return Prediction(
+        lower=lower, median=100.0, upper=200.0, confidence=0.9, stage_rates=rates,
+        bottleneck=Stage.ACCELERATOR, provenance=Provenance.MODELLED,
+    )  # fmt: skip
+
+
+def test_stages_follow_each_other_and_a_small_batch_waits_for_one_core():
+    one = batch_latency(Workload(network="n", task=Task.INFERENCE, batch_size=1), 4, prediction())
+    assert one.p50_seconds == pytest.approx(1 / 100 + 4 / 200)
+    assert one.p99_seconds == pytest.approx(2 * P99_OVER_P50 * one.p50_seconds)
+
+
+def test_without_a_lower_bound_nothing_is_sure():
+    workload = Workload(network="n", task=Task.INFERENCE, batch_size=1)
+    assert batch_latency(workload, 4, prediction(lower=0.0)).p99_seconds == float("inf")
+
+
+def test_nobody_waits_for_a_training_step():
+    workload = Workload(network="n", task=Task.TRAINING, batch_size=1)
+    assert batch_latency(workload, 4, prediction()) is None
+    with pytest.raises(ValueError, match="inference"):
+        replace(QUESTION, task=Task.TRAINING, max_latency_ms=10)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.floats(1, 200), st.one_of(st.none(), st.floats(1, 2000)))
+def test_what_is_recommended_keeps_the_latency_and_is_no_cheaper_for_it(limit, target):
+    free = ask(target_throughput=target)
+    answer = ask(target_throughput=target, max_latency_ms=limit)
+    assert all(1000 * one.latency.p99_seconds <= limit for one in answer.ranked)
+    if answer.chosen and target:
+        assert answer.chosen.spec.total_usd_per_hour >= free.chosen.spec.total_usd_per_hour
+
+
+def test_a_short_latency_makes_the_batch_small():
+    free, tight = ask(target_throughput=100), ask(target_throughput=100, max_latency_ms=60)
+    assert tight.chosen.workload.batch_size < free.chosen.workload.batch_size
+    late = ask(max_latency_ms=60, batch_size=256)
+    assert late.chosen is None
+    assert "latency" in {one.reason for one in late.rejected}
+
+
+@pytest.mark.parametrize("target", [None, 1e9])
+def test_what_to_relax_really_helps(target):
+    asked = {"max_latency_ms": 0.01, "target_throughput": target}
+    message = no_offer(ask(**asked))
+    asked["max_latency_ms"] = float(message.split("--max-latency-ms to ")[1].split()[0])
+    if target:
+        asked["target_throughput"] = float(message.split("-throughput to ")[1].split()[0])
+    assert ask(**asked).chosen is not None
+
+
+def test_one_instance_tells_every_batch_and_where_its_throughput_saturates():
+    answer = predict_instance(QUESTION, CATALOG, PlainModel(), "g5.xlarge")
+    sizes = [point.batch_size for point in answer.by_batch]
+    assert sizes[:5] == [1, 2, 4, 8, 16]
+    best = max(point.prediction.lower for point in answer.by_batch)
+    for point in answer.by_batch:
+        enough = point.prediction.lower >= 0.95 * best
+        assert enough == (point.batch_size >= answer.good_batch_size)
+
+
+def test_a_slow_disk_does_not_shorten_the_latency():
+    slow, fast = (
+        predict_instance(replace(QUESTION, disk=disk), CATALOG, PlainModel(), "g5.xlarge").by_batch
+        for disk in (DiskChoice(type="st1", size_gib=500.0), DiskChoice(type="gp3"))
+    )
+    assert [point.latency for point in slow] == [point.latency for point in fast]

@@ -1,0 +1,89 @@
+"""The front of price and rate holds every spec that nothing beats in both, and no other."""
+
+from dataclasses import replace
+from datetime import date
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.domain import Request, Task
+from advisor.engine import answers, recommend
+from advisor.engine.decision import specs_that_answer
+from advisor.engine.pareto import pareto_front
+from advisor.engine.prepared import Prepared
+from advisor.render.pareto import thinned
+from tests.builders import candidate, prediction
+
+from .plain_model import PlainModel
+from .test_decision import by_brute_force
+from .test_decision import requests as questions
+
+TODAY = date(2026, 7, 21)
+CATALOG = load_catalog()
+points = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from([8, 16])))
+
+
+def specs(found):
+    return [
+        candidate(usd_per_hour=usd, batch_size=batch, prediction=prediction(rate, rate, rate))
+        for usd, rate, batch in found
+    ]
+
+
+def beats(one, other):
+    """At least as good in both, and better in one."""
+    usd, others = one.spec.total_usd_per_hour, other.spec.total_usd_per_hour
+    rate, slower = one.prediction.lower, other.prediction.lower
+    return usd <= others and rate >= slower and (usd < others or rate > slower)
+
+
+def place(one):
+    return one.spec.total_usd_per_hour, one.prediction.lower
+
+
+@given(points)
+def test_the_front_is_what_nothing_beats(found):
+    every = specs(found)
+    front = pareto_front(every)
+    unbeaten = {place(one) for one in every if not any(beats(other, one) for other in every)}
+    assert [place(one) for one in front] == sorted(unbeaten)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(questions)
+def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
+    answer = recommend(replace(request, pareto=True), CATALOG, PlainModel(), today=TODAY)
+    assert all(answers(request, one) for one in answer.pareto)
+    limit, target = request.max_usd_per_hour or 1e9, request.target_throughput or 0
+    by_hand = [
+        (usd, one.lower)
+        for usd, one in by_brute_force(request)
+        if usd <= limit and one.lower >= target
+    ]
+    front = [place(one) for one in answer.pareto]
+    for usd, rate in by_hand:
+        assert any(p <= usd and r >= rate for p, r in front)
+    assert bool(answer.pareto) == bool(answer.chosen)
+
+
+def test_the_cheapest_that_answers_begins_the_front():
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
+    assert recommend(request, CATALOG, PlainModel(), today=TODAY).pareto == ()
+    request = replace(request, pareto=True)
+    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    first = answer.pareto[0].spec.total_usd_per_hour
+    assert first == answer.chosen.spec.total_usd_per_hour
+    fewer = replace(request, max_results=1)
+    every = specs_that_answer(fewer, Prepared(fewer, CATALOG, PlainModel()))
+    assert max(one.prediction.lower for one in every) == answer.pareto[-1].prediction.lower
+
+
+@given(points, st.integers(2, 6))
+def test_a_front_that_is_shown_in_part_keeps_its_ends(found, most):
+    front = pareto_front(specs(found))
+    some = thinned(front, most)
+    assert len(some) <= most
+    assert [one for one in front if one in some] == some
+    if front:
+        assert (some[0], some[-1]) == (front[0], front[-1])

@@ -1,0 +1,116 @@
+"""What is kept between questions changes no answer, only how long it takes."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.domain import Precision, Request, Task
+from advisor.engine import Preparations, decide, recommend
+from advisor.engine.prepared import key_of
+from advisor.questions.sources import model_in_use, sources_of
+from advisor.records import replace
+from advisor.render.document import recommendation_document
+from tests.alike import alike
+
+CATALOG, MODEL = load_catalog(), model_in_use(None)
+TODAY = date(2026, 7, 21)
+KNOWN = Preparations(CATALOG, MODEL)
+SOURCES = sources_of(MODEL, CATALOG)
+# An example takes a second: a failing one is told as it was found.
+NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
+
+workloads = st.builds(
+    Request,
+    network=st.sampled_from(["alexnet", "resnet50"]),
+    task=st.sampled_from(list(Task)),
+    precision=st.sampled_from([Precision.FP32, Precision.AMP]),
+)
+
+
+@st.composite
+def questions(draw):
+    """Questions of few workloads that differ in what they hold against the candidates."""
+    request = replace(
+        draw(workloads),
+        target_throughput=draw(st.none() | st.floats(1, 3e4)),
+        max_usd_per_hour=draw(st.none() | st.floats(0.05, 20)),
+        max_results=draw(st.sampled_from([1, 10, 30])),
+        pareto=draw(st.booleans()),
+    )
+    if request.task is not Task.TRAINING:
+        return replace(request, max_count=draw(st.sampled_from([1, 1, 8])))
+    return replace(request, epochs=draw(st.none() | st.floats(1, 50)))
+
+
+def ask(request):
+    return told(decide(request, KNOWN.of(request), today=TODAY))
+
+
+def ask_alone(request):
+    return told(recommend(request, CATALOG, MODEL, today=TODAY))
+
+
+def told(answer):
+    return recommendation_document(answer, SOURCES)
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=NO_SHRINKING,
+)
+@given(questions())
+def test_an_answer_is_the_same_whatever_was_asked_before(request):
+    assert alike(ask(request), ask_alone(request))
+
+
+def test_what_comes_nearest_does_not_depend_on_the_types_that_were_looked_at_before():
+    """Small targets make types without a GPU known, which large ones are not about."""
+    first = Request(network="alexnet", task=Task.TRAINING)
+    for target in (5.0, 20.0, 60.0, 150.0):
+        ask(replace(first, target_throughput=target))
+    for target, usd in ((60.0, 0.12), (80.0, 0.15), (100.0, 0.18), (120.0, 0.2)):
+        asked = replace(first, target_throughput=target, max_usd_per_hour=usd)
+        assert ask(asked)["recommendation"] is None
+        assert alike(ask(asked), ask_alone(asked))
+
+
+def test_threads_that_ask_of_one_workload_at_once_get_the_same_answers():
+    first = Request(network="googlenet", task=Task.INFERENCE)
+    asked = [replace(first, target_throughput=float(40 + 7 * n)) for n in range(12)]
+    with ThreadPoolExecutor(4) as pool:
+        assert alike(list(pool.map(ask, asked)), [ask_alone(one) for one in asked])
+
+
+def test_the_workload_that_nobody_asked_for_longest_is_forgotten_first():
+    few = Preparations(CATALOG, MODEL, most=2)
+    one, two, three = (
+        Request(network=name, task=Task.INFERENCE) for name in ("alexnet", "resnet50", "vgg16")
+    )
+    kept, forgotten = few.of(one), few.of(two)
+    assert few.of(replace(one, target_throughput=5.0, max_results=3)) is kept
+    few.of(three)
+    assert few.of(one) is kept
+    assert few.of(two) is not forgotten
+
+
+def test_a_question_is_quick_once_another_of_its_workload_was_answered():
+    known = Preparations(CATALOG, MODEL)
+    request = Request(network="alexnet", task=Task.PREPROCESSING, target_throughput=100.0)
+    assert not known.is_quick(request)
+    decide(request, known.of(request), today=TODAY)
+    assert known.is_quick(replace(request, target_throughput=250.0))
+    assert not known.is_quick(replace(request, batch_size=64))
+
+
+def test_what_decides_which_candidates_there_are_belongs_to_the_workload():
+    request = Request(network="alexnet", task=Task.INFERENCE)
+    for change in (
+        {"max_latency_ms": 5.0}, {"confidence": 0.8}, {"region": "eu-west-1"}, {"gpus": ("T4",)},
+        {"batch_size": 8}, {"allow_extrapolation": True}, {"max_gpus": 1}, {"disk_types": ("gp3",)},
+    ):  # fmt: skip
+        assert key_of(replace(request, **change)) != key_of(request)

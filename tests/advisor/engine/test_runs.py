@@ -1,0 +1,165 @@
+"""Hours and dollars of a run follow from the rates, and limits set to them are surely kept."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Span, Task, Workload
+from advisor.engine import no_offer, predict_instance, recommend
+from advisor.engine.runs import run_times
+from models.performance import load_model
+from tests.models.performance.test_prediction import machine
+
+from .plain_model import PlainModel
+
+CATALOG, MODEL = load_catalog(), load_model()
+SMALL = replace(IMAGENET, name="small", samples=50_000)
+QUESTION = Request(
+    network="googlenet", task=Task.TRAINING, dataset=SMALL, epochs=10, accelerated_only=True
+)
+
+spans = st.builds(
+    lambda values: Span(**dict(zip(("lower", "median", "upper"), sorted(values), strict=True))),
+    st.tuples(*[st.floats(1e-3, 1e6)] * 3),
+)
+
+
+def ask(**changes):
+    return recommend(replace(QUESTION, **changes), CATALOG, PlainModel(), today=date(2026, 7, 21))
+
+
+def run_on(resources, task=Task.TRAINING, **length):
+    """The real model's time of a run, with the predictions for a cold and the usual cache."""
+    workload = Workload(network="resnet50", task=task, batch_size=32, dataset=SMALL)
+    request = Request(network="resnet50", task=task, dataset=SMALL, **length)
+    pair = (workload, resources)
+    (usual,), (cold,) = MODEL.predict([pair]), MODEL.predict([pair], cache=CacheState.COLD)
+    (time,) = run_times(request, MODEL, [pair], [usual])
+    return time, usual, cold
+
+
+@given(spans, spans, st.floats(1e-3, 1e3))
+def test_adding_and_scaling_keep_the_order_of_the_bounds(one, other, factor):
+    for span in (one + other, one.times(factor)):
+        assert span.lower <= span.median <= span.upper
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 32), st.floats(5, 500), st.integers(1, 10**9))
+def test_time_times_rate_gives_the_samples_at_each_bound(vcpus, read, samples):
+    """The longest time goes with the lowest rate; what is read once has one rate alone."""
+    time, usual, _ = run_on(machine(vcpus=vcpus, read=read), Task.INFERENCE, samples=samples)
+    assert time.first_epoch is None
+    for hours, rate in zip(("lower", "median", "upper"), ("upper", "median", "lower"), strict=True):
+        assert getattr(time.hours, hours) * 3600 * getattr(usual, rate) == pytest.approx(samples)
+    assert time.sure_rate == pytest.approx(usual.lower)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(5, 500), st.floats(0.1, 100))
+def test_only_the_first_epoch_of_a_training_waits_for_the_disk(read, epochs):
+    time, warm, cold = run_on(machine(vcpus=16, read=read), epochs=epochs)
+    first = min(epochs, 1) * SMALL.samples
+    later = epochs * SMALL.samples - first
+    likely = first / cold.median + later / warm.median
+    assert time.hours.median * 3600 == pytest.approx(likely)
+    assert time.first_epoch.median * 3600 == pytest.approx(first / cold.median)
+    assert cold.median <= warm.median * (1 + 1e-9)
+    assert time.hours.lower <= time.hours.median <= time.hours.upper
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(1, 4), st.floats(1, 4), st.integers(1, 64))
+def test_more_of_a_resource_never_takes_longer(faster, roomier, vcpus):
+    base = run_on(machine(vcpus=vcpus, read=60.0), epochs=3)[0].hours
+    better = machine(vcpus=vcpus, read=60.0 * faster, memory_mib=32768 * roomier)
+    assert run_on(better, epochs=3)[0].hours.median <= base.median * (1 + 1e-9)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.floats(0.1, 300), st.floats(0.5, 400), st.floats(0.1, 500))
+def test_limits_are_surely_kept_and_the_cheapest_run_that_keeps_them_is_chosen(epochs, hours, usd):
+    answer = ask(epochs=epochs, max_hours=hours, max_run_usd=usd, max_results=500)
+    for one in answer.ranked:
+        assert one.run.hours.upper <= hours
+        assert one.usd_per_run.upper <= usd
+        price = one.spec.total_usd_per_hour
+        assert one.usd_per_run.median == pytest.approx(one.run.hours.median * price)
+    costs = [one.usd_per_run.median for one in answer.ranked]
+    assert costs == sorted(costs)
+    free = ask(epochs=epochs, max_results=500)
+    if answer.chosen:
+        # The search over disk orders ends within 0.05 % of the best one, from whatever start.
+        assert answer.chosen.usd_per_run.median >= free.chosen.usd_per_run.median * (1 - 5e-4)
+    reasons = {one.reason for one in answer.rejected}
+    assert ("too_long" in reasons or "over_max_cost" in reasons) or len(answer.ranked) == len(
+        free.ranked
+    )
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"max_hours": 0.001}, {"max_run_usd": 0.001}, {"max_hours": 0.001, "max_run_usd": 0.001},
+     {"max_hours": 0.001, "target_throughput": 1e9}],
+)  # fmt: skip
+def test_what_to_relax_really_helps(limits):
+    message = no_offer(ask(**limits))
+    options = {"max_hours": "--max-hours to ", "max_run_usd": "--max-cost to "}
+    options["target_throughput"] = "--target-throughput to "
+    relaxed = dict(limits)
+    for name in limits:
+        if options[name] in message:
+            relaxed[name] = float(message.split(options[name])[1].split()[0])
+    assert relaxed != limits
+    assert ask(**relaxed).chosen is not None
+
+
+def test_a_slow_disk_matters_to_a_run_of_one_epoch_and_not_to_a_long_one():
+    """The first epoch reads all of the data from the disk; later ones find it in RAM."""
+    disks = (DiskChoice(type="st1", size_gib=500.0), DiskChoice(type="gp3"))
+    slower = []
+    for epochs in (1, 100):
+        request = replace(QUESTION, epochs=epochs)
+        slow, fast = (
+            predict_instance(replace(request, disk=disk), CATALOG, PlainModel(), "g5.2xlarge").run
+            for disk in disks
+        )
+        slower.append(slow.hours.median / fast.hours.median)
+    assert slower[0] > 2
+    assert slower[1] < 1.1
+
+
+def test_a_target_ranks_by_price_and_still_tells_the_run():
+    answer = ask(target_throughput=500)
+    prices = [one.spec.total_usd_per_hour for one in answer.ranked]
+    assert prices == sorted(prices)
+    assert all(one.run for one in answer.ranked)
+
+
+def test_one_instance_tells_its_run_like_the_ranking_does():
+    chosen = ask(batch_size=32).chosen
+    request = replace(QUESTION, batch_size=32, disk=chosen.spec.disk.choice)
+    one = predict_instance(request, CATALOG, PlainModel(), chosen.spec.offer.instance.name)
+    assert one.run == chosen.run
+    assert one.usd_per_run == chosen.usd_per_run
+    assert predict_instance(
+        replace(request, epochs=None), CATALOG, PlainModel(), one.instance.name
+    ).run is None  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"samples": 5.0}, "one of them"),
+        ({"epochs": None, "max_hours": 1.0}, "need epochs or samples"),
+        ({"epochs": float("inf")}, "run_samples"),
+        ({"max_run_usd": 0.0}, "max_run_usd"),
+    ],
+)
+def test_a_run_that_makes_no_sense_is_refused(changes, said):
+    with pytest.raises(ValueError, match=said):
+        replace(QUESTION, **changes)

@@ -1,0 +1,35 @@
+"""What is said where nothing even runs, and which warnings matter."""
+
+from dataclasses import replace
+from datetime import date
+
+from advisor.catalog.support import UNLIMITED_NOTE
+from advisor.engine import no_offer
+from advisor.engine.wording import warnings
+from tests.builders import candidate, recommendation, rejected
+
+
+def test_a_missing_disk_price_can_be_imported():
+    reasons = (rejected(reason="too_slow"), rejected("gn5", reason="no_disk"))
+    said = no_offer(recommendation(ranked=(), rejected=reasons))
+    assert "none of the 2 types" in said
+    assert "1 no_disk, 1 too_slow" in said
+    assert "advisor catalog import" in said
+
+
+def test_where_no_fact_is_known_another_cloud_may_answer():
+    said = no_offer(recommendation(ranked=(), rejected=(rejected(reason="facts_missing"),)))
+    assert "--explain-rejected says why; --cloud any looks elsewhere" in said
+
+
+def test_constraints_that_leave_no_type_are_not_counted_as_rejections():
+    said = no_offer(recommendation(ranked=(), rejected=()))
+    assert said.startswith("no type of aws ")
+
+
+def test_a_local_disk_does_not_care_for_limits_to_network_disks():
+    network = candidate(note=UNLIMITED_NOTE)
+    disk = replace(network.spec.disk, price=None)
+    local = replace(network, spec=replace(network.spec, disk=disk))
+    assert UNLIMITED_NOTE in warnings(network, date(2026, 7, 20))
+    assert UNLIMITED_NOTE not in warnings(local, date(2026, 7, 20))

@@ -1,1 +1,0 @@
-"""An answer worked out the long way, by code that knows nothing of `advisor.recommend`."""

@@ -1,0 +1,217 @@
+"""What changed between two documents: facts, their words, and what is no change."""
+
+import copy
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.render.difference.document import difference
+from advisor.render.difference.text import difference_markdown, difference_text
+from advisor.units import format_rate
+from tests.advisor.render.sizing.reports import golden_report
+
+GOLDEN = Path(__file__).parents[3] / "golden"
+SCHEMA = json.loads((files("advisor.render") / "schemas/report-diff.schema.json").read_text())
+HOSTILE = "<b>=1+1\n# 报告 📈 [x](http://evil) `rm` | \x1b[2J" + "x" * 300
+
+
+def compared(old, new):
+    """The document, held against its schema."""
+    found = difference(old, new)
+    jsonschema.Draft202012Validator(SCHEMA).validate(found)
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+@pytest.fixture
+def old():
+    return golden_report()
+
+
+@pytest.fixture
+def new(old):
+    return copy.deepcopy(old)
+
+
+def repriced(section, times):
+    """The pick's price everywhere in a section, as a new catalogue would have it."""
+    pick = section["recommendation"]["recommendation"]
+    for row in (pick["price"], section["costs"]["choices"][0], *_of_pick(section, pick)):
+        name = "usd_per_hour" if "market" in row and "total_usd_per_hour" not in row else None
+        row[name or "total_usd_per_hour"] *= times
+    return pick
+
+
+def _of_pick(section, pick):
+    drawn = [row for row in section["price_throughput"] if row["chosen"]]
+    return [*drawn, *(row for row in section["regions"] if row["region"] == pick["region"])]
+
+
+def swapped(section):
+    """The first alternative is the pick now."""
+    told = section["recommendation"]
+    before, after = told["recommendation"], told["alternatives"][0]
+    told["recommendation"], told["alternatives"][0] = after, before
+    return before, after
+
+
+def test_the_same_report_has_not_changed(old, new):
+    """On another day, with other warnings, too: they tell an age."""
+    new["as_of"] = "2026-12-22"
+    new["workloads"][0]["recommendation"]["warnings"] = ["the instance price is 155 days old"]
+    found = compared(old, new)
+    assert found["changed"] is False
+    assert difference_text(found).startswith("Nothing changed from 2026-11-22 to 2026-12-22")
+    assert found["workloads"][0]["warnings"]["came"] == ["the instance price is 155 days old"]
+
+
+def test_a_price_that_fell_is_told_with_its_share(old, new):
+    repriced(new["workloads"][0], 0.96)
+    found = compared(old, new)
+    row = found["workloads"][0]["prices"][0]
+    assert (row["instance_type"], round(row["percent"], 6)) == ("g4dn.2xlarge", -4)
+    text = difference_text(found)
+    assert "g4dn.2xlarge (us-east-1, on-demand) became 4 % cheaper: $0.752 -> $0.722" in text
+    assert "the pick stays (g4dn.2xlarge + instance_store), $0.752 -> $0.722 (-4.0 %)" in text
+    assert found["totals"]["usd_per_hour"]["new"] < found["totals"]["usd_per_hour"]["old"]
+
+
+def test_another_pick_has_its_reasons(old, new):
+    section = new["workloads"][0]
+    before, after = swapped(section)
+    section["recommendation"]["alternatives"] = section["recommendation"]["alternatives"][1:]
+    section["recommendation"]["rejected"].append(
+        {"instance_type": before["instance_type"], "reason": "not_offered", "detail": "sold out",
+         "usd_per_hour": None}
+    )  # fmt: skip
+    pick = compared(old, new)["workloads"][0]["pick"]
+    assert pick["changed"]
+    kinds = [(one["kind"], one.get("now"), one.get("then")) for one in pick["reasons"]]
+    assert kinds == [("old_pick", "rejected", None), ("new_pick", None, "alternative")]
+    text = difference_text(difference(old, new))
+    assert f"the pick changed from {before['instance_type']}" in text
+    assert f"because {before['instance_type']} is rejected now (not_offered: sold out)" in text
+    assert after["instance_type"] in text
+
+
+def test_a_prediction_that_moved_is_told_with_its_interval(old, new):
+    section = new["workloads"][0]
+    rate = section["recommendation"]["recommendation"]["predicted"]["throughput"]
+    before = {name: format_rate(value) for name, value in rate.items()}
+    rate["lower"] *= 0.9
+    (row,) = compared(old, new)["workloads"][0]["predictions"]
+    assert row["new_interval"]["lower"] == pytest.approx(0.9 * row["old_interval"]["lower"])
+    assert row["median"]["percent"] == 0.0
+    median, lower, upper = (before[name] for name in ("median", "lower", "upper"))
+    now = f"is predicted {median} ({format_rate(rate['lower'])} to {upper}) samples/s"
+    assert f"{now}, was {median} ({lower} to {upper})" in difference_text(difference(old, new))
+
+
+def test_what_it_stands_on_is_told(old, new):
+    ground = new["reproducibility"]
+    ground["catalog"] |= {"as_of": "2026-12-01", "sha256": "f" * 64}
+    ground["performance_model"] |= {"id": "abc", "trained_on": "60 trials"}
+    ground["measurements"]["bundled_sha256"] = "e" * 64
+    found = compared(old, new)
+    changed = [name for name, one in found["stands_on"].items() if one["changed"]]
+    assert changed == ["catalog", "performance_model", "measurements"]
+    text = difference_text(found)
+    assert "the catalogue: 2026-07-20 -> 2026-12-01" in text
+    assert "-> abc (fitted on 60 trials)" in text
+    assert "the measurements (15): other content than before" in text
+
+
+def test_measurements_that_came_and_went_are_counted(old, new):
+    rows = new["workloads"][0]["measured"]
+    gone = rows.pop(0)["trial_id"]
+    rows[0]["samples_per_second"] *= 2
+    rows.append({**rows[1], "trial_id": "0" * 16})
+    found = compared(old, new)["workloads"][0]["measured"]
+    assert (found["came"], found["went"]) == (["0" * 16], [gone])
+    assert [round(one["percent"]) for one in found["changed"]] == [100]
+    assert "measurements: 1 new, 1 gone, 1 measured again" in difference_text(difference(old, new))
+
+
+def test_measurements_are_told_only_where_both_sides_looked(old, new):
+    """A saved answer that is answered differently now is told by itself, without any."""
+    new["workloads"][0] |= {"complete": False, "measured": [], "costs": None, "curves": None}
+    found = compared(old, new)["workloads"][0]["measured"]
+    assert found == {"came": [], "went": [], "changed": []}
+
+
+def test_workloads_come_and_go(old, new):
+    gone = new["workloads"].pop(1)["name"]
+    new["workloads"][0]["name"] = "Another"
+    found = compared(old, new)
+    status = {one["name"]: one["status"] for one in found["workloads"]}
+    assert status["Another"] == "added"
+    assert status[gone] == status[old["workloads"][0]["name"]] == "removed"
+    assert f"{gone} is no longer asked for" in difference_text(found)
+
+
+def test_rejections_are_told_by_reason(old, new):
+    rejected = new["workloads"][0]["recommendation"]["rejected"]
+    rejected[0]["reason"] = "too_dear"
+    del rejected[1]
+    found = compared(old, new)["workloads"][0]["rejected"]
+    assert [one["new"] for one in found["reason_changed"]] == ["too_dear"]
+    assert len(found["went"]) == 1
+
+
+def test_a_recommendation_is_compared_with_a_report():
+    """They are one workload each; what only a report tells is no change."""
+    one = json.loads((GOLDEN / "recommendation.json").read_text())
+    other = copy.deepcopy(one)
+    other["recommendation"], other["alternatives"] = None, []
+    other["nearest"] = one["recommendation"]
+    found = compared(one, other)
+    assert "nothing meets the target any more" in difference_text(found)
+    back = difference_text(compared(other, one))
+    assert "meets the target now, and nothing did before" in back
+
+
+def test_a_hostile_name_harms_no_text(old, new):
+    for document, times in ((old, 1.0), (new, 0.5)):
+        document["workloads"][0]["name"] = HOSTILE
+        repriced(document["workloads"][0], times)["instance_type"] = HOSTILE
+    found = compared(old, new)
+    for text in (difference_text(found), difference_markdown(found)):
+        assert "\x1b" not in text
+        assert "\n# 报告" not in text
+    assert "<b>" not in difference_markdown(found).replace("\\<b\\>", "")
+    assert "[x](http" not in difference_markdown(found)
+
+
+def test_markdown_has_what_the_text_has(old, new):
+    repriced(new["workloads"][0], 1.5)
+    found = compared(old, new)
+    for line in difference_text(found).splitlines():
+        words = [one for one in line.split() if one.isalnum()]
+        assert all(one in difference_markdown(found) for one in words)
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_swapping_the_sides_mirrors_the_difference(data):
+    """Whatever is left out or multiplied: what came in one direction goes in the other."""
+    old = golden_report()
+    new = copy.deepcopy(old)
+    keep = data.draw(st.sets(st.sampled_from(range(len(old["workloads"]))), min_size=2))
+    new["workloads"] = [one for at, one in enumerate(new["workloads"]) if at in keep]
+    for section in new["workloads"]:
+        for row in section["price_throughput"]:
+            row["total_usd_per_hour"] *= data.draw(st.sampled_from([1, 1, 1, 0.5, 3]))
+    there, back = compared(old, new), compared(new, old)
+    assert there["changed"] == back["changed"]
+    names = {"added": "removed", "removed": "added"}
+    mirrored = {one["name"]: names.get(one["status"], one["status"]) for one in back["workloads"]}
+    assert {one["name"]: one["status"] for one in there["workloads"]} == mirrored
+    for one in there["workloads"]:
+        other = next(two for two in back["workloads"] if two["name"] == one["name"])
+        assert len(one.get("prices", ())) == len(other.get("prices", ()))
+    difference_text(there)

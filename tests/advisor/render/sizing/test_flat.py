@@ -1,0 +1,91 @@
+"""A report as CSV, as pandas reads it: nothing is lost, and no cell is computed."""
+
+import io
+import math
+import os
+
+import pandas as pd
+import pytest
+
+from advisor.csv_cells import harmless
+from advisor.render.sizing.flat import report_csv, report_rows
+from tests.advisor.render.sizing.hostile import HOSTILE, with_name
+from tests.advisor.render.sizing.reports import GOLDEN, golden_report
+
+
+def reopened(document):
+    """The file as pandas reads texts."""
+    return pd.read_csv(io.StringIO(report_csv(document)), dtype=str, keep_default_na=False)
+
+
+def leaves(value):
+    """Every value of a document, whatever it is called; nothing at all is none."""
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from leaves(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from leaves(one)
+    elif value is not None:
+        yield value
+
+
+def test_a_report_changes_only_when_we_mean_it():
+    content = report_csv(golden_report())
+    golden = GOLDEN / "team.csv"
+    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
+        golden.write_text(content, encoding="utf-8")
+    assert content == golden.read_text(encoding="utf-8")
+
+
+def test_every_value_of_the_document_stands_in_a_cell():
+    document = golden_report()
+    wanted = sorted(leaves(document), key=repr)
+    # A workload's name stands in every row of it: once is enough here.
+    told = [value for row in report_rows(document) for value in row.values.values()]
+    assert sorted((one for one in told if one is not None), key=repr) == wanted
+
+
+def test_pandas_reads_every_number_to_its_last_bit():
+    document = golden_report()
+    frame = pd.read_csv(io.StringIO(report_csv(document)), low_memory=False)
+    for name in ("lower", "median", "upper", "total_usd_per_hour"):
+        drawn = frame[frame.part == "price_throughput"][name].tolist()
+        wanted = [row[name] for one in document["workloads"] for row in one["price_throughput"]]
+        assert drawn == wanted
+
+
+@pytest.mark.parametrize("name", ["vcpus", "memory", "disk"])
+def test_the_data_of_each_curve_stands_in_its_part(name):
+    document = golden_report()
+    frame = reopened(document)
+    points = [
+        (one["name"], repr(point["median"]))
+        for one in document["workloads"]
+        for point in one["curves"][name]["points"]
+    ]
+    rows = frame[frame.part == f"curves.{name}.points"]
+    assert list(zip(rows.workload, rows["median"], strict=True)) == points
+
+
+def test_every_rejected_type_is_there():
+    document = golden_report()
+    frame = reopened(document)
+    wanted = sum(len(one["recommendation"]["rejected"]) for one in document["workloads"])
+    assert (frame.part == "recommendation.rejected").sum() == wanted
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_comes_back_and_is_never_computed(name):
+    frame = reopened(with_name(golden_report(), name))
+    rows = frame[frame.workload != ""]
+    assert set(rows.workload) == {harmless(name)}
+    assert not rows.workload.iloc[0].startswith(("=", "+", "-", "@"))
+    assert name.lstrip("'") in rows.workload.iloc[0].replace(";'", ";") or name != harmless(name)
+
+
+def test_nulls_are_empty_and_no_number_is_a_text():
+    frame = reopened(golden_report())
+    assert not {"None", "nan", "null"} & set(frame.to_numpy().ravel())
+    lower = frame[frame.part == "price_throughput"].lower.map(float)
+    assert all(math.isfinite(one) for one in lower)

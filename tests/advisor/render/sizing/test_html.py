@@ -1,0 +1,205 @@
+"""One valid HTML file that stands alone: every name harmless, every number the document's."""
+
+import copy
+import re
+import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import unquote
+
+import html5lib
+import pytest
+
+from advisor.errors import UsageError
+from advisor.render.i18n.printing import plain, surely
+from advisor.render.i18n.words import LANGUAGES, report_words
+from advisor.render.sizing.html import environment, report_html
+from advisor.units import format_mib, format_rate, format_usd
+from tests.advisor.render.sizing.reports import golden_report
+
+HOSTILE = (
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }} {% raw %}",
+    "=HYPERLINK(\"http://x\")", "训练 🎉 \u202e", "x" * 300, "a&amp;b <!-- -->", "</style><b>",
+)  # fmt: skip
+X = "{http://www.w3.org/1999/xhtml}"
+
+
+@pytest.fixture(scope="module")
+def document():
+    return golden_report()
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def page(request, document):
+    return report_html(document, request.param)
+
+
+def _tree(text):
+    """By the strict parser: whatever a browser would have to mend is an error."""
+    return html5lib.HTMLParser(strict=True).parse(text)
+
+
+def _named(document, names):
+    """The same report with other names, as many as it has workloads."""
+    changed = copy.deepcopy(document)
+    changed["title"] = names[0]
+    for section, name in zip(changed["workloads"], names, strict=False):
+        section["name"] = name
+        section["recommendation"]["request"]["model"] = name
+        section["answer"]["model"] = name
+    return changed
+
+
+def _words(tree):
+    return " ".join("".join(tree.find(f"{X}body").itertext()).split())
+
+
+def test_it_is_valid_and_says_its_language(page):
+    tree = _tree(page)
+    assert tree.get("lang") in LANGUAGES
+    assert tree.find(f"{X}head/{X}title").text
+    ids = [one.get("id") for one in tree.iter() if one.get("id")]
+    assert len(ids) == len(set(ids))
+    links = [one.get("href") for one in tree.iter(f"{X}a")]
+    assert links
+    assert all(one[1:] in ids for one in links)
+
+
+def test_it_stands_alone(page):
+    """No script, and nothing that is fetched from anywhere: no file, no server."""
+    tree = _tree(page)
+    assert not list(tree.iter(f"{X}script"))
+    assert not list(tree.iter(f"{X}link"))
+    assert all(one.get("src").startswith("data:image/svg+xml,") for one in tree.iter(f"{X}img"))
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_every_picture_is_well_formed_and_told_in_words(page):
+    images = list(_tree(page).iter(f"{X}img"))
+    assert len(images) > 10
+    for one in images:
+        assert ET.fromstring(unquote(one.get("src").partition(",")[2])).tag.endswith("svg")
+        assert re.search(r"\d", one.get("alt"))
+
+
+def test_pictures_tell_the_numbers_of_the_document(document):
+    """What a blind reader hears is what the others see."""
+    alts = " ".join(one.get("alt") for one in _tree(report_html(document, "en")).iter(f"{X}img"))
+    for section in document["workloads"]:
+        for row in section["price_throughput"]:
+            if row["chosen"]:
+                assert format_usd(row["total_usd_per_hour"]) in alts
+                assert format_rate(row["median"]) in alts
+        for stage in section["bottleneck"]["stages"] if section["bottleneck"] else ():
+            assert format_rate(stage["samples_per_second"]) in alts
+
+
+def test_the_answer_and_the_costs_are_those_of_the_document(document, page):
+    words = _words(_tree(page))
+    totals = document["totals"]
+    assert format_usd(totals["usd_per_month"]) in words
+    for section in document["workloads"]:
+        spec = section["answer"]["spec"]
+        assert spec is None or format_usd(spec["usd_per_hour"]) in words
+        for choice in section["costs"]["choices"] if section["costs"] else ():
+            assert format_usd(choice["usd_per_month"]) in words
+
+
+def _leaves(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _leaves(one)
+    else:
+        yield value
+
+
+def _as_printed(number):
+    """Every way in which the product prints a number."""
+    whole = f"{number:,.10g}"
+    texts = {write(number) for write in (format_usd, format_rate, format_mib, surely, plain)}
+    return texts | {whole, f"{whole} days", f"{number:.0f}\u00a0%"}
+
+
+def test_every_cell_with_a_number_has_one_of_the_document(document):
+    """Printed as the product prints numbers, and otherwise the JSON's."""
+    known = {"not known", "still rises", "1 day", ""}
+    for one in _leaves(document):
+        if isinstance(one, int | float):
+            known |= _as_printed(one)
+    cells = [
+        "".join(one.itertext()).strip()
+        for one in _tree(report_html(document, "en")).iter(f"{X}td")
+        if one.get("class") == "n"
+    ]
+    assert len(cells) > 500
+    assert [one for one in cells if one not in known] == []
+
+
+def test_the_same_document_gives_the_same_bytes(document):
+    for language in LANGUAGES:
+        assert report_html(document, language) == report_html(document, language)
+
+
+def test_threads_do_not_draw_into_each_other(document):
+    """A service renders two at once; matplotlib itself is made for one."""
+    wanted = [report_html(document, language) for language in LANGUAGES] * 2
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(report_html, [document] * 4, LANGUAGES * 2)) == wanted
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_name_harms_it(document, language):
+    """They are shown as they are, and neither run nor break the page."""
+    for start in range(0, len(HOSTILE), 4):
+        names = HOSTILE[start : start + 4]
+        text = report_html(_named(document, names), language)
+        tree = _tree(text)
+        assert not list(tree.iter(f"{X}script"))
+        assert all(one.get("onerror") is None for one in tree.iter())
+        heads = ["".join(one.itertext()) for one in tree.iter(f"{X}h2")]
+        assert set(names[: len(document["workloads"])]) <= set(heads)
+
+
+_BARE = {
+    "complete": False, "costs": None, "curves": None, "measured": [], "sensitivity": [],
+    "gpu_memory": None, "regions": [], "evidence": [], "data_ages": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_saved_answer_and_an_answer_about_nothing_are_told_too(document, language):
+    """What is not known has no heading, and no picture."""
+    saved = {**document["workloads"][0], **_BARE}
+    answer = {**saved["answer"], "status": "nothing_fits", "spec": None}
+    whole = {**saved["recommendation"], "recommendation": None, "alternatives": [], "rejected": []}
+    nothing = {
+        **saved, "answer": answer, "recommendation": whole,
+        "price_throughput": [], "break_even": [], "bottleneck": None,
+    }  # fmt: skip
+    tree = _tree(report_html({**document, "workloads": [saved, nothing]}, language))
+    t = report_words(language)
+    words = _words(tree)
+    assert t("answer.saved") in words
+    assert t("answer.nothing") in words
+    heads = {"".join(one.itertext()) for one in tree.iter(f"{X}h3")}
+    assert not heads & {t(f"{name}.title") for name in ("costs", "curves", "memory", "regions")}
+    assert len(list(tree.iter(f"{X}img"))) == 2
+
+
+def test_fifty_workloads_fit_into_a_mail(document):
+    """1.5 MB, and above fifty the answers alone."""
+    most = max(document["workloads"], key=lambda one: len(str(one["price_throughput"])))
+    many = {**document, "workloads": [most] * 50}
+    assert len(report_html(many, "zh-CN").encode()) < 1.5e6
+    more = report_html({**document, "workloads": [most] * 200}, "en")
+    assert len(more.encode()) < 1.5e6
+    assert "CSV" in _words(_tree(more))
+
+
+def test_a_missing_package_is_told_with_the_command_that_installs_it(monkeypatch, document):
+    environment.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    with pytest.raises(UsageError, match=r"pip install 'instance-sizing-advisor\[report\]'"):
+        report_html(document, "en")

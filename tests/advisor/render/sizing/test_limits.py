@@ -1,0 +1,87 @@
+"""Who pays reads the whole question: every limit, and what a run comes to."""
+
+import copy
+
+import pytest
+
+from advisor.render.i18n.words import LANGUAGES, report_words
+from advisor.render.sizing.html import report_html
+from advisor.render.sizing.markdown import report_markdown
+from advisor.render.sizing.phrases import answer_sentences, asked_sentence
+from tests.advisor.render.sizing.reports import golden_report, validator
+
+LIMITS = {
+    "precision": "amp", "batch_size": 77, "epochs": 90.0, "samples": 1234567.0, "max_hours": 72.5,
+    "max_run_usd": 61.25, "max_usd_per_hour": 3.125, "max_latency_ms": 505.0, "gpus": ["T4", "L4"],
+    "min_gpu_memory_mib": 17 * 1024.0, "max_gpu_memory_mib": 81 * 1024.0,
+    "compute_capability": {"least": 8.6, "most": None}, "vcpus": {"least": 6.0, "most": 18.0},
+    "memory_mib": {"least": None, "most": 33 * 1024.0}, "max_gpus": 5,
+    "max_count": 9, "disk": "gp3:501GiB", "disk_types": ["io2"], "vcpu_quota": {"G": 13},
+    "stack": "compile", "memory_format": "channels_last", "tf32": "off", "input": "3x385x385",
+}  # fmt: skip
+TOLD = (
+    "amp", "77", "90 ", "1,234,567", "72.5", "$61.25", "$3.125", "505", "T4, L4", "17 GiB",
+    "81 GiB", "8.6..", "6..18", "..33 GiB", " 5 ", " 9 ", "gp3:501GiB", "io2", "G=13",
+    "compile", "channels_last", "TF32 off", "3x385x385",
+)  # fmt: skip
+RUN = {
+    "samples": 1.0, "hours": {"lower": 20.0, "median": 25.84, "upper": 33.52},
+    "usd": {"lower": 50.0, "median": 59.12, "upper": 76.61}, "first_epoch_hours": None,
+}  # fmt: skip
+
+
+@pytest.fixture
+def section():
+    return copy.deepcopy(golden_report()["workloads"][1])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_limit_that_was_asked_is_told(section, language):
+    section["recommendation"]["request"] |= LIMITS | {"accelerated_only": True}
+    sentence = asked_sentence(section, report_words(language))
+    assert [one for one in TOLD if one not in sentence] == []
+    assert report_words(language)("limit.accelerated_only", value="") in sentence
+
+
+def test_every_field_of_a_question_is_told_or_stands_elsewhere(section):
+    elsewhere = {"task", "model", "target_throughput", "confidence", "dataset"}
+    elsewhere |= {"cloud", "region", "market"}
+    told = {*LIMITS, "accelerated_only"}
+    assert set(section["recommendation"]["request"]) == told | elsewhere
+
+
+def test_what_is_as_it_always_is_needs_no_word(section):
+    section["recommendation"]["request"] |= {"precision": "fp32", "gpus": [], "max_count": 1}
+    assert "Also asked" not in asked_sentence(section, report_words("en"))
+
+
+@pytest.mark.parametrize("render", [report_html, report_markdown])
+def test_a_run_tells_its_hours_and_dollars_with_bounds_that_hold(render):
+    document = golden_report()
+    document["workloads"][1]["recommendation"]["recommendation"]["run"] = RUN
+    assert list(validator().iter_errors(document)) == []
+    text = render(document, "en").replace("\\", "")
+    assert "takes 25.8 h likely, surely no more than 33.6 h" in text
+    assert "costs $59.12 likely, surely no more than $76.70" in text
+
+
+def test_a_run_without_a_bound_claims_none(section):
+    run = RUN | {"hours": RUN["hours"] | {"upper": None}, "usd": None}
+    section["recommendation"]["recommendation"]["run"] = run
+    said = " ".join(answer_sentences(section, report_words("en"), 730))
+    assert "25.8 h likely; how long at most is not sure" in said
+    assert "The run costs" not in said
+
+
+def test_a_limit_of_latency_is_answered(section):
+    section["recommendation"]["request"]["max_latency_ms"] = 100.0
+    section["recommendation"]["recommendation"]["latency"] = {"p50_ms": 44.99, "p99_ms": 78.16}
+    said = " ".join(answer_sentences(section, report_words("en"), 730))
+    assert "45 ms likely; 99 in 100 surely take no more than 78.2 ms" in said
+
+
+@pytest.mark.parametrize(("days", "told"), [(1, "1 day<"), (2, "2 days<"), (1750, "1,750 days<")])
+def test_one_day_is_one_day(days, told):
+    document = golden_report()
+    document["workloads"][0]["data_ages"][0]["age_days"] = days
+    assert told in report_html(document, "en")

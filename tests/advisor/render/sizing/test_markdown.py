@@ -1,0 +1,94 @@
+"""A report as Markdown: the same bytes each time, and nothing in a name means anything.
+
+Golden files stand in tests/golden/report; ADVISOR_WRITE_GOLDEN=1 writes them anew, for review.
+"""
+
+import html
+import os
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from advisor.render.sizing.markdown import MOST_CHARACTERS, report_markdown
+from advisor.render.sizing.markdown_cells import md_code, md_table, md_text
+from tests.advisor.render.sizing.hostile import HOSTILE, with_name
+from tests.advisor.render.sizing.reports import GOLDEN, golden_report
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_a_report_changes_only_when_we_mean_it(language):
+    content = report_markdown(golden_report(), language)
+    golden = GOLDEN / f"team.{language}.md"
+    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
+        golden.write_text(content, encoding="utf-8")
+    assert content == golden.read_text(encoding="utf-8")
+
+
+def test_the_paragraph_has_the_documents_numbers():
+    document = golden_report()
+    spec = document["workloads"][0]["answer"]["spec"]
+    text = report_markdown(document, "en").replace("\\", "")
+    assert f"costs ${spec['usd_per_hour']:.3f} an hour" in text
+    assert f"${document['totals']['usd_per_month']:,.2f} a month" in text
+
+
+def test_what_nothing_meets_is_told_with_what_would():
+    text = report_markdown(golden_report(), "en")
+    assert "Nothing on offer surely does this" in text
+    assert "--target-throughput" in text
+
+
+def test_many_workloads_are_told_shortly_enough_to_be_pasted():
+    document = golden_report()
+    document["workloads"] *= 12
+    text = report_markdown(document, "en")
+    assert len(text) <= MOST_CHARACTERS
+    assert "HTML, CSV and XLSX" in text
+    assert text.count("**g4dn.2xlarge with local disk") == 12
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_is_shown_and_does_nothing(name):
+    text = report_markdown(with_name(golden_report(), name), "en")
+    plain = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)  # code does nothing
+    assert not re.search(r"(?<!\\)<script", plain)
+    assert not re.search(r"(?<!\\)\]\(", plain)
+    assert not re.search(r"(?<![\\\w])@\w", plain)
+    assert plain.count("<details>") == plain.count("</details>")
+
+
+@pytest.mark.parametrize("name", ["Thumbnails", *HOSTILE])
+def test_a_page_shows_the_name_and_every_table(name):
+    page = MarkdownIt("commonmark", {"html": True}).enable("table")
+    made = page.render(report_markdown(with_name(golden_report(), name), "en"))
+    heading = re.search("<h2>(.*?)</h2>", made).group(1).replace("<!-- -->", "")
+    assert html.unescape(heading) == name
+    plain = page.render(report_markdown(with_name(golden_report(), "plain"), "en"))
+    assert re.findall("<(?!a|p|!)[^>]*>", made) == re.findall("<(?!a|p|!)[^>]*>", plain)
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
+def test_a_text_stays_what_it_is_once_it_is_shown(text):
+    shown = re.sub(r"\\([\\`*_\[\]<>|~$])", r"\1", md_text(text).replace("<!-- -->", ""))
+    assert html.unescape(shown.replace("&amp;", "&amp;amp;")).replace("&amp;", "&") == " ".join(
+        text.split()
+    )
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
+def test_code_ends_where_it_began(text):
+    shown = md_code(text)
+    fence = re.match(r"`*", shown).group()
+    assert not text.strip() or (fence and shown.endswith(fence))
+    assert text.strip("` ") == "" or fence not in shown[len(fence) : -len(fence)]
+
+
+@given(st.lists(st.text(), min_size=1, max_size=4))
+def test_a_row_has_a_cell_for_each_column(cells):
+    table = md_table([f"c{at}" for at in range(len(cells))], [[md_text(one) for one in cells]])
+    rows = table.split("\n")
+    assert len(rows) == 3
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", rows[2])) == len(cells) + 1

@@ -1,0 +1,163 @@
+"""The PDF: full pages, bookmarks, fonts inside; or one line that says why there is none."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.render.sizing import pdf as pdf_module
+from advisor.render.sizing.fonts import require_fonts
+from tests.advisor.render.sizing.reports import golden_report
+
+
+def _can_set():
+    """Pango, and a font that has Chinese."""
+    try:
+        pdf_module._weasyprint()
+        require_fonts("a中")
+    except UsageError:
+        return False
+    return True
+
+
+needs_pango = pytest.mark.skipif(
+    not _can_set(),
+    reason="no Pango or no Chinese font (apt-get install libpango-1.0-0 libpangoft2-1.0-0 "
+    "libharfbuzz-subset0 fonts-wqy-microhei)",
+)
+
+
+def _short(document):
+    """Two workloads of five: a page costs 0.2 s."""
+    return {**document, "workloads": document["workloads"][:2]}
+
+
+@pytest.fixture(scope="module")
+def made():
+    return pdf_module.report_pdf(_short(golden_report()), "zh-CN")
+
+
+def _titles(outline):
+    for one in outline:
+        if isinstance(one, list):
+            yield from _titles(one)
+        else:
+            yield one.title
+
+
+@needs_pango
+def test_bookmarks_lead_to_every_workload(made):
+    import io
+
+    import pypdf
+
+    reader = pypdf.PdfReader(io.BytesIO(made))
+    names = {one["name"] for one in _short(golden_report())["workloads"]}
+    assert names <= set(_titles(reader.outline))
+    assert "费用" in "".join(page.extract_text() for page in reader.pages)
+    assert reader.trailer["/Root"]["/MarkInfo"]["/Marked"]
+    assert reader.trailer["/Root"]["/Lang"] == "zh-CN"
+
+
+@needs_pango
+def test_fonts_are_inside(made):
+    """Whoever gets it need not have them."""
+    import io
+
+    import pypdf
+
+    for page in pypdf.PdfReader(io.BytesIO(made)).pages:
+        for font in page["/Resources"].get("/Font", {}).values():
+            inner = font.get_object().get("/DescendantFonts", [font])[0].get_object()
+            files = inner["/FontDescriptor"]
+            assert any(f"/FontFile{kind}" in files for kind in ("", "2", "3"))
+
+
+@needs_pango
+def test_every_page_has_something_on_it(made):
+    """Drawn as a reader's program would, in grey: some ink, and never a page full of it."""
+    import pypdfium2
+
+    with pypdfium2.PdfDocument(made) as document:
+        assert len(document) > 4
+        for page in document:
+            grey = page.render(scale=0.4, grayscale=True).to_numpy()
+            ink = float((grey < 200).mean())
+            assert 0.002 < ink < 0.4
+            assert grey[:, :10].min() > 200, "something runs over the left margin"
+            assert grey[:, -10:].min() > 200, "something runs over the right margin"
+
+
+@needs_pango
+@pytest.mark.slow
+def test_another_process_makes_the_same_bytes(made):
+    code = (
+        "import sys; from tests.advisor.render.sizing import test_pdf as t;"
+        "sys.stdout.buffer.write(t.pdf_module.report_pdf(t._short(t.golden_report()), 'zh-CN'))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )  # fmt: skip
+    assert told.stdout == made
+
+
+def _in_a_world_without(fonts, tmp_path, text):
+    """What is said of `text` where only the fonts of a folder are installed."""
+    config = tmp_path / "fonts.conf"
+    config.write_text(
+        '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
+        f"<dir>{fonts}</dir><cachedir>{tmp_path}/cache</cachedir></fontconfig>"
+    )
+    code = f"from advisor.render.sizing.fonts import require_fonts; require_fonts({text!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True,
+        env={**os.environ, "FONTCONFIG_FILE": str(config)},
+    )  # fmt: skip
+    return done.stderr
+
+
+@needs_pango
+def test_who_sets_a_page_still_refuses_images_that_are_cut_off():
+    from PIL import ImageFile
+
+    assert pdf_module._weasyprint()
+    assert not ImageFile.LOAD_TRUNCATED_IMAGES
+
+
+@needs_pango
+def test_a_missing_font_is_told_before_anything_is_drawn(tmp_path):
+    """Pango would end the process, or draw boxes."""
+    import matplotlib
+
+    latin = f"{matplotlib.get_data_path()}/fonts/ttf"
+    assert "no fonts are installed" in _in_a_world_without(tmp_path / "none", tmp_path, "a")
+    chinese = _in_a_world_without(latin, tmp_path, "a 中文")
+    assert "no installed font has 中文" in chinese
+    assert "fonts-wqy-microhei" in chinese
+    assert _in_a_world_without(latin, tmp_path, "abc 0,9 🎉") == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "way_out"),
+    [
+        (ModuleNotFoundError("weasyprint"), "pip install"),
+        (OSError("cannot load library 'libpango-1.0-0'"), "apt-get install libpango"),
+    ],
+)
+def test_what_is_missing_is_told_in_one_line(monkeypatch, capsys, error, way_out):
+    class Finder:
+        @staticmethod
+        def find_spec(name, *_):
+            if name == "weasyprint":
+                sys.stdout.write("many words of its own")
+                raise error
+
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "weasyprint", raising=False)
+    with pytest.raises(UsageError, match=way_out) as told:
+        pdf_module.report_pdf(golden_report(), "en")
+    assert "\n" not in str(told.value)
+    assert capsys.readouterr().out == ""

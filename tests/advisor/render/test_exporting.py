@@ -1,0 +1,173 @@
+"""What starts a spec, held against the tools' own rules.
+
+Golden files stand in tests/golden/export; ADVISOR_WRITE_GOLDEN=1 writes them anew, for review.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import boto3
+import botocore.session
+import botocore.validate
+import hcl2
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moto import mock_aws
+
+from advisor.domain import Candidate, DiskChoice, Market
+from advisor.errors import UsageError
+from advisor.render.exporting import FORMATS, export
+from tests.builders import candidate
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "export"
+
+
+def changed(one: Candidate | None = None, *, market: Market = Market.ON_DEMAND, **choice):
+    """A candidate on another market, or with another disk; `local` has the instance's own."""
+    one = one or candidate()
+    disk = one.spec.disk
+    if choice.pop("local", False):
+        disk = replace(disk, price=None, choice=DiskChoice(type="instance_store"))
+    elif choice:
+        disk = replace(disk, choice=DiskChoice(**choice), size_gib=choice["size_gib"])
+    spec = replace(one.spec, disk=disk, offer=replace(one.spec.offer, market=market))
+    return replace(one, spec=spec)
+
+
+PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second": 250.0}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    ("case", "one"),
+    [
+        ("plain", changed()),
+        ("spot", changed(market=Market.SPOT, **PROVISIONED)),
+        ("local", changed(local=True)),
+        ("three", replace(candidate(), spec=replace(candidate().spec, count=3))),
+    ],
+)
+def test_an_export_changes_only_when_we_mean_it(format: str, case: str, one: Candidate) -> None:
+    golden = GOLDEN / f"{format}-{case}.txt"
+    content = export(one, format)
+    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True, parents=True)
+        golden.write_text(content)
+    assert content == golden.read_text()
+
+
+@cache
+def run_instances_shape():
+    """EC2's own description of the request; reading it takes a second, once."""
+    model = botocore.session.get_session().get_service_model("ec2")
+    return model.operation_model("RunInstances").input_shape
+
+
+def parameters_of(command: str) -> dict:
+    """What the AWS CLI would send: --block-device-mappings is BlockDeviceMappings."""
+    lines = [line for line in command.splitlines() if not line.startswith("#")]
+    words = shlex.split("\n".join(lines).replace("\\\n", " "))
+    assert words[:3] == ["aws", "ec2", "run-instances"]
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    assert options.pop("--region") == "us-east-1"
+    sent = {"MinCount": 1, "MaxCount": 1}
+    for name, value in options.items():
+        key = "".join(part.capitalize() for part in name.strip("-").split("-"))
+        sent[key] = json.loads(value) if value[:1] in "[{" else value
+    return sent
+
+
+@settings(deadline=None)  # the first example reads that description
+@given(
+    market=st.sampled_from([Market.ON_DEMAND, Market.SPOT]),
+    size=st.integers(1, 16384),
+    iops=st.none() | st.integers(3000, 16000),
+    disk=st.sampled_from(["gp2", "gp3", "io1", "io2", "st1", "sc1"]),
+)
+def test_the_aws_command_passes_the_services_own_validation(market, size, iops, disk) -> None:
+    """botocore knows each parameter of RunInstances and its type."""
+    one = changed(market=market, type=disk, size_gib=size, iops=iops)
+    sent = parameters_of(export(one, "awscli"))
+    report = botocore.validate.ParamValidator().validate(sent, run_instances_shape())
+    assert not report.has_errors(), report.generate_report()
+
+
+def test_the_aws_command_starts_an_instance_with_its_disk(monkeypatch) -> None:
+    """Against moto's EC2, with an image of its own in place of the one that SSM names."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    sent = parameters_of(export(changed(**PROVISIONED), "awscli"))
+    with mock_aws():
+        ec2 = boto3.client("ec2", region_name="us-east-1")
+        sent["ImageId"] = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+        started = ec2.run_instances(**sent)["Instances"][0]
+        volumes = ec2.describe_volumes()["Volumes"]
+    assert started["InstanceType"] == "g4dn.xlarge"
+    assert 200 in [volume["Size"] for volume in volumes]
+
+
+@pytest.mark.parametrize("one", [changed(), changed(local=True), changed(market=Market.SPOT)])
+def test_terraform_can_be_parsed_and_names_the_same_disk(one: Candidate) -> None:
+    document = hcl2.loads(export(one, "terraform"))
+    assert "aws_instance" in str(document["resource"])
+    assert ("ebs_block_device" in str(document)) == (one.spec.disk.price is not None)
+    assert ("instance_market_options" in str(document)) == (one.spec.offer.market is Market.SPOT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("one", [changed(), changed(local=True), changed(market=Market.SPOT)])
+def test_ray_accepts_the_cluster_file(one: Candidate) -> None:
+    """Ray's own schema of cluster files."""
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    validate_config(prepare_config(yaml.safe_load(export(one, "ray"))))
+
+
+@pytest.mark.parametrize(
+    ("choice", "tier"),
+    [
+        ({"type": "gp3", "size_gib": 100.0}, "medium"),
+        ({"type": "gp3", "size_gib": 100.0, "iops": 6000.0}, "high"),
+        ({"type": "gp3", "size_gib": 100.0, "iops": 16000.0, "mib_per_second": 500.0}, "ultra"),
+    ],
+)
+def test_skypilot_gets_the_slowest_tier_that_is_fast_enough(choice: dict, tier: str) -> None:
+    """And is told what the tier stands for."""
+    one = changed(**choice)
+    rate = replace(one.spec.disk.rate, read_iops=choice.get("iops", 3000.0))
+    disk = replace(one.spec.disk, rate=rate)
+    text = export(replace(one, spec=replace(one.spec, disk=disk)), "skypilot")
+    assert yaml.safe_load(text)["resources"]["disk_tier"] == tier
+    assert str(one.spec.disk.choice) in text
+
+
+def test_a_cloud_that_the_tool_does_not_know_is_refused_with_the_way_out() -> None:
+    one = candidate()
+    elsewhere = replace(one.spec.offer.instance, cloud="gcp")
+    moved = replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, instance=elsewhere)))
+    with pytest.raises(UsageError, match="--export skypilot"):
+        export(moved, "terraform")
+    assert "gcp/us-east-1" in export(moved, "skypilot")
+
+
+@pytest.mark.parametrize(("machine", "told"), [("x86_64", "1.."), ("arm64", "arm:1..")])
+def test_a_small_instance_without_a_gpu_is_not_lost_to_what_a_tool_takes_for_granted(machine, told):
+    one = candidate()
+    small = replace(
+        one.spec.offer.instance, vcpus=1, physical_cores=1, memory_mib=2048, gpu_name=None,
+        gpu_count=0, gpu_memory_mib=None,
+        cpu=replace(one.spec.offer.instance.cpu, architecture=machine),
+    )  # fmt: skip
+    offer = replace(one.spec.offer, instance=small)
+    one = replace(one, spec=replace(one.spec, offer=offer))
+    asked = yaml.safe_load(export(one, "dstack"))["resources"]
+    assert (asked["cpu"], asked["memory"]) == (told, "2GB..")
+    assert ("as ImageId" in export(one, "ray")) == (machine == "arm64")

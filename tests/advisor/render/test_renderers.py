@@ -1,0 +1,280 @@
+"""The same answer in every format: same numbers, same bytes each time, one screen of text.
+
+Golden files stand in tests/golden; ADVISOR_WRITE_GOLDEN=1 writes them anew, for review.
+"""
+
+import csv
+import io
+import json
+import os
+import shlex
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from advisor.domain import (
+    Change,
+    CloseCallKind,
+    Latency,
+    OtherSetting,
+    Relaxation,
+    Request,
+    RunTime,
+    Span,
+    Stage,
+    Task,
+)
+from advisor.render.document import Sources, recommendation_document
+from advisor.render.risk import risk
+from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
+from advisor.render.text import recommendation_text
+from tests.builders import candidate, close_call, prediction, recommendation, rejected
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
+SOURCES = Sources(
+    model_id="0123456789abcdef",
+    trained_on="24 trials",
+    error_percent=6.5,
+    catalog_as_of="2026-07-20",
+    catalog_sources=("a price list",),
+)
+HOURS = Span(lower=43.2, median=52.31, upper=63.42)
+UNSURE = replace(HOURS, upper=float("inf"))
+RUN_TIME = RunTime(
+    samples=115_305_030.0, hours=HOURS, first_epoch=Span(lower=0.9, median=1.2, upper=1.5)
+)
+FASTER = candidate("g5.xlarge", 1.006, prediction=prediction(900.0, 1000.0, 1200.0))
+FRONT = {
+    "request": Request(network="googlenet", task=Task.INFERENCE),
+    "pareto": (candidate(), FASTER),
+}
+NOTHING = {
+    "ranked": (),
+    "relaxations": (
+        Relaxation(
+            changes=(
+                Change(
+                    constraint="target_throughput",
+                    option="--target-throughput",
+                    before="9000",
+                    after="505",
+                ),
+            ),
+            gives=candidate(),
+        ),
+        Relaxation(
+            changes=(
+                Change(
+                    constraint="max_usd_per_hour", option="--max-price", before="1", after="1.1"
+                ),
+            ),
+            gives=FASTER,
+        ),
+    ),
+}
+RUN = {
+    "request": Request(network="googlenet", task=Task.TRAINING, epochs=90, max_hours=72),
+    "ranked": (
+        candidate(run=RUN_TIME),
+        candidate("g6.xlarge", 0.8048, run=replace(RUN_TIME, hours=UNSURE)),
+    ),
+}
+
+
+def document(**changes):
+    return recommendation_document(recommendation(**changes), SOURCES)
+
+
+def text(**changes):
+    return recommendation_text(recommendation(**changes), SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("recommendation.txt", text() + "\n"),
+        ("recommendation.json", json.dumps(document(), indent=2) + "\n"),
+        ("recommendation.csv", recommendation_csv(document())),
+        ("recommendation.md", recommendation_markdown(document())),
+        ("pareto.txt", text(**FRONT) + "\n"),
+        ("pareto.md", recommendation_markdown(document(**FRONT))),
+        ("relax.txt", text(**NOTHING) + "\n"),
+        ("relax.json", json.dumps(document(**NOTHING)["relax"], indent=2) + "\n"),
+        ("run.txt", text(**RUN) + "\n"),
+        ("run.csv", recommendation_csv(document(**RUN))),
+        ("run.md", recommendation_markdown(document(**RUN))),
+        ("close_call.txt", text(close_calls=(close_call(),)) + "\n"),
+        (
+            "close_call.json",
+            json.dumps(document(close_calls=(close_call(),))["close_calls"], indent=2) + "\n",
+        ),
+    ],
+)
+def test_a_format_changes_only_when_we_mean_it(name, content):
+    golden = GOLDEN / name
+    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(content)
+    assert content == golden.read_text()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"ranked": (), "nearest": candidate()},
+        {"ranked": (), "nearest": None, "rejected": ()},
+        RUN,
+        {"ranked": (candidate(run=replace(RUN_TIME, hours=UNSURE)),)},
+        {"close_calls": (close_call(),)},
+        {"close_calls": (close_call(instead=None, saves_usd_per_hour=None),)},
+    ],
+)
+def test_the_document_keeps_its_schema(changes):
+    jsonschema.validate(document(**changes), SCHEMA)
+
+
+@pytest.mark.parametrize("kind", [None, *CloseCallKind])
+@pytest.mark.parametrize("run", [None, RUN_TIME])
+def test_text_fits_one_screen_whatever_the_answer_holds(run, kind):
+    name, latency = "x{}.48xlarge-with-a-long-name", Latency(p50_seconds=0.1, p99_seconds=0.2)
+    many = tuple(candidate(name.format(i), run=run, latency=latency) for i in range(40))
+    reasons = tuple(rejected(f"t{i}.xlarge", 0.1, detail="because " * 40) for i in range(60))
+    narrow = close_call(kind=kind, candidate=many[0], instead=many[1], saves_usd_per_hour=1234.5)
+    full = text(
+        ranked=many, rejected=reasons, assumptions=("assumed",) * 60, warnings=("mind it",) * 60,
+        close_calls=(narrow,) if kind else (),
+    )  # fmt: skip
+    lines = full.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 100
+
+
+def elsewhere(one, region, kind):
+    price = replace(one.spec.offer.price, kind=kind, terms="under 5 % interrupted")
+    return replace(
+        one, spec=replace(one.spec, offer=replace(one.spec.offer, region=region, price=price))
+    )
+
+
+def test_alternatives_say_their_region_and_kind_of_price_where_these_differ():
+    dear = elsewhere(candidate("g6.xlarge", 0.8), "ap-south-1", "estimated")
+    assert "ap-south-1, estimated" in text(ranked=(candidate(), dear))
+    assert "region" not in text(ranked=(candidate(), candidate("g6.xlarge", 0.8)))
+
+
+def test_markdown_says_region_and_kind_of_price_where_these_tell_something():
+    dear = elsewhere(candidate("g6.xlarge", 0.8), "ap-south-1", "estimated")
+    mixed = document(ranked=(candidate(), dear), pareto=(candidate(), dear))
+    ranked, front = recommendation_markdown(mixed).split("Pareto front")
+    assert "| ap-south-1 | estimated |" in ranked
+    assert "| ap-south-1 |" in front
+    assert "price_kind" not in recommendation_markdown(document())
+
+
+def test_large_numbers_have_no_exponent():
+    assert [short_number(one) for one in (42500.0, 0.22095, 166.02)] == ["42500", "0.221", "166"]
+
+
+def test_what_comes_with_a_price_is_told():
+    spot = elsewhere(candidate(), "us-east-1", "estimated")
+    assert "terms       under 5 % interrupted" in text(ranked=(spot,))
+
+
+def test_where_nothing_answers_each_reason_has_an_example():
+    slow = tuple(rejected(f"t{i}.nano", 0.01, reason="too_slow") for i in range(40))
+    no_disk = rejected("gn5", 0.9, reason="no_disk", detail="no disk holds it")
+    said = text(ranked=(), rejected=(*slow, no_disk))
+    assert "Why not (40 too_slow, 1 no_disk)" in said
+    assert "no disk holds it" in said
+
+
+def test_what_is_free_and_still_passed_over_counts_as_cheaper():
+    free = rejected("colab", 0.0, detail="not known of it: RAM")
+    assert "colab $0/h: not known of it: RAM" in text(rejected=(free,))
+
+
+def test_no_sentence_is_cut_where_all_have_no_room():
+    said = text(assumptions=("a rather long assumption",) * 20)
+    assert "a rather long assumption; 14 more (-o json has all)." in said.replace("\n ", "")
+
+
+def test_the_command_of_a_close_call_can_be_pasted():
+    lines = text(close_calls=(close_call(),)).splitlines()
+    start = next(i for i, line in enumerate(lines) if "advisor verify" in line)
+    end = next(i for i, line in enumerate(lines[start:], start) if not line.endswith("\\"))
+    pasted = shlex.split("\n".join(lines[start : end + 1]).replace("\\\n", ""))
+    told = document(close_calls=(close_call(),))["close_calls"][0]["trial"]["command"]
+    assert pasted == shlex.split(told)
+    assert "--target-throughput 500 --instance g4dn.large --disk gp3:158GiB" in told
+
+
+def test_all_rejected_are_listed_when_asked_for():
+    reasons = tuple(rejected(f"t{i}.xlarge", 90.0) for i in range(60))
+    said = recommendation_text(recommendation(rejected=reasons), SOURCES, all_rejected=True)
+    assert all(f"t{i}.xlarge" in said for i in range(60))
+
+
+def test_all_rejected_are_counted_by_reason():
+    answer = recommendation()
+    said = recommendation_text(answer, SOURCES, all_rejected=True)
+    assert "Rejected 2: 1 no_price, 1 unsupported" in said
+    assert document()["catalog"]["rejected_by_reason"] == {"no_price": 1, "unsupported": 1}
+
+
+def test_csv_loses_nothing():
+    rows = list(csv.DictReader(io.StringIO(recommendation_csv(document()))))
+    first = document()["recommendation"]
+    assert float(rows[0]["throughput_median"]) == first["predicted"]["throughput"]["median"]
+    assert float(rows[0]["total_usd_per_hour"]) == first["price"]["total_usd_per_hour"]
+    assert [row["instance_type"] for row in rows] == ["g4dn.xlarge", "g6.xlarge"]
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (prediction(lower=97, median=100, upper=110), 0),
+        (prediction(lower=90, median=100, upper=110), 1),
+        (prediction(lower=97, median=100, upper=110, extrapolation=("far",)), 2),
+        (prediction(lower=97, median=100, upper=110, extrapolation=("far", "off", "out")), 3),
+        (prediction(lower=60, median=100, upper=150), 2),
+        (prediction(lower=40, median=100, upper=200), 3),
+        (prediction(lower=39, median=100, upper=200, extrapolation=("far",)), 4),
+        (prediction(lower=97, median=100, upper=110, calibrated=False), 4),
+    ],
+)
+def test_risk_grows_with_the_interval_and_with_guessing(one, expected):
+    assert risk(one) == expected
+
+
+def test_other_settings_are_told_by_what_they_bring_the_whole():
+    def setting(name, gain, binds, measured=True):
+        factor = Span(lower=1.1, median=1.25, upper=1.42)
+        after = replace(candidate().prediction, bottleneck=binds)
+        return OtherSetting(
+            name=name, option=f"--{name}", gpu_gain=factor, measured=measured, prediction=after,
+            gain=gain,
+        )  # fmt: skip
+
+    settings = (
+        setting("compile", 1.001, Stage.HOST),
+        setting("channels_last", 1.02, Stage.HOST),
+        setting("amp", 1.12, Stage.STORAGE, measured=False),
+    )
+    answer = recommendation(other_settings=settings)
+    text = recommendation_text(answer, SOURCES)
+    assert (
+        "  settings    channels_last: GPU 1.25 times as fast (1.10 to 1.42), here +2 %\n"
+        "              amp: GPU 1.25 times as fast (1.10 to 1.42, not measured), here +12 %, then "
+        "bound by\n              storage\n"
+    ) in text
+    assert "compile" not in text
+    document = recommendation_document(answer, SOURCES)
+    jsonschema.validate(document, SCHEMA)
+    assert [one["change"] for one in document["other_settings"]] == [
+        "compile", "channels_last", "amp",
+    ]  # fmt: skip

@@ -1,0 +1,276 @@
+"""A sweep that plans itself: the store is its state."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from advisor.domain import Status
+from advisor.errors import UsageError
+from advisor.runs.adaptive import adaptive_sweep, parse_budget, run_adaptive
+from advisor.runs.adaptive.cells import row_of, surface_of, with_gpu_steps
+from advisor.runs.sweeps import sweeping
+from sweeps.repeating import merged
+from sweeps.store import open_store
+from tests.models.performance.surface.test_surface import grid
+from tests.models.performance.synthetic import measure, measurement, true_parameters
+
+# Trials of one batch do not know each other's endings.
+_ONE_BATCH = 8
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return {row.trial.trial_id: row for row in measure(grid(), true_parameters())}
+
+
+def played(sweep, truth, known=None, most=None):
+    """What the sweep measures in order, and where it stands then."""
+    rows, order = dict(known or {}), []
+    while True:
+        standing = sweep.standing(rows)
+        if not standing.next or (most is not None and len(order) >= most):
+            return order, standing, rows
+        for item in standing.next[: None if most is None else most - len(order)]:
+            trial_id = item.trial.trial_id
+            order.append((trial_id, item.run))
+            rows[trial_id] = merged(rows.get(trial_id), truth[trial_id])
+
+
+def test_a_budget_of_trials_is_never_exceeded_and_no_run_is_made_twice(truth):
+    for budget in (3, 9):
+        order, standing, _ = played(adaptive_sweep(grid(), parse_budget(f"{budget}trials")), truth)
+        assert len(order) == len(set(order)) == budget
+        assert "budget" in standing.stopped
+
+
+def test_it_stops_by_its_own_rule_within_an_ample_budget(truth):
+    order, standing, _ = played(adaptive_sweep(grid(), parse_budget("90trials")), truth)
+    assert 12 <= len(order) < 60
+    assert standing.doubt < 0.05
+    assert "budget" not in standing.stopped
+
+
+@pytest.mark.parametrize("killed_after", [1, 5, 9])
+def test_a_killed_sweep_goes_on_with_the_trials_of_an_undisturbed_one(truth, killed_after):
+    whole, _, _ = played(adaptive_sweep(grid(), parse_budget("14trials")), truth)
+    first, _, rows = played(
+        adaptive_sweep(grid(), parse_budget("14trials")), truth, most=killed_after
+    )
+    rest, _, _ = played(adaptive_sweep(grid(), parse_budget("14trials")), truth, known=rows)
+    assert set(first + rest) == set(whole)
+    assert len(first) + len(rest) == len(whole)
+
+
+def test_a_trial_killed_for_memory_spares_those_that_need_as_much(truth):
+    """Same work, no more memory, no fewer processes: they would die too."""
+    sweep = adaptive_sweep(grid(), parse_budget("90trials"))
+    dying = {
+        trial_id: replace(row, status=Status.OUT_OF_MEMORY, step_seconds=())
+        if row.trial.resources.memory_mib < 2000
+        else row
+        for trial_id, row in truth.items()
+    }
+    order, _, _ = played(sweep, dying)
+    trials = [dying[trial_id].trial for trial_id, _ in order]
+    died = [dying[trial_id].status is Status.OUT_OF_MEMORY for trial_id, _ in order]
+    assert any(died)
+    for place, killed in enumerate(trials):
+        later = trials[place + _ONE_BATCH :] if died[place] else []
+        assert not any(
+            one.workload == killed.workload
+            and one.resources.memory_mib <= killed.resources.memory_mib
+            and one.resources.vcpus >= killed.resources.vcpus
+            for one in later
+        )
+
+
+def test_trials_without_the_memory_to_live_are_never_proposed():
+    small = [
+        replace(trial, resources=replace(trial.resources, memory_mib=64.0)) for trial in grid()[:2]
+    ]
+    sweep = adaptive_sweep([*grid(), *small], parse_budget("5trials"))
+    assert list(sweep.refused) == small
+    with pytest.raises(UsageError, match="memory"):
+        adaptive_sweep(small, parse_budget("5trials"))
+
+
+def test_a_target_asks_about_the_specs_that_are_sold(truth):
+    """The bundled catalogue sells T4s; the answer's doubt is a regret."""
+    sweep = adaptive_sweep(grid(), parse_budget("16trials"), target=300.0)
+    assert len(sweep.specs.rows) > 10
+    _, standing, _ = played(sweep, truth)
+    assert standing.doubt is not None
+    assert standing.stopped
+
+
+def test_repeats_and_unknown_networks_are_refused():
+    trial = grid()[0]
+    with pytest.raises(UsageError, match="repeats"):
+        adaptive_sweep([replace(trial, plan={"repeats": 3})], parse_budget("5trials"))
+    own = replace(trial, workload=replace(trial.workload, network="mine"))
+    with pytest.raises(UsageError, match="mine"):
+        adaptive_sweep([own], parse_budget("5trials"))
+
+
+def _noisy(row, **changes):
+    """With steps that tell little."""
+    drawn = random.Random(row.trial.trial_id)
+    steps = tuple(row.step_seconds[0] * drawn.lognormvariate(0, 1.5) for _ in range(60))
+    return replace(row, step_seconds=steps, **changes)
+
+
+def test_an_attempt_that_neighbours_spoiled_is_no_repeat(truth):
+    """Where noise rules, cells are measured again, three times at most; each of them really."""
+    few = grid()[:13]
+    orders = []
+    for attempts in ((), ({"status": "contaminated"},)):
+        rows = {name: _noisy(row, attempts=attempts) for name, row in truth.items()}
+        order, _, _ = played(adaptive_sweep(few, parse_budget("24trials")), rows)
+        assert max(run for _, run in order) == 3
+        orders.append(order)
+    assert len(orders[0]) == 24
+    assert orders[0] == orders[1]
+
+
+def test_repeats_in_vain_come_to_an_end(truth):
+    few = grid()[:13]
+    rows = {name: _noisy(row) for name, row in truth.items()}
+    in_vain = tuple({"status": "contaminated"} for _ in range(3))
+    sweep = adaptive_sweep(few, parse_budget("200trials"))
+    while (standing := sweep.standing(rows)).next:
+        for item in standing.next:
+            row = rows[item.trial.trial_id]
+            rows[item.trial.trial_id] = replace(row, attempts=(*row.attempts, *in_vain))
+    assert len(standing.done) <= 3 * len(few)
+    assert "budget" not in standing.stopped
+
+
+def test_the_first_trials_stay_the_same_on_whichever_cpu_one_was_measured(truth):
+    """Nodes of a cluster differ; the trials that were measured already must count."""
+    order, standing, rows = played(adaptive_sweep(grid(), parse_budget("10trials")), truth)
+    other = {"cpu_model": "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz"}
+    rows[order[-1][0]] = replace(rows[order[-1][0]], environment=other)
+    again = adaptive_sweep(grid(), parse_budget("10trials")).standing(rows)
+    assert again.done[:6] == standing.done[:6]
+
+
+class _Fake:
+    def __init__(self, truth):
+        self.truth, self.given = truth, []
+
+    def refuse_impossible(self, trials):
+        pass
+
+    def execute(self, trials):
+        for trial in trials:
+            self.given.append(trial.trial_id)
+            yield self.truth[trial.trial_id]
+
+    def close(self):
+        pass
+
+
+def test_the_runner_measures_what_is_asked_and_nothing_twice(truth, monkeypatch, tmp_path):
+    """Run, and run again with more budget: the second goes on from the store."""
+    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
+    fake = _Fake(truth)
+    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: fake)
+    store = open_store(f"sqlite:///{tmp_path / 'm.sqlite'}")
+
+    def run(budget):
+        return run_adaptive(
+            adaptive_sweep(grid(), parse_budget(budget)), store, executor="process",
+            ray_address=None, on_progress=lambda _: None, on_batch=lambda _: None,
+        )  # fmt: skip
+
+    assert len(run("7trials").done) == 7
+    assert len(run("10trials").done) == 10
+    assert len(fake.given) == 10
+    again = run("10trials")
+    assert len(fake.given) == 10
+    assert "budget" in again.stopped
+
+
+def test_what_is_older_than_asked_for_is_measured_anew(truth, monkeypatch, tmp_path):
+    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
+    fake = _Fake({})
+    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: fake)
+    store = open_store(f"sqlite:///{tmp_path / 'm.sqlite'}")
+
+    def measured(day, since=None):
+        """How many trials a sweep on that day measures."""
+        begun = f"2026-11-{day}T00:00:00+00:00"
+        fake.truth = {name: replace(row, started_at=begun) for name, row in truth.items()}
+        fake.given.clear()
+        standing = run_adaptive(
+            adaptive_sweep(grid(), parse_budget("7trials")), store, executor="process",
+            ray_address=None, on_progress=lambda _: None, on_batch=lambda _: None, since=since,
+        )  # fmt: skip
+        assert len(standing.done) == 7
+        return len(fake.given)
+
+    tenth = datetime(2026, 11, 10, tzinfo=UTC)
+    assert [measured("01"), measured("20"), measured("20", tenth)] == [7, 0, 7]
+    assert measured("20", tenth) == 0
+
+
+def test_a_time_budget_ends_between_batches(truth, monkeypatch, tmp_path):
+    """The clock says that the first batch took all of it."""
+    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
+    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: _Fake(truth))
+    ticks = iter((0.0, 0.0, 4000.0, 8000.0))
+    standing = run_adaptive(
+        adaptive_sweep(grid(), parse_budget("1h")),
+        open_store(f"sqlite:///{tmp_path / 'm.sqlite'}"),
+        executor="process", ray_address=None, on_progress=lambda _: None,
+        on_batch=lambda _: None, clock=lambda: next(ticks),
+    )  # fmt: skip
+    assert 6 <= len(standing.done) <= 8
+    assert "60 min" in standing.stopped
+
+
+def on_a_real_gpu(trial):
+    return replace(trial, accelerator="cuda:T4", emulated_step_seconds=None)
+
+
+def test_a_gpu_step_that_was_measured_is_known_to_the_batches_after_it():
+    """The cell takes most of what was measured, as do other batches of its network, and other
+    networks some; what an emulated GPU took tells nothing."""
+    trials = [on_a_real_gpu(one) for one in grid()]
+    rows = [row_of(one, "T4") for one in trials]
+    surface = surface_of(rows, ())
+    names = [(one.workload.network, one.workload.batch_size) for one in trials]
+    place = names.index(("resnet50", 16))
+    slow = 0.8 * rows[place].accelerator_rate
+    facts = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
+    told = replace(measurement(trials[place], slow / 2, slow), environment=facts)
+    after = with_gpu_steps(surface, rows, [told], "T4").trials.accelerator
+    moved = dict(zip(names, (after / surface.trials.accelerator).tolist(), strict=True))
+    assert 0.8 < moved["resnet50", 16] < 0.87
+    assert 0.8 < moved["resnet50", 64] < 0.9
+    assert moved["resnet50", 64] < moved["alexnet", 64] < 1
+    emulated = measurement(grid()[place], slow / 2, slow)
+    assert with_gpu_steps(surface, rows, [emulated], "T4") is surface
+
+
+def test_a_sweep_on_a_real_gpu_learns_its_rates_and_goes_on_after_a_kill(truth):
+    """The batches after a kill are those of an undisturbed sweep, whatever was measured since."""
+    facts = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
+    rows = {}
+    for row in truth.values():
+        step = row.trial.emulated_step_seconds
+        real = replace(
+            row, trial=on_a_real_gpu(row.trial), environment=facts,
+            stage_rates={"accelerator": row.trial.samples_per_step / step},
+        )  # fmt: skip
+        rows[real.trial.trial_id] = real
+    trials = [row.trial for row in rows.values()]
+    whole, standing, _ = played(adaptive_sweep(trials, parse_budget("18trials")), rows)
+    first, _, known = played(adaptive_sweep(trials, parse_budget("18trials")), rows, most=9)
+    rest, _, _ = played(adaptive_sweep(trials, parse_budget("18trials")), rows, known=known)
+    assert set(first + rest) == set(whole)
+    assert standing.doubt < 0.2

@@ -1,0 +1,170 @@
+"""Mail, against a real SMTP server on loopback."""
+
+import email
+import email.policy
+import smtplib
+import socket
+
+import pytest
+
+from advisor.errors import DeliveryError, UsageError
+from advisor.runs.delivery.mail import MailTarget, mail_target
+from advisor.runs.delivery.parcel import PassingTroubleError
+from advisor.runs.delivery.sending import delivered
+from advisor.runs.delivery.targets import parse_target
+from tests.advisor.runs.delivery.servers import (
+    PASSWORD,
+    USER,
+    certificate,
+    parcel,
+    postbox,
+)
+
+TO = "to=bob@example.com,eve+cloud@example.com&from=ann@example.com"
+
+
+@pytest.fixture(autouse=True)
+def _no_login(monkeypatch):
+    for name in ("USER", "PASSWORD", "FROM"):
+        monkeypatch.delenv(f"ADVISOR_SMTP_{name}", raising=False)
+
+
+@pytest.fixture
+def login(monkeypatch):
+    monkeypatch.setenv("ADVISOR_SMTP_USER", USER)
+    monkeypatch.setenv("ADVISOR_SMTP_PASSWORD", PASSWORD)
+
+
+def read(content):
+    return email.message_from_bytes(content, policy=email.policy.default)
+
+
+def test_a_mail_has_the_text_and_every_file():
+    with postbox() as box:
+        parse_target(f"smtp://127.0.0.1:{box.port}?{TO}").send(parcel())
+    ((sender, to, content),) = box.got
+    mail = read(content)
+    assert sender == "ann@example.com"
+    assert to == ["bob@example.com", "eve+cloud@example.com"]
+    assert mail.get_body().get_content().splitlines() == ["g4dn.xlarge, $0.558 an hour."]
+    files = {one.get_filename(): one.get_content() for one in mail.iter_attachments()}
+    assert files["report.md"] == "# 报告 📈\n"
+    assert files["report.xlsx"] == b"PK\x03\x04\xff"
+    assert mail["Auto-Submitted"] == "auto-generated"
+
+
+def test_a_title_cannot_write_headers():
+    with postbox() as box:
+        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        target.send(parcel(title="报告\r\nBcc: mallory@example.com\x00 📈" + "x" * 400))
+    mail = read(box.got[0][2])
+    assert mail["Bcc"] is None
+    assert mail["Subject"].startswith("报告 Bcc: mallory@example.com? 📈")
+    assert len(mail["Subject"]) <= 150
+
+
+def test_the_password_goes_over_tls_alone(tmp_path, monkeypatch, login):
+    path = certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    with postbox(certificate_path=path, needs_login=True) as box:
+        parse_target(f"smtp://127.0.0.1:{box.port}?to=bob@example.com").send(parcel())
+    assert box.tls
+    assert box.logins == [(USER.encode(), PASSWORD.encode())]
+    assert box.got[0][0] == USER  # from whom: the user's name is an address
+
+    with postbox() as plain, pytest.raises(DeliveryError, match="password is not sent"):
+        parse_target(f"smtp://127.0.0.1:{plain.port}?to=bob@example.com").send(parcel())
+    assert plain.logins == []
+
+
+def test_a_wrong_password_is_told_without_it(tmp_path, monkeypatch, login):
+    path = certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    monkeypatch.setenv("ADVISOR_SMTP_PASSWORD", "another secret")
+    with postbox(certificate_path=path, needs_login=True) as box:
+        target = parse_target(f"smtp://127.0.0.1:{box.port}?to=bob@example.com")
+        (found,) = delivered(parcel(), [target], sleep=pytest.fail)
+    assert "does not accept ADVISOR_SMTP_USER" in found.error
+    assert "secret" not in found.error
+
+
+def test_a_server_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path):
+    with postbox(certificate_path=certificate(tmp_path)) as box:
+        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        (found,) = delivered(parcel(), [target], sleep=pytest.fail)
+    assert "certificate is not trusted" in found.error
+    assert box.got == []
+
+
+def test_another_machine_without_starttls_gets_nothing(monkeypatch):
+    """The server is on loopback under another name: what counts is what the target says."""
+    with postbox() as box:
+        real = socket.create_connection
+        monkeypatch.setattr(
+            socket, "create_connection", lambda at, *rest, **more: real(("127.0.0.1", at[1]), *rest)
+        )
+        target = parse_target(f"smtp://mail.example.com:{box.port}?{TO}")
+        with pytest.raises(DeliveryError, match="offers no STARTTLS"):
+            target.send(parcel())
+    assert box.got == []
+
+
+def test_a_full_mailbox_is_tried_again_and_an_unknown_one_is_not():
+    with postbox(["452 full", "452 full"]) as box:
+        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        (found,) = delivered(parcel(), [target], sleep=lambda _s: None)
+        assert (found.arrived, found.attempts) == (True, 2)
+    with postbox(["550 no such user", "550 nor this"]) as box:
+        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        (found,) = delivered(parcel(), [target], sleep=pytest.fail)
+    assert "550 no such user" in found.error
+
+
+def test_who_is_refused_alone_is_told_and_nobody_gets_it_twice():
+    with postbox(["250 OK", "550 no such user"]) as box:
+        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        (found,) = delivered(parcel(), [target], sleep=pytest.fail)
+    assert "refused for eve+cloud@example.com" in found.error
+    assert [to for _, to, _ in box.got] == [["bob@example.com"]]
+
+
+def test_a_server_that_never_answers_is_left_in_time():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        target = MailTarget(
+            host="127.0.0.1", port=silent.getsockname()[1], tls_at_once=False,
+            to=("bob@example.com",), sender="ann@example.com", timeout_seconds=0.2,
+        )  # fmt: skip
+        with pytest.raises(PassingTroubleError, match="timed out"):
+            target.send(parcel())
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("smtp://ann:secret@mail.example.com?to=a@b.c", "set ADVISOR_SMTP_USER"),
+        ("smtp://mail.example.com", "cannot be read"),
+        ("smtp://mail.example.com?to=", "cannot be read"),
+        ("smtp://mail.example.com?to=bob", "no mail address"),
+        ("smtp://mail.example.com?to=a@b.c%0d%0aBcc:x@y.z", "no mail address"),
+        ("smtp://mail.example.com?to=a@b.c&cc=d@e.f", "only to and from are known"),
+        ("smtp://?to=a@b.c", "SERVER:PORT"),
+    ],
+)
+def test_targets_that_are_refused(text, why):
+    with pytest.raises(UsageError, match=why) as told:
+        parse_target(text)
+    assert "secret" not in str(told.value)
+
+
+def test_what_is_missing_is_known_before_the_work(monkeypatch):
+    target = mail_target("smtp://mail.example.com?to=a@b.c")
+    with pytest.raises(UsageError, match="from whom"):
+        target.check()
+    monkeypatch.setenv("ADVISOR_SMTP_USER", USER)
+    with pytest.raises(UsageError, match="set both"):
+        target.check()
+
+
+def test_smtps_is_tls_at_once():
+    assert mail_target("smtps://mail.example.com?to=a@b.c").port == 465
+    assert smtplib.SMTP_SSL_PORT == 465

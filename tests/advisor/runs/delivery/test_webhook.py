@@ -1,0 +1,139 @@
+"""A webhook, against a real server on loopback."""
+
+import base64
+import hashlib
+import hmac
+import json
+import socket
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+from advisor.errors import DeliveryError, UsageError
+from advisor.runs.delivery.parcel import PassingTroubleError
+from advisor.runs.delivery.sending import delivered
+from advisor.runs.delivery.targets import parse_target
+from advisor.runs.delivery.webhook import HookTarget, signature
+from tests.advisor.runs.delivery.servers import certificate, hook, parcel
+
+
+def test_the_json_arrives_whole_and_signed(monkeypatch):
+    """As Standard Webhooks verifies it: HMAC-SHA256 of id, time and body under the secret."""
+    secret = b"0123456789abcdef"
+    monkeypatch.setenv("ADVISOR_WEBHOOK_SECRET", "whsec_" + base64.b64encode(secret).decode())
+    with hook() as server:
+        parse_target(server.url).send(parcel(title="表格 =1+1 📈"))
+    ((path, headers, body),) = server.got
+    message = json.loads(body)
+    assert path == "/services/T0/secret-path?key=hidden"
+    schema = files("advisor.render") / "schemas/delivery.schema.json"
+    jsonschema.validate(message, json.loads(schema.read_text()))
+    assert (message["title"], message["kind"]) == ("表格 =1+1 📈", "report")
+    assert message["document"] == {"schema": "advisor.report/1"}
+    assert headers["content-type"] == "application/json"
+    assert message["id"] == headers["webhook-id"]
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+
+
+def test_the_signature_is_the_standards_own_example():
+    """standard-webhooks, spec: secret, id, timestamp and payload of its worked example."""
+    secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    payload = b'{"test": 2432232314}'
+    name, moment = "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330
+    assert signature(secret, name, moment, payload) == (
+        "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    )
+
+
+def test_without_a_secret_nothing_is_signed(monkeypatch):
+    monkeypatch.delenv("ADVISOR_WEBHOOK_SECRET", raising=False)
+    with hook() as server:
+        parse_target(server.url).send(parcel())
+    assert "webhook-signature" not in server.got[0][1]
+
+
+def test_an_outage_is_waited_out():
+    """A server that is busy twice gets the same id three times; Retry-After is heeded."""
+    waits = []
+    with hook([(503, {"Retry-After": "7"}, b""), (429, {}, b"slow down")]) as server:
+        (found,) = delivered(parcel(), [parse_target(server.url)], sleep=waits.append)
+    assert (found.arrived, found.attempts) == (True, 3)
+    assert len({headers["webhook-id"] for _, headers, _ in server.got}) == 1
+    assert waits[0] == 7.0
+    assert 2.0 <= waits[1] <= 2.5
+
+
+def test_what_is_refused_is_not_tried_again():
+    with hook([(400, {}, b"invalid_payload\x1b[2J")]) as server:
+        (found,) = delivered(parcel(), [parse_target(server.url)], sleep=pytest.fail)
+    assert (found.arrived, found.attempts, found.passing) == (False, 1, False)
+    assert "answered 400: invalid_payload?[2J" in found.error
+
+
+def test_a_redirect_is_not_followed():
+    with (
+        hook([(307, {"Location": "/elsewhere"}, b""), (302, {"Location": "/x"}, b"")]) as server,
+        pytest.raises(DeliveryError, match="redirects are not followed"),
+    ):
+        parse_target(server.url).send(parcel())
+    assert len(server.got) == 1
+
+
+def test_nothing_secret_is_in_what_is_said(monkeypatch):
+    monkeypatch.setenv("ADVISOR_WEBHOOK_SECRET", "swordfish")
+    said = []
+    with hook([(500, {}, b"")] * 2 + [(403, {}, b"no")]) as server:
+        (found,) = delivered(
+            parcel(), [parse_target(server.url)], sleep=lambda _s: None, say=said.append
+        )
+    words = " ".join([*said, found.error, found.label, repr(parse_target(server.url))])
+    assert len(said) == 2
+    for secret in ("secret-path", "hidden", "swordfish"):
+        assert secret not in words
+
+
+def test_a_server_that_never_answers_is_left_in_time():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        target = HookTarget(f"http://127.0.0.1:{port}/", "127.0.0.1", timeout_seconds=0.2)
+        with pytest.raises(PassingTroubleError, match=r"did not answer within 0\.2 s"):
+            target.send(parcel())
+
+
+def test_a_port_without_a_server_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    with pytest.raises(PassingTroubleError, match="cannot be reached: Connection refused"):
+        parse_target(f"http://127.0.0.1:{port}/").send(parcel())
+
+
+def test_a_server_must_prove_who_it_is(tmp_path, monkeypatch):
+    """Https with a certificate that nobody vouches for is refused, and taken once it is trusted."""
+    path = certificate(tmp_path)
+    with hook(certificate_path=path) as server:
+        with pytest.raises(DeliveryError, match="certificate is not trusted"):
+            parse_target(server.url).send(parcel())
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
+        parse_target(server.url).send(parcel())
+    assert len(server.got) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("http://example.com/hook", "use https"),
+        ("http://169.254.169.254/latest", "use https"),
+        ("http://127.0.0.1.example.com/", "use https"),
+        ("https://ann:secret@example.com/", "no name and password in an address"),
+        ("https:///path", "no host"),
+        ("https://example.com/a\r\nX-Injected: 1", "without blanks"),
+        ("https://example.com:99999/", "cannot be read"),
+    ],
+)
+def test_addresses_that_are_refused(text, why):
+    with pytest.raises(UsageError, match=why) as told:
+        parse_target(text)
+    assert "ann:secret" not in str(told.value)

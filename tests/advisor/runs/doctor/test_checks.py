@@ -1,0 +1,208 @@
+"""Each check tells what is so, and what to do where it is not well."""
+
+import datetime
+import json
+import time
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from advisor.errors import MeasuringError
+from advisor.runs.doctor import leftovers, machine, packages, records
+from advisor.runs.doctor.examining import document, run_checks, worst
+from advisor.runs.doctor.words import Finding, State
+from sweeps.leftovers.words import Leftover
+from sweeps.marks import own_mark
+from sweeps.store import open_store
+from sweeps.store.owners import this_process
+from tests.sweeps.builders import measurement
+
+SCHEMA = json.loads((files("advisor.render") / "schemas/doctor.schema.json").read_text())
+PRICES = datetime.date(2026, 7, 20)
+
+
+def left(remove=lambda: None):
+    return Leftover(kind="cgroup", name="/g", owner=own_mark(), command="rmdir '/g'", remove=remove)
+
+
+def refuse():
+    raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.mark.parametrize(
+    ("found", "keep", "state", "words"),
+    [
+        ([], False, State.OK, "none"),
+        ([left()], False, State.OK, "of killed sweeps, removed: 1 cgroup /g"),
+        ([left(refuse)], True, State.WARNING, "of killed sweeps: 1 cgroup /g"),
+        ([left(refuse)], False, State.PROBLEM, "cannot be removed .Operation not permitted."),
+    ],
+)
+def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, found, keep, state, words):
+    monkeypatch.setattr(leftovers, "find_leftovers", lambda: found)
+    told = leftovers.check_leftovers(keep=keep)
+    assert told.state is state
+    assert words.replace(".", "") in told.found.replace("(", "").replace(")", "")
+    assert bool(told.advice) == (state is not State.OK)
+    if state is State.PROBLEM:
+        assert "sudo rmdir '/g'" in told.advice
+    jsonschema.validate(document([told]), SCHEMA)
+
+
+def test_limits_that_cannot_be_made_are_a_problem_with_the_way_out(monkeypatch):
+    def refused(_request):
+        raise PermissionError("no")
+
+    monkeypatch.setattr(machine, "choose_limiter", refused)
+    told = machine.check_limits()
+    assert told.state is State.PROBLEM
+    assert "--privileged" in told.advice
+
+
+def test_a_small_shared_memory_is_told_with_the_option_for_it(tmp_path, monkeypatch):
+    class Usage:
+        free = 64 * 2**20
+
+    monkeypatch.setattr(machine.shutil, "disk_usage", lambda _: Usage)
+    told = machine.check_shared_memory(tmp_path)
+    assert told.state is State.WARNING
+    assert "--shm-size" in told.advice
+    assert machine.check_disk().state is State.PROBLEM
+
+
+def test_a_clock_before_the_bundled_prices_is_wrong():
+    at = datetime.datetime(2026, 7, 19, 23, tzinfo=datetime.UTC)
+    assert machine.check_clock([PRICES], at).state is State.PROBLEM
+    assert machine.check_clock([PRICES], at + datetime.timedelta(hours=2)).state is State.OK
+    assert machine.check_clock([], at).state is State.OK
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import time; time.sleep(60)", "did not load in 0.5 s"),
+        ("raise ImportError('libcudart.so.12: cannot open')", "libcudart.so.12"),
+        ("import os; os.kill(os.getpid(), 11)", "ended with code -11"),
+        ("print('[')", "does not load"),
+    ],
+)
+def test_a_torch_that_hangs_or_breaks_is_told_and_breaks_nothing_here(code, words):
+    pytest.importorskip("torch")
+    begun = time.monotonic()
+    told = packages.check_torch(0.5, code)
+    assert told.state is State.PROBLEM
+    assert words in told.found
+    assert time.monotonic() - begun < 30
+
+
+def test_a_torch_without_cuda_beside_a_driver_is_a_problem(monkeypatch, tmp_path):
+    told = '{"version": "2.13.0+cpu", "cuda_build": null, "gpus": []}'
+    monkeypatch.setattr(packages, "find_spec", lambda _: True)
+    code = f"print('''{told}''')"
+    monkeypatch.setattr(packages, "_DRIVER", tmp_path / "none")
+    assert packages.check_torch(30, code).state is State.OK
+    monkeypatch.setattr(packages, "_DRIVER", tmp_path)
+    assert "though a driver is loaded" in packages.check_torch(30, code).found
+
+
+def test_packages_that_are_not_there_are_named_with_what_installs_them(monkeypatch):
+    monkeypatch.setattr(packages, "find_spec", lambda _: None)
+    for check in (packages.check_torch, packages.check_ray):
+        assert check().state is State.WARNING
+        assert "pip install" in check().advice
+    assert "--executor process" in packages.check_ray().advice
+
+
+def test_a_gpu_whose_driver_fails_is_a_problem_and_no_gpu_is_none(monkeypatch, tmp_path):
+    def failing(_fields):
+        raise MeasuringError("nvidia-smi failed: No devices were found")
+
+    monkeypatch.setattr(packages, "query", failing)
+    assert packages.check_gpu().state is State.PROBLEM
+
+    def missing(_fields):
+        raise MeasuringError("no nvidia-smi here: no NVIDIA driver, or a container without it")
+
+    monkeypatch.setattr(packages, "query", missing)
+    monkeypatch.setattr(packages, "_DRIVER", tmp_path / "none")
+    assert packages.check_gpu().state is State.OK
+    monkeypatch.setattr(packages, "_DRIVER", tmp_path)
+    assert "--gpus all" in packages.check_gpu().advice
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path, monkeypatch):
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/m.sqlite"
+    else:
+        url = request.getfixturevalue("postgresql").new_database()
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", url)
+    return url
+
+
+def test_the_database_is_told_and_never_changed(url, tmp_path):
+    empty = records.check_database()
+    assert (empty.state, empty.facts["tables"]) == (State.OK, "nothing")
+    assert not (tmp_path / "m.sqlite").exists()
+    with closing(open_store()) as store:
+        store.append(measurement())
+        store.leases.take("a trial", this_process())
+    told = records.check_database()
+    assert told.state is State.OK
+    assert (told.facts["rows"], len(told.facts["held"]), told.facts["left_leases"]) == (1, 1, 0)
+    assert told.facts["program"].split()[0] in ("SQLite", "PostgreSQL")
+    assert told.facts["tables"] == "head"
+
+
+def test_leases_of_killed_drivers_are_counted(url, monkeypatch):
+    with closing(open_store()) as store:
+        store.leases.take("a trial", this_process())
+        monkeypatch.setattr("sweeps.store.leases.has_gone", lambda *_: True)
+        told = records.check_database()
+    assert (told.facts["held"], told.facts["left_leases"]) == ([], 1)
+    assert "1 leases of drivers that are gone" in told.found
+
+
+def test_a_database_that_does_not_answer_is_a_problem(monkeypatch):
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", "postgresql://u:secret@127.0.0.1:1/d")
+    told = records.check_database(0.1)
+    assert told.state is State.PROBLEM
+    assert "secret" not in told.found
+
+
+def test_measurements_that_no_database_took_are_told_with_the_command(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert records.check_unsaved().state is State.OK
+    (tmp_path / "unsaved-20261121T120000Z-7.jsonl").write_text("{}\n")
+    told = records.check_unsaved()
+    assert told.state is State.WARNING
+    assert f"advisor measurements import {tmp_path}/unsaved" in told.advice
+
+
+def test_the_bundle_is_whole_and_its_age_is_told():
+    young = records.check_bundle(PRICES + datetime.timedelta(days=3))
+    assert (young.state, young.facts["age_days"]) == (State.OK, 3)
+    assert len(young.facts["digest"]) == 64
+    assert records.check_bundle(PRICES + datetime.timedelta(days=400)).state is State.WARNING
+    assert PRICES in records.dates_in_bundle()
+
+
+def test_a_check_that_fails_itself_hides_no_other():
+    def fails():
+        raise RuntimeError("oh\nno")
+
+    fine = Finding(check="ray", state=State.OK, found="2.60.0")
+    findings = run_checks({"clock": fails, "ray": lambda: fine})
+    assert [one.state for one in findings] == [State.PROBLEM, State.OK]
+    assert "oh no" in findings[0].found
+    assert worst(findings) is State.PROBLEM
+    jsonschema.validate(document(findings), SCHEMA)
+
+
+def test_limits_are_really_tried_and_nothing_of_that_is_left():
+    told = machine.check_limits()
+    assert told.state in State
+    assert not list(Path("/sys/fs/cgroup").glob(f"*/{own_mark()}-*"))

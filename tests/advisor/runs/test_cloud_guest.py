@@ -1,0 +1,256 @@
+"""The work of an instance in this process: a sweep as a real child, moto's S3, a local IMDS."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from advisor.errors import AdvisorError, DataError
+from advisor.runs.cloud.guest import Guest, command_of, own_data, run_job
+from advisor.runs.cloud.measurements import Collector, Sender, object_of
+from advisor.runs.cloud.states import End, Phase, guest_states
+from infra.aws.asking import Aws
+from infra.aws.guest.job import Job, job_to_json
+from infra.aws.guest.mailbox import Mailbox
+from infra.aws.guest.metadata import Metadata
+from sweeps.store import open_store
+from tests.infra.aws.guest.imds import serving
+from tests.infra.aws.reaping import aws
+from tests.sweeps.builders import measurement, resources, trial
+
+BUCKET, REGION = "advisor-test", "us-east-1"
+JOB = Job(
+    sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=("3",)
+)  # fmt: skip
+LATER = timedelta(hours=1)
+# Stands for `advisor sweep run N`: stores one trial after the other that the store has not yet,
+# each after a while; SIGTERM gives up the one in hand.
+SWEEP = """
+import sys, time
+from contextlib import closing
+from sweeps.store import open_store
+from tests.sweeps.builders import measurement, resources, trial
+print(sys.argv, flush=True)
+with closing(open_store()) as store:
+    for number in range(int(sys.argv[3])):
+        one = trial(resources=resources(memory_mib=1024.0 + number))
+        if one.trial_id not in store.done_ids():
+            time.sleep(PACE)
+            store.append(measurement(trial=one, environment={"measured_by": FOLDER}))
+sys.exit(CODE)
+"""
+
+
+def trials(count):
+    return [trial(resources=resources(memory_mib=1024.0 + number)) for number in range(count)]
+
+
+@pytest.fixture
+def service():
+    with serving() as one:
+        yield one
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with mock_aws():
+        boto3.client("s3", region_name=REGION).create_bucket(Bucket=BUCKET)
+        yield mailbox()
+
+
+def real_time(faults=None):
+    from infra.aws.clock import SystemClock
+
+    return aws(faults and {REGION: faults}, SystemClock())
+
+
+def mailbox(faults=None):
+    return Mailbox(real_time(faults), REGION, BUCKET, "sweeps/s1")
+
+
+def guest(folder, service, *, pace=0.05, code=0, **changes):
+    folder.mkdir(exist_ok=True)
+    program = SWEEP.replace("PACE", str(pace)).replace("CODE", str(code))
+    values = {
+        "aws": real_time(), "metadata": Metadata(service.address), "folder": folder,
+        "mount": lambda job: {}, "poll_seconds": 0.05,
+        "advisor": (sys.executable, "-c", program.replace("FOLDER", repr(folder.name))),
+    }  # fmt: skip
+    return Guest(**{**values, **changes})
+
+
+def run(a_guest, job=JOB, lasts=LATER):
+    """Put the job into the bucket, and do it."""
+    mailbox().put("job.json", job_to_json(job).encode())
+    return run_job(job.url, REGION, datetime.now(UTC) + lasts, a_guest)
+
+
+def collected(tmp_path):
+    """What the controller has in its store after collecting, by trial id."""
+    with closing(open_store(f"sqlite:///{tmp_path / 'controller.sqlite'}")) as store:
+        Collector(mailbox()).collect(store)
+        return {one.trial.trial_id: one for one in store.all()}
+
+
+def test_a_sweep_comes_to_its_end_and_every_row_arrives(bucket, service, tmp_path):
+    assert run(guest(tmp_path / "one", service)) is End.DONE
+    assert set(collected(tmp_path)) == {one.trial_id for one in trials(3)}
+    (state,) = guest_states(bucket)
+    assert (state.phase, state.end, state.exit_code) == (Phase.ENDED, End.DONE, 0)
+    assert state.instance_id == "i-0123456789abcdef0"
+
+
+def test_rows_arrive_while_the_sweep_still_runs(bucket, service, tmp_path):
+    seen = []
+
+    class Watching(Aws):
+        """Notes what is written, and when the child still runs."""
+
+        def ask(self, region, operation, /, **request):
+            if operation == "put_object" and "measurements/" in request["Key"]:
+                seen.append(guest_states(bucket)[0].phase)
+            return real_time().ask(region, operation, **request)
+
+    a_guest = guest(tmp_path / "one", service, pace=0.5, aws=Watching(lambda *_: None))
+    assert run(a_guest) is End.DONE
+    assert seen.count(Phase.SWEEPING) == 3
+
+
+def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(
+    bucket, service, tmp_path
+):
+    from threading import Timer
+
+    Timer(1.5, service.take_back).start()
+    job = Job(**{**_fields(JOB), "arguments": ("400",)})
+    assert run(guest(tmp_path / "one", service, pace=0.1), job) is End.SPOT
+    first = collected(tmp_path)
+    assert 0 < len(first) < 400
+    del service.told["meta-data/spot/instance-action"]
+    few = Job(**{**_fields(JOB), "arguments": (str(len(first) + 2),)})
+    assert run(guest(tmp_path / "two", service), few) is End.DONE
+    rows = collected(tmp_path)
+    assert len(rows) == len(first) + 2
+    by = [one.environment["measured_by"] for one in rows.values()]
+    assert (by.count("one"), by.count("two")) == (len(first), 2)
+
+
+def test_before_the_expiry_what_was_measured_is_sent(bucket, service, tmp_path):
+    job = Job(**{**_fields(JOB), "arguments": ("4000",)})
+    assert run(guest(tmp_path / "one", service), job, timedelta(seconds=92)) is End.EXPIRY
+    assert collected(tmp_path)
+
+
+def test_a_sweep_that_fails_is_told_with_its_last_words(bucket, service, tmp_path):
+    assert run(guest(tmp_path / "one", service, code=3)) is End.FAILED
+    (state,) = guest_states(bucket)
+    assert (state.end, state.exit_code) == (End.FAILED, 3)
+    assert "sweep" in state.said
+    assert len(collected(tmp_path)) == 3
+
+
+def test_disks_that_cannot_be_mounted_are_told(bucket, service, tmp_path):
+    def mount(job):
+        raise DataError("no volume is attached as /dev/sdf")
+
+    with pytest.raises(DataError, match="/dev/sdf"):
+        run(guest(tmp_path / "one", service, mount=mount))
+    (state,) = guest_states(bucket)
+    assert (state.phase, state.end) == (Phase.ENDED, End.FAILED)
+    assert "/dev/sdf" in state.said
+
+
+def test_no_job_is_told(bucket, service, tmp_path):
+    with pytest.raises(DataError, match="no job at s3://advisor-test/sweeps/s1"):
+        run_job(JOB.url, REGION, datetime.now(UTC) + LATER, guest(tmp_path / "one", service))
+
+
+def test_mounted_disks_become_arguments(tmp_path):
+    command = command_of(("advisor",), JOB, {"gp3": tmp_path / "gp3"})
+    assert command == ("advisor", "sweep", "run", "3", f"--disk-path=gp3={tmp_path / 'gp3'}")
+
+
+def test_a_verification_reads_from_the_one_disk_that_is_meant(tmp_path):
+    job = Job(**{**_fields(JOB), "command": "verify", "arguments": ("--minutes", "2")})
+    mounts = {"gp3": tmp_path / "gp3"}
+    assert command_of(("advisor",), job, mounts) == ("advisor", "verify", "--minutes", "2")
+    assert own_data(job, mounts) == {"XDG_CACHE_HOME": str(tmp_path / "gp3")}
+    assert own_data(JOB, mounts) == {}
+
+
+def test_a_target_that_a_verification_misses_is_an_answer(bucket, service, tmp_path):
+    # `advisor verify 1 1` has its number of trials where `advisor sweep run 1` has it.
+    job = Job(**{**_fields(JOB), "command": "verify", "arguments": ("1", "1")})
+    assert run(guest(tmp_path / "one", service, code=3), job) is End.DONE
+    assert len(collected(tmp_path)) == 1
+
+
+def test_a_shared_database_is_written_by_the_sweep_itself(bucket, service, tmp_path):
+    url = f"sqlite:///{tmp_path / 'shared.sqlite'}"
+    boto3.client("ssm", region_name=REGION).put_parameter(
+        Name="/advisor/database", Value=url, Type="SecureString"
+    )
+    job = Job(**{**_fields(JOB), "database_parameter": "/advisor/database"})
+    assert run(guest(tmp_path / "one", service), job) is End.DONE
+    with closing(open_store(url, reading=True)) as store:
+        assert len(store.all()) == 3
+    assert not list(bucket.keys("measurements/"))
+    assert url not in (tmp_path / "one/sweep.log").read_text()
+
+
+def test_a_bucket_in_trouble_gets_all_rows_in_the_end(bucket, service, tmp_path):
+    trouble = {"put_object": ["AccessDenied", "SlowDown", "InternalError"] * 2}
+    a_guest = guest(tmp_path / "one", service, aws=real_time(trouble))
+    assert run(a_guest) is End.DONE
+    assert len(collected(tmp_path)) == 3
+
+
+def test_a_bucket_that_takes_nothing_is_an_error_and_not_silence(bucket, service, tmp_path):
+    a_guest = guest(tmp_path / "one", service, aws=real_time({"put_object": "AccessDenied"}))
+    with pytest.raises(AdvisorError, match="took not all"):
+        run(a_guest)
+
+
+def test_sending_and_collecting_twice_changes_nothing(bucket, tmp_path):
+    rows = [measurement(trial=one) for one in trials(5)]
+    assert Sender(bucket).send(rows) == 5
+    assert Sender(bucket).send(rows) == 0
+    with closing(open_store(f"sqlite:///{tmp_path / 'x.sqlite'}")) as store:
+        collector = Collector(bucket)
+        assert [collector.collect(store), collector.collect(store)] == [5, 0]
+        assert Collector(bucket).collect(store) == 0
+        assert {one.trial.trial_id: one for one in store.all()} == {
+            one.trial.trial_id: one for one in rows
+        }
+
+
+def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket, tmp_path):
+    row = measurement()
+    run_of = {"status": "ok", "step_seconds": [0.1, 0.2], "started_at": "2026-07-20T11:00:00"}
+    more = measurement(repeats=(run_of,))
+    assert Sender(bucket).send([row]) == Sender(bucket).send([more]) == 1
+    with closing(open_store(f"sqlite:///{tmp_path / 'x.sqlite'}")) as store:
+        Collector(bucket).collect(store)
+        assert [len(one.repeats) for one in store.all()] == [1]
+
+
+def test_an_object_that_is_no_measurement_is_named_and_keeps_no_other_one_back(bucket, tmp_path):
+    key, _ = object_of(measurement())
+    bucket.put(key, b"{}")
+    Sender(bucket).send([measurement(trial=trials(1)[0])])
+    with closing(open_store(f"sqlite:///{tmp_path / 'x.sqlite'}")) as store:
+        collector = Collector(bucket)
+        assert collector.collect(store) == 1
+        assert list(collector.refused) == [key]
+        assert collector.collect(store) == 0
+
+
+def _fields(job):
+    return {name: getattr(job, name) for name in job.__slots__}
