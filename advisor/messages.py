@@ -62,8 +62,8 @@ class Message:
 
 
 def render(said: Message | str, translate: Translate) -> str:
-    """A message, or a text that has no translation, in the language of `translate`."""
-    return said.render(translate) if isinstance(said, Message) else said
+    """A message, or a text without parameters, in the language of `translate`."""
+    return said.render(translate) if isinstance(said, Message) else translate(said)
 
 
 def _parts(message: Message) -> tuple[str, str, Mapping[str, object]]:
