@@ -23,7 +23,7 @@ from advisor.domain import (
 from advisor.engine import recommend
 from advisor.engine.candidates import runnable
 from advisor.engine.querying import query_of
-from advisor.render.document import disk_document
+from advisor.render.blocks import disk_block
 from tests.advisor.engine.one_by_one import OneByOne
 
 CATALOG = load_catalog()
@@ -175,7 +175,7 @@ def test_a_burst_that_a_short_test_would_see_is_told():
     answer = ask(target_throughput=450, gpus=("L4",))
     (warning,) = [one for one in answer.warnings if "short test" in one]
     assert "for about 30 min (lent by g6.xlarge), then" in warning
-    told = disk_document(answer.chosen.spec.disk)
+    told = disk_block(answer.chosen.spec.disk)
     assert (told["burst"]["seconds"], told["burst"]["lent_by"]) == (1800, ["g6.xlarge"])
     assert told["burst"]["read_mib_per_second"] > told["read_mib_per_second"]
 

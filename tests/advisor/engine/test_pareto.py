@@ -12,7 +12,7 @@ from advisor.engine import answers, recommend
 from advisor.engine.decision import specs_that_answer
 from advisor.engine.pareto import pareto_front
 from advisor.engine.prepared import Prepared
-from advisor.render.pareto import thinned
+from advisor.render.recommendation import thinned
 from tests.builders import candidate, prediction
 
 from .plain_model import PlainModel
