@@ -36,7 +36,8 @@ def wrong(
     field: str, text: str, /, *, hint: Message | str | None = None, **parameters: object
 ) -> UsageError:
     """The error of one field; `{field}` in the text is its name as the reader knows it."""
-    message = Message(text, field=FieldName(field), **parameters)
+    named = {"field": FieldName(field), **parameters}
+    message = Message(text, code="", **named)
     return UsageError(message, hint=hint, field=field)
 
 
