@@ -70,7 +70,7 @@ def measured(monkeypatch):
             pass
 
     fake = Fake()
-    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: fake)
+    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda: fake)
     return fake
 
 

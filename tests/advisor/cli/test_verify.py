@@ -53,7 +53,7 @@ class Fake:
 @pytest.fixture
 def measured(monkeypatch):
     fake = Fake()
-    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda _measure: fake)
+    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda _measure: fake)
     return fake
 
 
