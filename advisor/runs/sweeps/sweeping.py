@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
-_LOCK = "\0instance-sizing-advisor/sweep"
 EXECUTORS = ("ray", "process", "inline")
 _DEFAULT_DISK_GIB = 500.0
 # A cluster's nodes are checked by Ray when a trial is placed, not by this machine's size.
@@ -304,11 +303,17 @@ def _executor(name: str | Callable[[], Executor], ray_address: str | None) -> It
         chosen.close()
 
 
+def _lock_name() -> str:
+    """The machine's lock; `ADVISOR_SWEEP_LOCK` names another one, for hosts that play several
+    machines (a socket's name has 107 bytes)."""
+    return f"instance-sizing-advisor/{os.environ.get('ADVISOR_SWEEP_LOCK', 'sweep')[-80:]}"
+
+
 def sweep_runs_here() -> bool:
     """Whether a sweep has this machine now, so that another one would be refused; asked without
     taking its lock, which would get in the way of one that begins at this moment."""
     try:
-        return f"@{_LOCK[1:]}" in Path("/proc/net/unix").read_text().split()
+        return f"@{_lock_name()}" in Path("/proc/net/unix").read_text().split()
     except OSError:
         return False
 
@@ -328,7 +333,7 @@ def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
         return
     with socket.socket(socket.AF_UNIX) as lock, owning():
         try:
-            lock.bind(_LOCK)
+            lock.bind(f"\0{_lock_name()}")
         except OSError as error:
             raise MeasuringError(
                 "another sweep runs on this machine, and two would spoil each other; wait for "

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from advisor.cli.sweep import sweep
 from advisor.domain import Status
-from advisor.runs.sweeps import sweeping
 from sweeps.datasets.photographs import write_samples
 from tests.sweeps.builders import measurement
 
@@ -49,7 +48,6 @@ class Executor:
 @pytest.fixture
 def grid(monkeypatch, tmp_path):
     """A grid over a few images, and an executor that measures nothing."""
-    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
     monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", Executor)
     folder = tmp_path / "images"
     folder.mkdir()
