@@ -66,7 +66,7 @@ def check(place, request, seed, model=MODEL):
 @settings(suppress_health_check=list(HealthCheck))
 @given(questions(count=5))
 def test_the_answer_is_the_cheapest_one_every_reason_is_true_and_asking_more_costs_more(drawn):
-    """Worlds of their own, five pairs of a question and a tighter one in each; thousands a night."""
+    """Worlds of their own; five pairs of a question and a tighter one in each."""
     place, pairs, seed = drawn
     for request, limit, tighter in pairs:
         note(f"tightened: {limit}")
