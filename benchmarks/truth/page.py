@@ -1,4 +1,4 @@
-"""`python -m benchmarks.truth.page DIR`: docs/accuracy/shipped.md, from the scorer's documents.
+"""`python -m benchmarks.truth.page DIR`: docs/internals/accuracy/shipped.md, from the scorer's documents.
 
 DIR has JSON documents of `benchmarks.truth` (and `decisions-*.json` of `benchmarks.decisions`),
 each under the name that `PAGE` gives it; what is missing is said to be missing.
