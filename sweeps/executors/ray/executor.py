@@ -1,6 +1,6 @@
 """Trials as Ray tasks, on a Ray of its own or on a given cluster.
 
-Ray places trials: one at a time on each `advisor_trial` and each GPU (`placing`). It limits nothing:
+Ray places trials: one at a time on each `advisor_trial` and each GPU (`placing`). It limits none:
 each task starts a worker process under `sweeps.trial.limits`. What a node takes down with it is
 measured again on another one, and the measurement says how often, and why.
 """
