@@ -10,7 +10,7 @@ from functools import cache
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
 from advisor.units import format_usd
-from infra.aws.provisioning.options import LaunchOption, Sweep
+from infra.aws.launch_options import LaunchOption, Sweep
 
 BILLING_MINUTE = timedelta(minutes=1)
 # Nothing is launched that cannot live so long: boot and set-up take minutes, a trial a quarter of

@@ -13,7 +13,7 @@ from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_asked, without
 from infra.aws.images import unfit
-from infra.aws.provisioning.options import Image, LaunchOption
+from infra.aws.launch_options import Image, LaunchOption
 from infra.live.spot import newest_by_zone
 
 # Deep Learning AMI with the NVIDIA driver, Ubuntu 24.04; the newest one of each region. Not 22.04:

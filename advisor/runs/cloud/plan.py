@@ -13,7 +13,7 @@ from advisor.domain import LIST, OBSERVED, InstanceType, Market
 from advisor.errors import LiveError, UsageError
 from infra.aws.budget import refuse_too_small, usd_per_hour
 from infra.aws.guest.job import SWEEP_RUN
-from infra.aws.provisioning.options import Sweep, Volume, checked_sweep_id, sweep_id_of
+from infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sweep_id_of
 
 if TYPE_CHECKING:
     from infra.aws.asking import Aws

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from infra.aws.asking import Aws
     from infra.aws.guest.job import Job
     from infra.aws.guest.result_bucket import ResultBucket
-    from infra.aws.provisioning.options import LaunchOption, Machine
+    from infra.aws.launch_options import LaunchOption, Machine
     from infra.aws.provisioning.renting import Rented
     from infra.aws.provisioning.slots import UserData
 

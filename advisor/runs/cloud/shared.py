@@ -14,7 +14,7 @@ from sweeps.planning.staleness import is_stale
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement
-    from infra.aws.provisioning.options import Machine
+    from infra.aws.launch_options import Machine
 
 
 class SharedRows:

@@ -19,7 +19,7 @@ from advisor.runs.verification.verifying import answers_around
 from advisor.runs.verification.verifying_place import AUTO, Place, refuse_several_gpus
 from advisor.runs.verification.verifying_verdict import judged
 from infra.aws.guest.job import VERIFY
-from infra.aws.provisioning.options import Volume, sweep_id_of
+from infra.aws.launch_options import Volume, sweep_id_of
 from models.performance import PerformanceModel
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from infra.aws.asking import Aws
 from infra.aws.budget import LEAST, Meter, usd_per_hour
 from infra.aws.errors import Reaction, Refused, reaction_to
 from infra.aws.groups import own_group, renew
+from infra.aws.launch_options import LaunchOption, Machine, oldest_first
 from infra.aws.permissions import explained, explained_state
 from infra.aws.provisioning.fallbacks import Fallbacks
 from infra.aws.provisioning.making import POLL, VISIBLE_WITHIN, Making
-from infra.aws.provisioning.options import LaunchOption, Machine, oldest_first
 from infra.aws.provisioning.requests import Order
 from infra.aws.provisioning.slots import Region, Slot
 

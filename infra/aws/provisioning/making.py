@@ -9,7 +9,7 @@ from advisor.errors import AdvisorError
 from infra.aws import machines
 from infra.aws.asking import Aws
 from infra.aws.errors import Kind, Reaction, Refused, Unanswered
-from infra.aws.provisioning.options import Machine
+from infra.aws.launch_options import Machine
 from infra.aws.provisioning.requests import Order, run_instances
 from infra.aws.provisioning.slots import Slot
 

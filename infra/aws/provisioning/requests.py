@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.domain import Market
 from infra.aws import tags
-from infra.aws.provisioning.options import Image, LaunchOption, Sweep, Volume, client_token
+from infra.aws.launch_options import Image, LaunchOption, Sweep, Volume, client_token
 
 # What `RunInstances` makes and can tag.
 _TAGGED = ("instance", "volume", "network-interface")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from infra.aws.provisioning.options import Image, LaunchOption, Sweep
+from infra.aws.launch_options import Image, LaunchOption, Sweep
 
 # What the guest is told: until when, on what.
 UserData = Callable[[datetime, LaunchOption], str]

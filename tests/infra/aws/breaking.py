@@ -11,8 +11,8 @@ import pytest
 
 from infra.aws import watching
 from infra.aws.errors import Refused, Unanswered
+from infra.aws.launch_options import Machine
 from infra.aws.provisioning import launching, making, requests
-from infra.aws.provisioning.options import Machine
 
 Patch = pytest.MonkeyPatch
 

@@ -9,8 +9,8 @@ from typing import Any
 from advisor.catalog import load_catalog
 from advisor.domain import Market
 from infra.aws import tags
+from infra.aws.launch_options import LaunchOption, Machine, Sweep, Volume
 from infra.aws.preflight import Preflight, look
-from infra.aws.provisioning.options import LaunchOption, Machine, Sweep, Volume
 from infra.aws.provisioning.slots import Slot
 from infra.aws.regions import InstanceRequirements
 from infra.aws.watching import Why

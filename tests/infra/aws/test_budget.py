@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.domain import Market
 from advisor.errors import UsageError
 from infra.aws.budget import BILLING_MINUTE, LEAST, Meter, lasts, refuse_too_small, usd_per_hour
-from infra.aws.provisioning.options import LaunchOption
+from infra.aws.launch_options import LaunchOption
 from tests.infra.aws.builders import a_sweep
 from tests.infra.aws.clocks import START
 
