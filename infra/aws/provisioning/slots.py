@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from infra.aws.launch import Image, Rung, Sweep
+from infra.aws.launch_options import Image, LaunchOption, Sweep
 
 # What the guest is told: until when, on what.
-UserData = Callable[[datetime, Rung], str]
+UserData = Callable[[datetime, LaunchOption], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from advisor.catalog.quotas import quota_code
 from advisor.domain import Market
 from infra.aws.errors import Reaction
-from infra.aws.launch import Rung
+from infra.aws.launch_options import LaunchOption
 
 # For so long an offer without capacity is left alone (karpenter, UnavailableOfferingsTTL).
 CAPACITY_MEMORY = timedelta(minutes=3)
@@ -17,10 +17,12 @@ CAPACITY_MEMORY = timedelta(minutes=3)
 _Barred = tuple[str, ...]
 
 
-def in_order(rungs: Sequence[Rung], types: Sequence[str], regions: Sequence[str]) -> list[Rung]:
+def in_order(
+    options: Sequence[LaunchOption], types: Sequence[str], regions: Sequence[str]
+) -> list[LaunchOption]:
     """Spot before on demand; in each, region by region, type by type, the cheapest zone first."""
     return sorted(
-        rungs,
+        options,
         key=lambda one: (
             one.market is not Market.SPOT,
             regions.index(one.region),
@@ -31,33 +33,33 @@ def in_order(rungs: Sequence[Rung], types: Sequence[str], regions: Sequence[str]
     )
 
 
-class Ladder:
+class Fallbacks:
     """The offers of one launch, and what is known of each from its refusals."""
 
-    def __init__(self, rungs: Sequence[Rung]) -> None:
-        self._rungs = list(rungs)
+    def __init__(self, options: Sequence[LaunchOption]) -> None:
+        self._options = list(options)
         self._out_until: dict[_Barred, datetime] = {}
         self._barred: dict[_Barred, str] = {}
-        self.tried: list[tuple[Rung, str]] = []
+        self.tried: list[tuple[LaunchOption, str]] = []
 
-    def open(self, now: datetime) -> Iterator[Rung]:
+    def open(self, now: datetime) -> Iterator[LaunchOption]:
         """What may be tried now, best first; looked at anew for each one."""
-        for rung in self._rungs:
-            if not self._is_barred(rung) and self._free_at(rung) <= now:
-                yield rung
+        for option in self._options:
+            if not self._is_barred(option) and self._free_at(option) <= now:
+                yield option
 
-    def refused(self, rung: Rung, code: str, reaction: Reaction, now: datetime) -> None:
+    def refused(self, option: LaunchOption, code: str, reaction: Reaction, now: datetime) -> None:
         """Remember what an offer was refused for."""
-        self.tried.append((rung, code))
+        self.tried.append((option, code))
         if reaction is Reaction.NEXT_OFFER:
-            self._out_until[_offer(rung)] = now + CAPACITY_MEMORY
+            self._out_until[_offer(option)] = now + CAPACITY_MEMORY
         else:
-            self._barred[_reach(rung, reaction)] = code
+            self._barred[_reach(option, reaction)] = code
 
     def next_free_at(self) -> datetime | None:
         """When the first offer may be asked for again; None where none ever may."""
         return min(
-            (self._free_at(rung) for rung in self._rungs if not self._is_barred(rung)),
+            (self._free_at(option) for option in self._options if not self._is_barred(option)),
             default=None,
         )
 
@@ -67,29 +69,29 @@ class Ladder:
 
     def in_words(self) -> str:
         """'g4dn.xlarge spot in us-east-1a: InsufficientInstanceCapacity, ..', each offer once."""
-        last = {str(rung): code for rung, code in self.tried}
+        last = {str(option): code for option, code in self.tried}
         return ", ".join(f"{name}: {code}" for name, code in last.items()) or "no offer is known"
 
-    def _free_at(self, rung: Rung) -> datetime:
+    def _free_at(self, option: LaunchOption) -> datetime:
         least = datetime.min.replace(tzinfo=UTC)
-        return self._out_until.get(_offer(rung), least)
+        return self._out_until.get(_offer(option), least)
 
-    def _is_barred(self, rung: Rung) -> bool:
-        return any(_reach(rung, one) in self._barred for one in _LASTING)
-
-
-def _offer(rung: Rung) -> _Barred:
-    return rung.instance_type, rung.zone, rung.market
+    def _is_barred(self, option: LaunchOption) -> bool:
+        return any(_reach(option, one) in self._barred for one in _LASTING)
 
 
-def _reach(rung: Rung, reaction: Reaction) -> _Barred:
+def _offer(option: LaunchOption) -> _Barred:
+    return option.instance_type, option.zone, option.market
+
+
+def _reach(option: LaunchOption, reaction: Reaction) -> _Barred:
     """How far a refusal that does not pass goes."""
     if reaction is Reaction.NEXT_ZONE:
-        return "zone", rung.instance_type, rung.zone
+        return "zone", option.instance_type, option.zone
     if reaction is Reaction.NEXT_QUOTA:
-        counted = quota_code(rung.instance_type, rung.market) or rung.instance_type
-        return "quota", counted, rung.region, rung.market
-    return "market", rung.instance_type, rung.region, rung.market
+        counted = quota_code(option.instance_type, option.market) or option.instance_type
+        return "quota", counted, option.region, option.market
+    return "market", option.instance_type, option.region, option.market
 
 
 _LASTING = (Reaction.NEXT_ZONE, Reaction.NEXT_QUOTA, Reaction.NEXT_MARKET)

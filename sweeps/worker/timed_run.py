@@ -11,8 +11,8 @@ from typing import Any
 from advisor.domain import CacheState, Trial
 from advisor.errors import MeasuringError
 from sweeps.machine.contention import busy_seconds
-from sweeps.quality.pace import pace
 from sweeps.quality.statistics import measured_enough
+from sweeps.quality.sustained_rate import pace
 from sweeps.quality.timing import count_warmup_steps
 from sweeps.trial.limits.usage import Usage, read_usage
 from sweeps.worker.accelerators import EMULATED_QUEUE_DEPTH, Accelerator
@@ -27,7 +27,7 @@ _WARMING_STEPS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class TimedRun:
     """Raw steps, and what was used while they ran."""
 
     warmup_seconds: list[float]
@@ -51,13 +51,13 @@ class Window:
         return self.after.read_bytes - self.before.read_bytes
 
 
-def run_window(
+def timed_run(
     trial: Trial,
     job: Mapping[str, Any],
     accelerator: Accelerator,
     batches: Iterator[Any],
     gpu_uuid: str | None = None,
-) -> Window:
+) -> TimedRun:
     """Drain what was prepared ahead, then time steps until enough are known (`timed_steps`)."""
     ahead = int(trial.plan["loader_workers"] * trial.plan["prefetch_factor"])
     # Batches made while nothing consumed them would make the first steps look fast.
@@ -77,7 +77,7 @@ def run_window(
     machine = changes(state, machine_state(job["cpus"], gpu_uuid), len(job["cpus"]))
     _refuse_broken_clock(steps)
     warmup = count_warmup_steps(steps, trial.loader_period)
-    return Window(
+    return TimedRun(
         warmup_seconds=steps[:warmup],
         step_seconds=steps[warmup:],
         wall_seconds=wall_seconds,

@@ -15,7 +15,7 @@ _NONE = frozenset({"NoSuchKey", "404"})
 _WRITES_TOGETHER = 5
 
 
-class Mailbox:
+class ResultBucket:
     """The objects beneath a prefix of a bucket; keys are relative to it."""
 
     def __init__(self, aws: Aws, region: str, bucket: str, prefix: str) -> None:

@@ -40,7 +40,7 @@ def request_for(resources: Resources, cpus: tuple[int, ...], device: str | None)
     )
 
 
-class Hold(Protocol):
+class ResourceLimits(Protocol):
     """Limits around the processes of one trial.
 
     Rules: `add` comes first and puts the memory limit (and accounting) around a process and
@@ -68,5 +68,5 @@ class Hold(Protocol):
 class Limiter(Protocol):
     """One way to limit. `hold` leaves no group and no process behind, however it is left."""
 
-    def hold(self, request: LimitRequest) -> AbstractContextManager[Hold]:
+    def hold(self, request: LimitRequest) -> AbstractContextManager[ResourceLimits]:
         """Prepare limits for one trial."""

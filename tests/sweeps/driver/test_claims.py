@@ -16,10 +16,11 @@ from advisor.domain import Status
 from advisor.errors import DataError
 from sweeps.driver import spool
 from sweeps.driver.runner import RETRIED, run_sweep
-from sweeps.events import Event, collected, hand_on
+from sweeps.events import Event, collected, forward
 from sweeps.formats import importing
 from sweeps.store import SqlStore
 from sweeps.store.owners import this_process
+from tests.postgresql import DATABASES
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 13)]
@@ -56,7 +57,7 @@ class Ahead(Slow):
         yield from super().execute(flight)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/m.sqlite"
@@ -206,7 +207,7 @@ def test_a_lease_says_on_which_node_its_trial_was_placed(store):
         def execute(self, trials):
             for one in trials:
                 waiting = store.leases.held()[one.trial_id].label
-                hand_on(
+                forward(
                     Event(at=1.0, level=20, event="placed", trial_id=one.trial_id, node="gpu-7",
                           pid=1)
                 )  # fmt: skip
@@ -268,11 +269,12 @@ DRIVER = """
 import sys
 from sweeps.driver.runner import run_sweep
 from sweeps.store import SqlStore
-from tests.sweeps.driver.test_turns import Ahead, TRIALS
+from tests.sweeps.driver.test_claims import Ahead, TRIALS
 run_sweep(TRIALS, Ahead(sys.argv[2], 0.1), SqlStore(sys.argv[1]), poll_seconds=0.05)
 """
 
 
+@pytest.mark.kills
 @pytest.mark.slow
 def test_a_driver_killed_at_any_instant_loses_nothing_stored_and_holds_up_nobody(url, store):
     """Its leases end with it, on this machine at once."""

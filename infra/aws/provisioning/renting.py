@@ -9,11 +9,11 @@ from datetime import timedelta
 from infra.aws.asking import Aws
 from infra.aws.ending import Ended, end_instance, end_sweep, not_ended
 from infra.aws.errors import Reaction, reaction_to
-from infra.aws.ladder import Ladder
-from infra.aws.launch import Machine
-from infra.aws.launching import BudgetOverError, Launching
+from infra.aws.launch_options import Machine
 from infra.aws.permissions import explained_state
-from infra.aws.slots import Slot
+from infra.aws.provisioning.fallbacks import Fallbacks
+from infra.aws.provisioning.launching import BudgetOverError, Launching
+from infra.aws.provisioning.slots import Slot
 from infra.aws.watching import Outcome, Why, Work, watch
 
 # What it is told as it comes: a machine was launched or adopted, one has ended.
@@ -31,7 +31,7 @@ class Rented:
 
 
 def rent(
-    aws: Aws, slot: Slot, ladder: Ladder, work: Work, *, queue: timedelta,
+    aws: Aws, slot: Slot, fallbacks: Fallbacks, work: Work, *, queue: timedelta,
     on_machine: Told = lambda _: None,
 ) -> Rented:  # fmt: skip
     """Launch, wait until the work is done or the budget is over, and end everything of the sweep.
@@ -41,7 +41,7 @@ def rent(
     However it ends (Ctrl-C, an error), everything with the sweep's tag is ended first; `CloudError`
     tells what may still be there.
     """
-    launching = Launching(aws, slot, ladder)
+    launching = Launching(aws, slot, fallbacks)
     try:
         outcome, instances = _worked(aws, launching, work, queue, on_machine)
     except BaseException as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
-def began_before(started_at: str, since: datetime | None) -> bool:
+def is_stale(started_at: str, since: datetime | None) -> bool:
     """Whether a measurement that began then (ISO 8601) is older than `since`; one that does not
     tell when it began is older than anything, and nothing is where no `since` is asked for."""
     if since is None:

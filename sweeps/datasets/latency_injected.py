@@ -10,7 +10,7 @@ from pathlib import Path
 from sweeps.datasets.source import Sample, SampleSource
 
 
-class Slowed:
+class LatencyInjected:
     """A `SampleSource` whose reads from the disk take at least `seconds`.
 
     Bandwidth and IOPS are the kernel's to hold; it has no limit for latency. What comes out of

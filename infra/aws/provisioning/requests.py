@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.domain import Market
 from infra.aws import tags
-from infra.aws.launch import Image, Rung, Sweep, Volume, client_token
+from infra.aws.launch_options import Image, LaunchOption, Sweep, Volume, client_token
 
 # What `RunInstances` makes and can tag.
 _TAGGED = ("instance", "volume", "network-interface")
@@ -24,7 +24,7 @@ class Order:
     sweep: Sweep
     slot: str
     generation: int
-    rung: Rung
+    option: LaunchOption
     image: Image
     group: str
     network: str
@@ -36,18 +36,18 @@ class Order:
     @property
     def token(self) -> str:
         """Its `ClientToken`."""
-        return client_token(self.sweep.id, self.slot, self.generation, self.rung)
+        return client_token(self.sweep.id, self.slot, self.generation, self.option)
 
 
 def run_instances(order: Order) -> dict[str, Any]:
     """The parameters of `RunInstances`."""
-    sweep, rung = order.sweep, order.rung
+    sweep, option = order.sweep, order.option
     request: dict[str, Any] = {
         "ClientToken": order.token,
         "MinCount": 1,
         "MaxCount": 1,
         "ImageId": order.image.id,
-        "InstanceType": rung.instance_type,
+        "InstanceType": option.instance_type,
         "UserData": order.user_data,
         "InstanceInitiatedShutdownBehavior": "terminate",
         # One hop: a container on the instance does not reach its credentials.
@@ -59,19 +59,19 @@ def run_instances(order: Order) -> dict[str, Any]:
         # A public address to reach the outside by, and a group without any rule for what comes in.
         "NetworkInterfaces": [
             {
-                "DeviceIndex": 0, "SubnetId": rung.subnet, "Groups": [order.group],
+                "DeviceIndex": 0, "SubnetId": option.subnet, "Groups": [order.group],
                 "AssociatePublicIpAddress": True, "DeleteOnTermination": True,
             }
         ],
     }  # fmt: skip
-    is_spot = rung.market is Market.SPOT
+    is_spot = option.market is Market.SPOT
     request["TagSpecifications"] = tags.specifications(
         order_tags(order), _TAGGED_SPOT if is_spot else _TAGGED
     )
     if sweep.profile:
         request["IamInstanceProfile"] = {"Name": sweep.profile}
     if is_spot:
-        request["InstanceMarketOptions"] = _spot(rung)
+        request["InstanceMarketOptions"] = _spot(option)
     return request
 
 
@@ -114,10 +114,10 @@ def _ebs(volume: Volume) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _spot(rung: Rung) -> dict[str, Any]:
+def _spot(option: LaunchOption) -> dict[str, Any]:
     options = {
         "SpotInstanceType": "one-time",
         "InstanceInterruptionBehavior": "terminate",
-        "MaxPrice": f"{rung.usd_per_hour:.6f}",
+        "MaxPrice": f"{option.usd_per_hour:.6f}",
     }
     return {"MarketType": "spot", "SpotOptions": options}

@@ -9,9 +9,9 @@ from advisor.errors import AdvisorError
 from infra.aws import machines
 from infra.aws.asking import Aws
 from infra.aws.errors import Kind, Reaction, Refused, Unanswered
-from infra.aws.launch import Machine
-from infra.aws.requests import Order, run_instances
-from infra.aws.slots import Slot
+from infra.aws.launch_options import Machine
+from infra.aws.provisioning.requests import Order, run_instances
+from infra.aws.provisioning.slots import Slot
 
 # Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
 VISIBLE_WITHIN = 30.0
@@ -32,7 +32,7 @@ class Making:
 
         `Refused` says that none was made, `Unanswered` that nobody knows.
         """
-        asked_at, region = self._aws.clock.now(), order.rung.region
+        asked_at, region = self._aws.clock.now(), order.option.region
         self._open = order
         try:
             answer = self._aws.ask(region, "run_instances", **run_instances(order))

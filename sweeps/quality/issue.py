@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weakness:
+class QualityIssue:
     """Its kind, its number in words, and the way out."""
 
     kind: str

@@ -27,7 +27,7 @@ _serial = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class OwnerTag:
     """A process: `started` in clock ticks since boot; `place` in ten digits, "" where unknown."""
 
     pid: int
@@ -50,23 +50,23 @@ class Mark:
         )
 
 
-def own_mark() -> Mark:
+def own_tag() -> OwnerTag:
     """This process, or the one that it works for (a Ray task works for its driver)."""
-    served = mark_in(os.environ.get(OWNER_VARIABLE, ""))
+    served = tag_in(os.environ.get(OWNER_VARIABLE, ""))
     if served and not served.is_elsewhere and not served.has_gone:
         return served
-    return Mark(os.getpid(), start_ticks(os.getpid()) or "0", _place_digits())
+    return OwnerTag(os.getpid(), start_ticks(os.getpid()) or "0", _place_digits())
 
 
 def new_name() -> str:
     """A name for something that this process takes; another one at every call."""
-    return f"{own_mark()}-{os.getpid()}-{next(_serial)}"
+    return f"{own_tag()}-{os.getpid()}-{next(_serial)}"
 
 
-def mark_in(name: str) -> Mark | None:
+def tag_in(name: str) -> OwnerTag | None:
     """The owner that a name tells; None for names that are not ours."""
     found = _MARK.match(name)
-    return Mark(int(found[1]), found[2], found[3] or "") if found else None
+    return OwnerTag(int(found[1]), found[2], found[3] or "") if found else None
 
 
 def scratch_parent() -> Path:

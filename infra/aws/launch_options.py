@@ -75,7 +75,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class LaunchOption:
     """One offer of the ladder. `usd_per_hour` is the instance's at most: the on-demand price, or
     the `MaxPrice` of a spot request."""
 
@@ -117,10 +117,10 @@ class Machine:
         return self.state in LIVE_STATES
 
 
-def client_token(sweep_id: str, slot: str, generation: int, rung: Rung) -> str:
+def client_token(sweep_id: str, slot: str, generation: int, option: LaunchOption) -> str:
     """The `ClientToken` of one offer's request: the same after a crash, another one for each
     offer and each generation (at most 64 characters, EC2 API, "Ensuring idempotency")."""
-    asked = (sweep_id, slot, str(generation), rung.instance_type, rung.zone, rung.market)
+    asked = (sweep_id, slot, str(generation), option.instance_type, option.zone, option.market)
     return "advisor-" + hashlib.sha256("\0".join(asked).encode()).hexdigest()[:48]
 
 

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sweeps.trial.marks import Mark, own_mark
+from sweeps.trial.ownership import OwnerTag, own_tag
 
-Asked = Callable[[Mark], bool]
+OwnerFilter = Callable[[OwnerTag], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leftover:
+class Orphan:
     """`kind`: process, mount, loop device, cgroup or folder. `remove` is idempotent, and raises
     OSError or `MeasuringError` when it cannot; `command` does the same with more rights."""
 
     kind: str
     name: str
-    owner: Mark
+    owner: OwnerTag
     command: str
     remove: Callable[[], None]
 
 
-def of_the_gone(mark: Mark) -> bool:
+def owner_has_gone(tag: OwnerTag) -> bool:
     """What nobody has any more: the only thing that may be taken from others."""
-    return mark.has_gone
+    return tag.has_gone
 
 
-def of_mine(mark: Mark) -> bool:
+def owner_is_me(tag: OwnerTag) -> bool:
     """What this process took, and what was taken for it by others."""
-    return mark == own_mark()
+    return tag == own_tag()

@@ -4,7 +4,7 @@ import pytest
 
 from advisor.errors import MeasuringError
 from sweeps.worker.stages import stage_rates
-from sweeps.worker.window import run_window, timed_steps
+from sweeps.worker.timed_run import timed_run, timed_steps
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 
@@ -54,7 +54,7 @@ def test_a_cold_epoch_ends_a_trial_before_its_iterations(monkeypatch):
 def run_here(taker, **plan):
     one = trial(plan={**TIME_BOX, **plan})
     job = {"usage_source": {"kind": "process-tree"}, "cpus": [0]}
-    return run_window(one, job, taker, itertools.repeat((None, None)))
+    return timed_run(one, job, taker, itertools.repeat((None, None)))
 
 
 def test_a_clock_that_goes_backwards_gives_no_rate(monkeypatch):

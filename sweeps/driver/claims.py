@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from sweeps.driver.spool import Spool
-from sweeps.events import WARNING, Event, tell, this_node
+from sweeps.events import WARNING, Event, emit, this_node
 from sweeps.planning.repeating import merged, wanted_runs
 from sweeps.trial.formatting import kept_facts, trial_name
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sweeps.store.owners import Owner
 
 
-class Turns:
+class TrialClaims:
     """Trials are offered to an executor under a lease each, and what comes back is stored.
 
     `retried` has the start of the runs that are to be replaced, by trial_id; `runs_of` says how
@@ -92,10 +92,10 @@ class Turns:
                 raise
             else:
                 self.passed_over += kept is None
-                _tell_kept(measurement, kept)
+                _emit_kept(measurement, kept)
                 return kept is not None
         path = self._spool.keep(self._combined(row, measurement) or measurement)
-        tell(
+        emit(
             "kept_in_file", trial_id=measurement.trial.trial_id, level=WARNING, file=str(path),
             reason=str(self._failure),
         )  # fmt: skip
@@ -112,7 +112,7 @@ class Turns:
             self._left.append(trial)
             return False
         if not self._store.leases.take(trial_id, self._owner, trial_name(trial)):
-            tell("left_to_another", trial_id=trial_id)
+            emit("left_to_another", trial_id=trial_id)
             self._left.append(trial)
             return False
         # Its row as it is now: while the lease lasts, nobody else adds a run.
@@ -122,7 +122,7 @@ class Turns:
             self._in_hand[trial_id] = (trial, row)
             return True
         self.passed_over += 1
-        tell("measured_meanwhile", trial_id=trial_id)
+        emit("measured_meanwhile", trial_id=trial_id)
         self._store.leases.give_back(self._owner, [trial_id])
         return False
 
@@ -150,9 +150,9 @@ class Turns:
         return merged(row, fresh)
 
 
-def _tell_kept(fresh: Measurement, kept: Measurement | None) -> None:
+def _emit_kept(fresh: Measurement, kept: Measurement | None) -> None:
     trial_id = fresh.trial.trial_id
     if kept is None:
-        tell("not_stored", trial_id=trial_id, level=WARNING, reason="another one was faster")
+        emit("not_stored", trial_id=trial_id, level=WARNING, reason="another one was faster")
         return
-    tell("stored", trial_id=trial_id, runs=1 + len(kept.repeats), **kept_facts(kept))
+    emit("stored", trial_id=trial_id, runs=1 + len(kept.repeats), **kept_facts(kept))

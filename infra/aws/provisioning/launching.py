@@ -12,12 +12,12 @@ from infra.aws.asking import Aws
 from infra.aws.budget import LEAST, Meter, usd_per_hour
 from infra.aws.errors import Reaction, Refused, reaction_to
 from infra.aws.groups import own_group, renew
-from infra.aws.ladder import Ladder
-from infra.aws.launch import Machine, Rung, oldest_first
-from infra.aws.making import POLL, VISIBLE_WITHIN, Making
+from infra.aws.launch_options import LaunchOption, Machine, oldest_first
 from infra.aws.permissions import explained, explained_state
-from infra.aws.requests import Order
-from infra.aws.slots import Region, Slot
+from infra.aws.provisioning.fallbacks import Fallbacks
+from infra.aws.provisioning.making import POLL, VISIBLE_WITHIN, Making
+from infra.aws.provisioning.requests import Order
+from infra.aws.provisioning.slots import Region, Slot
 
 # So many instances have never begun and ended under one token's name: something else is wrong.
 _MOST_GENERATIONS = 50
@@ -38,10 +38,10 @@ class BudgetOverError(CloudError):
 class Launching:
     """The launches of one slot: `get` gives its instance, however often one is lost."""
 
-    def __init__(self, aws: Aws, slot: Slot, ladder: Ladder) -> None:
+    def __init__(self, aws: Aws, slot: Slot, fallbacks: Fallbacks) -> None:
         self._aws = aws
         self._slot = slot
-        self._ladder = ladder
+        self._fallbacks = fallbacks
         self._making = Making(aws, slot)
         self._groups: dict[str, str] = {}
         self._generation = 0
@@ -74,12 +74,12 @@ class Launching:
 
     def lost(self, machine: Machine, code: str, reaction: Reaction) -> None:
         """Remember why an instance ended by itself, so that its offer is not the next one."""
-        rung = Rung(
+        option = LaunchOption(
             instance_type=machine.instance_type, region=machine.region, zone=machine.zone,
             subnet="", market=machine.market, usd_per_hour=machine.usd_per_hour,
         )  # fmt: skip
         barred = reaction if reaction in _TRIED_ON else Reaction.NEXT_OFFER
-        self._ladder.refused(rung, code, barred, self._aws.clock.now())
+        self._fallbacks.refused(option, code, barred, self._aws.clock.now())
 
     def settle(self) -> None:
         """See `Making.settle`."""
@@ -128,27 +128,27 @@ class Launching:
 
     def _from_ladder(self, queue_until: datetime) -> Machine:
         while True:
-            for rung in self._ladder.open(self._aws.clock.now()):
-                if not self._is_paid(rung):
+            for option in self._fallbacks.open(self._aws.clock.now()):
+                if not self._is_paid(option):
                     continue
-                made = self._tried(rung)
+                made = self._tried(option)
                 if made is not None:
                     return made
             self._queue(queue_until)
 
-    def _is_paid(self, rung: Rung) -> bool:
-        hourly = usd_per_hour(rung, self._slot.sweep)
+    def _is_paid(self, option: LaunchOption) -> bool:
+        hourly = usd_per_hour(option, self._slot.sweep)
         left = self._slot.sweep.budget_usd - self._spent_usd
         if hourly * (LEAST / timedelta(hours=1)) <= left:
             return True
         now = self._aws.clock.now()
-        self._ladder.refused(rung, _OVER_BUDGET, Reaction.NEXT_MARKET, now)
+        self._fallbacks.refused(option, _OVER_BUDGET, Reaction.NEXT_MARKET, now)
         return False
 
     def _queue(self, queue_until: datetime) -> None:
         """Wait until an offer may be asked for again."""
-        free_at, now = self._ladder.next_free_at(), self._aws.clock.now()
-        if free_at is None and self._ladder.all_refused_for(_OVER_BUDGET):
+        free_at, now = self._fallbacks.next_free_at(), self._aws.clock.now()
+        if free_at is None and self._fallbacks.all_refused_for(_OVER_BUDGET):
             raise BudgetOverError(
                 f"what is left of the budget does not pay {LEAST // timedelta(minutes=1)} minutes "
                 f"of any offer ({format_usd(self._spent_usd)} of "
@@ -156,17 +156,17 @@ class Launching:
             )
         if free_at is None or free_at > queue_until:
             raise NoCapacityError(
-                f"no offer was to be had ({self._ladder.in_words()}); nothing was launched: add "
+                f"no offer was to be had ({self._fallbacks.in_words()}); nothing was launched: add "
                 "regions or types, give --queue more time, or ask again later"
             )
         self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
 
-    def _tried(self, rung: Rung) -> Machine | None:
+    def _tried(self, option: LaunchOption) -> Machine | None:
         """The instance of one offer; None where the ladder goes on."""
-        region = self._slot.region(rung.region)
+        region = self._slot.region(option.region)
         self._group(region)
         for _ in range(_MOST_GENERATIONS):
-            order = self._order(rung, region)
+            order = self._order(option, region)
             try:
                 made = self._making.made(order)
             except Refused as refused:
@@ -178,7 +178,7 @@ class Launching:
                 if refused.reaction not in _TRIED_ON:
                     raise explained(refused) from refused
                 now = self._aws.clock.now()
-                self._ladder.refused(rung, refused.code, refused.reaction, now)
+                self._fallbacks.refused(option, refused.code, refused.reaction, now)
                 return None
             if made is not None and made.lives:
                 return made
@@ -186,7 +186,7 @@ class Launching:
             if made is not None:
                 self._came_to_nothing(made)
                 return None
-        raise CloudError(f"{rung}: every token of this sweep was used; give another --sweep-id")
+        raise CloudError(f"{option}: every token of this sweep was used; give another --sweep-id")
 
     def _came_to_nothing(self, machine: Machine) -> None:
         """It ended as it was made: the same offer at once would, too."""
@@ -195,8 +195,8 @@ class Launching:
             raise explained_state(machine.id, machine.reason)
         self.lost(machine, machine.reason or "ended as it was made", reaction)
 
-    def _order(self, rung: Rung, region: Region) -> Order:
-        sweep, hourly = self._slot.sweep, usd_per_hour(rung, self._slot.sweep)
+    def _order(self, option: LaunchOption, region: Region) -> Order:
+        sweep, hourly = self._slot.sweep, usd_per_hour(option, self._slot.sweep)
         now = self._aws.clock.now().replace(microsecond=0)
         meter = Meter(
             budget_usd=sweep.budget_usd, usd_per_hour=hourly, since=now, spent_usd=self._spent_usd
@@ -206,11 +206,11 @@ class Launching:
             sweep=sweep,
             slot=self._slot.name,
             generation=self._generation,
-            rung=rung,
+            option=option,
             image=region.image,
             group=self._groups[region.name],
             network=region.network,
-            user_data=self._slot.user_data(expires_at, rung),
+            user_data=self._slot.user_data(expires_at, option),
             expires_at=expires_at,
             usd_per_hour=hourly,
             spent_before_usd=self._spent_usd,

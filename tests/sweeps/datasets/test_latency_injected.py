@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from sweeps.datasets import slowed
+from sweeps.datasets import latency_injected as slowed
+from sweeps.datasets.latency_injected import LatencyInjected
 from sweeps.datasets.opening import open_dataset
-from sweeps.datasets.slowed import Slowed
 from sweeps.worker.page_cache import cached_share, evict
 
 SECONDS = 0.02
@@ -33,7 +33,7 @@ def test_a_read_that_the_disk_answered_waits_for_what_is_left(images, monkeypatc
     counts = iter([0, 8, 8, 8])
     monkeypatch.setattr(slowed, "_blocks_read", lambda: next(counts))
     with slept(monkeypatch) as seconds:
-        source = Slowed(images, SECONDS)
+        source = LatencyInjected(images, SECONDS)
         assert source.read(0) == images.read(0)
         source.read(1)
     assert len(seconds) == 1
@@ -44,7 +44,7 @@ def test_the_kernel_tells_cached_reads_from_those_of_the_disk(images, monkeypatc
     evict(images.files)
     if cached_share(images.files) != 0:
         pytest.skip("these files do not leave the page cache (tmpfs)")
-    source = Slowed(images, SECONDS)
+    source = LatencyInjected(images, SECONDS)
     with slept(monkeypatch) as seconds:
         source.read(2)
         source.read(2)
