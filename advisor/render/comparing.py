@@ -13,13 +13,13 @@ from advisor.domain import (
     geometric_mean,
     relative,
 )
+from advisor.domain.request_document import request_document
 from advisor.render.document import (
     Sources,
     disk_document,
     instance_document,
     prediction_document,
     price_document,
-    request_document,
 )
 from advisor.render.text import SHORT_PROVENANCE, disk_text, table
 from advisor.units import floor_rate, format_rate, format_usd

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain import BatchPoint, InstancePrediction, Request, computes_on_cpu
+from advisor.domain.request_document import request_document
 from advisor.render.document import (
     PREDICTION_SCHEMA,
     Sources,
@@ -16,7 +17,6 @@ from advisor.render.document import (
     prediction_document,
     price_document,
     rate_unit,
-    request_document,
 )
 from advisor.render.other_settings import other_setting_documents, other_setting_lines
 from advisor.render.risk import risk_text

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from advisor.domain import OnGpu, Request
-from advisor.render.document import Sources, prediction_document, rate_unit, request_document
+from advisor.domain.request_document import request_document
+from advisor.render.document import Sources, prediction_document, rate_unit
 from advisor.render.other_settings import gpu_setting_lines, other_setting_documents
 from advisor.render.risk import risk_text
 from advisor.render.text import PROVENANCE, WIDTH, interval_text, wrapped
