@@ -31,7 +31,7 @@ settings.register_profile(
 )
 settings.register_profile("full", settings.get_profile("quick"), max_examples=100)
 settings.register_profile(
-    "night", settings.get_profile("quick"), derandomize=False, max_examples=2000, print_blob=True
+    "night", settings.get_profile("quick"), derandomize=False, max_examples=1000, print_blob=True
 )
 settings.load_profile("quick")
 

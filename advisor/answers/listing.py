@@ -8,8 +8,8 @@ from advisor.catalog import Catalog, OfferQuery, PartialOffer
 from advisor.domain import Market, Offer, Price
 from advisor.questions.models import ANY_MARKET, InstanceDetails, Offers
 from advisor.questions.requests import hardware_fields
+from advisor.render.blocks import price_block
 from advisor.render.catalog import catalog_head, offer_document, place_of, type_document
-from advisor.render.document import price_document
 
 
 def query_of(question: Offers) -> OfferQuery:
@@ -61,7 +61,7 @@ def shown_type(known: Catalog, instance_type: str, question: InstanceDetails) ->
     prices = _prices(known, name, cloud, question.region, question.market)
     return type_document(known, name, cloud) | {
         "market": str(question.market),
-        "prices": {where: price_document(price) for where, price in prices.items()},
+        "prices": {where: price_block(price) for where, price in prices.items()},
     }
 
 

@@ -16,7 +16,7 @@ from advisor.errors import NoOfferError, UsageError
 from advisor.questions.models import Recommend, Sources
 from advisor.questions.requests import today
 from advisor.render.exporting import FORMATS, export
-from advisor.render.text import recommendation_text
+from advisor.render.recommendation import recommendation_text
 
 OUTPUTS = ("table", "json", "yaml", "csv", "md")
 EXPLAINED_IN = ("table", "json", "yaml")
