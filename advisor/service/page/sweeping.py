@@ -54,7 +54,7 @@ async def start(request: Request) -> Response:
         await needs(Scope.MEASURE).dependency(request)
         job_id = await run_in_threadpool(_started, request, asked)
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, asked, frame)
+        values, status = trouble_view(error, frame)
         values["asked"] = asked
         return await run_in_threadpool(_listed, frame, values, status)
     audit_subject(request, job_id)
@@ -68,7 +68,7 @@ def sweep(job_id: str, request: Request) -> Response:
     try:
         values, status = _standing(request, job_id, frame), 200
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, {}, frame)
+        values, status = trouble_view(error, frame)
         values |= {"one": None}
         status = 404 if isinstance(error, AdvisorError) else status
     return frame.page("sweep_now.html" if frame.is_part else "sweep.html", status=status, **values)
@@ -85,7 +85,7 @@ async def stop(job_id: str, request: Request) -> Response:
         await needs(Scope.MEASURE).dependency(request)
         await run_in_threadpool(lambda: stop_sweep(known_job(job_id), by="page"))
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, {}, frame)
+        values, status = trouble_view(error, frame)
         return frame.page("sweep.html", status=status, **values, one=None)
     audit_subject(request, job_id)
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)

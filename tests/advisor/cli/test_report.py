@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 
 import pytest
+from advisor.cli.report_options import question_parameters
 
 from advisor.answers.ground import ground_in_use
 from advisor.answers.reporting.gathering import checked
 from advisor.answers.reporting.plans import read_plan
 from advisor.cli import report_run
-from advisor.cli.report_options import question_parameters
 from tests.advisor.render.sizing.hostile import HOSTILE
 from tests.advisor.render.sizing.reports import validator
 from tests.processes import as_in_a_terminal

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
+from advisor.questions.sources import model_in_use, sources_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,6 @@ from advisor.catalog import load_catalog
 from advisor.domain import Precision, Request, Task
 from advisor.engine import Preparations, decide, recommend
 from advisor.engine.prepared import key_of
-from advisor.questions.sources import model_in_use, sources_of
 from advisor.records import replace
 from advisor.render.document import recommendation_document
 from tests.alike import alike

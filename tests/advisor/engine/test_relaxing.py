@@ -5,19 +5,19 @@ from datetime import date
 from itertools import combinations
 
 import pytest
+from advisor.cli.hardware import Between, GpuFilter
+from advisor.questions.disks import disk_answers
+from advisor.questions.hardware import hardware_answers, wanted_memory, wanted_vcpus
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.catalog.quotas import parse_quota
-from advisor.cli.hardware import Between, GpuFilter
 from advisor.domain import IMAGENET, DiskChoice, Market, Range, Request, Task
 from advisor.engine import no_offer, recommend
 from advisor.engine.constraints import knobs_of
 from advisor.engine.querying import asks_for_gpu
 from advisor.engine.relaxing import relaxations
-from advisor.questions.disks import disk_answers
-from advisor.questions.hardware import hardware_answers, wanted_memory, wanted_vcpus
 
 from .plain_model import PlainModel
 

@@ -11,6 +11,7 @@ from datetime import date
 from functools import cache
 
 import pytest
+from advisor.questions.hardware import wanted_gpus, wanted_memory, wanted_vcpus
 
 from advisor.answers.ground import ground_in_use
 from advisor.answers.recommending import recommended
@@ -21,7 +22,6 @@ from advisor.answers.reporting.saved import read_saved
 from advisor.answers.reporting.subject import Deciding
 from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
-from advisor.questions.hardware import wanted_gpus, wanted_memory, wanted_vcpus
 from sweeps.store import open_store
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike, assert_golden_document
