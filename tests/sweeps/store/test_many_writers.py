@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from sweeps.store import SqlStore, open_store
+from tests.postgresql import DATABASES
 from tests.sweeps.store.writer import OWN_FROM
 
 WRITERS, OWN, SHARED = 8, 1250, 200
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request):
     if request.param == "postgresql":
         yield request.getfixturevalue("postgresql").new_database()
