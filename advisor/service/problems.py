@@ -23,7 +23,7 @@ from advisor.errors import (
     one_line,
 )
 from advisor.messages import render
-from advisor.questions.reading import UnreadableError
+from advisor.questions.reading import CONTRADICTION, UnreadableError
 from advisor.service.private import without_paths_in
 from advisor.service.wording import in_fields, way_out_in
 
@@ -112,7 +112,11 @@ def problem_of_question(error: UsageError) -> Problem:
     """A body or a link that is no question: 400 where it cannot be read at all."""
     if isinstance(error, UnreadableError):
         return _problem(400, "unreadable", error)
-    return _problem(422, "unknown-field" if error.code == "unknown_field" else "invalid", error)
+    return _problem(422, _KINDS.get(error.code, "invalid"), error)
+
+
+# What a question that can be read is refused for, by the code of the error.
+_KINDS = {"unknown_field": "unknown-field", CONTRADICTION: "unanswerable"}
 
 
 def _problem(status: int, kind: str, error: AdvisorError) -> Problem:
