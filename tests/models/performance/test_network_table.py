@@ -18,10 +18,16 @@ from models.performance.network_table import (
     LIBRARIES,
     NETWORKS,
     OPERATIONS,
+    Network,
     NetworkTable,
     network_table,
 )
 from tests.rows import assert_each
+
+
+def macs(network: Network) -> float:
+    """Multiply-accumulates of the forward pass of a sample."""
+    return float((network.inference["flops"].astype(float) * network.inference["count"]).sum()) / 2
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +53,7 @@ def test_networks_compute_what_their_papers_say(
 ) -> None:
     """Multiply-accumulates of a forward pass and parameters are the published ones."""
     network = table.find(name)
-    assert network.macs / 1e9 == pytest.approx(gmacs, rel=0.01)
+    assert macs(network) / 1e9 == pytest.approx(gmacs, rel=0.01)
     assert network.parameters == parameters
 
 
@@ -56,7 +62,7 @@ def test_a_training_step_computes_three_times_a_forward_pass(table: NetworkTable
     network = table.find("resnet50")
     rows = network.operations(Task.TRAINING)
     flops = (rows["flops"].astype(float) * rows["count"]).sum()
-    assert flops / 2 / network.macs == pytest.approx(3, rel=0.03)
+    assert flops / 2 / macs(network) == pytest.approx(3, rel=0.03)
     assert set(rows["backward"]) == {0, 1}
 
 
@@ -192,7 +198,7 @@ def test_scaling_agrees_with_capturing(table: NetworkTable, name: str, near: str
     captured = table.find(name, far)
     scaled = table.scaled(table.find(name, near), far)
     assert (scaled.input, scaled.scaled) == (far, near)
-    assert scaled.macs == pytest.approx(captured.macs, rel=0.05)
+    assert macs(scaled) == pytest.approx(macs(captured), rel=0.05)
     assert scaled.memory.saved_fp32 == pytest.approx(captured.memory.saved_fp32, rel=0.15)
     assert scaled.memory.saved_amp == pytest.approx(captured.memory.saved_amp, rel=0.15)
 
