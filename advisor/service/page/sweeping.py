@@ -54,7 +54,7 @@ async def start(request: Request) -> Response:
         await needs(Scope.MEASURE).dependency(request)
         job_id = await run_in_threadpool(_started, request, asked)
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, asked, frame)
+        values, status = trouble_view(error, frame)
         values["asked"] = asked
         return await run_in_threadpool(_listed, frame, values, status)
     audit_subject(request, job_id)
@@ -68,7 +68,7 @@ def sweep(job_id: str, request: Request) -> Response:
     try:
         values, status = _standing(request, job_id, frame), 200
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, {}, frame)
+        values, status = trouble_view(error, frame)
         values |= {"one": None}
         status = 404 if isinstance(error, AdvisorError) else status
     return frame.page("sweep_now.html" if frame.is_part else "sweep.html", status=status, **values)
@@ -85,20 +85,22 @@ async def stop(job_id: str, request: Request) -> Response:
         await needs(Scope.MEASURE).dependency(request)
         await run_in_threadpool(lambda: stop_sweep(known_job(job_id), by="page"))
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, {}, frame)
+        values, status = trouble_view(error, frame)
         return frame.page("sweep.html", status=status, **values, one=None)
     audit_subject(request, job_id)
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
 def _started(request: Request, asked: Mapping[str, str]) -> str:
-    from advisor.questions.words import positive
+    from advisor.quantities import parse_number
     from advisor.runs.jobs.asking import asked_sweep
     from advisor.runs.jobs.starting import start_sweep
 
     settings: Settings = request.app.state.settings
     fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
-    minutes = positive(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
+    minutes = (
+        parse_number(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
+    )
     found = asked_sweep(fields, allowed_by(request))
     job = start_sweep(found, fields, max_minutes=minutes, database_url=settings.database_url)
     return job.id
