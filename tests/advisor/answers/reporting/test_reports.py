@@ -29,6 +29,8 @@ from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike, assert_golden_document
 from tests.sweeps.builders import measurement, trial
 
+pytestmark = pytest.mark.vector
+
 DAY = date(2026, 11, 22)
 SOME_GPUS = "T4,L4,A10G"
 VERSIONS = {"advisor": "0.1.0", "python": "3.11.7", "numpy": "2.4.6"}
