@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-import orjson
+import msgspec
 
 
 def options_of(said: Mapping[str, Any]) -> str:
@@ -25,7 +25,7 @@ def options_of(said: Mapping[str, Any]) -> str:
 
 def options_of_body(body: bytes) -> str:
     """The same of a JSON object."""
-    return options_of(orjson.loads(body))
+    return options_of(msgspec.json.decode(body))
 
 
 def options_of_query(query: bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
+import msgspec
 
 from advisor.answers.curves import MOST_POINTS, Curve
 from advisor.answers.what_if import MOST_VCPUS
@@ -40,8 +40,8 @@ def _list_of(items: dict[str, Any]) -> dict[str, Any]:
 
 def _json(text: str) -> Any:
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
         raise UsageError("curve is no JSON; write it as a body has it") from None
 
 

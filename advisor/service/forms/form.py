@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-import orjson
+import msgspec
 
 from advisor.errors import UsageError
 from advisor.service.forms.words import Word
 from advisor.service.problems import Problem
-from advisor.service.wording import in_fields
 
 MOST_QUERY_WORDS = 200
 
@@ -31,12 +30,12 @@ class Form:
         """Words as the answers take them; `Problem` 400 for what is no JSON (NaN and lone
         surrogates are none), 422 that names the field for what cannot be asked."""
         try:
-            said = orjson.loads(body)
-        except orjson.JSONDecodeError as error:
+            said = msgspec.json.decode(body)
+        except msgspec.DecodeError as error:
             raise _unreadable(error) from None
         if not isinstance(said, dict):
             raise Problem(422, "invalid", "the body must be an object",
-                          way_out='send words like {"task": "inference"}')  # fmt: skip
+                          hint='send words like {"task": "inference"}')  # fmt: skip
         return self._read({name: value for name, value in said.items() if value is not None})
 
     def from_query(self, query: bytes) -> dict[str, Any]:
@@ -48,7 +47,7 @@ class Form:
             )  # fmt: skip
         except ValueError:
             raise Problem(400, "unreadable", "the words of the link cannot be read",
-                          way_out="write them as name=value, in UTF-8") from None  # fmt: skip
+                          hint="write them as name=value, in UTF-8") from None  # fmt: skip
         said: dict[str, list[str]] = {}
         for name, text in pairs:
             said.setdefault(name, []).append(text)
@@ -63,11 +62,13 @@ class Form:
             try:
                 found[word.answer] = word.read_text(value) if by_link else word.read(value)
             except UsageError as error:
-                raise Problem(422, "invalid", in_fields(str(error)), field=name) from None
+                raise Problem(
+                    422, "invalid", error.message, hint=error.hint, field=name
+                ) from None
         for name in self._required:
             if name not in said:
                 raise Problem(422, "invalid", f"{name} is missing", field=name,
-                              way_out=f"say {name}: {self.words[name].about}")  # fmt: skip
+                              hint=f"say {name}: {self.words[name].about}")  # fmt: skip
         return found
 
     def _unknown(self, name: str) -> Problem:
@@ -77,7 +78,7 @@ class Form:
             422,
             "unknown-field",
             f"there is no field '{_shown(name)}'",
-            way_out=f"did you mean {near[0]}?" if near else f"there are: {known}",
+            hint=f"did you mean {near[0]}?" if near else f"there are: {known}",
             field=_shown(name),
         )
 
@@ -113,10 +114,9 @@ def _parameter(word: Word) -> dict[str, Any]:
     }
 
 
-def _unreadable(error: orjson.JSONDecodeError) -> Problem:
-    where = f"line {error.lineno} column {error.colno}"
-    return Problem(400, "unreadable", f"the body is no JSON at {where}: {error.msg}",
-                   way_out="send one JSON object in UTF-8, without NaN")  # fmt: skip
+def _unreadable(error: msgspec.DecodeError) -> Problem:
+    return Problem(400, "unreadable", f"the body is no JSON: {error}",
+                   hint="send one JSON object in UTF-8, without NaN")  # fmt: skip
 
 
 def _shown(name: str) -> str:

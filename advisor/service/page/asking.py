@@ -32,32 +32,3 @@ def read_form(form: Form, asked: Mapping[str, str]) -> dict[str, Any]:
 def _is_list(form: Form, name: str) -> bool:
     """`compare` takes several instances, `predict` one."""
     return name in _LISTS and form.words[name].answer == "instances"
-
-
-# What messages call a word that its own name is no part of.
-_TOLD_AS = {
-    "unknown network": "model",
-    "no rates of": "model",
-    "model names a file": "model",
-    "unknown disk": "disk",
-    "unknown GPU": "gpu",
-    "no GPU is like": "gpu",
-    "unknown region": "region",
-    "unknown cloud": "cloud",
-    "unknown market": "market",
-    "unknown instance": "instance",
-    "cannot run this": "instance",
-    "capability": "gpu",
-}
-
-
-def field_of(error: Exception, asked: Mapping[str, str]) -> str | None:
-    """Which field a message is about; None where it is about the question as a whole."""
-    if isinstance(error, Problem) and error.more.get("field"):
-        return str(error.more["field"])
-    message = str(error)
-    for start, name in _TOLD_AS.items():
-        if start in message:
-            return name
-    named = [name for name in asked if f"--{name.replace('_', '-')}" in message]
-    return named[0] if named else None

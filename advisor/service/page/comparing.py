@@ -57,4 +57,4 @@ def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[d
         document = compared(ground, read_form(COMPARE, asked)).document()
         return comparison_view(document, target_of(asked), frame), 200
     except (AdvisorError, Problem) as error:
-        return trouble_view(error, asked, frame)
+        return trouble_view(error, frame)

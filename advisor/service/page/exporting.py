@@ -43,7 +43,7 @@ def export_answer(request: Request) -> Response:
     try:
         return _file(request, name, asked, frame.words.language)
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, asked, frame)
+        values, status = trouble_view(error, frame)
         return frame.page("problem.html", status=status, **values)
 
 

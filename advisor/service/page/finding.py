@@ -65,4 +65,4 @@ def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[d
             values["what_if"] = what_if_of(ground, document["recommendation"], frame)
         return values, 200
     except (AdvisorError, Problem) as error:
-        return trouble_view(error, asked, frame)
+        return trouble_view(error, frame)

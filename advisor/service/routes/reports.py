@@ -14,12 +14,12 @@ from advisor.answers.reports import FORMATS, Asked, Format, file_name, format_na
 from advisor.errors import UsageError
 from advisor.render.i18n.words import LANGUAGES
 from advisor.service.access import Scope, needs
-from advisor.service.answers import ground_of, json_answer
-from advisor.service.asking import body_in, slowly
+from advisor.service.answers import ground_of, json_answer, threads_of
+from advisor.service.bodies import json_body
 from advisor.service.forms.commands import options_of_body, options_of_query
 from advisor.service.forms.questions import RECOMMEND
-from advisor.service.openapi.examples import QUESTIONS
-from advisor.service.openapi.parts import body_of, refusals
+from advisor.service.examples import QUESTIONS
+from advisor.service.openapi import question_body, refusals
 from advisor.service.problems import Problem
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
@@ -83,16 +83,16 @@ async def formats() -> Response:
 @router.post(
     "/{format}",
     responses=_FILE,
-    openapi_extra={"parameters": _LOOKS, **body_of(RECOMMEND.name, QUESTIONS["recommend"])},
+    openapi_extra={"parameters": _LOOKS, **question_body(RECOMMEND.name, QUESTIONS["recommend"])},
 )
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
     kind = _format(format)
-    body = await body_in(request)
+    body = await json_body(request)
     words = RECOMMEND.from_json(body)
     looks = _looks(kind, request.scope["query_string"])
     asked = Asked(ground_of(request), words, options_of_body(body), looks.language, looks.as_of)
-    return await _file(format, kind, asked)
+    return await _file(request, format, kind, asked)
 
 
 @router.get(
@@ -105,7 +105,7 @@ async def linked(format: str, request: Request) -> Response:
     looks = _looks(kind, request.scope["query_string"])
     words, options = RECOMMEND.from_query(looks.query), options_of_query(looks.query)
     asked = Asked(ground_of(request), words, options, looks.language, looks.as_of)
-    return await _file(format, kind, asked)
+    return await _file(request, format, kind, asked)
 
 
 def _looks(kind: Format, query: bytes) -> Looks:
@@ -122,7 +122,7 @@ def _language(text: str | None) -> str:
     found = [one for one in LANGUAGES if one.lower() == (text or LANGUAGES[0]).lower()]
     if not found:
         raise Problem(422, "invalid", "there is no such language", field="language",
-                      way_out=f"there are: {', '.join(LANGUAGES)}")  # fmt: skip
+                      hint=f"there are: {', '.join(LANGUAGES)}")  # fmt: skip
     return found[0]
 
 
@@ -131,11 +131,11 @@ def _day(text: str | None) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise Problem(422, "invalid", "as_of is no day", field="as_of",
-                      way_out="write it as 2026-11-22") from None  # fmt: skip
+                      hint="write it as 2026-11-22") from None  # fmt: skip
 
 
-async def _file(name: str, kind: Format, asked: Asked) -> Response:
-    content = await slowly(kind.write, asked)
+async def _file(request: Request, name: str, kind: Format, asked: Asked) -> Response:
+    content = await threads_of(request).run(kind.write, asked, slow=True)
     stem = f"{_word(asked.words, 'network')}-{_word(asked.words, 'task')}"
     return Response(
         content, media_type=kind.media_type,
@@ -154,4 +154,4 @@ def _format(name: str) -> Format:
     try:
         return format_named(name)
     except UsageError as error:
-        raise Problem(404, "unknown-format", str(error)) from error
+        raise Problem(404, "unknown-format", error.message, hint=error.hint) from error

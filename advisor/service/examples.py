@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
+import msgspec
 
 from advisor.answers.comparing import compared
 from advisor.answers.gpus import gpus_document_of
@@ -33,10 +33,10 @@ QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "memory": {"model": "resnet50", "batch_size": 64, "gpu": "T4,L4"},
 }  # fmt: skip
 _ANSWERS: Mapping[str, Callable[[Ground], _Document]] = {
-    "recommend": lambda at: settled(at, _said(RECOMMEND, "recommend")).document(),
-    "predict": lambda at: predicted(at, _said(PREDICT, "predict")).document(),
-    "compare": lambda at: compared(at, _said(COMPARE, "compare")).document(),
-    "memory": lambda at: memory_document_of(at.catalog, _said(MEMORY_OF, "memory")),
+    "recommend": lambda at: settled(at, _fields(RECOMMEND, "recommend")).document(),
+    "predict": lambda at: predicted(at, _fields(PREDICT, "predict")).document(),
+    "compare": lambda at: compared(at, _fields(COMPARE, "compare")).document(),
+    "memory": lambda at: memory_document_of(at.catalog, _fields(MEMORY_OF, "memory")),
     "catalog": lambda at: page_of(
         at.catalog, query_of(LIST.from_query(b"cloud=aws&gpu=T4")), 0, _SHOWN
     ).document(at.catalog),
@@ -58,8 +58,8 @@ def names() -> tuple[str, ...]:
     return tuple(_ANSWERS)
 
 
-def _said(form: Form, name: str) -> dict[str, Any]:
-    return form.from_json(orjson.dumps(QUESTIONS[name]))
+def _fields(form: Form, name: str) -> dict[str, Any]:
+    return form.from_json(msgspec.json.encode(QUESTIONS[name]))
 
 
 def _short(value: Any) -> Any:

@@ -1,0 +1,86 @@
+"""What clients send: JSON and forms as bytes, then as typed records."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+from fastapi import Request
+
+from advisor.errors import one_line
+from advisor.messages import Message
+from advisor.service.problems import Problem
+
+JSON = "application/json"
+T = TypeVar("T", bound=msgspec.Struct)
+# Nothing in a text steers a terminal, and no database refuses it.
+Text = Annotated[str, msgspec.Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+# More than any form of ours has.
+_MOST_FIELDS = 30
+_DESCRIBED = "GET /openapi.json describes each field"
+
+
+async def json_body(request: Request) -> bytes:
+    """The body of a request that says it is JSON; `Problem` 415 for another kind."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise Problem(415, "unsupported-media-type",
+                      Message("the body is '{kind}', not JSON", kind=kind[:60]),
+                      hint="send it with Content-Type: application/json")  # fmt: skip
+    return await request.body()
+
+
+async def record_in_body(request: Request, kind: type[T]) -> T:
+    """The body as a record; `Problem` 400 for what is no JSON, 422 for what is no such record."""
+    body = await json_body(request)
+    try:
+        values = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        raise Problem(400, "unreadable", "the body is no JSON",
+                      hint="send one JSON object in UTF-8, without NaN") from None  # fmt: skip
+    if not isinstance(values, dict):
+        raise Problem(422, "invalid", "the body must be an object", hint=_DESCRIBED)
+    return _record_of(values, kind)
+
+
+def record_in_query(request: Request, kind: type[T]) -> T:
+    """The query of a link as a record; `Problem` 422 for what is none."""
+    return _record_of(dict(request.query_params), kind, strict=False)
+
+
+def _record_of(values: dict[str, Any], kind: type[T], *, strict: bool = True) -> T:
+    """Field by field, so that the wrong one is known by its name."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    found = {}
+    for name, value in values.items():
+        if name not in fields:
+            near = difflib.get_close_matches(name[:100], fields, n=1)
+            hint = Message("did you mean {name}?", name=near[0]) if near else _DESCRIBED
+            shown = one_line(name[:60])
+            raise Problem(422, "unknown-field", Message("there is no field '{name}'", name=shown),
+                          hint=hint, field=shown)  # fmt: skip
+        try:
+            found[name] = msgspec.convert(value, fields[name].type, strict=strict)
+        except msgspec.ValidationError as error:
+            raise Problem(422, "invalid", Message("{name}: {reason}", name=name, reason=str(error)),
+                          hint=_DESCRIBED, field=name) from None  # fmt: skip
+    for name, field in fields.items():
+        if field.required and name not in found:
+            raise Problem(422, "invalid", Message("{name} is missing", name=name), field=name,
+                          hint=_DESCRIBED)  # fmt: skip
+    return kind(**found)
+
+
+async def form_fields(request: Request) -> dict[str, str]:
+    """The fields of a posted form that say something, without the blanks around them; of one that
+    is there twice the first. `Problem` 400 for a form that has too many."""
+    body = (await request.body()).decode("utf-8", "replace")
+    try:
+        posted = parse_qs(body, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise Problem(400, "unreadable",
+                      Message("a form has {most} fields at most", most=_MOST_FIELDS),
+                      hint="send the fields of the page's own form") from None  # fmt: skip
+    return {name: values[0].strip() for name, values in posted.items() if values[0].strip()}
