@@ -15,7 +15,7 @@ from sweeps.datasets.folder import image_files, read_profile
 from sweeps.datasets.photographs import write_samples
 from sweeps.datasets.places import PROFILE_FILE, datasets_place, made_whole
 from sweeps.datasets.side_processes import be_a_side_process
-from sweeps.leftovers.owning import deferred_signals
+from sweeps.trial.orphans.owning import deferred_signals
 
 SEED = 0
 _PROCESSES = 2

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from advisor.errors import DataError, UsageError
-from sweeps.leftovers.folders import forget_unfinished, unfinished_name
+from sweeps.trial.orphans.folders import forget_unfinished, unfinished_name
 
 PROFILE_FILE = "profile.json"
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from functools import partial
 
-from sweeps.probe.mounts import MEMORY_FILE_SYSTEMS, describe_disk
+from sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
 from sweeps.probe.reading import Opened, Pattern, Window, opened_past_cache, read_window
 from sweeps.probe.scratch import scratch_file
 from sweeps.probe.session import Session

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.probe import nvidia_smi
+from sweeps.machine import nvidia_smi
 from sweeps.probe.accelerator import has_cuda, need_cuda
 from sweeps.probe.extras import load_torch
 from sweeps.probe.pci import accelerators

@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from sweeps.marks import place, runs, started
+from sweeps.trial.marks import place, runs, started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ from advisor.errors import MeasuringError
 from advisor.places import user_folder
 from advisor.runs.doctor.words import Finding, State
 from sweeps.datasets.places import datasets_place
-from sweeps.limits.choosing import allowed_cpus, choose_limiter
-from sweeps.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents
-from sweeps.limits.words import LimitRequest
+from sweeps.trial.limits.choosing import allowed_cpus, choose_limiter
+from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents
+from sweeps.trial.limits.words import LimitRequest
 
 _GIB = 2**30
 # A made data set of 10,000 images takes 1.1 GB, rows of a large sweep some tens of MiB.
