@@ -13,7 +13,7 @@ from advisor.cli.serve_options import guard_options, settings_of
 LEVELS = ("debug", "info", "warning", "error")
 
 
-@click.command("serve")
+@click.command()
 @click.option(
     "--host",
     type=Text("--host"),
@@ -34,7 +34,7 @@ LEVELS = ("debug", "info", "warning", "error")
 @click.option("--log-level", type=Name("log level", LEVELS), default="info", show_default=True)
 @guard_options
 @allow_options
-def serve_command(
+def serve(
     host: str,
     port: int,
     workers: int,
@@ -50,7 +50,7 @@ def serve_command(
     curl -s localhost:8765/v1/recommend -H 'Content-Type: application/json' \\
         -d '{"task": "inference", "model": "googlenet", "target_throughput": 500}'
     """
-    from advisor.service.server import check_may_listen, serve, url_of
+    from advisor.service.server import check_may_listen, run, url_of
     from advisor.service.settings import Settings
 
     settings = Settings(
@@ -62,4 +62,4 @@ def serve_command(
         click.echo("Without TLS everybody on the way reads the keys: put it behind a proxy that "
                    "speaks HTTPS, or name --tls-certificate and --tls-key.", err=True)  # fmt: skip
     click.echo(f"advisor: serving on {url_of(settings)} (Ctrl-C ends it)", err=True)
-    serve(settings)
+    run(settings)

@@ -126,16 +126,14 @@ def require_scope(request: Request, scope: Scope) -> None:
     if caller is None:
         raise unauthorized("this needs a key")
     if not caller.scope.allows(scope):
+        name = scope.value
         raise Problem(
-            403,
-            "forbidden",
-            Message(
-                "this needs scope '{scope}'; key '{key}' has '{has}'",
-                scope=scope.value, key=caller.name, has=caller.scope.value,
-            ),
-            hint=Message("use another key: advisor keys add NAME --scope {scope}", scope=scope.value),
-            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope.value}"'},
-            scope=scope.value,
+            403, "forbidden",
+            Message("this needs scope '{scope}'; key '{key}' has '{has}'", scope=name,
+                    key=caller.name, has=caller.scope.value),
+            hint=Message("use another key: advisor keys add NAME --scope {scope}", scope=name),
+            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{name}"'},
+            scope=name,
         )  # fmt: skip
 
 

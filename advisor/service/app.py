@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,9 +14,8 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from advisor.answers.ground import Ground, ground_in_use
 from advisor.engine import Preparations
-from advisor.errors import AdvisorError
 from advisor.service.answers import Threads
-from advisor.service.audit import Auditor, AuditLog
+from advisor.service.audit import AuditLog, Auditor
 from advisor.service.gate import Gate
 from advisor.service.keys import Authenticator
 from advisor.service.metrics import note_build, product_version
@@ -56,7 +54,6 @@ _GZIP_FROM_BYTES, _GZIP_LEVEL = 1000, 5
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 100_000
 # A thread that computes hands over to the event loop after so long.
 _SWITCH_SECONDS = 0.001
-_LOG = logging.getLogger("advisor.service")
 
 
 def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
@@ -81,9 +78,7 @@ def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
     add_problem_handlers(app)
     page.add_not_found(app)
     # The last one added is the outermost: refusals of the gate are numbered and noted, too.
-    app.add_middleware(
-        GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL
-    )
+    app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL)
     app.add_middleware(
         Gate, settings=settings, authenticator=state.authenticator, rates=state.rates
     )
@@ -98,18 +93,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     sys.setswitchinterval(_SWITCH_SECONDS)
     to_thread.current_default_thread_limiter().total_tokens = _OTHER_THREADS
-    ground = app.state.ground or await asyncio.to_thread(_loaded)
+    ground = app.state.ground or await asyncio.to_thread(ground_in_use)
     app.state.preparations = Preparations(ground.catalog, ground.model, _PREPARED)
     app.state.ground = ground
     gc.collect()
     gc.freeze()  # what was loaded stays: the collector need not look at it again
     yield
     app.state.authenticator.keys.close()
-
-
-def _loaded() -> Ground:
-    try:
-        return ground_in_use()
-    except AdvisorError as error:
-        _LOG.error("%s", error)
-        raise

@@ -43,6 +43,7 @@ SECURITY_HEADERS = {
     "permissions-policy": ", ".join(f"{name}=()" for name in _UNUSED_FEATURES),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
+    "server": "advisor",
 }
 _RAW_HEADERS = [(name.encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
 _HSTS = (b"strict-transport-security", b"max-age=31536000")

@@ -115,7 +115,7 @@ def record_body(kind: type, example: Mapping[str, Any]) -> dict[str, Any]:
 
 def record_parameters(kind: type[msgspec.Struct]) -> dict[str, Any]:
     """The query of a route as a record's fields."""
-    (schema,), parts = msgspec.json.schema_components([kind])
+    _, parts = msgspec.json.schema_components([kind])
     properties = parts[kind.__name__]["properties"]
     return {
         "parameters": [

@@ -23,7 +23,7 @@ from advisor.errors import (
     UsageError,
     one_line,
 )
-from advisor.messages import Message
+from advisor.messages import Message, render
 from advisor.places import state_folder, user_folder
 
 MEDIA_TYPE = "application/problem+json"
@@ -179,8 +179,9 @@ def _other_method(request: Request, path: str) -> Problem:
 
 
 def _shown(text: Message | str) -> str:
-    """One line of bounded length: it may repeat what a client sent."""
-    line = without_folders(one_line(str(text)))
+    """One line of bounded length, with fields by the names that clients use: it may repeat what one
+    sent."""
+    line = without_folders(one_line(render(text, str, str)))
     return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
 
 

@@ -17,13 +17,12 @@ from typing import Any
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
+from granian.log import LogLevels
 from granian.server.common import SSLProtocols
 from granian.utils.proxies import wrap_asgi_with_proxy_headers
 
 from advisor.errors import AdvisorError, Terminated, UsageError
-from advisor.messages import Message
 from advisor.service.audit import AuditLog
-from advisor.service.metrics import FOLDER_VARIABLE
 from advisor.service.settings import Settings
 from sweeps.store.api_keys import ApiKeys
 
@@ -33,7 +32,13 @@ _HEAD_SECONDS = 10
 # hold it up for as long as that runs.
 _GRACE_SECONDS = 10
 _APPLICATION = "advisor.service.server:worker_application"
+# Of prometheus-client, which looks for it when it is imported.
+_METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _PR_SET_PDEATHSIG = 1
+
+
+# Inherited by forked workers; where processes are spawned, each loads its own.
+_LOADED: dict[str, Any] = {}
 
 
 class _Server(Granian):
@@ -46,16 +51,17 @@ class _Server(Granian):
         super().signal_handler_interrupt(*arguments, **named)
 
 
-def serve(settings: Settings) -> None:
+def run(settings: Settings) -> None:
     """Serve until the process is told to end: Ctrl-C and SIGTERM let answers that are on their way
     go out, and then raise what they raise everywhere (exit codes 130 and 143)."""
     settings.to_environment()
     server = _Server(_APPLICATION, **server_settings(settings))
     try:
         with _metrics_folder(settings.workers):
+            _load()
             server.serve()
     except SystemExit:  # a worker that ends at its start; its exit code means something else here
-        raise AdvisorError("the service could not start; its log says why") from None
+        raise AdvisorError("the service could not start", hint="its log says why") from None
     raise Terminated if server.ended_by == signal.SIGTERM else KeyboardInterrupt
 
 
@@ -74,6 +80,7 @@ def server_settings(settings: Settings) -> dict[str, Any]:
             header_read_timeout=1000 * _HEAD_SECONDS, max_buffer_size=MOST_HEAD_BYTES
         ),
         "websockets": False,
+        "log_level": LogLevels.warning,
         "log_dictconfig": logging_settings(settings.log_level),
         "respawn_failed_workers": True,
         "workers_kill_timeout": _GRACE_SECONDS,
@@ -89,7 +96,7 @@ def worker_application() -> Any:
     from advisor.service.app import create_app
 
     settings = Settings.from_environment()
-    app = create_app(settings)
+    app = create_app(settings, _LOADED.get("ground"))
     proxy = settings.trusted_proxy
     # Who asks is told by the connection, unless a proxy that is trusted says otherwise.
     return wrap_asgi_with_proxy_headers(app, [proxy]) if proxy else app
@@ -142,8 +149,17 @@ def logging_settings(level: str) -> dict[str, Any]:
         },
         "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["lines"], "level": others},
-        "loggers": {"advisor.service": {"level": own}, "_granian": {"level": "WARNING"}},
+        "loggers": {"advisor.service": {"level": own}},
     }
+
+
+def _load() -> None:
+    """What all workers need, loaded before they are forked: they share its memory, and a damaged
+    file is told in one line."""
+    from advisor.answers.ground import ground_in_use
+    from advisor.service import app as _app  # noqa: F401
+
+    _LOADED["ground"] = ground_in_use()
 
 
 def _has_working_key(settings: Settings) -> bool:
@@ -189,10 +205,10 @@ def _unavailable(settings: Settings, error: OSError) -> UsageError:
 
 def _metrics_folder(workers: int) -> Any:
     """Where several workers count together; the operator's own folder stays."""
-    if workers == 1 or os.environ.get(FOLDER_VARIABLE):
+    if workers == 1 or os.environ.get(_METRICS_VARIABLE):
         return nullcontext()
     folder = tempfile.TemporaryDirectory(prefix="advisor-metrics-")
-    os.environ[FOLDER_VARIABLE] = folder.name
+    os.environ[_METRICS_VARIABLE] = folder.name
     return folder
 
 

@@ -62,9 +62,7 @@ class Form:
             try:
                 found[word.answer] = word.read_text(value) if by_link else word.read(value)
             except UsageError as error:
-                raise Problem(
-                    422, "invalid", error.message, hint=error.hint, field=name
-                ) from None
+                raise Problem(422, "invalid", error.message, hint=error.hint, field=name) from None
         for name in self._required:
             if name not in said:
                 raise Problem(422, "invalid", f"{name} is missing", field=name,

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from advisor.service.forms.form import Form
-from advisor.service.problems import Problem
 
 # Words of which an address may have several, divided by commas too.
 _LISTS = ("instance",)

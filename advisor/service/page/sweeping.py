@@ -11,10 +11,10 @@ from starlette.responses import RedirectResponse, Response
 
 from advisor.errors import AdvisorError
 from advisor.service.access import Scope, require_scope, visit_of
+from advisor.service.bodies import form_fields
 from advisor.service.page.frame import Frame
 from advisor.service.page.sweep_view import job_view, list_view
 from advisor.service.page.trouble import trouble_view
-from advisor.service.bodies import form_fields
 from advisor.service.problems import Problem, without_folders
 from advisor.service.routes.sweeps import allowed_by
 from advisor.service.settings import Settings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
@@ -10,9 +9,7 @@ from advisor.service.page.frame import Frame
 from advisor.service.problems import Problem
 
 
-def trouble_view(
-    error: AdvisorError | Problem, frame: Frame
-) -> tuple[dict[str, Any], int]:
+def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str, Any], int]:
     """Values of `answer.html` for an error, and the status that the page has."""
     t, field = frame.words, error.field
     detail = error.detail if isinstance(error, Problem) else error.message

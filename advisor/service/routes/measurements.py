@@ -141,9 +141,7 @@ async def import_(request: Request) -> Response:
             422, "no-measurements", "there are no lines",
             hint="send the lines of `advisor measurements export`, one JSON object each",
         )  # fmt: skip
-    document = await threads_of(request).run(
-        _import, request.app.state.settings, body, slow=True
-    )
+    document = await threads_of(request).run(_import, request.app.state.settings, body, slow=True)
     if not document["refused"]:
         return json_answer(document)
     kept = sum(document[name] for name in ("added", "replaced", "known"))

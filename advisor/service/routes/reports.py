@@ -16,9 +16,9 @@ from advisor.render.i18n.words import LANGUAGES
 from advisor.service.access import Scope, needs
 from advisor.service.answers import ground_of, json_answer, threads_of
 from advisor.service.bodies import json_body
+from advisor.service.examples import QUESTIONS
 from advisor.service.forms.commands import options_of_body, options_of_query
 from advisor.service.forms.questions import RECOMMEND
-from advisor.service.examples import QUESTIONS
 from advisor.service.openapi import question_body, refusals
 from advisor.service.problems import Problem
 

@@ -7,7 +7,6 @@ import pytest
 
 from advisor.answers import predicting
 from advisor.service.routes import answers
-from advisor.service.wording import in_fields, way_out_in
 
 QUESTION = {"task": "inference", "model": "googlenet"}
 ASK = "/v1/recommend"
@@ -150,23 +149,12 @@ def test_a_file_that_is_damaged_is_no_defect_of_the_question(service, monkeypatc
     from advisor.errors import DataError
 
     def damaged(*_, **__):
-        raise DataError("the model is damaged; install the package again")
+        raise DataError("the model is damaged", hint="install the package again")
 
     monkeypatch.setattr(predicting, "predict_instance", damaged)
     answer = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"})
     assert answer.status_code == 500
     assert answer.json()["way_out"] == "install the package again"
-
-
-def test_options_become_fields_and_commands_stay():
-    said = "--max-hours limits a run: say --epochs; `advisor fit --out x` makes one"
-    assert in_fields(said) == "max_hours limits a run: say epochs; `advisor fit --out x` makes one"
-
-
-def test_the_way_out_is_what_follows_a_semicolon():
-    assert way_out_in("unknown GPU 'T44'; did you mean T4?") == "did you mean T4?"
-    assert way_out_in("as G=8; not 'x'") is None
-    assert way_out_in("it is empty") is None
 
 
 def test_no_region_without_a_name_is_offered(refused):

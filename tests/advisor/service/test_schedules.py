@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from advisor.cli.schedule import schedule as command
 from advisor.service.app import create_app
-from advisor.service.private import without_paths
+from advisor.service.problems import without_folders
 from advisor.service.settings import Settings
 
 WEEKLY = {
@@ -24,7 +24,7 @@ def client():
 
 
 def told(*arguments):
-    return without_paths(json.loads(CliRunner().invoke(command, arguments).stdout))
+    return without_folders(json.loads(CliRunner().invoke(command, arguments).stdout))
 
 
 def timeless(document):
