@@ -1,4 +1,4 @@
-"""From nothing to one instance of a slot, through whatever EC2 answers (docs/cloud.md)."""
+"""From nothing to one instance of a slot, through whatever EC2 answers (internals/launches.md)."""
 
 from __future__ import annotations
 

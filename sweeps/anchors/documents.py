@@ -11,7 +11,7 @@ from advisor.domain import Observation, Precision, Status, Task, Workload
 from advisor.domain.checks import is_positive
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import UsageError
-from sweeps.anchors.files import (
+from sweeps.anchors.records import (
     FEWEST_STEPS,
     LONGEST_STEP_SECONDS,
     TOO_LONG,

@@ -17,7 +17,7 @@ from advisor.domain import (
 from advisor.domain.checks import is_positive
 from advisor.errors import UsageError
 from advisor.records import replace
-from sweeps.anchors.files import (
+from sweeps.anchors.records import (
     FEWEST_STEPS,
     LONGEST_STEP_SECONDS,
     TOO_LONG,

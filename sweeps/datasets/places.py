@@ -14,13 +14,6 @@ from sweeps.trial.orphans.folders import forget_unfinished, unfinished_name
 PROFILE_FILE = "profile.json"
 
 
-def datasets_place() -> Path:
-    """Where made data sets live: the user's cache folder."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("instance-sizing-advisor") / "datasets"
-
-
 def check_free(folder: Path) -> None:
     """Refuse a place that holds something: a data set never takes the place of files."""
     if folder.is_dir() and not any(folder.iterdir()):

@@ -51,7 +51,8 @@ def answer_of(lines: Sequence[str], trial: Trial, file: str) -> Measurement:
 def main(file: str, seconds: float) -> None:
     """The worker's side of the conversation."""
     from sweeps.formats.serialization import trial_from_dict
-    from sweeps.trial.worker_side import end_with_parent, tell, wait_for_go
+    from sweeps.machine.processes import end_with_parent
+    from sweeps.trial.worker_side import tell, wait_for_go
 
     end_with_parent()
     job = json.loads(sys.stdin.readline())

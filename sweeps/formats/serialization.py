@@ -163,3 +163,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value.value if hasattr(value, "value") else value
+
+
+_RUN_FACTS = (
+    "status", "step_seconds", "warmup_step_seconds", "cpu_seconds", "wall_seconds",
+    "started_at", "environment",
+)  # fmt: skip
+
+
+def run_facts(measurement: Measurement) -> dict[str, Any]:
+    """What is kept of a run inside another's row: everything raw."""
+    document = measurement_to_dict(measurement)
+    return {name: document[name] for name in _RUN_FACTS}

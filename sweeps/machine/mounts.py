@@ -7,8 +7,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweeps.trial.limits.choosing import block_device
-
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _BLOCK_DEVICES = Path("/sys/dev/block")
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs"})
@@ -84,3 +82,14 @@ def _text(path: Path) -> str | None:
         return path.read_text().strip() or None
     except OSError:
         return None
+
+
+def block_device(path: Path, sys_dev: Path = Path("/sys/dev/block")) -> str | None:
+    """MAJOR:MINOR of the whole disk that stores `path`; None for overlays, tmpfs, networks."""
+    number = path.stat().st_dev
+    entry = sys_dev / f"{os.major(number)}:{os.minor(number)}"
+    if not entry.exists():
+        return None
+    # Throttles sit on whole disks: a partition's parent directory is its disk.
+    disk = entry.resolve().parent if (entry / "partition").exists() else entry
+    return (disk / "dev").read_text().strip()

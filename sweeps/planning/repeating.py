@@ -5,21 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from advisor.domain import Measurement, Status, Trial
-from sweeps.formats.serialization import measurement_to_dict
-
-RUN_FACTS = (
-    "status", "step_seconds", "warmup_step_seconds", "cpu_seconds", "wall_seconds",
-    "started_at", "environment",
-)  # fmt: skip
-
-
-def run_facts(measurement: Measurement) -> dict[str, Any]:
-    """What is kept of a run inside another's row: everything raw."""
-    document = measurement_to_dict(measurement)
-    return {name: document[name] for name in RUN_FACTS}
+from sweeps.formats.serialization import run_facts
 
 
 def wanted_runs(trial: Trial) -> int:

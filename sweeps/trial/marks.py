@@ -18,11 +18,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sweeps.trial.limits.usage import stat_fields
+from sweeps.machine.processes import is_running, start_ticks, stat_fields
 
 OWNER_VARIABLE = "ADVISOR_OWNER"  # a process of ours carries its owner's mark in its environment
-# Fields of /proc/PID/stat behind the name (proc(5)): state, and start time in clock ticks.
-STATE, START_TIME = 0, 19
 _MARK = re.compile(r"advisor-(\d+)-(\d+)(?:-(\d{10}))?(?:-\d+)*$")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _serial = itertools.count()
@@ -48,7 +46,7 @@ class Mark:
     def has_gone(self) -> bool:
         """Whether it surely runs no more; nobody knows where the system shows no processes."""
         return bool(stat_fields(os.getpid())) and not (
-            self.is_elsewhere or runs(self.pid, self.started)
+            self.is_elsewhere or is_running(self.pid, self.started)
         )
 
 
@@ -57,7 +55,7 @@ def own_mark() -> Mark:
     served = mark_in(os.environ.get(OWNER_VARIABLE, ""))
     if served and not served.is_elsewhere and not served.has_gone:
         return served
-    return Mark(os.getpid(), started(os.getpid()) or "0", _place_digits())
+    return Mark(os.getpid(), start_ticks(os.getpid()) or "0", _place_digits())
 
 
 def new_name() -> str:
@@ -69,26 +67,6 @@ def mark_in(name: str) -> Mark | None:
     """The owner that a name tells; None for names that are not ours."""
     found = _MARK.match(name)
     return Mark(int(found[1]), found[2], found[3] or "") if found else None
-
-
-def runs(pid: int, start_time: str) -> bool:
-    """Whether that very process runs; one that waits to be collected does not."""
-    fields = stat_fields(pid)
-    if fields:
-        return fields[START_TIME] == start_time and fields[STATE] not in ("Z", "X")
-    try:  # /proc may hide the processes of other users
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def started(pid: int) -> str:
-    """When it started, in clock ticks since boot; empty where that cannot be told."""
-    fields = stat_fields(pid)
-    return fields[START_TIME] if fields else ""
 
 
 def scratch_parent() -> Path:

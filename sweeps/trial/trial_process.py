@@ -11,14 +11,13 @@ from typing import Any
 
 from advisor.domain import MOUNTED, LimitedBy, Measurement, Status, Trial
 from sweeps.events import INFO, WARNING, tell
-from sweeps.formats.serialization import measurement_from_dict, trial_to_dict
-from sweeps.planning.repeating import run_facts
+from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
+from sweeps.machine.mounts import block_device
 from sweeps.trial.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
 from sweeps.trial.faults import Ending, known_ending
 from sweeps.trial.formatting import ending_facts
 from sweeps.trial.limits.choosing import (
     allowed_cpus,
-    block_device,
     choose_cpus,
     choose_limiter,
     read_cores,

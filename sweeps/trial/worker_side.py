@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import signal
 import sys
-
-_PR_SET_PDEATHSIG = 1
-
-
-def end_with_parent() -> None:
-    """A killed sweep must not leave a trial running that nobody waits for."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def wait_for_go() -> None:

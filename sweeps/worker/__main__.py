@@ -16,7 +16,8 @@ import json
 import sys
 from typing import Any
 
-from sweeps.trial.worker_side import end_with_parent, tell, wait_for_go
+from sweeps.machine.processes import end_with_parent
+from sweeps.trial.worker_side import tell, wait_for_go
 
 
 def main() -> None:

@@ -14,12 +14,11 @@ from typing import Any
 
 import torch
 
-from advisor.domain import Precision, Task
+from advisor.domain import MIB, Precision, Task
 from models.zoo.opening import Runnable
 from models.zoo.steps import to_device
 from sweeps.quality.timing import count_warmup_steps, is_steady
 
-MIB = 2**20
 _OUT_OF_MEMORY_WORDS = ("out of memory", "can't allocate memory", "alloc_failed")
 
 

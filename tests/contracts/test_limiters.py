@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from advisor.domain import LimitedBy
+from sweeps.machine.mounts import block_device
+from sweeps.machine.processes import stat_fields
 from sweeps.trial.limits.cgroup_v1 import CgroupV1
 from sweeps.trial.limits.cgroup_v2 import CgroupV2, usable_parent
 from sweeps.trial.limits.choosing import (
     allowed_cpus,
     asks_for_whole_machine,
-    block_device,
     choose_cpus,
 )
 from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
-from sweeps.trial.limits.usage import read_usage, stat_fields
+from sweeps.trial.limits.usage import read_usage
 from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
 from sweeps.trial.limits.words import LimitRequest
 from sweeps.trial.orphans.removing import clean_up

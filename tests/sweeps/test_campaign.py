@@ -189,6 +189,7 @@ def test_what_cannot_be_measured_is_one_line(arguments, code, said, capsys, tmp_
     assert len(told.splitlines()) == 1
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_the_command_goes_on_where_its_minutes_ended_and_writes_rows_that_can_be_imported(tmp_path):
     out = tmp_path / "deep" / "c.jsonl"

@@ -6,9 +6,7 @@ JOB is a JSON object `{"reference", "minutes", "tasks", "precision", "data"}`. L
 
 from __future__ import annotations
 
-import ctypes
 import json
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,15 +14,12 @@ from typing import Any
 from advisor.domain import Precision, Task
 from advisor.errors import AdvisorError, UsageError
 from sweeps.anchors.measure import measure_network
-
-_PR_SET_PDEATHSIG = 1
+from sweeps.machine.processes import end_with_parent
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, and tell; what goes wrong is told as a line too."""
-    if sys.platform.startswith("linux"):
-        # Whoever asked for the answer has gone: nobody waits for it any more.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     job = json.loads((arguments or sys.argv[1:])[0])
     try:
         _tell(anchor=_measured(job))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.domain import Task
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import UsageError
+from sweeps.anchors.measure.session import Session
 from sweeps.anchors.measure.words import LOADER
 from sweeps.datasets.opening import open_dataset
 from sweeps.probe.extras import missing
 from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
 from sweeps.worker.stepping import Stepper, Steps, TimeBox, forget_peaks, time_steps
-
-if TYPE_CHECKING:
-    from sweeps.anchors.measure.network import Session
 
 _LEAST_STEPS = 4
 

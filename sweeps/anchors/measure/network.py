@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from advisor.domain import Precision, Status, Task
-from advisor.domain.steps import typical_step_seconds
+from advisor.domain import MIB, Precision, Status, Task
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from models.zoo.opening import Runnable, open_network
+from sweeps.anchors.measure.loader import measure_with_loader
 from sweeps.anchors.measure.operations import captured_operations, profiled_operators
+from sweeps.anchors.measure.session import Session
 from sweeps.anchors.measure.words import SYNTHETIC, Run, best_run, document, goes_on, measured_runs
 from sweeps.probe.accelerator import need_cuda
 from sweeps.worker.stepping import (
-    MIB,
     Stepper,
-    Steps,
     TimeBox,
     free_memory,
     is_out_of_memory,
@@ -32,44 +30,6 @@ _MOST_POWER = 16
 # Of a task's time, what the ladder of batch sizes gets; the rest is for loader and profile.
 _LADDER_SHARE = 0.6
 _BATCHES_EXPECTED = 7
-
-
-@dataclass(slots=True, kw_only=True)
-class Session:
-    """What one network is measured with. `ends_at` is a time.monotonic() moment."""
-
-    network: Runnable
-    device: str
-    precision: Precision
-    data: Path | None
-    ends_at: float
-    tell: Callable[[str], None]
-    runs: list[Run] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    operators: dict[str, Any] = field(default_factory=dict)
-    stage_rates: dict[str, dict[str, float]] = field(default_factory=dict)
-
-    @property
-    def seconds_left(self) -> float:
-        """Until nothing new is begun."""
-        return self.ends_at - time.monotonic()
-
-    def run_of(self, task: Task, source: str, batch_size: int, steps: Steps) -> Run:
-        """What steps on batches from `source` gave; the rate is in the network's samples."""
-        samples = batch_size * self.network.info.samples_per_row
-        return {
-            "task": task.value,
-            "precision": self.precision.value,
-            "input": source,
-            "batch_size": batch_size,
-            "status": Status.OK.value,
-            "samples_per_second": samples / typical_step_seconds(steps.step_seconds),
-            "step_seconds": list(steps.step_seconds),
-            "warmup_step_seconds": list(steps.warmup_seconds),
-            "gpu_peak_allocated_mib": steps.peak_allocated_mib,
-            "gpu_peak_reserved_mib": steps.peak_reserved_mib,
-            "reason": "",
-        }
 
 
 def measure(
@@ -175,8 +135,6 @@ def _ended(session: Session, task: Task, size: int, status: Status, reason: str)
 def _with_loader(session: Session, stepper: Stepper, task: Task, best: Run, ends_at: float) -> None:
     if session.data is None:
         return
-    from sweeps.anchors.measure.loader import measure_with_loader
-
     # The profile gets a quarter of what is left.
     seconds = 0.75 * (ends_at - time.monotonic())
     measure_with_loader(session, stepper, task, best["batch_size"], max(1.0, seconds))

@@ -1,8 +1,8 @@
 """Trials as Ray tasks, on a Ray of its own or on a given cluster.
 
-Ray places trials: one at a time on each `advisor_trial` and each GPU (`placing`). It limits nothing:
-each task starts a worker process under `sweeps.trial.limits`. What a node takes down with it is
-measured again on another one, and the measurement says how often, and why.
+Ray places trials: one at a time on each `advisor_trial` and each GPU (`placing`). It limits
+nothing: each task starts a worker process under `sweeps.trial.limits`. What a node takes down with
+it is measured again on another one, and the measurement says how often, and why.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from sweeps.executors.ray.placing import (
     words,
 )
 from sweeps.executors.ray.task import EVENTS, NODE, measuring_task
-from sweeps.formats.serialization import measurement_from_dict, trial_to_dict
-from sweeps.planning.repeating import run_facts
+from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
 from sweeps.trial.orphans.removing import clean_up
 from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, measure_trial, timeout_of
 

@@ -10,9 +10,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import LimitedBy
+from advisor.domain import MIB, LimitedBy
 from sweeps.trial.limits.groups import remove_group
-from sweeps.trial.limits.usage import MIB, read_fields
+from sweeps.trial.limits.usage import read_fields
 from sweeps.trial.limits.words import LimitRequest
 from sweeps.trial.marks import new_name
 

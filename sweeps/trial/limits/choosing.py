@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from advisor.domain import MIB
 from sweeps.trial.limits.cgroup_v1 import CgroupV1
 from sweeps.trial.limits.cgroup_v2 import CgroupV2, usable_parent
 from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
-from sweeps.trial.limits.usage import MIB
 from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
 from sweeps.trial.limits.words import Limiter, LimitRequest
 
@@ -71,14 +71,3 @@ def read_cores(cpus: list[int]) -> dict[int, object]:
         except OSError:
             cores[cpu] = cpu
     return cores
-
-
-def block_device(path: Path, sys_dev: Path = Path("/sys/dev/block")) -> str | None:
-    """MAJOR:MINOR of the whole disk that stores `path`; None for overlays, tmpfs, networks."""
-    number = path.stat().st_dev
-    entry = sys_dev / f"{os.major(number)}:{os.minor(number)}"
-    if not entry.exists():
-        return None
-    # Throttles sit on whole disks: a partition's parent directory is its disk.
-    disk = entry.resolve().parent if (entry / "partition").exists() else entry
-    return (disk / "dev").read_text().strip()

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import LimitedBy
+from advisor.domain import MIB, LimitedBy
+from sweeps.machine.processes import stat_fields
 
-MIB = 2**20
 PROCESS_TREE = "process-tree"
 
 
@@ -90,15 +90,6 @@ def _from_process_tree(root: int) -> Usage:
             total += sum(int(fields[index]) for index in (11, 12, 13, 14)) / ticks
             resident += int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
     return Usage(cpu_seconds=total, anonymous_memory_mib=resident / MIB)
-
-
-def stat_fields(pid: int) -> list[str]:
-    """/proc/PID/stat after the command name: state is 0, ppid 1, utime 11, start time 19;
-    empty when the process is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
 
 
 def _tree(root: int) -> list[int]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from advisor.domain import LimitedBy
-from sweeps.trial.limits.usage import MIB, PROCESS_TREE
+from advisor.domain import MIB, LimitedBy
+from sweeps.trial.limits.usage import PROCESS_TREE
 from sweeps.trial.limits.words import LimitRequest
 
 

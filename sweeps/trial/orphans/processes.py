@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.trial.marks import OWNER_VARIABLE, Mark, mark_in, runs, started
+from sweeps.machine.processes import is_running, start_ticks
+from sweeps.trial.marks import OWNER_VARIABLE, Mark, mark_in
 from sweeps.trial.orphans.words import Asked, Leftover
 
 _PATIENCE_SECONDS = 5.0
@@ -25,9 +26,9 @@ def left_processes(asked: Asked) -> Iterator[Leftover]:
     for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else ():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
-        since = started(int(entry.name))
+        since = start_ticks(int(entry.name))
         mark = _owner_of(entry)
-        if mark and asked(mark) and runs(int(entry.name), since):
+        if mark and asked(mark) and is_running(int(entry.name), since):
             yield Leftover(
                 kind="process", name=f"{entry.name} ({_words(entry)})", owner=mark,
                 command=f"kill -9 {entry.name}", remove=partial(_end, int(entry.name), since),
@@ -56,7 +57,7 @@ def _words(entry: Path) -> str:
 
 def _end(pid: int, since: str) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while runs(pid, since):
+    while is_running(pid, since):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.datasets.places import datasets_place
+from advisor.places import datasets_folder
 from sweeps.trial.orphans.devices import left_loops, left_mounts
 from sweeps.trial.orphans.folders import left_folders
 from sweeps.trial.orphans.groups import left_groups
@@ -45,7 +45,7 @@ def find_leftovers(asked: Asked = of_the_gone, made_in: Path | None = None) -> l
         *left_mounts(asked),
         *left_loops(asked),
         *left_groups(asked),
-        *left_folders(asked, made_in or datasets_place()),
+        *left_folders(asked, made_in or datasets_folder()),
     ]
 
 

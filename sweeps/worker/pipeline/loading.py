@@ -5,8 +5,6 @@ Only the worker imports this file: it needs torch, torchvision and Pillow.
 
 from __future__ import annotations
 
-import ctypes
-import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,11 +16,11 @@ from models.zoo.torchvision_import import import_torchvision
 from sweeps.datasets.decoding import PILLOW, decoder, pixels_of
 from sweeps.datasets.source import Kind, Sample, SampleSource
 from sweeps.datasets.transforming import picture
+from sweeps.machine.processes import end_with_parent
 from sweeps.worker.pipeline.policy import SHUFFLED
 
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
-_PR_SET_PDEATHSIG = 1
 # Far beyond the slowest batch that is of use: its disk no longer answers.
 _LONGEST_BATCH_SECONDS = 300
 
@@ -124,4 +122,4 @@ def make_loader(
 
 
 def _die_with_parent(_worker: int) -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()

@@ -86,6 +86,8 @@ def running(pid, home):
     return {"process", "folder"} <= {one.kind for one in of(pid)}
 
 
+@pytest.mark.kills
+@pytest.mark.machine
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ def test_the_best_run_is_the_fastest_that_has_a_rate():
     assert best_run([run(None)]) is None
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_network_gives_a_valid_document():
     told = []

@@ -20,6 +20,7 @@ from sweeps.events import Event, collected, hand_on
 from sweeps.formats import importing
 from sweeps.store import SqlStore
 from sweeps.store.owners import this_process
+from tests.postgresql import DATABASES
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 13)]
@@ -56,7 +57,7 @@ class Ahead(Slow):
         yield from super().execute(flight)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/m.sqlite"
@@ -273,6 +274,7 @@ run_sweep(TRIALS, Ahead(sys.argv[2], 0.1), SqlStore(sys.argv[1]), poll_seconds=0
 """
 
 
+@pytest.mark.kills
 @pytest.mark.slow
 def test_a_driver_killed_at_any_instant_loses_nothing_stored_and_holds_up_nobody(url, store):
     """Its leases end with it, on this machine at once."""

@@ -4,7 +4,7 @@ import random
 import pytest
 
 from advisor.domain import LimitedBy, Status
-from sweeps.planning.repeating import run_facts
+from sweeps.formats.serialization import run_facts
 from sweeps.quality.checking import as_document, check
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 

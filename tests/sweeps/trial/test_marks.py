@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sweeps.trial import marks
+from sweeps.machine.processes import start_ticks
 from sweeps.trial.marks import OWNER_VARIABLE, Mark, mark_in, new_name, own_mark
 
 
@@ -47,7 +47,7 @@ def test_of_another_container_or_machine_nothing_is_known():
 
 def test_a_process_that_nobody_has_collected_yet_has_gone():
     process = subprocess.Popen(["sleep", "60"])
-    mark = dataclasses.replace(own_mark(), pid=process.pid, started=marks.started(process.pid))
+    mark = dataclasses.replace(own_mark(), pid=process.pid, started=start_ticks(process.pid))
     assert not mark.has_gone
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -57,7 +57,7 @@ def test_a_process_that_nobody_has_collected_yet_has_gone():
 
 
 def test_what_works_for_another_process_marks_in_its_name(monkeypatch):
-    parent = Mark(os.getppid(), marks.started(os.getppid()), own_mark().place)
+    parent = Mark(os.getppid(), start_ticks(os.getppid()), own_mark().place)
     monkeypatch.setenv(OWNER_VARIABLE, str(parent))
     assert own_mark() == parent
     monkeypatch.setenv(OWNER_VARIABLE, str(dataclasses.replace(parent, pid=999_999_999)))

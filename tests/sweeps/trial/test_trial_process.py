@@ -8,7 +8,7 @@ from pathlib import Path
 from advisor.domain import LimitedBy, Status
 from advisor.errors import MeasuringError
 from sweeps.formats.serialization import measurement_to_dict
-from sweeps.trial.limits.usage import stat_fields
+from sweeps.machine.processes import stat_fields
 from sweeps.trial.limits.without_cgroups import Unlimited
 from sweeps.trial.trial_process import measure_trial, run_attempt
 from tests.sweeps.builders import measurement, trial

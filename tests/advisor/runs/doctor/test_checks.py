@@ -18,6 +18,7 @@ from sweeps.store import open_store
 from sweeps.store.owners import this_process
 from sweeps.trial.marks import own_mark
 from sweeps.trial.orphans.words import Leftover
+from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement
 
 SCHEMA = json.loads((files("advisor.render") / "schemas/doctor.schema.json").read_text())
@@ -133,7 +134,7 @@ def test_a_gpu_whose_driver_fails_is_a_problem_and_no_gpu_is_none(monkeypatch, t
     assert "--gpus all" in packages.check_gpu().advice
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request, tmp_path, monkeypatch):
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path}/m.sqlite"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.trial.marks import OWNER_VARIABLE, Mark, mark_in, new_name, own_mark, runs, started
+from sweeps.machine.processes import is_running, start_ticks
+from sweeps.trial.marks import OWNER_VARIABLE, Mark, mark_in, new_name, own_mark
 from sweeps.trial.orphans import folders, removing
 from sweeps.trial.orphans.folders import unfinished_name
 from sweeps.trial.orphans.removing import clean_up, find_leftovers, give_back_own, remove
@@ -145,4 +146,4 @@ def test_mounts_and_loop_devices_go_before_their_folders(scratch):
 
 def test_the_process_that_asks_is_never_its_own_leftover(monkeypatch):
     assert str(os.getpid()) not in {one.name.split()[0] for one in find_leftovers(lambda _: True)}
-    assert runs(os.getpid(), started(os.getpid()))
+    assert is_running(os.getpid(), start_ticks(os.getpid()))
