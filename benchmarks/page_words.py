@@ -14,12 +14,12 @@ import sys
 from collections import Counter
 from typing import Any
 
+from advisor.service.forms.questions import RECOMMEND
+
 from advisor.answers.ground import Ground, ground_in_use
 from advisor.answers.recommending import settled
 from advisor.errors import AdvisorError
 from advisor.render.i18n.sentences import told
-from advisor.service.forms.questions import RECOMMEND
-from advisor.service.page.asking import read_form
 from advisor.service.problems import Problem
 
 QUESTIONS = 200
@@ -72,7 +72,7 @@ def _question(draw: random.Random) -> dict[str, str]:
 def _sentences(ground: Ground, asked: dict[str, str]) -> list[str] | None:
     """What the answer says; None for a question that cannot be asked."""
     try:
-        document = settled(ground, read_form(RECOMMEND, asked)).document()
+        document = settled(ground, question_of(Recommend, asked)).document()
     except (AdvisorError, Problem):
         return None
     reasons = [one["detail"] for one in document["rejected"]]

@@ -345,6 +345,14 @@ class Recommend(RunQuestion, frozen=True, kw_only=True):
                 )  # fmt: skip
 
 
+class Verify(WorkloadQuestion, frozen=True, kw_only=True):
+    """What `advisor verify` is asked of its workload."""
+
+    target_throughput: Annotated[
+        float, About("Samples per second to reach.", Number(metavar="RATE"), section=TARGET)
+    ]
+
+
 class Predict(RunQuestion, frozen=True, kw_only=True):
     """What `advisor predict` is asked: of one instance, or of a GPU by itself."""
 
@@ -500,6 +508,14 @@ class Gpus(Question, frozen=True, kw_only=True):
         About("Sort key: the cheapest, or the largest, first; unknown last.",
               Choice("sort key", tuple(SORT_KEYS))),
     ] = "usd_per_gpu_hour"  # fmt: skip
+
+
+class HardwareFilter(Question, frozen=True, kw_only=True):
+    """Which types are meant, by what they have."""
+
+    gpu: Gpu = None
+    vcpus: Vcpus = None
+    memory: Memory = None
 
 
 class Offers(Question, frozen=True, kw_only=True):

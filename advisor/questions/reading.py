@@ -73,6 +73,11 @@ def from_texts(kind: type[Q], texts: Mapping[str, Sequence[str]], noun: str = "f
     return _made(kind, values)
 
 
+def from_fields(kind: type[Q], values: Mapping[str, Any]) -> Q:
+    """A question from values that were read already; `UsageError` for a field that is missing."""
+    return _made(kind, values)
+
+
 def from_values(kind: type[Q], values: Mapping[str, Any]) -> Q:
     """A question from JSON values of a client by field; null leaves a field out.
 

@@ -66,7 +66,6 @@ def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
         docs_url=None,  # it would load its script from elsewhere
         redoc_url=None,
         redirect_slashes=False,
-        max_body_size=settings.most_body_bytes,
         lifespan=_lifespan,
     )
     state = app.state
@@ -82,7 +81,7 @@ def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
     app.add_middleware(
         Gate, settings=settings, authenticator=state.authenticator, rates=state.rates
     )
-    app.add_middleware(RequestMiddleware, auditor=state.auditor, logs=settings.logs_requests)
+    app.add_middleware(RequestMiddleware, settings=settings, auditor=state.auditor)
     return app
 
 

@@ -1,20 +1,24 @@
-"""What clients send: JSON and forms as bytes, then as typed records."""
+"""What clients send: questions, records and forms, out of bodies and links."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
 from fastapi import Request
 
-from advisor.errors import one_line
+from advisor.errors import UsageError, one_line
 from advisor.messages import Message
-from advisor.service.problems import Problem
+from advisor.questions.models import Question
+from advisor.questions.reading import UnreadableError, from_json, from_link
+from advisor.service.problems import Problem, problem_of
 
 JSON = "application/json"
+Q = TypeVar("Q", bound=Question)
 T = TypeVar("T", bound=msgspec.Struct)
 # Nothing in a text steers a terminal, and no database refuses it.
 Text = Annotated[str, msgspec.Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -31,6 +35,35 @@ async def json_body(request: Request) -> bytes:
                       Message("the body is '{kind}', not JSON", kind=kind[:60]),
                       hint="send it with Content-Type: application/json")  # fmt: skip
     return await request.body()
+
+
+async def question_in_body(request: Request, kind: type[Q]) -> Q:
+    """The body as a question; `Problem` 400, 415 or 422."""
+    body = await json_body(request)
+    with _refused():
+        return from_json(kind, body)
+
+
+def question_in_link(request: Request, kind: type[Q]) -> Q:
+    """The query of a link as a question; `Problem` 400 or 422."""
+    return question_in_query(kind, request.scope["query_string"])
+
+
+def question_in_query(kind: type[Q], query: bytes) -> Q:
+    """The same of a query string."""
+    with _refused():
+        return from_link(kind, query)
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    try:
+        yield
+    except UnreadableError as error:
+        raise Problem(400, "unreadable", error.message, hint=error.hint) from None
+    except UsageError as error:
+        unknown = error.code == "unknown_field"
+        raise problem_of(error, "unknown-field" if unknown else "invalid") from None
 
 
 async def record_in_body(request: Request, kind: type[T]) -> T:

@@ -16,7 +16,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from advisor.service.access import Visit
 from advisor.service.audit import Auditor
 from advisor.service.metrics import count_request
-from advisor.service.problems import Problem, internal_error, problem_response
+from advisor.service.problems import (
+    Problem,
+    internal_error,
+    problem_response,
+    slow_body,
+    too_large,
+)
+from advisor.service.settings import Settings
 
 REQUEST_ID = "x-request-id"
 BODY_SECONDS = 120.0
@@ -52,8 +59,10 @@ _HSTS = (b"strict-transport-security", b"max-age=31536000")
 class RequestMiddleware:
     """ASGI around the whole application, refusals of its gate included."""
 
-    def __init__(self, app: ASGIApp, *, auditor: Auditor, logs: bool) -> None:
-        self._app, self._auditor, self._logs = app, auditor, logs
+    def __init__(self, app: ASGIApp, *, settings: Settings, auditor: Auditor) -> None:
+        self._app, self._auditor, self._logs = app, auditor, settings.logs_requests
+        self._body_bytes = settings.most_body_bytes
+        self._body_limits = {"/v1/measurements/import": settings.most_import_bytes}
         self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +82,7 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, _in_time(visit, receive), send_dressed)
+            await self._app(scope, self._limited(visit, receive), send_dressed)
         except Exception as error:
             problem = _problem_of(error, visit, request_id)
             if status:  # a half-sent answer can only be broken off
@@ -81,6 +90,34 @@ class RequestMiddleware:
             await problem_response(problem)(scope, receive, send_dressed)
         finally:
             self._note(visit, status, time.perf_counter() - began, request_id)
+
+    def _limited(self, visit: Visit, receive: Receive) -> Receive:
+        """`receive` for a body that must be small enough and come in time; `Problem` 413 before it
+        is read where its length tells, and 408."""
+        if not visit.changes:
+            return receive
+        most = self._body_limits.get(visit.path, self._body_bytes)
+        length = visit.headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > most:
+            raise too_large(most)
+        deadline, size, whole = time.monotonic() + BODY_SECONDS, 0, False
+
+        async def receive_limited() -> Message:
+            nonlocal size, whole
+            if whole:
+                return await receive()  # what follows tells only that the client left
+            try:
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    message = await receive()
+            except TimeoutError:
+                raise slow_body() from None
+            size += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
+            if size > most:
+                raise too_large(most)
+            return message
+
+        return receive_limited
 
     def _id_of(self, visit: Visit) -> str:
         """The client's own id, where it is one, else the next of this process."""
@@ -117,28 +154,3 @@ def _add_headers(start: Message, visit: Visit, request_id: str) -> None:
     if visit.scope.get("scheme") == "https":
         more.append(_HSTS)
     start["headers"] = headers.raw + more
-
-
-def _in_time(visit: Visit, receive: Receive) -> Receive:
-    """`receive` for a body that has to be there in time; `Problem` 408 where it is not."""
-    if not visit.changes:
-        return receive
-    deadline = time.monotonic() + BODY_SECONDS
-    whole = False
-
-    async def receive_in_time() -> Message:
-        nonlocal whole
-        if whole:
-            return await receive()  # what follows tells only that the client left
-        try:
-            async with asyncio.timeout(deadline - time.monotonic()):
-                message = await receive()
-        except TimeoutError:
-            raise Problem(
-                408, "slow-body", "the body did not come in time",
-                hint="send it faster, or in smaller parts", headers={"Connection": "close"},
-            ) from None  # fmt: skip
-        whole = not message.get("more_body", False)
-        return message
-
-    return receive_in_time

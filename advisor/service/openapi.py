@@ -14,12 +14,19 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from advisor.answers.ground import Ground
-from advisor.service.forms import catalog, questions
+from advisor.questions import models
+from advisor.questions.reading import schema_of
 
-FORMS = (
-    questions.RECOMMEND, questions.PREDICT, questions.COMPARE, questions.MEMORY_OF, questions.GPUS,
-    catalog.LIST, catalog.TYPE,
-)  # fmt: skip
+# The names of the questions' schemas here.
+QUESTIONS: Mapping[type[models.Question], str] = {
+    models.Recommend: "RecommendQuestion",
+    models.Predict: "PredictQuestion",
+    models.Compare: "CompareQuestion",
+    models.MemoryQuestion: "MemoryQuestion",
+    models.Gpus: "GpusQuestion",
+    models.Offers: "CatalogQuestion",
+    models.InstanceDetails: "TypeQuestion",
+}
 # The name of a document's schema here -> its file in advisor/render/schemas.
 DOCUMENTS = {
     "Recommendation": "recommendation",
@@ -102,9 +109,9 @@ def described(schema: str, example: str | None = None) -> dict[int | str, dict[s
     return {200: answer, **refusals()}
 
 
-def question_body(form: str, example: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a route as a question's schema."""
-    return _body({"schema": _reference(form), "example": dict(example)})
+def question_body(kind: type[models.Question], example: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a route that takes this question."""
+    return _body({"schema": _reference(QUESTIONS[kind]), "example": dict(example)})
 
 
 def record_body(kind: type, example: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +164,7 @@ def _reference(schema: str) -> dict[str, str]:
 def _schemas() -> dict[str, Any]:
     """`components/schemas` of the answers, the questions, the records and the problems."""
     schemas: dict[str, Any] = {"Problem": _PROBLEM, "Health": _HEALTH}
-    schemas |= {form.name: form.schema() for form in FORMS}
+    schemas |= {name: schema_of(kind) for kind, name in QUESTIONS.items()}
     template = "#/components/schemas/{name}"
     schemas |= msgspec.json.schema_components(_records.values(), ref_template=template)[1]
     for name, file in DOCUMENTS.items():

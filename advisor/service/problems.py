@@ -140,27 +140,33 @@ async def _of_validation(_request: Request, error: Exception) -> Response:
 
 
 async def of_http(request: Request, error: Exception) -> Response:
-    """What the framework refuses: an unknown path, a method that a path lacks, a large body."""
+    """What the framework refuses: an unknown path, a method that a path lacks."""
     assert isinstance(error, HTTPException)
     path = request.url.path[:200]
     if error.status_code == 404:
         return problem_response(unknown_path(Message("there is nothing at {path}", path=path)))
     if error.status_code == 405:
         return problem_response(_other_method(request, path))
-    if error.status_code == 413:
-        return problem_response(too_large())
     kind = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
     return problem_response(
         Problem(error.status_code, kind, str(error.detail), headers=error.headers)
     )
 
 
-def too_large() -> Problem:
+def too_large(most_bytes: int) -> Problem:
     """413; the rest of the body is not read, so the connection ends."""
     return Problem(
-        413, "too-large", "the body is too large",
+        413, "too-large", Message("the body may have {most:,} bytes", most=most_bytes),
         hint="send less at once; `advisor serve --max-body` allows more",
         headers={"Connection": "close"},
+    )  # fmt: skip
+
+
+def slow_body() -> Problem:
+    """408."""
+    return Problem(
+        408, "slow-body", "the body did not come in time",
+        hint="send it faster, or in smaller parts", headers={"Connection": "close"},
     )  # fmt: skip
 
 

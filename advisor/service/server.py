@@ -14,11 +14,10 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
-from granian import Granian
-from granian.constants import HTTPModes, Interfaces
+from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
-from granian.server.common import SSLProtocols
+from granian.server.mp import MPServer
 from granian.utils.proxies import wrap_asgi_with_proxy_headers
 
 from advisor.errors import AdvisorError, Terminated, UsageError
@@ -41,7 +40,7 @@ _PR_SET_PDEATHSIG = 1
 _LOADED: dict[str, Any] = {}
 
 
-class _Server(Granian):
+class _Server(MPServer):
     """Remembers by which signal it was ended."""
 
     ended_by: int | None = None
@@ -66,7 +65,7 @@ def run(settings: Settings) -> None:
 
 
 def server_settings(settings: Settings) -> dict[str, Any]:
-    """What `Granian` takes. It refuses a head of more than 16 KiB or 10 s, starts workers again
+    """What Granian takes. It refuses a head of more than 16 KiB or 10 s, starts workers again
     that died, and writes nothing but warnings, into our log."""
     certificate, key = settings.tls_certificate, settings.tls_key
     return {

@@ -30,6 +30,7 @@ class Settings:
     allowed_code: Mapping[str, str] = field(default_factory=dict)
     allowed_data: Mapping[str, str] = field(default_factory=dict)
     most_body_bytes: int = 1024 * 1024
+    most_import_bytes: int = 64 * 1024 * 1024
     # Requests a second of each key, or address without keys, in each worker; 0 is no limit.
     rate_limit: float = 100.0
     # Answers that a worker computes at once, slow ones apart, and that may wait for their turn:

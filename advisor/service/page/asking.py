@@ -1,33 +1,31 @@
-"""The words of an address -> the words of a question.
+"""The fields of an address -> a question.
 
-The API's own forms read them, so that page, API and command line take and refuse the same. What a
-page has besides (where a list goes on) is no word of the question, and is left out.
+The API's own reader takes them, so that page, API and command line take and refuse the same. What a
+page has besides (where a list goes on) is no field of the question, and is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urlencode
+from typing import TypeVar
 
-from advisor.service.forms.form import Form
+from advisor.questions.models import Question
+from advisor.questions.reading import fields_of, from_pairs
 
-# Words of which an address may have several, divided by commas too.
-_LISTS = ("instance",)
-
-
-def read_form(form: Form, asked: Mapping[str, str]) -> dict[str, Any]:
-    """Words as the answers take them; `Problem` for the first that cannot be read."""
-    pairs = [
-        (name, one)
-        for name, text in asked.items()
-        if name in form.words
-        for one in (text.split(",") if _is_list(form, name) else [text])
-        if one.strip()
-    ]
-    return form.from_query(urlencode(pairs).encode("ascii"))
+Q = TypeVar("Q", bound=Question)
 
 
-def _is_list(form: Form, name: str) -> bool:
-    """`compare` takes several instances, `predict` one."""
-    return name in _LISTS and form.words[name].answer == "instances"
+def question_of(kind: type[Q], given: Mapping[str, str]) -> Q:
+    """The question; `UsageError` for the first field that cannot be read. Of a field that takes
+    several values an address may have them divided by commas."""
+    fields = fields_of(kind)
+    return from_pairs(
+        kind,
+        [
+            (name, part)
+            for name, text in given.items()
+            if name in fields
+            for part in (text.split(",") if fields[name].about.kind.repeats else [text])
+            if part.strip()
+        ],
+    )

@@ -91,13 +91,15 @@ async def stop(job_id: str, request: Request) -> Response:
 
 
 def _started(request: Request, asked: Mapping[str, str]) -> str:
-    from advisor.questions.words import positive
+    from advisor.quantities import parse_number
     from advisor.runs.jobs.asking import asked_sweep
     from advisor.runs.jobs.starting import start_sweep
 
     settings: Settings = request.app.state.settings
     fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
-    minutes = positive(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
+    minutes = (
+        parse_number(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
+    )
     found = asked_sweep(fields, allowed_by(request))
     job = start_sweep(found, fields, max_minutes=minutes, database_url=settings.database_url)
     return job.id

@@ -36,8 +36,6 @@ _FILE: dict[int | str, dict[str, Any]] = {
 }
 _IMPORTED = described("MeasurementsImport")
 _IMPORTED[207] = {**_IMPORTED[200], "description": "Some lines were bad; the others are kept."}
-# A campaign of a month; a worker takes two at once into memory.
-_MOST_IMPORT_BYTES = 64 * 1024 * 1024
 
 
 class Filters(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -90,8 +88,8 @@ def list_measurements(request: Request) -> Response:
     wanted = listing.wanted()
     with stored(request.app.state.settings, reading=True) as store:
         page = page_of(store, wanted, after=int(listing.cursor or 0), limit=listing.limit)
-    more = page.next_after is not None
-    headers = {"Link": _next_link(request, page.next_after)} if more else {}
+    after = page.next_after
+    headers = {} if after is None else {"Link": _next_link(request, after)}
     return json_answer(list_document(page.stored, spread=listing.spread), headers=headers)
 
 
@@ -123,7 +121,6 @@ def export(request: Request) -> Response:
     "/import",
     dependencies=[needs(Scope.MEASURE)],
     responses=_IMPORTED,
-    max_body_size=_MOST_IMPORT_BYTES,
     openapi_extra={
         "requestBody": {"required": True, "content": {_JSONL: {"schema": {"type": "string"}}}}
     },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -12,13 +11,13 @@ from starlette.responses import Response
 
 from advisor.answers.reports import FORMATS, Asked, Format, file_name, format_named
 from advisor.errors import UsageError
+from advisor.questions.models import Recommend
+from advisor.questions.reading import parameters_of
 from advisor.render.i18n.words import LANGUAGES
 from advisor.service.access import Scope, needs
 from advisor.service.answers import ground_of, json_answer, threads_of
-from advisor.service.bodies import json_body
-from advisor.service.examples import QUESTIONS
-from advisor.service.forms.commands import options_of_body, options_of_query
-from advisor.service.forms.questions import RECOMMEND
+from advisor.service.bodies import question_in_body, question_in_query
+from advisor.service.examples import EXAMPLES
 from advisor.service.openapi import question_body, refusals
 from advisor.service.problems import Problem
 
@@ -83,28 +82,27 @@ async def formats() -> Response:
 @router.post(
     "/{format}",
     responses=_FILE,
-    openapi_extra={"parameters": _LOOKS, **question_body(RECOMMEND.name, QUESTIONS["recommend"])},
+    openapi_extra={"parameters": _LOOKS, **question_body(Recommend, EXAMPLES["recommend"])},
 )
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
     kind = _format(format)
-    body = await json_body(request)
-    words = RECOMMEND.from_json(body)
+    question = await question_in_body(request, Recommend)
     looks = _looks(kind, request.scope["query_string"])
-    asked = Asked(ground_of(request), words, options_of_body(body), looks.language, looks.as_of)
+    asked = Asked(ground_of(request), question, looks.language, looks.as_of)
     return await _file(request, format, kind, asked)
 
 
 @router.get(
     "/{format}", responses=_FILE,
-    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *RECOMMEND.parameters()]},
+    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *parameters_of(Recommend)]},
 )  # fmt: skip
 async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
     kind = _format(format)
     looks = _looks(kind, request.scope["query_string"])
-    words, options = RECOMMEND.from_query(looks.query), options_of_query(looks.query)
-    asked = Asked(ground_of(request), words, options, looks.language, looks.as_of)
+    question = question_in_query(Recommend, looks.query)
+    asked = Asked(ground_of(request), question, looks.language, looks.as_of)
     return await _file(request, format, kind, asked)
 
 
@@ -136,18 +134,17 @@ def _day(text: str | None) -> date | None:
 
 async def _file(request: Request, name: str, kind: Format, asked: Asked) -> Response:
     content = await threads_of(request).run(kind.write, asked, slow=True)
-    stem = f"{_word(asked.words, 'network')}-{_word(asked.words, 'task')}"
+    question = asked.question
+    stem = f"{_plain(question.model)}-{_plain(question.task)}"
     return Response(
         content, media_type=kind.media_type,
         headers={"Content-Disposition": f'attachment; filename="{file_name(stem, name)}"'},
     )  # fmt: skip
 
 
-def _word(words: Mapping[str, Any], name: str) -> str:
+def _plain(text: str) -> str:
     """For a file's name: nothing in it that steers a header or a folder."""
-    return "".join(one for one in str(words.get(name) or "") if one.isascii() and one.isalnum())[
-        :40
-    ]
+    return "".join(letter for letter in text if letter.isascii() and letter.isalnum())[:40]
 
 
 def _format(name: str) -> Format:

@@ -147,7 +147,7 @@ def _add(fields: NewSchedule, request: Request) -> Response:
 
 
 def _checked_command(fields: NewSchedule, request: Request) -> Checked:
-    from advisor.questions.hardware import wanted_gpus
+    from advisor.questions.values import parse_gpus
     from advisor.runs.jobs.asking import scheduled_sweep
     from advisor.runs.scheduling.checking import Checked
 
@@ -161,7 +161,7 @@ def _checked_command(fields: NewSchedule, request: Request) -> Checked:
     if fields.catalog_refresh is None:
         return Checked(("fit",))
     if fields.catalog_refresh.gpu is not None:
-        wanted_gpus(fields.catalog_refresh.gpu)
+        parse_gpus(fields.catalog_refresh.gpu)
     return Checked(("catalog", "refresh", *fields.catalog_refresh.options()))
 
 

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from advisor.service.openapi import DOCUMENTS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -11,6 +10,7 @@ from jsonschema import Draft202012Validator
 from advisor.cli import compare, predict
 from advisor.cli import recommend as recommend_command
 from advisor.cli.main import run
+from advisor.service.openapi import DOCUMENTS
 from tests.advisor.service.schemas import schema_of
 from tests.alike import alike
 

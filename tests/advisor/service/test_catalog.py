@@ -3,10 +3,10 @@
 import re
 
 import pytest
+from advisor.service.forms.catalog import LIST
 
 from advisor.answers.listing import all_offers, query_of
 from advisor.render.catalog import offer_document
-from advisor.service.forms.catalog import LIST
 
 NEXT = re.compile(r'<([^>]*)>; rel="next"')
 
