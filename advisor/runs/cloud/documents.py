@@ -26,7 +26,7 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
         "schema": PLAN_SCHEMA,
         "sweep_id": plan.sweep.id,
         "owner": plan.sweep.owner,
-        "can_launch": bool(plan.preflight.rungs) and not stopping,
+        "can_launch": bool(plan.preflight.options) and not stopping,
         "budget_usd": plan.sweep.budget_usd,
         "most_usd": round(plan.most_usd, 4),
         "hours": plan.sweep.hours,
@@ -40,7 +40,7 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
             for one in plan.sweep.volumes
         ],
         "command": ["advisor", *plan.options.command.split(), *plan.options.arguments],
-        "offers": [_offer(plan, number) for number in range(len(plan.preflight.rungs))],
+        "offers": [_offer(plan, number) for number in range(len(plan.preflight.options))],
         "checks": [
             {"check": one.check, "ok": one.ok, "stops": one.stops and not one.ok,
              "told": one.told, "mend": one.mend}
@@ -50,15 +50,15 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
 
 
 def _offer(plan: CloudPlan, number: int) -> dict[str, Any]:
-    rung = plan.preflight.rungs[number]
-    hourly = usd_per_hour(rung, plan.sweep)
+    option = plan.preflight.options[number]
+    hourly = usd_per_hour(option, plan.sweep)
     paid = lasts(plan.sweep.budget_usd, hourly, plan.sweep.hours)
     return {
-        "instance_type": rung.instance_type,
-        "region": rung.region,
-        "zone": rung.zone,
-        "market": str(rung.market),
-        "instance_usd_per_hour_at_most": round(rung.usd_per_hour, 6),
+        "instance_type": option.instance_type,
+        "region": option.region,
+        "zone": option.zone,
+        "market": str(option.market),
+        "instance_usd_per_hour_at_most": round(option.usd_per_hour, 6),
         "usd_per_hour_at_most": round(hourly, 6),
         "minutes_paid": int(paid / timedelta(minutes=1)),
     }
@@ -66,17 +66,17 @@ def _offer(plan: CloudPlan, number: int) -> dict[str, Any]:
 
 def run_document(run: CloudRun) -> dict[str, Any]:
     """As report/schemas/cloud-run.schema.json describes it."""
-    rented = run.rented
+    provisioned = run.provisioned
     return {
         "schema": RUN_SCHEMA,
         "sweep_id": run.sweep_id,
         "ended": str(run.why),
         "measured_now": run.collected,
-        "spent_usd": round(rented.spent_usd, 4) if rented else 0.0,
-        "instances": rented.instances if rented else 0,
+        "spent_usd": round(provisioned.spent_usd, 4) if provisioned else 0.0,
+        "instances": provisioned.instances if provisioned else 0,
         "removed": [
             {"kind": one.kind, "id": one.id, "region": one.region}
-            for one in (rented.ended.removed if rented else ())
+            for one in (provisioned.ended.removed if provisioned else ())
         ],
         "said": run.said,
     }

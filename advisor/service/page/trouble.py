@@ -16,7 +16,7 @@ def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str,
     known = field is not None and f"field.{field}" in t.texts
     title = t("error.field", field=t(f"field.{field}")) if known else t("error.question")
     problem = {"title": title, "detail": detail, "ways": _ways(error, field, frame)}
-    wrong = {field: detail} if field else {}
+    wrong = {field: [text for text in (detail, error.hint) if text]} if field else {}
     return {"problem": problem, "wrong": wrong, "said": "", "pick": None}, _status(error)
 
 

@@ -13,7 +13,7 @@ from advisor.answers.reports import FORMATS, Asked, Format, file_name, format_na
 from advisor.errors import UsageError
 from advisor.questions.models import Recommend
 from advisor.questions.reading import parameters_of
-from advisor.render.i18n.words import LANGUAGES
+from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.access import Scope, needs
 from advisor.service.answers import ground_of, json_answer, threads_of
 from advisor.service.bodies import question_in_body, question_in_query

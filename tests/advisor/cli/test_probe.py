@@ -13,7 +13,7 @@ from advisor.cli import main
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs import probing
 from advisor.runs.probing import parse_parts, probe_machine
-from sweeps.probe.words import PARTS, skipped
+from sweeps.probe.figures import PARTS, skipped
 from tests.processes import gone
 from tests.sweeps.probe.samples import document, gpu_part, operations_part
 from tests.sweeps.probe.test_showing import validate
