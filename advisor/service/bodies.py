@@ -71,7 +71,7 @@ async def record_in_body(request: Request, kind: type[T]) -> T:
     body = await json_body(request)
     try:
         values = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Problem(400, "unreadable", "the body is no JSON",
                       hint="send one JSON object in UTF-8, without NaN") from None  # fmt: skip
     if not isinstance(values, dict):

@@ -91,7 +91,12 @@ _HEALTH = {
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Problem responses of these statuses; of all where none is named."""
     named = statuses or tuple(status for status in _REFUSALS if status != 404)
-    return {status: problem(_REFUSALS[status]) for status in named}
+    responses: dict[int | str, dict[str, Any]] = {
+        status: problem(_REFUSALS[status]) for status in named
+    }
+    if 431 in responses:  # the server's own answer, which has no body
+        del responses[431]["content"]
+    return responses
 
 
 def problem(when: str) -> dict[str, Any]:

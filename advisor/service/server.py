@@ -47,7 +47,7 @@ class _Server(MPServer):
 
     def signal_handler_interrupt(self, *arguments: Any, **named: Any) -> None:
         self.ended_by = arguments[0]
-        super().signal_handler_interrupt(*arguments, **named)
+        super().signal_handler_interrupt(*arguments, **named)  # type: ignore[no-untyped-call]
 
 
 def run(settings: Settings) -> None:

@@ -29,7 +29,6 @@ def read():
 def tagged():
     answer = json_answer({})
     answer.headers["ETag"] = '"1"'
-    answer.headers["Access-Control-Allow-Origin"] = "*"
     return answer
 
 

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from advisor.service.forms.catalog import LIST
 
 from advisor.answers.listing import all_offers, query_of
+from advisor.questions.models import Offers
+from advisor.questions.reading import from_link
 from advisor.render.catalog import offer_document
 
 NEXT = re.compile(r'<([^>]*)>; rel="next"')
@@ -19,7 +20,7 @@ def test_the_pages_are_the_whole_list_without_a_gap(service, ground):
         offers += answer.json()["offers"]
         found = NEXT.search(answer.headers["link"])
         path = found[1] if found else None
-    words = LIST.from_query(b"cloud=any&gpu=L4&market=spot")
+    words = from_link(Offers, b"cloud=any&gpu=L4&market=spot")
     assert offers == [offer_document(one) for one in all_offers(ground.catalog, query_of(words))]
     assert len(offers) == int(answer.headers["x-total-count"]) > 37
 

@@ -225,7 +225,7 @@ class TestHeaders:
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert headers["Cache-Control"] in ("no-store", "private, no-cache")
         assert "Strict-Transport-Security" not in headers
-        assert "server" not in headers
+        assert headers["server"] == "advisor"
 
     def test_a_refusal_has_them_too(self, serve):
         answer = serve().get("/v1/things", headers={"Host": "evil.example"})

@@ -84,8 +84,9 @@ class TestBodies:
 
         async def read():
             visit = Visit.of({"type": "http", "method": "POST", "path": "/", "headers": []})
-            in_time = middleware._in_time(visit, receive)
-            while (await in_time())["more_body"]:
+            around = middleware.RequestMiddleware(None, settings=Settings(), auditor=None)
+            limited = around._limited(visit, receive)
+            while (await limited())["more_body"]:
                 pass
 
         with pytest.raises(Problem) as refusal:
