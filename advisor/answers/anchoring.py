@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from advisor.answers.asked_anchors import Asked, anchors_of
 from advisor.answers.gpu_sheets import sheet_of
-from advisor.answers.ground import Anchored
 from advisor.catalog import Catalog
 from advisor.domain import Observation, Task, Workload
 from advisor.domain.references import is_own
@@ -28,6 +28,13 @@ from sweeps.anchors.files import read_anchor
 from sweeps.anchors.records import AnchorFile, RefusedRow
 
 _MOST_NAMED = 3
+
+
+class Anchored(NamedTuple):
+    """A performance model that knows a user's measurements, and the warnings of its answers."""
+
+    model: PerformanceModel
+    warnings: tuple[str, ...]
 
 
 def anchored_model(

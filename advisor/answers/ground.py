@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -15,9 +15,11 @@ from advisor.messages import FieldName, Message
 from advisor.places import own_model_path
 from advisor.questions.models import RunQuestion, Sources, WorkloadQuestion
 from advisor.questions.requests import request_of
-from advisor.records import dataclass
 from advisor.render.document import Sources as SourcesDocument
 from models.performance import PerformanceModel, load_model
+
+if TYPE_CHECKING:
+    from advisor.answers.anchoring import Anchored
 
 W = TypeVar("W", bound=WorkloadQuestion)
 
@@ -42,14 +44,6 @@ class Ground(NamedTuple):
             catalog_as_of=self.catalog.as_of.isoformat(),
             catalog_sources=tuple(self.catalog.sources),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Anchored:
-    """A performance model that knows a user's measurements, and the warnings of its answers."""
-
-    model: PerformanceModel
-    warnings: tuple[str, ...]
 
 
 def ground_in_use(sources: Sources | None = None) -> Ground:

@@ -16,6 +16,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Q = TypeVar("Q", bound=Question)
 
 
+# A report explains anyway, and lists what was rejected as it sees fit.
+NOT_IN_REPORTS = ("explain", "explain_rejected")
+
+
 class FieldType(click.ParamType[Any]):
     """Reads the text of an option as the kind of its field does."""
 

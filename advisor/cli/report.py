@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from advisor.cli.parameters import Day, Name
-from advisor.cli.questions import options_of_kind, question_from
+from advisor.cli.questions import NOT_IN_REPORTS, options_of_kind, question_from
 from advisor.cli.report_diff import diff
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError
@@ -27,10 +27,6 @@ class Language(Name):
         spelled = {one.lower(): one for one in self.known}
         text = str(value).lower()
         return spelled[text] if text in spelled else super().convert(value, param, ctx)
-
-
-# A report explains anyway, and lists what was rejected as it sees fit.
-_LEFT_OUT = ("explain", "explain_rejected")
 
 
 class ReportGroup(click.Group):
@@ -107,7 +103,7 @@ def report(
     make_report(Ask(given, sources, plan_file, saved, title, as_of), output)
 
 
-report.params += options_of_kind(Recommend, without=_LEFT_OUT, required=False)
+report.params += options_of_kind(Recommend, without=NOT_IN_REPORTS, required=False)
 report.params += options_of_kind(Sources)
 report.add_command(diff)
 

@@ -21,6 +21,7 @@ from advisor.answers.reporting.reports import Report, report, report_of_saved
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.cli.live import is_terminal
+from advisor.cli.questions import NOT_IN_REPORTS
 from advisor.cli.recommend import decided_live
 from advisor.cli.sending import format_of_targets, send_out, targets_of
 from advisor.errors import UsageError
@@ -151,6 +152,11 @@ def planned(one: Entry, file: str) -> Question:
                 raise wrong(
                     field, "{field} is one for all workloads",
                     hint=Message("give {field} to `report`", field=FieldName(field)),
+                )  # fmt: skip
+            if field in NOT_IN_REPORTS:
+                raise wrong(
+                    field, "{field} changes nothing of a report: it explains anyway",
+                    hint="leave it out",
                 )  # fmt: skip
         question = from_texts(Recommend, one.words, "word of a workload")
     except UsageError as error:

@@ -481,12 +481,12 @@ class MemoryQuestion(Question, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.task is Task.INFERENCE and self.optimizer is not None:
-            raise wrong("optimizer", "{field} goes with training", hint="leave it out")
+            raise wrong("optimizer", "{field} belongs to training", hint="leave it out")
         if self.task is Task.INFERENCE and self.checkpointing:
-            raise wrong("checkpointing", "{field} goes with training", hint="leave it out")
+            raise wrong("checkpointing", "{field} is of use in training only", hint="leave it out")
         if self.task is Task.TRAINING and self.keep_graph:
             raise wrong(
-                "keep_graph", "{field} goes with inference: training keeps its graph anyway",
+                "keep_graph", "{field} belongs to inference: training keeps its graph anyway",
                 hint="leave it out",
             )  # fmt: skip
         if self.input is not None and self.input_size is not None:

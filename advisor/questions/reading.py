@@ -17,6 +17,8 @@ from advisor.questions.models import Question
 
 Q = TypeVar("Q", bound=Question)
 MOST_LINK_WORDS = 200
+# The code of an error where each field can be read, and they do not go together.
+CONTRADICTION = "contradiction"
 
 
 class Field(NamedTuple):
@@ -188,7 +190,11 @@ def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> 
         needed = field.required or (client and field.about.required)
         if needed and field.name not in values:
             raise wrong(field.name, "{field} is missing", hint=_hint_of(field))
-    return kind(**values)
+    try:
+        return kind(**values)
+    except UsageError as error:
+        error.code = error.code or CONTRADICTION
+        raise
 
 
 def _hint_of(field: Field) -> Message:

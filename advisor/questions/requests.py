@@ -83,10 +83,8 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
         **disk_fields(catalog, question.cloud, question.disk, dataset),
         max_gpus=question.max_gpus,
         **(_run_fields(question, dataset) if isinstance(question, RunQuestion) else {}),
-        **(
-            {"target_throughput": question.target_throughput}
-            if isinstance(question, Verify)
-            else {}
+        target_throughput=(
+            question.target_throughput if isinstance(question, Recommend | Verify) else None
         ),
         **(_recommend_fields(question) if isinstance(question, Recommend) else {}),
     )
@@ -213,7 +211,6 @@ def _run_fields(question: RunQuestion, dataset: DatasetProfile) -> dict[str, Any
 
 def _recommend_fields(question: Recommend) -> dict[str, Any]:
     return {
-        "target_throughput": question.target_throughput,
         **hardware_fields(question),
         "accelerated_only": question.accelerated_only,
         "max_usd_per_hour": question.max_price,

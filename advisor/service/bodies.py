@@ -14,7 +14,7 @@ from fastapi import Request
 from advisor.errors import UsageError, one_line
 from advisor.messages import Message
 from advisor.questions.models import Question
-from advisor.questions.reading import UnreadableError, from_json, from_link
+from advisor.questions.reading import CONTRADICTION, UnreadableError, from_json, from_link
 from advisor.service.problems import Problem, problem_of
 
 JSON = "application/json"
@@ -24,6 +24,8 @@ T = TypeVar("T", bound=msgspec.Struct)
 Text = Annotated[str, msgspec.Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 # More than any form of ours has.
 _MOST_FIELDS = 30
+# What a question that can be read is refused for, by the code of the error.
+_KINDS = {"unknown_field": "unknown-field", CONTRADICTION: "unanswerable"}
 _DESCRIBED = "GET /openapi.json describes each field"
 
 
@@ -62,8 +64,7 @@ def _refused() -> Iterator[None]:
     except UnreadableError as error:
         raise Problem(400, "unreadable", error.message, hint=error.hint) from None
     except UsageError as error:
-        unknown = error.code == "unknown_field"
-        raise problem_of(error, "unknown-field" if unknown else "invalid") from None
+        raise problem_of(error, _KINDS.get(error.code, "invalid")) from None
 
 
 async def record_in_body(request: Request, kind: type[T]) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, NoReturn
@@ -18,7 +19,7 @@ from advisor.errors import AdvisorError, UsageError
 from advisor.questions.datasets import DATASETS, dataset_for
 from advisor.render.blocks import candidate_block
 from advisor.render.document import SCHEMA as RECOMMENDATION
-from advisor.render.sizing.checking import first_fault
+from advisor.render.schema_check import first_fault
 from advisor.render.sizing.facts import SCHEMA as REPORT
 
 _SAME = 1e-9
@@ -41,19 +42,22 @@ def read_saved(one: Input) -> dict[str, Any]:
         raise UsageError(
             f"{one.name} is neither an answer ({RECOMMENDATION}) nor a report ({REPORT}): {told}"
         )
-    fault = first_fault(found, kind) or _unshowable(found)
+    fault = first_fault(found, kind) or _unusable(found)
     if fault:
         raise UsageError(f"{one.name} is damaged, or of another version: {fault}")
     return dict(found)
 
 
-def _unshowable(value: Any) -> str | None:
-    """A text that steers a terminal, turns a page's direction, or is half a character."""
+def _unusable(value: Any) -> str | None:
+    """A text that steers a terminal, turns a page's direction, or is half a character; a number
+    that nobody can compute with."""
     if isinstance(value, str):
         return f"it has characters that cannot be shown: {value[:60]!a}" if _STEERS(value) else None
+    if isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
+        return "it has a number that is too large"
     if isinstance(value, dict):
-        return _unshowable([*value, *value.values()])
-    inside = map(_unshowable, value) if isinstance(value, list) else iter(())
+        return _unusable([*value, *value.values()])
+    inside = map(_unusable, value) if isinstance(value, list) else iter(())
     return next(filter(None, inside), None)
 
 

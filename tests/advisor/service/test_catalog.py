@@ -6,7 +6,7 @@ import pytest
 
 from advisor.answers.listing import all_offers, query_of
 from advisor.questions.models import Offers
-from advisor.questions.reading import from_link
+from advisor.questions.reading import from_values
 from advisor.render.catalog import offer_document
 
 NEXT = re.compile(r'<([^>]*)>; rel="next"')
@@ -20,8 +20,8 @@ def test_the_pages_are_the_whole_list_without_a_gap(service, ground):
         offers += answer.json()["offers"]
         found = NEXT.search(answer.headers["link"])
         path = found[1] if found else None
-    words = from_link(Offers, b"cloud=any&gpu=L4&market=spot")
-    assert offers == [offer_document(one) for one in all_offers(ground.catalog, query_of(words))]
+    query = query_of(from_values(Offers, {"cloud": "any", "gpu": "L4", "market": "spot"}))
+    assert offers == [offer_document(offer) for offer in all_offers(ground.catalog, query)]
     assert len(offers) == int(answer.headers["x-total-count"]) > 37
 
 
