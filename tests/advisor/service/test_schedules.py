@@ -94,7 +94,7 @@ def test_fits_and_refreshes_are_scheduled_too(client):
         ({"sweep": {"preset": "smal"}}, "small"),
         ({"sweep": {"preset": "small", "dry_run": True}}, "dry_run"),
         ({"sweep": {"preset": "small", "log_file": "x"}}, "log_file"),
-        ({"budget_per_month": "20USD"}, "usd_per_hour"),
+        ({"budget_per_month": "20USD"}, "what a run costs"),
         ({"command": ["rm", "-rf", "/"]}, "command"),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_second_sweep_is_a_conflict_that_names_the_first(client):
         ({"networks": "x.py:build"}, "allow-code"),
         ({"data": "/etc"}, "allow-data"),
         ({"max_minutes": 0}, "max_minutes"),
-        ({"batch_sizes": "0"}, "batch_sizes"),
+        ({"batch_sizes": "0"}, "batch-sizes"),
     ],
 )
 def test_bad_input_is_refused_at_once_by_name(client, changes, said):
