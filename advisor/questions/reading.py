@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -202,6 +201,8 @@ def _hint_of(field: Field) -> Message:
 
 
 def _unknown(name: str, fields: Mapping[str, Field]) -> UsageError:
+    import difflib  # only the mistyped wait for it
+
     shown = "".join(letter if letter.isprintable() else "?" for letter in name[:60])
     near = difflib.get_close_matches(name[:100], fields, n=1)
     hint = (
