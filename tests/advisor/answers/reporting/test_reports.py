@@ -279,3 +279,20 @@ def test_a_saved_file_that_steers_a_terminal_is_refused(text):
 def test_a_saved_file_that_is_none_is_refused_by_its_name(content, told):
     with pytest.raises(UsageError, match=f"answer.json.*{told}"):
         read_saved(Input("answer.json", content))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"confidence": 0.99, "allow_extrapolation": True},
+        {"horizon_hours": 24, "max_results": 2},
+        {"pareto": True, "max_price": 3},
+    ],
+)
+def test_a_saved_answer_is_asked_again_as_the_same_question(changes):
+    """It once lost what the answer stands on, and was no longer complete."""
+    question = asked("inference", "googlenet", 500, gpu=SOME_GPUS, **changes)
+    document = recommended(ground(), question, Deciding(DAY)).document()
+    (again,) = retold(Input("answer.json", json.dumps(document).encode()))["workloads"]
+    assert again["complete"]
+    assert again["recommendation"]["request"] == document["request"]
