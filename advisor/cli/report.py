@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from advisor.cli.parameters import Day, Name
-from advisor.cli.questions import NOT_IN_REPORTS, options_of_kind, question_from
+from advisor.cli.questions import NOT_IN_REPORTS, SectionedCommand, options_of_kind, question_from
 from advisor.cli.report_diff import diff
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError
@@ -29,7 +29,7 @@ class Language(Name):
         return spelled[text] if text in spelled else super().convert(value, param, ctx)
 
 
-class ReportGroup(click.Group):
+class ReportGroup(SectionedCommand, click.Group):
     """With the way out for a file that stands alone."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

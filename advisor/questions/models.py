@@ -69,7 +69,7 @@ ANY_MARKET = "any"
 
 WORKLOAD, PLACE, RUN = "Workload", "Where and how it is paid", "Length of the run"
 TARGET, HARDWARE = "Targets and limits", "Hardware"
-ANSWER, SOURCES = "Answer", "Data"
+ANSWER, SOURCES = "Answer", "Predictor and prices"
 
 _GPUS = Parsed(parse_gpus, str, "NAMES|SIZE..|ccX.Y..")
 _VCPUS = Parsed(parse_vcpus, format_vcpus, "LEAST..MOST", or_number=True)
@@ -106,12 +106,17 @@ Gpu = Annotated[
 ]  # fmt: skip
 Vcpus = Annotated[
     Range | None,
-    About("Only types with so many vCPUs: 4..16, 8.., 8.", _VCPUS, usual="any", section=HARDWARE),
+    About(
+        "Only types with this many vCPUs: 8, 4..16, or 8.. for at least 8.",
+        _VCPUS,
+        usual="any",
+        section=HARDWARE,
+    ),
 ]
 Memory = Annotated[
     Range | None,
-    About("Only types with so much RAM: 32GiB..64GiB, 32GiB...", _RAM, usual="any",
-          section=HARDWARE),
+    About("Only types with this much RAM: 32GiB..64GiB, or 32GiB.. for at least 32 GiB.", _RAM,
+          usual="any", section=HARDWARE),
 ]  # fmt: skip
 MaxPrice = Annotated[
     float | None,
@@ -204,7 +209,7 @@ class WorkloadQuestion(Question, frozen=True, kw_only=True):
     ] = None  # fmt: skip
     confidence: Annotated[
         float,
-        About("Confidence of each bound: at 0.9, 9 of 10 rates are at or above their lower bound.",
+        About("Confidence of the lower bound: at 0.9 it is the p10, which 9 of 10 rates reach.",
               Probability(), section=TARGET),
     ] = 0.9  # fmt: skip
     disk: Annotated[
@@ -502,7 +507,11 @@ class MemoryQuestion(Question, frozen=True, kw_only=True):
     input: Annotated[str | None, About("The same, as 3x384x384.", Text("SIZE"), where="cli")] = None
     gpu: Annotated[
         GpuFilter | None,
-        About("Only these GPUs: T4,L4 or 24GiB...", _GPUS, usual="those for rent"),
+        About(
+            "Only these GPUs: names (T4,L4), or memory of one (24GiB..).",
+            _GPUS,
+            usual="those for rent",
+        ),
     ] = None
     confidence: Annotated[float, About("Confidence of each bound.", Probability())] = 0.95
 
@@ -549,7 +558,7 @@ class Offers(Question, frozen=True, kw_only=True):
     """What `/v1/catalog` is asked."""
 
     cloud: Annotated[str, About("Only this cloud.", Text("CLOUD"))] = "any"
-    region: Region = None
+    region: Annotated[str | None, About("Only this region.", Text("REGION"))] = None
     market: Annotated[
         str, About("How the instance is paid.", Choice("market", (*Market, ANY_MARKET)))
     ] = ANY_MARKET
