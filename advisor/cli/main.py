@@ -47,7 +47,7 @@ EXTRA_OF = dict.fromkeys(
     ("PIL", "ray", "torch", "torchvision", "psutil", "skimage", "prometheus_client"), "sweep"
 )
 EXTRA_OF["timm"] = "zoo"
-EXTRA_OF |= dict.fromkeys(("fastapi", "uvicorn", "orjson", "jinja2", "pydantic"), "serve")
+EXTRA_OF |= dict.fromkeys(("fastapi", "granian", "limits", "pythonjsonlogger", "jinja2"), "serve")
 EXTRA_OF |= dict.fromkeys(("xlsxwriter",), "report")
 
 

@@ -98,7 +98,7 @@ def from_json(kind: type[Q], body: bytes) -> Q:
     """A question from a JSON body. `UnreadableError` for what is no JSON."""
     try:
         values = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableError(
             "the body is no JSON: {why}", why=str(error),
             hint="send one JSON object in UTF-8, without NaN",

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from advisor.cli import compare, predict
 from advisor.cli import recommend as recommend_command
 from advisor.cli.main import run
-from advisor.service.openapi.schemas import DOCUMENTS
+from advisor.service.openapi import DOCUMENTS
 from tests.advisor.service.schemas import schema_of
 from tests.alike import alike
 
