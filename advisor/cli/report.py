@@ -53,14 +53,19 @@ class ReportGroup(SectionedCommand, click.Group):
 @click.group(cls=ReportGroup, invoke_without_command=True)
 @click.option(
     "--plan", "plan_file", type=click.Path(), metavar="FILE",
-    help="Several workloads at once: a YAML file (docs/reports.md); - reads it from stdin.",
+    help="YAML file with several workloads (see docs/reports.md); - reads stdin.",
 )  # fmt: skip
 @click.option(
     "--from", "saved", multiple=True, type=click.Path(), metavar="FILE",
-    help="A saved `recommend -o json` (repeatable), or a saved report; - reads stdin.",
+    help="Saved `recommend -o json` (repeatable) or saved report; - reads stdin.",
 )  # fmt: skip
-@click.option("--title", help="What the report is called.  [default: the workload, or the plan]")
-@click.option("--date", "as_of", type=Day("--date"), help="The report's day.  [default: today]")
+@click.option("--title", help="Title.  [default: the workload or the plan's title]")
+@click.option(
+    "--date",
+    "as_of",
+    type=Day("--date"),
+    help="Date of the report; ages count from it.  [default: today]",
+)
 @click.option(
     "--format", "format_name", type=Name("report format", tuple(REPORT_FORMATS)),
     help="[default: by the end of --out, else md]",
@@ -68,7 +73,7 @@ class ReportGroup(SectionedCommand, click.Group):
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
 @click.option(
     "--language", type=Language(), default=LANGUAGES[0], show_default=True,
-    help="Language of the report.",
+    help="Language of the report's text.",
 )  # fmt: skip
 @send_option
 @click.pass_context
@@ -85,7 +90,7 @@ def report(
     send: tuple[str, ...],
     **asked: Any,
 ) -> None:
-    """A report on a workload, or on a whole plan of them, that stands alone.
+    """Write a report that stands alone, about one workload or a plan of several.
 
     \b
     advisor report --task inference --model googlenet --target-throughput 500 --out report.html
