@@ -10,11 +10,13 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 import click
 
-from advisor.errors import AdvisorError, Terminated, one_line
+from advisor.errors import ERROR_VARIABLE, AdvisorError, Terminated, one_line
 
 # Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
 COMMANDS = {
@@ -166,8 +168,18 @@ def _fail(error: BaseException) -> int:
 
         traceback.print_exception(error)
     message, code = _explained(error)
+    if path := os.environ.get(ERROR_VARIABLE):
+        _leave_error(path, one_line(message), code)
     click.echo(f"advisor: {one_line(message)}", err=True)
     return code
+
+
+def _leave_error(path: str, message: str, code: int) -> None:
+    """For the process that started this one: `advisor.runs.processes` reads it."""
+    import json
+
+    with suppress(OSError):
+        Path(path).write_text(json.dumps({"message": message, "exit_code": code}))
 
 
 if __name__ == "__main__":

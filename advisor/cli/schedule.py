@@ -20,7 +20,7 @@ from advisor.cli.schedule_commands import checked_command
 from advisor.cli.schedule_reporting import checked_reporting, report_run, reporting_options
 from advisor.cli.schedule_view import added_text, list_text, one_text
 from advisor.errors import Stopped
-from advisor.runs.scheduling.documents import list_document, one_document, standings
+from advisor.runs.schedule_documents import list_document, one_document, statuses
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _output_option = click.option(
@@ -35,7 +35,7 @@ def schedule() -> None:
 
     \b
     advisor schedule add --cron "0 3 * * 1" --timezone Europe/Berlin -- sweep run --preset small
-    advisor schedule run     # the daemon; as many as you like, one of them leads
+    advisor schedule run     # the daemon; a second one waits until the first has ended
     """
 
 
@@ -67,8 +67,8 @@ def add(
 
     It may be `sweep run`, `fit` or `catalog refresh`, and is checked now.
     """
-    from advisor.runs.scheduling.adding import Times, new_schedule
-    from sweeps.store.schedule_book import open_schedules
+    from advisor.runs.schedules import Times, new_schedule
+    from advisor.runs.store.schedules import open_schedules
 
     times = Times(cron=cron, timezone=timezone, name=name, misfire=misfire,
                   budget_per_month=budget_per_month)  # fmt: skip
@@ -76,7 +76,7 @@ def add(
     reporting = checked_reporting(plan, send, report_format, send_when)
     new, due = new_schedule(times, checked_command(command), str(Path.cwd()), now, reporting)
     with closing(open_schedules()) as book:
-        kept, leader = book.add(new, now=now), book.leadership.current()
+        kept, leader = book.add(new, now=now), book.daemon.current()
     click.echo(added_text(kept, due, leader))
 
 
@@ -84,17 +84,17 @@ def add(
 @_output_option
 def list_(output: str) -> None:
     """All schedules: when each runs next, how its last run ended, what it cost this month."""
-    from sweeps.store.schedule_book import open_schedules
+    from advisor.runs.store.schedules import open_schedules
 
     now = time.time()
     with closing(open_schedules(reading=True)) as book:
-        found = standings(book, book.all(), now)
-        leader = book.leadership.current() if book.is_ready else None
-        document = list_document(book.name, found, leader, now)
+        rows = statuses(book, book.all(), now)
+        leader = book.daemon.current() if book.is_ready else None
+        document = list_document(book.name, rows, leader, now)
     if output == "json":
         click.echo(json.dumps(document, indent=1))
     else:
-        click.echo(list_text(found, leader))
+        click.echo(list_text(rows, leader))
 
 
 @schedule.command()
@@ -104,24 +104,24 @@ def list_(output: str) -> None:
 @_output_option
 def show(name: str, most: int, output: str) -> None:
     """One schedule: its runs, what each cost, the fit after it and what has drifted."""
-    from sweeps.store.schedule_book import open_schedules
+    from advisor.runs.store.schedules import open_schedules
 
     now = time.time()
     with closing(open_schedules(reading=True)) as book:
         kept = book.named(name)
-        (found,) = standings(book, [kept], now)
+        (status,) = statuses(book, [kept], now)
         runs = book.runs.of(kept.number, most)
     if output == "json":
-        click.echo(json.dumps(one_document(found, runs, now), indent=1))
+        click.echo(json.dumps(one_document(status, runs, now), indent=1))
     else:
-        click.echo(one_text(found, runs))
+        click.echo(one_text(status, runs))
 
 
 @schedule.command()
 @click.argument("name")
 def remove(name: str) -> None:
     """End a schedule; a run that goes on comes to its end, and its record stays."""
-    from sweeps.store.schedule_book import open_schedules
+    from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules()) as book:
         gone = book.remove(name, now=time.time())
@@ -133,11 +133,11 @@ def remove(name: str) -> None:
 def run() -> None:
     """The daemon: runs what is due, until Ctrl-C or SIGTERM.
 
-    Any number of them may run on a database: one leads, another takes over when that is gone.
+    One at a time serves a database; a second one waits, and goes on when the first has gone.
     """
-    from advisor.runs.scheduling.leading import PATIENCE_SECONDS, Daemon
-    from advisor.runs.scheduling.resending import Resending
-    from sweeps.store.schedule_book import open_schedules
+    from advisor.runs.daemon import PATIENCE_SECONDS, Daemon
+    from advisor.runs.resending import Resending
+    from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules(patience_seconds=PATIENCE_SECONDS)) as book:
         daemon, stopping = Daemon(book, say=_say, between=Resending(_say).look), _Stopping()
@@ -157,13 +157,14 @@ def run() -> None:
 @schedule.command(hidden=True)
 @click.argument("number", type=int)
 def execute(number: int) -> None:
-    """Run what is due under that number: what the daemon starts."""
-    from advisor.runs.scheduling.executing import execute as executed
-    from advisor.runs.scheduling.refitting import after_sweep
-    from sweeps.store.schedule_book import open_schedules
+    """Execute the run of that number: what the daemon and the HTTP service start."""
+    from advisor.runs.executor import execute as executed
+    from advisor.runs.refit import after_sweep
+    from advisor.runs.scheduled_reports import report_in_process
+    from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules()) as book:
-        executed(book, number, follow=lambda one: after_sweep(one.due_at))
+        executed(book, number, follow=lambda run: after_sweep(run.due_at), report=report_in_process)
 
 
 schedule.add_command(report_run)

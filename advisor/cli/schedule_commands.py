@@ -9,8 +9,8 @@ import click
 from click.core import ParameterSource
 
 from advisor.errors import UsageError
-from advisor.runs.scheduling.checking import Checked, checked_sweep
-from advisor.runs.scheduling.commands import ALLOWED, is_sweep, kind_of
+from advisor.runs.commands import ALLOWED, is_sweep, kind_of
+from advisor.runs.schedules import Checked, checked_sweep
 
 # The schedule decides these itself.
 _OURS = {

@@ -14,7 +14,7 @@ from advisor.cli.parameters import Name
 from advisor.errors import UsageError
 
 if TYPE_CHECKING:
-    from sweeps.store.schedule_words import Reporting
+    from advisor.runs.store.records import Reporting
 
 FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")
 _PLAN = click.option(
@@ -54,7 +54,7 @@ def checked_reporting(
         raise UsageError("--report needs --send TARGET: where the report goes")
     from advisor.render.sizing.formats import report_format as format_named
     from advisor.runs.delivery.targets import checked_words
-    from sweeps.store.schedule_words import Reporting
+    from advisor.runs.store.records import Reporting
 
     format_named(report_format).require_packages()
     _check_plan(plan)
@@ -91,8 +91,8 @@ def _whole_path(word: str) -> str:
 @click.option("--failed", default="", help="Why the run failed.")
 def report_run(number: int, failed: str) -> None:
     """Report on a run that has ended: what its process starts. Prints what became of it."""
-    from advisor.runs.scheduling.reporting import report_after
-    from sweeps.store.schedule_book import open_schedules
+    from advisor.runs.scheduled_reports import report_after
+    from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules(reading=True)) as book:
         run = book.runs.one(number)

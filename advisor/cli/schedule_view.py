@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from advisor.cli.schedule_report import report_lines, report_words
 from advisor.render.text import table
 from advisor.runs.cron import zone_of
-from advisor.runs.scheduling.documents import Standing
+from advisor.runs.schedule_documents import Status
 from advisor.units import format_hours, format_usd
 
 if TYPE_CHECKING:
-    from sweeps.store.schedule_words import Leader, Reporting, Run, Schedule
+    from advisor.runs.store.records import Leader, Reporting, Run, Schedule
 
 _COLUMNS = ("name", "next", "last run", "this month", "command")
-_NOBODY = "No daemon leads: start one with `advisor schedule run`."
+_NOBODY = "No daemon runs: start one with `advisor schedule run`."
 
 
 def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
@@ -29,17 +29,17 @@ def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
     )
 
 
-def list_text(found: Sequence[Standing], leader: Leader | None) -> str:
+def list_text(found: Sequence[Status], leader: Leader | None) -> str:
     """A line for each schedule, and who leads."""
     if not found:
         return "No schedules yet; `advisor schedule add -h` tells how."
     rows = [_row(one) for one in found]
-    who = f"Led by {leader.host} (process {leader.pid})." if leader else _NOBODY
+    who = f"Served by the daemon on {leader.host} (process {leader.pid})." if leader else _NOBODY
     drifted = [_drift_line(one) for one in found]
     return "\n".join([*table(_COLUMNS, rows), "", *filter(None, drifted), who])
 
 
-def one_text(found: Standing, runs: Sequence[Run]) -> str:
+def one_text(found: Status, runs: Sequence[Run]) -> str:
     """A schedule and its runs, the latest first, with what followed each."""
     one = found.schedule
     lines = [
@@ -69,25 +69,25 @@ def _reporting_lines(told: Reporting | None) -> list[str]:
     return [f"  report      {told.plan} as {told.format}, to {to}{when}"]
 
 
-def _row(found: Standing) -> tuple[str, ...]:
+def _row(found: Status) -> tuple[str, ...]:
     one, last = found.schedule, found.last
     state = "none yet" if last is None else f"{_day(last.due_at, one.timezone)} {last.state.value}"
     words = shlex.join(one.command)
     return (one.name, _next(found), state, _money(found), words)
 
 
-def _drift_line(found: Standing) -> str:
+def _drift_line(found: Status) -> str:
     words = report_words(found.report)
     return f"{found.schedule.name}: {words}" if words else ""
 
 
-def _money(found: Standing) -> str:
+def _money(found: Status) -> str:
     budget = found.schedule.budget_usd
     of = "" if budget is None else f" of {format_usd(budget)}"
     return f"{format_usd(found.spent_usd)}{of}"
 
 
-def _next(found: Standing) -> str:
+def _next(found: Status) -> str:
     if found.next_due is None:
         return "never"
     return _local(found.next_due, found.schedule.timezone)

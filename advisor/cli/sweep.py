@@ -204,15 +204,6 @@ def _followed(
             yield trials, watch.following(kept.noting(told))
 
 
-@sweep.command(hidden=True)
-@click.argument("job_id")
-def job(job_id: str) -> int:
-    """Run the sweep that was started under this id: what the service starts."""
-    from advisor.runs.jobs.running import run_job
-
-    return run_job(job_id)
-
-
 @sweep.command("list")
 @sweep_options
 @_output_option

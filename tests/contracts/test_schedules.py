@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from advisor.errors import UsageError
+from advisor.runs.store.records import Ending, Misfire, NewRun, NewSchedule, RunState
+from advisor.runs.store.schedules import ScheduleBook
 from sweeps.store.owners import this_process
-from sweeps.store.schedule_book import ScheduleBook
-from sweeps.store.schedule_words import Ending, Misfire, NewRun, NewSchedule, RunState
 
 NOW = 1_790_000_000.0
 HOUR = 3600.0
@@ -121,7 +121,7 @@ class ScheduleContract:
         book = ScheduleBook(url, leader_seconds=0.0)
         far = elsewhere(this_process())
         assert book.leadership.take(far) is not None
-        assert book.leadership.current() is None
+        assert book.daemon.current() is None
         assert book.leadership.take(this_process()) is not None
         book.close()
 
@@ -131,7 +131,7 @@ class ScheduleContract:
         assert book.leadership.take(second) is None
         book.leadership.resign(first)
         assert book.leadership.take(second) is not None
-        assert book.leadership.current().host == "far"
+        assert book.daemon.current().host == "far"
 
     def test_a_due_time_has_one_row_however_often_it_is_claimed(self, book, fence):
         kept = book.add(wanted(), now=NOW)

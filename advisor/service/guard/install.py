@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
+from advisor.runs.store.keys import ApiKeys
 from advisor.service.audit import AuditLog
 from advisor.service.guard.door import Door
 from advisor.service.guard.gate import Gate
@@ -14,7 +15,6 @@ from advisor.service.guard.limits import Limits
 from advisor.service.guard.logbook import Logbook
 from advisor.service.guard.origins import Hosts
 from advisor.service.settings import Settings
-from sweeps.store.api_keys import ApiKeys
 
 # Waiting for a database that is away is of no use to who waits for an answer.
 _PATIENCE_SECONDS = 0.5

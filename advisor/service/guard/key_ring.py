@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from advisor.errors import AdvisorError
-from sweeps.store.api_keys import ApiKeys, Holders, StoredKey
+from advisor.runs.store.keys import ApiKeys, Holders, StoredKey
 
 FRESH_SECONDS = 1.0
 STALE_SECONDS = 10.0

@@ -15,6 +15,7 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from advisor.runs.store.keys import ApiKeys, Session
 from advisor.service.access import unauthorized
 from advisor.service.access_keys import digest_of, new_session_token
 from advisor.service.guard.door import COOKIE, Door
@@ -24,7 +25,6 @@ from advisor.service.guard.origins import is_surely_own
 from advisor.service.guard.refusals import foreign_page
 from advisor.service.guard.visit import VISIT, Visit
 from advisor.service.settings import Settings
-from sweeps.store.api_keys import ApiKeys, Session
 
 SESSION_SECONDS = 12 * 3600.0
 

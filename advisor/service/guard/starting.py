@@ -6,9 +6,9 @@ import time
 from contextlib import closing
 
 from advisor.errors import UsageError
+from advisor.runs.store.keys import ApiKeys
 from advisor.service.guard.install import audit_log
 from advisor.service.settings import Settings
-from sweeps.store.api_keys import ApiKeys
 
 _WAY_OUT = "make one: advisor keys add NAME --scope read"
 

@@ -21,8 +21,8 @@ from advisor.service.routes.sweep_words import SweepWords, allowed_by, wants_aws
 from advisor.service.stores import scheduled
 
 if TYPE_CHECKING:
-    from advisor.runs.scheduling.checking import Checked
-    from sweeps.store.schedule_book import ScheduleBook
+    from advisor.runs.schedules import Checked
+    from advisor.runs.store.schedules import ScheduleBook
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 _ONE = {**described("Schedule"), **refusals(404)}
@@ -93,12 +93,12 @@ class Shown(BaseModel):
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("Schedules"))
 def listed(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
-    from advisor.runs.scheduling.documents import list_document, standings
+    from advisor.runs.schedule_documents import list_document, statuses
 
     now = time.time()
     with scheduled(request.app.state.settings, reading=True) as book:
-        leader = book.leadership.current() if book.is_ready else None
-        document = list_document(book.name, standings(book, book.all(), now), leader, now)
+        leader = book.daemon.current() if book.is_ready else None
+        document = list_document(book.name, statuses(book, book.all(), now), leader, now)
     return json_answer(without_paths(document))
 
 
@@ -106,7 +106,7 @@ def listed(request: Request) -> Response:
 def add(words: NewScheduleWords, request: Request) -> Response:
     """Keep a schedule. The same one again is there already (200); another one of its name is a
     409. A sweep on AWS needs a `budget` and a key of scope admin."""
-    from advisor.runs.scheduling.adding import Times, new_schedule
+    from advisor.runs.schedules import Times, new_schedule
 
     times = Times(
         cron=words.cron, timezone=words.timezone, name=words.name, misfire=words.misfire,
@@ -149,8 +149,8 @@ def remove(name: str, request: Request) -> Response:
 
 def _checked(words: NewScheduleWords, request: Request) -> Checked:
     from advisor.questions.hardware import wanted_gpus
-    from advisor.runs.jobs.asking import scheduled_sweep
-    from advisor.runs.scheduling.checking import Checked
+    from advisor.runs.schedules import Checked
+    from advisor.runs.started_fields import scheduled_sweep
 
     if words.sweep is not None:
         if wants_aws(words.sweep):
@@ -173,11 +173,11 @@ def _folder() -> str:
 
 
 def _one(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
-    from advisor.runs.scheduling.documents import one_document, standings
+    from advisor.runs.schedule_documents import one_document, statuses
 
     now = time.time()
     kept = book.named(name)
-    (found,) = standings(book, [kept], now)
+    (found,) = statuses(book, [kept], now)
     document = one_document(found, book.runs.of(kept.number, runs), now)
     told: dict[str, Any] = without_paths(document)
     return told

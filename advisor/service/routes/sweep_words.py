@@ -13,7 +13,7 @@ from advisor.service.access import may_spend
 from advisor.service.problems import Problem
 
 if TYPE_CHECKING:
-    from advisor.runs.jobs.asking import Allowed, AskedSweep
+    from advisor.runs.started_fields import Allowed, RequestedSweep
 
 _Word = Annotated[str, Field(max_length=400)]
 _Number = Annotated[int | float, Field(gt=0, allow_inf_nan=False)]
@@ -89,7 +89,7 @@ class StartedWords(SweepWords):
 
 def allowed_by(request: Request) -> Allowed:
     """What `advisor serve` was told that clients may name."""
-    from advisor.runs.jobs.asking import Allowed
+    from advisor.runs.started_fields import Allowed
 
     settings = request.app.state.settings
     return Allowed(data=settings.allowed_data, code=settings.allowed_code)
@@ -100,13 +100,13 @@ def wants_aws(words: SweepWords) -> bool:
     return (words.on or "").strip().lower() == "aws"
 
 
-def checked(words: SweepWords, request: Request) -> AskedSweep:
+def checked(words: SweepWords, request: Request) -> RequestedSweep:
     """The sweep that is asked for; `Problem` 403 for who may not spend, 422 for what cannot be."""
-    from advisor.runs.jobs.asking import asked_sweep
+    from advisor.runs.started_fields import requested_sweep
 
     if wants_aws(words):
         may_spend(request)
     try:
-        return asked_sweep(words.fields(), allowed_by(request))
+        return requested_sweep(words.fields(), allowed_by(request))
     except MeasuringError as error:
         raise Problem(422, "unmeasurable", str(error)) from error

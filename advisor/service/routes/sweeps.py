@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request
@@ -10,7 +10,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
 from advisor.errors import UsageError
-from advisor.runs.jobs.records import Job, all_jobs, known_job
+from advisor.runs.started import StartedSweep, sweep_of
 from advisor.service.access import Scope, audit_subject, needs
 from advisor.service.answers import json_answer
 from advisor.service.live_events import following, taken_seat
@@ -18,11 +18,11 @@ from advisor.service.openapi.parts import described, problem, refusals
 from advisor.service.private import without_paths
 from advisor.service.problems import Problem
 from advisor.service.routes.sweep_words import StartedWords, allowed_by, checked
-from advisor.service.stores import stored
+from advisor.service.stores import scheduled, stored
 
 if TYPE_CHECKING:
-    from advisor.runs.jobs.asking import AskedSweep
-    from advisor.runs.jobs.starting import OtherSweep
+    from advisor.runs.started import OtherSweep
+    from advisor.runs.started_fields import RequestedSweep
 
 # What plans and starts sweeps is loaded by the first who asks for one, not at the start.
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
@@ -51,8 +51,8 @@ def start(words: StartedWords, request: Request) -> Response:
 
     One measures on this machine at a time: another one is a 409 that names it. On AWS (`on`) it
     needs a `budget` and a key of scope admin."""
-    from advisor.runs.jobs.cloud_dry_run import dry_run, why_not
-    from advisor.runs.jobs.starting import OtherSweep, start_sweep
+    from advisor.runs.cloud_dry_run import dry_run, why_not
+    from advisor.runs.started import OtherSweep, start_sweep
 
     asked = checked(words, request)
     if words.dry_run:
@@ -60,51 +60,56 @@ def start(words: StartedWords, request: Request) -> Response:
     if asked.on_aws and (reason := why_not(dry_run(asked.words))):
         raise Problem(422, "cannot-launch", reason)
     try:
-        job = start_sweep(
-            asked, words.fields(), max_minutes=words.max_minutes,
-            database_url=request.app.state.settings.database_url,
-        )  # fmt: skip
+        settings = request.app.state.settings
+        with scheduled(settings, reading=False) as book:
+            sweep = start_sweep(
+                book, asked, words.fields(), max_minutes=words.max_minutes,
+                database_url=settings.database_url,
+            )  # fmt: skip
     except OtherSweep as error:
         raise _conflict(error) from error
-    audit_subject(request, job.id)
-    answer = json_answer(_document(job), 202)
-    answer.headers["Location"] = _path(job)
+    audit_subject(request, sweep.id)
+    answer = json_answer(_document(sweep), 202)
+    answer.headers["Location"] = _path(sweep)
     return answer
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("SweepJobs"))
 def listed(request: Request) -> Response:
     """The latest first; and what the store tells of all that runs, by whomever it was started."""
-    from advisor.runs.jobs.standing import list_document
+    from advisor.runs.started import list_document, started_sweeps
 
-    with stored(request.app.state.settings, reading=True) as store:
-        document = list_document(all_jobs(), store)
+    settings = request.app.state.settings
+    with scheduled(settings, reading=True) as book:
+        sweeps = started_sweeps(book)
+    with stored(settings, reading=True) as store:
+        document = list_document(sweeps, store)
     return json_answer(without_paths(document))
 
 
-def _followed(sweep_id: str) -> Job:
-    return _job(sweep_id)
+def _followed(sweep_id: str, request: Request) -> StartedSweep:
+    return _sweep(sweep_id, request)
 
 
 @router.get("/{sweep_id}", dependencies=[needs(Scope.READ)], responses=_ONE)
 def shown(sweep_id: str, request: Request) -> Response:
     """How it stands; `status` is what `advisor sweep status -o json` tells of the same sweep."""
-    from advisor.runs.jobs.standing import status_document
+    from advisor.runs.started import status_document
 
-    job = _job(sweep_id)
+    sweep = _sweep(sweep_id, request)
     with stored(request.app.state.settings, reading=True) as store:
-        status = status_document(job, store, allowed_by(request))
-    return json_answer({**_document(job), "status": without_paths(status)})
+        status = status_document(sweep, store, allowed_by(request))
+    return json_answer({**_document(sweep), "status": without_paths(status)})
 
 
 @router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)], responses=refusals_of_one())
 def trials(sweep_id: str, request: Request) -> Response:
     """Its trials, each with its state and rate: what `advisor sweep list -o json` tells."""
-    from advisor.runs.jobs.standing import trials_document
+    from advisor.runs.started import trials_document
 
-    job = _job(sweep_id)
+    sweep = _sweep(sweep_id, request)
     with stored(request.app.state.settings, reading=True) as store:
-        document = trials_document(job, store, allowed_by(request))
+        document = trials_document(sweep, store, allowed_by(request))
     return json_answer(without_paths(document))
 
 
@@ -113,12 +118,12 @@ def trials(sweep_id: str, request: Request) -> Response:
 )
 def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
-    from advisor.runs.jobs.starting import stop_sweep
+    from advisor.runs.started import stop_sweep
 
-    job = _job(sweep_id)
-    audit_subject(request, job.id)
-    stopped = stop_sweep(job)
-    document = _document(stopped)
+    sweep = _sweep(sweep_id, request)
+    audit_subject(request, sweep.id)
+    with scheduled(request.app.state.settings, reading=False) as book:
+        document = _document(stop_sweep(book, sweep.id))
     return json_answer(document, 202 if document["runs"] else 200)
 
 
@@ -129,19 +134,19 @@ def stop(sweep_id: str, request: Request) -> Response:
     responses=refusals_of_one(),
 )
 async def events(
-    job: Annotated[Job, Depends(_followed)],
+    sweep: Annotated[StartedSweep, Depends(_followed)],
     request: Request,
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """What happens, as it happens (Server-Sent Events): `trial_started`, `trial_done` with its
     rate, `trial_failed`, `progress`, and `end` as the last. `Last-Event-ID` goes on behind it."""
     settings = request.app.state.settings
-    async for event in following(job, last_event_id, settings, allowed_by(request)):
+    async for event in following(sweep, last_event_id, settings, allowed_by(request)):
         yield event
 
 
-def _plan(asked: AskedSweep) -> dict[str, Any]:
-    from advisor.runs.jobs.cloud_dry_run import dry_run
+def _plan(asked: RequestedSweep) -> Mapping[str, Any]:
+    from advisor.runs.cloud_dry_run import dry_run
     from advisor.runs.sweeps.rows import trial_document
 
     if asked.on_aws:
@@ -149,30 +154,31 @@ def _plan(asked: AskedSweep) -> dict[str, Any]:
     return {"schema": PLAN, "trials": [trial_document(trial) for trial in asked.trials]}
 
 
-def _job(sweep_id: str) -> Job:
+def _sweep(sweep_id: str, request: Request) -> StartedSweep:
     try:
-        return known_job(sweep_id)
+        with scheduled(request.app.state.settings, reading=True) as book:
+            return sweep_of(book, sweep_id)
     except UsageError as error:
         raise Problem(
             404, "unknown-sweep", str(error), way_out="GET /v1/sweeps lists them"
         ) from error
 
 
-def _document(job: Job) -> dict[str, Any]:
-    from advisor.runs.jobs.standing import job_document
+def _document(sweep: StartedSweep) -> dict[str, Any]:
+    from advisor.runs.started import sweep_document
 
-    path = _path(job)
+    path = _path(sweep)
     links = {"self": path, "events": f"{path}/events", "trials": f"{path}/trials"}
-    return {**without_paths(job_document(job)), "links": links}
+    return {**without_paths(sweep_document(sweep)), "links": links}
 
 
-def _path(job: Job) -> str:
-    return f"{router.prefix}/{job.id}"
+def _path(sweep: StartedSweep) -> str:
+    return f"{router.prefix}/{sweep.id}"
 
 
 def _conflict(error: OtherSweep) -> Problem:
-    where = f"{router.prefix}/{error.job_id}" if error.job_id else router.prefix
+    where = f"{router.prefix}/{error.sweep_id}" if error.sweep_id else router.prefix
     return Problem(
-        409, "sweep-runs", str(error), sweep=error.job_id, running=where,
+        409, "sweep-runs", str(error), sweep=error.sweep_id, running=where,
         way_out=f"follow it: {where}", headers={"Retry-After": "60"},
     )  # fmt: skip

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from advisor.cli.main import run as advisor
 from advisor.cli.schedule import schedule
+from advisor.runs.store.records import Ending, NewRun, RunState
+from advisor.runs.store.schedules import open_schedules
 from sweeps.store.owners import this_process
-from sweeps.store.schedule_book import open_schedules
-from sweeps.store.schedule_words import Ending, NewRun, RunState
 
 SCHEMAS = files("advisor.render") / "schemas"
 WEEKLY = ("--cron", "0 3 * * 1", "--timezone", "Europe/Berlin")
@@ -142,7 +142,7 @@ def test_a_run_that_was_left_out_hides_no_drift(ended):
         (kept,) = book.all()
         due = kept.created_at + 120
         skipped = NewRun(due, RunState.SKIPPED, "the run before it was still going")
-        book.runs.claim(book.leadership.current().fence, kept.number, due, [skipped])
+        book.runs.claim(book.daemon.current().fence, kept.number, due, [skipped])
     listed = ask("list")
     assert "skipped" in listed
     assert "1 of 9 rates drifted" in listed

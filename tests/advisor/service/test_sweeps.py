@@ -6,11 +6,11 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
+from advisor.runs.jobs import records
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from advisor.cli.sweep import sweep as command
-from advisor.runs.jobs import records
 from advisor.service.app import create_app
 from advisor.service.private import without_paths
 from advisor.service.settings import Settings
@@ -29,7 +29,7 @@ SCHEMAS = files("advisor.render") / "schemas"
 
 @pytest.fixture
 def client(monkeypatch):
-    monkeypatch.setattr("advisor.runs.jobs.starting._spawn", lambda job, url: None)
+    monkeypatch.setattr("advisor.runs.started._spawn", lambda job, url: None)
     with TestClient(create_app(Settings(rate_limit=0.0)), base_url="http://localhost") as client:
         yield client
 

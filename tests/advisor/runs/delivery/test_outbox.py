@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from advisor.runs.delivery.outbox import PAUSES_SECONDS, Outbox
-from advisor.runs.scheduling.resending import Resending
+from advisor.runs.resending import Resending
 from tests.advisor.runs.delivery.servers import hook, parcel, postbox
 
 DOWN = [(503, {}, b"")]

@@ -7,12 +7,12 @@ import pytest
 from fastapi import APIRouter, Request
 from starlette.testclient import TestClient
 
+from advisor.runs.store.keys import ApiKeys
 from advisor.service.access import Scope, audit_subject, may_spend, needs
 from advisor.service.access_keys import add_key
 from advisor.service.answers import json_answer
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
-from sweeps.store.api_keys import ApiKeys
 
 things = APIRouter(prefix="/v1/things")
 

@@ -7,12 +7,12 @@ from contextlib import closing
 import pytest
 from fastapi.routing import APIRoute
 
+from advisor.runs.store.keys import ApiKeys
 from advisor.service.access_keys import Scope
 from advisor.service.app import ROUTERS
 from advisor.service.audit import default_audit_log
 from advisor.service.guard import key_ring
 from advisor.service.guard.install import close_door
-from sweeps.store.api_keys import ApiKeys
 
 OUTSIDE = {"host": "192.0.2.1"}
 
