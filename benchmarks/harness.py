@@ -21,11 +21,11 @@ import torch
 
 from advisor.domain import DatasetProfile, DiskRate, Resources, Task, Trial, Workload
 from models.zoo.opening import open_network
-from sweeps.accelerators import TorchAccelerator
 from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.photographs import write_samples
-from sweeps.inputs import PhotographBatches
-from sweeps.window import timed_steps
+from sweeps.worker.accelerators import TorchAccelerator
+from sweeps.worker.inputs import PhotographBatches
+from sweeps.worker.window import timed_steps
 
 _NETWORKS = (("alexnet", Task.INFERENCE, 8), ("googlenet", Task.INFERENCE, 4))
 _ROUNDS = 6

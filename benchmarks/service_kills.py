@@ -31,7 +31,7 @@ from typing import Any
 
 from advisor.runs.store.schedules import open_schedules
 from benchmarks.service_processes import Server
-from sweeps.exporting import to_jsonl
+from sweeps.formats.exporting import to_jsonl
 from sweeps.store import open_store
 from tests.postgresql import PostgreSQL
 from tests.sweeps.builders import measurement, resources, trial

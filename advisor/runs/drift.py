@@ -11,9 +11,9 @@ from typing import Any
 
 from advisor.domain import Measurement, Status
 from advisor.runs.verification.verifying_verdict import Rate, rate_of
-from sweeps.age import began_before
-from sweeps.checking import REPEATS_DIFFER
-from sweeps.telling import trial_name
+from sweeps.planning.age import began_before
+from sweeps.quality.checking import REPEATS_DIFFER
+from sweeps.trial.formatting import trial_name
 
 # Facts of a machine that explain another rate; `versions` has those of packages.
 _TELLING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")

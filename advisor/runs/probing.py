@@ -18,7 +18,7 @@ from typing import IO, Any
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.files import write_whole
 from advisor.places import own_fingerprint_path
-from sweeps.environment import cpu_model
+from sweeps.machine.environment import cpu_model
 from sweeps.probe.fingerprint import FINGERPRINT_SCHEMA, fingerprint
 from sweeps.probe.words import PARTS, SCHEMA, is_skipped
 

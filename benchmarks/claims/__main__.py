@@ -23,7 +23,7 @@ from benchmarks.claims.tables import markdown
 from benchmarks.claims.trials import FULL, QUICK
 from benchmarks.claims.words import read_claims
 from benchmarks.claims.work import Work
-from sweeps.environment import describe_machine
+from sweeps.machine.environment import describe_machine
 
 READ_AHEAD = "read-ahead"
 _ROWS_OF_FORMATS = ("A01", "A02")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from advisor.domain import Stage
 from advisor.records import dataclass
 from models.performance.intervals import gaussian_multiplier, half_widths
-from models.performance.join import exponents, join_logs, logs_by_stage
+from models.performance.join import exponents, logs_by_stage
 from models.performance.machines import Integers
 from models.performance.networks import Floats
 from models.performance.pipeline import (
@@ -27,6 +27,7 @@ from models.performance.pipeline import (
     STAGES,
     Pipeline,
     PipelineColumns,
+    join_logs,
     second_thread_cores,
     trial_group,
 )

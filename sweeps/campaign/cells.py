@@ -18,7 +18,7 @@ from advisor.domain import (
     Workload,
 )
 from models.zoo.networks import NETWORKS, Kind, NetworkInfo
-from sweeps.pipeline.policy import PREFETCH_FACTOR, loader_workers
+from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
 
 # The storage format of a batch that was made on the device: no data set, no input pipeline.
 SYNTHETIC = "synthetic"
@@ -205,7 +205,7 @@ def _pipeline_trial(
 
 def host_resources(vcpus: int, physical_cores: int, memory_mib: float) -> Resources:
     """The whole machine, its disk as it is."""
-    from sweeps.environment import local_cpu
+    from sweeps.machine.environment import local_cpu
 
     return Resources(
         vcpus=float(vcpus),

@@ -17,11 +17,12 @@ from models.zoo.opening import Runnable
 from sweeps.campaign.cells import Effort, Ladder, Machine, next_batch, synthetic_trial
 from sweeps.campaign.records import Records
 from sweeps.campaign.surroundings import ask_nvidia_smi
-from sweeps.contention import busy_seconds, judge
-from sweeps.limits.choosing import allowed_cpus
-from sweeps.limits.usage import PROCESS_TREE, read_usage
-from sweeps.probe.nvidia_smi import STATE_FIELDS
-from sweeps.stepping import (
+from sweeps.machine.contention import busy_seconds, judge
+from sweeps.machine.nvidia_smi import STATE_FIELDS
+from sweeps.trial.limits.choosing import allowed_cpus
+from sweeps.trial.limits.usage import PROCESS_TREE, read_usage
+from sweeps.trial.trial_process import run_attempt
+from sweeps.worker.stepping import (
     Stepper,
     Steps,
     TimeBox,
@@ -30,7 +31,6 @@ from sweeps.stepping import (
     is_out_of_memory,
     time_synthetic,
 )
-from sweeps.trial_process import run_attempt
 
 Tell = Callable[[str], None]
 # A cell that could not end in time is better begun in the next run.

@@ -9,17 +9,17 @@ import torch
 
 from advisor.errors import MeasuringError
 from sweeps.campaign.cells import Machine, host_resources
-from sweeps.environment import (
+from sweeps.machine import nvidia_smi
+from sweeps.machine.environment import (
     describe_machine,
     describe_versions,
     physical_cores,
     total_memory_mib,
 )
-from sweeps.limits.choosing import allowed_cpus
-from sweeps.probe import nvidia_smi
 from sweeps.probe.accelerator import need_cuda
 from sweeps.probe.fingerprint import fingerprint
 from sweeps.probe.session import run_probe
+from sweeps.trial.limits.choosing import allowed_cpus
 
 _VERSIONS = ("torch", "torchvision", "numpy", "Pillow", "timm")
 _PROBED = ("gpu", "gemm")

@@ -12,7 +12,6 @@ from multiprocessing.connection import Connection
 
 from advisor.errors import MeasuringError
 from sweeps.datasets.photographs import make_sample
-from sweeps.limits.choosing import allowed_cpus, read_cores
 from sweeps.probe.boundaries import cpu_quota
 from sweeps.probe.decoder import decode_on
 from sweeps.probe.extras import missing
@@ -20,6 +19,7 @@ from sweeps.probe.session import Session
 from sweeps.probe.timing import LEAST_REPEATS
 from sweeps.probe.topology import thread_counts, threads_first_by_core
 from sweeps.probe.words import Document, figure, skipped
+from sweeps.trial.limits.choosing import allowed_cpus, read_cores
 
 _IMAGES = 24
 _SHORTEST_WINDOW_SECONDS = 0.06

@@ -6,14 +6,15 @@ import statistics
 from collections.abc import Sequence
 from functools import partial
 
-from sweeps.probe.mounts import MEMORY_FILE_SYSTEMS, describe_disk
+from advisor.domain import MIB
+from sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
 from sweeps.probe.reading import Opened, Pattern, Window, opened_past_cache, read_window
 from sweeps.probe.scratch import scratch_file
 from sweeps.probe.session import Session
 from sweeps.probe.timing import LEAST_REPEATS
 from sweeps.probe.words import Document, figure
 
-KIB, MIB = 2**10, 2**20
+KIB = 2**10
 _DEPTHS = (1, 16)
 _KINDS = {
     "sequential_1mib": Pattern(block_bytes=MIB, depth=1, at_random=False),

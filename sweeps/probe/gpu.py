@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from advisor.domain import MIB
 from advisor.errors import MeasuringError
-from sweeps.probe import nvidia_smi
+from sweeps.machine import nvidia_smi
 from sweeps.probe.accelerator import has_cuda, need_cuda
 from sweeps.probe.extras import load_torch
 from sweeps.probe.pci import accelerators
@@ -15,7 +16,6 @@ from sweeps.probe.transfers import copy_rates
 from sweeps.probe.under_load import state_under_load
 from sweeps.probe.words import Document, skipped
 
-MIB = 2**20
 _BUSY_PERCENT = 5
 _MODULE = Path("/proc/driver/nvidia/version")
 # What some versions of torch tell beyond the facts that all of them do.

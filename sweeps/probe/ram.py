@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import MeasuringError
-from sweeps.limits.choosing import allowed_cpus
 from sweeps.probe.boundaries import usable_memory_bytes
 from sweeps.probe.session import Session
 from sweeps.probe.timing import time_calls
 from sweeps.probe.topology import last_level_cache_mib
 from sweeps.probe.words import Document, figure
+from sweeps.trial.limits.choosing import allowed_cpus
 
 _LEAST_BYTES = 128 * 2**20
 _CACHE_MULTIPLE = 4

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.contention import busy_seconds
-from sweeps.environment import describe_machine, describe_versions
-from sweeps.limits.choosing import allowed_cpus
+from sweeps.machine.contention import busy_seconds
+from sweeps.machine.environment import describe_machine, describe_versions
 from sweeps.probe.words import PARTS, SCHEMA, Document, skipped
+from sweeps.trial.limits.choosing import allowed_cpus
 
 # Other processes above this share of a core are told: they take from what is measured.
 _BUSY_NEIGHBOUR_CORES = 0.25

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from advisor.domain import MIB
 from sweeps.probe.accelerator import CUDA
 from sweeps.probe.extras import load_torch
 from sweeps.probe.session import Session
 from sweeps.probe.words import Document, figure
 
-MIB = 2**20
 _TRANSFER_BYTES = 128 * MIB
 _COPY_BYTES = 1024 * MIB
 _SHARE_OF_FREE_MEMORY = 0.2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from advisor.errors import MeasuringError
-from sweeps.probe import nvidia_smi
+from sweeps.machine import nvidia_smi
 from sweeps.probe.accelerator import CUDA
 from sweeps.probe.extras import load_torch
 from sweeps.probe.session import Effort

@@ -10,13 +10,13 @@ from typing import Any
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from sweeps.age import began_before
-from sweeps.serialization import (
+from sweeps.formats.serialization import (
     SCHEMA_VERSION,
     NewerFormatError,
     measurement_from_dict,
     measurement_to_dict,
 )
+from sweeps.planning.age import began_before
 from sweeps.store.contract import Damaged, Stored
 
 Row = Mapping[str, Any]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from sweeps.events import Event, this_node
-from sweeps.plan import USUAL_TRIAL_SECONDS
-from sweeps.telling import trial_name
+from sweeps.planning.plan import USUAL_TRIAL_SECONDS
+from sweeps.trial.formatting import trial_name
 
 if TYPE_CHECKING:
-    from sweeps.runner import Progress
+    from sweeps.driver.runner import Progress
 
 HERE = "here"
 _ENDED_ELSEWHERE = ("not_stored", "kept_in_file")

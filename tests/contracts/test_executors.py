@@ -12,8 +12,8 @@ from advisor.domain import LimitedBy, Status, Task
 from advisor.errors import MeasuringError
 from sweeps.datasets.folder import profile_folder
 from sweeps.datasets.photographs import write_samples
-from sweeps.executors import InlineExecutor, ProcessExecutor
-from sweeps.trial_process import measure_trial
+from sweeps.executors.process import InlineExecutor, ProcessExecutor
+from sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.ray_clusters import cluster_of
 
@@ -104,7 +104,7 @@ class TestProcess(ExecutorContract):
 class TestRay(ExecutorContract):
     @pytest.fixture
     def executor(self):
-        from sweeps.ray_executor import RayExecutor
+        from sweeps.executors.ray.executor import RayExecutor
 
         return RayExecutor()
 
@@ -119,13 +119,13 @@ class TestRayCluster(ExecutorContract):
 
     @pytest.fixture
     def executor(self, cluster):
-        from sweeps.ray_executor import RayExecutor
+        from sweeps.executors.ray.executor import RayExecutor
 
         return RayExecutor(cluster.address)
 
 
 def test_an_unreachable_cluster_is_told_with_the_way_out():
-    from sweeps.ray_executor import RayExecutor
+    from sweeps.executors.ray.executor import RayExecutor
 
     with pytest.raises(MeasuringError, match="--executor process"):
         RayExecutor("127.0.0.1:1")

@@ -30,7 +30,7 @@ from sweeps.campaign.cells import (
 )
 from sweeps.campaign.records import Records
 from sweeps.campaign.running import Campaign, run_ladder
-from sweeps.importing import read_file
+from sweeps.formats.importing import read_file
 from tests.sweeps.builders import PROFILE, measurement
 
 MACHINE = Machine(accelerator="cpu", resources=host_resources(4, 2, 16_000), gpu=None)

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 from advisor.domain import Status
-from sweeps.child import started_worker
 from sweeps.events import WARNING, collected, hand_on_all, heard, tell
-from sweeps.trial_process import measure_trial
+from sweeps.trial.child import started_worker
+from sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import measurement, trial
 
 UNHEARD = """

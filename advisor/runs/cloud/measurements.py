@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.errors import DataError
-from sweeps.exporting import to_jsonl
-from sweeps.importing import read_line
+from sweeps.formats.exporting import to_jsonl
+from sweeps.formats.importing import read_line
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from sweeps.age import began_before
+from sweeps.planning.age import began_before
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement

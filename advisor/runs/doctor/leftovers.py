@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.runs.doctor.words import Finding, State
-from sweeps.leftovers.removing import find_leftovers, remove
-from sweeps.leftovers.words import Leftover
+from sweeps.trial.orphans.removing import find_leftovers, remove
+from sweeps.trial.orphans.words import Leftover
 
 _TOLD_COMMANDS = 3
 

@@ -13,12 +13,12 @@ from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError
 from advisor.places import sweep_log_path
 from sweeps.events import Event, heard, tell
-from sweeps.telling import asked_facts, trial_name
+from sweeps.trial.formatting import asked_facts, trial_name
 from sweeps.watching.logfile import LEVELS, logged, print_warning
 from sweeps.watching.tally import Tally
 
 if TYPE_CHECKING:
-    from sweeps.runner import Progress
+    from sweeps.driver.runner import Progress
     from sweeps.watching.serving import TextFile
 
 LOCAL_HOST = "127.0.0.1"

@@ -22,9 +22,9 @@ from advisor.domain import (
 from advisor.errors import MeasuringError
 from advisor.runs.verification.verifying_place import Place
 from advisor.units import format_mib, format_rate, format_usd
-from sweeps.checking import FEW_STEPS, check
-from sweeps.disks import UNLIMITED
-from sweeps.statistics import step_interval
+from sweeps.planning.disks import UNLIMITED
+from sweeps.quality.checking import FEW_STEPS, check
+from sweeps.quality.statistics import step_interval
 
 # Told with the verdict already, or about statistics that the verdict looks at itself.
 _SAID_ALREADY = frozenset({"not limited", "few steps", "wide interval", "contaminated"})

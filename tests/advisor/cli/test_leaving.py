@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.datasets.photographs import write_samples
-from sweeps.leftovers.removing import find_leftovers
+from sweeps.trial.orphans.removing import find_leftovers
 from tests.processes import as_in_a_terminal
 
 LEAVING = """
@@ -18,7 +18,7 @@ import os, sys, time
 from pathlib import Path
 from advisor.cli import main
 from advisor.cli.leaving import leaving_cleanly
-from sweeps.marks import new_name, scratch_parent
+from sweeps.trial.marks import new_name, scratch_parent
 import click
 
 @click.command()

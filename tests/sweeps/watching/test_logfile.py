@@ -89,7 +89,7 @@ def test_the_level_holds_back_what_is_below_it(tmp_path):
 
 def test_warnings_of_sweeps_are_logged_and_still_told(tmp_path, capsys):
     with logged(tmp_path / "l"):
-        logging.getLogger("sweeps.runner").warning("waiting for %d trials", 2)
+        logging.getLogger("sweeps.driver.runner").warning("waiting for %d trials", 2)
     (line,) = written(tmp_path / "l")
     assert (line["event"], line["text"]) == ("message", "waiting for 2 trials")
     assert capsys.readouterr().err == "waiting for 2 trials\n"

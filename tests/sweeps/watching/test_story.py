@@ -4,10 +4,10 @@ import json
 from contextlib import closing
 
 from advisor.domain import Status
+from sweeps.driver.runner import run_sweep
 from sweeps.events import collected, hand_on_all
-from sweeps.runner import run_sweep
 from sweeps.store import SqlStore
-from sweeps.trial_process import measure_trial
+from sweeps.trial.trial_process import measure_trial
 from sweeps.watching.logfile import logged
 from sweeps.watching.story import log_lines, row_story, story_of, story_text
 from tests.sweeps.builders import measurement, resources, trial

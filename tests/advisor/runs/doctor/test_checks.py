@@ -14,10 +14,10 @@ from advisor.errors import MeasuringError
 from advisor.runs.doctor import leftovers, machine, packages, records
 from advisor.runs.doctor.examining import document, run_checks, worst
 from advisor.runs.doctor.words import Finding, State
-from sweeps.leftovers.words import Leftover
-from sweeps.marks import own_mark
 from sweeps.store import open_store
 from sweeps.store.owners import this_process
+from sweeps.trial.marks import own_mark
+from sweeps.trial.orphans.words import Leftover
 from tests.sweeps.builders import measurement
 
 SCHEMA = json.loads((files("advisor.render") / "schemas/doctor.schema.json").read_text())
