@@ -96,7 +96,7 @@ def report_run(number: int, failed: str) -> None:
 
     with closing(open_schedules(reading=True)) as book:
         run = book.runs.one(number)
-        kept = book.numbered(run.schedule) if run else None
+        kept = book.numbered(run.schedule) if run and run.schedule is not None else None
     if run is None or kept is None:
         raise UsageError(f"there is no run {number}")
     found = report_after(run, kept, lambda line: click.echo(line, err=True), failed)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,10 +69,10 @@ def start_executor(
     """A process that executes run `number`, in a session of its own: neither Ctrl-C in this
     terminal nor this process's death ends it in the middle of a trial."""
     command = [*ADVISOR, "schedule", "execute", str(number)]
-    with (log or Path(os.devnull)).open("ab") as lines:
+    with log.open("ab") if log else nullcontext() as lines:
         return subprocess.Popen(
-            command, env=environment(database_url), stdin=subprocess.DEVNULL,
-            start_new_session=True, **({"stdout": lines, "stderr": lines} if log else {}),
+            command, env=environment(database_url), stdin=subprocess.DEVNULL, stdout=lines,
+            stderr=lines, start_new_session=True,
         )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ class HeldLock:
 
     def __init__(self, owner: Locks, number: int, handle: IO[bytes] | sql.Connection | None):
         self._owner, self._number, self._handle = owner, number, handle
+        self._released = False
 
     def is_held(self) -> bool:
         """False once the connection to the server was lost, or the file was replaced."""
@@ -51,12 +52,14 @@ class HeldLock:
                 return False
             return True
         if self._handle is None:
-            return self._number in self._owner.in_memory
+            return not self._released
         return _is_file_at(self._handle, self._owner.path(self._number))
 
     def release(self) -> None:
         """Anybody may take it; again, it changes nothing."""
-        handle, self._handle = self._handle, None
+        if self._released:
+            return
+        handle, self._handle, self._released = self._handle, None, True
         if isinstance(handle, sql.Connection):
             handle.invalidate()  # not back into the pool: the session ends, and the lock with it
             handle.close()

@@ -8,14 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from advisor.runs.scheduling.results import result_of
 
 from advisor.errors import DataError, UsageError
 from advisor.runs.commands import ADVISOR, started_as
 from advisor.runs.executor import execute
 from advisor.runs.store.records import NewRun, NewSchedule, RunState
 from advisor.runs.store.schedules import ScheduleBook
-from sweeps.store.owners import this_process
 from tests.processes import gone
 
 NOW = 1_790_000_000.0
@@ -38,13 +36,12 @@ def book(url):
 @pytest.fixture
 def due(book, tmp_path):
     """Makes a run that is due, and tells its number."""
-    fence = book.leadership.take(this_process())
 
     def make(**changes):
         values = {"command": SWEEP, "folder": str(tmp_path), **changes}
         new = NewSchedule(name="weekly", cron="0 3 * * 1", timezone="UTC", **values)
         kept = book.add(new, now=NOW)
-        book.runs.claim(fence, kept.number, NOW + 60, [NewRun(NOW + 60)])
+        book.runs.claim(kept.number, NOW + 60, [NewRun(NOW + 60)])
         return book.runs.open()[-1].number
 
     return make
@@ -59,6 +56,16 @@ def nothing(_run):
     return {}
 
 
+def no_report(_run, _failed, _log):
+    return {}
+
+
+def executed(book, number, **changes):
+    """The run as it is after its process."""
+    execute(book, number, **{"follow": nothing, "report": no_report, **changes})
+    return book.runs.one(number)
+
+
 def test_what_the_command_says_is_kept_with_its_log(book, due):
     number, followed = due(), []
 
@@ -67,8 +74,7 @@ def test_what_the_command_says_is_kept_with_its_log(book, due):
         return {"fit": {"kept": "new", "why": "better"}}
 
     code = f"import sys; {TOLD}; print('[1/3] ..', file=sys.stderr)"
-    execute(book, number, follow=follow, started=running(code))
-    run = book.runs.one(number)
+    run = executed(book, number, follow=follow, started=running(code))
     assert (run.state, run.exit_code, run.trials) == (RunState.DONE, 0, 3)
     assert run.report["fit"]["kept"] == "new"
     assert followed == [number]
@@ -78,26 +84,27 @@ def test_what_the_command_says_is_kept_with_its_log(book, due):
 def test_a_run_is_executed_once(book, due):
     number, count = due(), []
     for _ in range(2):
-        execute(
-            book, number, follow=nothing,
+        executed(
+            book, number,
             started=lambda *_: count.append(1) or [sys.executable, "-c", ""],
         )  # fmt: skip
     assert len(count) == 1
 
 
-def test_a_command_that_fails_leaves_its_last_words(book, due):
+def test_a_command_that_fails_leaves_its_error(book, due):
     number = due()
-    code = "import sys; print('advisor: no disk', file=sys.stderr); sys.exit(1)"
-    execute(book, number, follow=nothing, started=running(code))
-    run = book.runs.one(number)
+    code = (
+        "import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
+        '.write(\'{"message": "no disk"}\'); sys.exit(1)'
+    )
+    run = executed(book, number, started=running(code))
     assert (run.state, run.exit_code) == (RunState.FAILED, 1)
-    assert run.note == "exit code 1: advisor: no disk"
+    assert run.note == "no disk"
 
 
 def test_a_folder_that_this_machine_lacks_is_told(book, due):
     number = due(folder="/no/such/folder")
-    execute(book, number, follow=nothing, started=running(""))
-    assert "no folder /no/such/folder" in book.runs.one(number).note
+    assert "no folder /no/such/folder" in executed(book, number, started=running("")).note
 
 
 def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
@@ -106,8 +113,7 @@ def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
     def follow(_run):
         raise DataError("no rows")
 
-    execute(book, number, follow=follow, started=running(TOLD))
-    run = book.runs.one(number)
+    run = executed(book, number, follow=follow, started=running(TOLD))
     assert run.state is RunState.DONE
     assert run.report["fit"] == {"kept": "last", "why": "no rows"}
 
@@ -119,21 +125,20 @@ def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(
     """An instance wrote into a shared database by itself."""
     number, followed = due(), []
     told = f"print('{{\"measured_now\": {measured}}}')"
-    execute(book, number, follow=lambda run: followed.append(run) or {}, started=running(told))
+    executed(book, number, follow=lambda run: followed.append(run) or {}, started=running(told))
     assert len(followed) == follows
 
 
 def test_only_a_sweep_that_measured_is_followed_by_a_fit(book, due):
     number = due(command=("fit",))
-    execute(book, number, follow=lambda _run: 1 / 0, started=running(TOLD))
-    assert book.runs.one(number).state is RunState.DONE
+    run = executed(book, number, follow=lambda _run: 1 / 0, started=running(TOLD))
+    assert run.state is RunState.DONE
 
 
 def test_a_run_ends_where_the_budget_ends(book, due):
     """A host of 10 dollars a second, and one dollar a month."""
     number = due(budget_usd=1.0, usd_per_hour=36_000.0)
-    execute(book, number, follow=nothing, started=running("import time; time.sleep(60)"))
-    run = book.runs.one(number)
+    run = executed(book, number, started=running("import time; time.sleep(60)"))
     assert run.state is RunState.FAILED
     assert "budget of the month" in run.note
     assert 1.0 <= run.cost_usd < 300.0
@@ -142,13 +147,12 @@ def test_a_run_ends_where_the_budget_ends(book, due):
 def test_what_a_cloud_took_counts_more_than_the_hosts_price(book, due):
     number = due(usd_per_hour=36_000.0)
     code = 'print(\'{"measured_now": 1, "spent_usd": 0.25}\')'
-    execute(book, number, follow=nothing, started=running(code))
-    assert book.runs.one(number).cost_usd == 0.25
+    assert executed(book, number, started=running(code)).cost_usd == 0.25
 
 
 def test_an_unknown_run_is_refused(book):
     with pytest.raises(UsageError, match="no run 7"):
-        execute(book, 7, follow=nothing)
+        execute(book, 7, follow=nothing, report=no_report)
 
 
 def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
@@ -162,28 +166,26 @@ def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
 def test_files_of_the_folder_where_a_command_works_are_no_modules(book, due, tmp_path):
     (tmp_path / "click.py").write_text("1 / 0")
     number = due(command=("catalog", "refresh", "--show"))
-    execute(book, number, follow=nothing)
-    run = book.runs.one(number)
+    run = executed(book, number)
     assert (run.state, run.exit_code) == (RunState.DONE, 0), run.note
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"measured_now": true}', '{"spent_usd": -1}', "{"])
-def test_a_document_that_tells_nothing_is_no_trouble(tmp_path, text):
-    (tmp_path / "a.json").write_text(text)
-    result = result_of(tmp_path / "a.log")
-    assert (result.trials, result.cost_usd) == (None, None)
+def test_a_document_without_figures_is_no_trouble(book, due, text):
+    run = executed(book, due(), started=running(f"print({text!r})"))
+    assert (run.state, run.trials, run.cost_usd) == (RunState.DONE, None, None)
 
 
 RUNNER = """
 import sys
 from advisor.cli import main
-from advisor.runs.scheduling import executing
+from advisor.runs import executor
 
 
-def execute(book, number, *, follow):
-    code = "import time; print('begun', flush=True); time.sleep(600)"
-    return real(book, number, follow=follow, started=lambda *_: [sys.executable, "-c", code])
-real, executing.execute = executing.execute, execute
+def execute(book, number, *, follow, report):
+    words = [sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(600)"]
+    return real(book, number, follow=follow, report=report, started=lambda *_: words)
+real, executor.execute = executor.execute, execute
 main.main(["schedule", "execute", sys.argv[1]])
 """
 

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.runs.cron import CronLine
 from advisor.runs.store.records import Misfire, RunState
-from tests.advisor.runs.scheduling.world import World
+from tests.advisor.runs.world import World, release
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 # Clocks go forward in Berlin on March 29th, and back in Sydney on April 5th.
@@ -192,18 +192,26 @@ def test_a_clock_that_is_set_back_repeats_nothing(world):
     assert len(due) == len(set(due)) == len(world.executed) == 7
 
 
-def test_a_daemon_that_was_asleep_while_another_led_decides_nothing(world):
+def test_a_second_daemon_waits_and_goes_on_when_the_first_has_ended(world):
     world.add("hourly", "0 * * * *")
-    sleeper, other = world.daemon(), world.daemon()
-    world.tick(sleeper)
-    fence = sleeper.fence
-    world.dead.add(sleeper._owner.started)  # as the other one sees it
+    first, second = world.daemon(), world.daemon()
+    assert first.tick() is True
+    assert second.tick() is False
+    assert len([line for line in world.said if "this one waits" in line]) == 1
+    first.leave()
     world.now += HOUR
-    world.tick(other)
-    assert not world.book.runs.claim(fence, 1, world.now + HOUR, [])
-    world.dead.clear()
-    assert sleeper.tick() is False
-    assert other.tick() is True
+    assert second.tick() is True
+    assert [run.state for run in world.book.runs.of(1)] == [RunState.DUE]
+
+
+def test_a_daemon_whose_lock_was_lost_takes_it_again_or_leaves_the_rest_to_another(world):
+    world.add("hourly", "0 * * * *")
+    first, second = world.daemon(), world.daemon()
+    first.tick()
+    release(first._lock)  # a database server that was started anew
+    assert second.tick() is True
+    assert first.tick() is False
+    assert "the database forgot this daemon's lock" in world.said
 
 
 def test_a_process_that_cannot_begin_is_not_started_for_ever(world):

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
-from advisor.runs.scheduling.results import result_of
 
 from advisor.cli.main import run as advisor
 from advisor.cli.schedule_commands import checked_command
@@ -99,10 +98,9 @@ def test_an_occurrence_launches_once_however_often_it_is_tried(account, capsys, 
         assert advisor(occurrence(due)) == 0
         told = capsys.readouterr().out
         assert len(account.instances()) == launched
-    (tmp_path / "a.json").write_text(told)
-    result = result_of(tmp_path / "a.log")
-    assert result.trials == 1
-    assert 0 < result.cost_usd < 0.2
+    document = json.loads(told)
+    assert document["measured_now"] == 1
+    assert 0 < document["spent_usd"] < 0.2
     with closing(open_store()) as store:
         began = [row.started_at for row in (*store.earlier(), *store.all())]
     assert began == [(DUE + n * WEEK + timedelta(minutes=9)).isoformat() for n in range(2)]
@@ -122,10 +120,11 @@ def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_pa
         )  # fmt: skip
         kept, due = book.add(new, now=DUE.timestamp() - 60), DUE.timestamp()
         owner = this_process()
-        book.runs.claim(book.leadership.take(owner), kept.number, due, [NewRun(due)])
-        book.runs.begin(1, owner, log="/log", now=due)
+        book.runs.claim(kept.number, due, [NewRun(due)])
+        lock = book.runs.begin(1, owner, log="/log", now=due)
         book.runs.hand_back(1, owner, "ended in its middle", None)
-        ending = execute(book, 1, follow=lambda run: after_sweep(run.due_at))
+        lock.release()
+        ending = execute(book, 1, follow=lambda run: after_sweep(run.due_at), report=lambda *_: {})
         month = book.runs.of(kept.number)
     assert (ending.state, ending.trials) == (RunState.DONE, 1), ending.note
     assert ending.cost_usd is None  # the one before it spent something; all of it is counted

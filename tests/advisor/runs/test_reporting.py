@@ -1,19 +1,18 @@
 """The report after a scheduled run: what changed, where it went, and that it breaks nothing."""
 
 import json
-import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from advisor.runs.scheduling import reporting as module
-from advisor.runs.scheduling.telling import report_of
 
+from advisor.runs import scheduled_reports
 from advisor.runs.executor import execute
-from advisor.runs.schedule_documents import one_document
-from advisor.runs.scheduled_reports import report_after
+from advisor.runs.processes import Outcome
+from advisor.runs.schedule_documents import one_document, statuses
+from advisor.runs.scheduled_reports import report_after, report_in_process
 from advisor.runs.store.records import NewRun, NewSchedule, Reporting, RunState
 from advisor.runs.store.schedules import ScheduleBook
-from sweeps.store.owners import this_process
 from tests.advisor.render.sizing.reports import golden_report
 from tests.advisor.runs.delivery.servers import hook
 
@@ -33,7 +32,7 @@ def added(book, folder, send=(), **changes):
     new = NewSchedule(name="weekly", cron="0 3 * * 1", timezone="UTC", command=("fit",),
                       folder=str(folder), reporting=told)  # fmt: skip
     kept = book.add(new, now=NOW)
-    book.runs.claim(book.leadership.take(this_process()), kept.number, NOW + 60, [NewRun(NOW + 60)])
+    book.runs.claim(kept.number, NOW + 60, [NewRun(NOW + 60)])
     return kept, book.runs.open()[-1]
 
 
@@ -42,20 +41,17 @@ def reports(monkeypatch):
     """What `advisor report` makes, one after another, in place of the command."""
     waiting = []
 
-    def run(command, **_options):
-        out = command[command.index("--out") + 1]
-        if "--plan" in command:
+    def run(words, **_options):
+        text = "# a report\n"
+        if "--plan" in words:
             content = waiting.pop(0)
             if isinstance(content, str):
-                return subprocess.CompletedProcess(command, 2, b"", content.encode())
+                return Outcome(None, content)
             text = json.dumps(content)
-        else:
-            text = "# a report\n"
-        with open(out, "w") as file:  # noqa: PTH123
-            file.write(text)
-        return subprocess.CompletedProcess(command, 0, b"", b"")
+        Path(words[words.index("--out") + 1]).write_text(text)
+        return Outcome(None, "")
 
-    monkeypatch.setattr(module.subprocess, "run", run)
+    monkeypatch.setattr(scheduled_reports, "outcome_of", run)
     return waiting
 
 
@@ -112,7 +108,7 @@ def test_a_target_that_is_away_is_told_and_kept(book, tmp_path, reports, monkeyp
 
 
 def test_a_plan_that_went_bad_is_told(book, tmp_path, reports):
-    reports += ["advisor: plan.yaml, line 3: unknown network 'alexnt'; did you mean alexnet?"]
+    reports += ["plan.yaml, line 3: unknown network 'alexnt'; did you mean alexnet?"]
     kept, run = added(book, tmp_path, ["https://example.com/hook"])
     found = report_after(run, kept, print)
     assert found["error"].startswith("no report: plan.yaml, line 3")
@@ -127,54 +123,45 @@ def running(code):
     [
         ("print('{\"headline\": null, \"changed\": null, \"deliveries\": [], \"error\": null}')",
          None),
-        ("import sys; print('advisor: broken', file=sys.stderr); sys.exit(1)", "advisor: broken"),
-        ("import os; os.kill(os.getpid(), 9)", "exit code -9"),
+        ("import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
+         ".write('{\"message\": \"broken\"}'); sys.exit(1)", "broken"),
+        ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
+        ("print('{\"schema\": \"advisor.report/1\"}')", "exit code 0"),
     ],
 )  # fmt: skip
-def test_whatever_becomes_of_the_report_the_run_has_ended_as_it_has(book, tmp_path, code, error):
+def test_whatever_becomes_of_the_report_the_run_has_ended_as_it_has(
+    book, tmp_path, code, error, monkeypatch
+):
     _, run = added(book, tmp_path, ["https://example.com/hook"])
-
-    def tell(_run, _failed, log):
-        with log.open("wb") as talk, log.with_suffix(".json").open("wb") as answer:
-            return subprocess.Popen([sys.executable, "-c", code], stdout=answer, stderr=talk)
-
-    execute(book, run.number, follow=lambda _run: {}, started=running("print('{}')"), tell=tell)
-    found = book.runs.one(run.number)
-    assert found.state is RunState.DONE
-    assert found.report["sizing_report"]["error"] == error
+    monkeypatch.setattr(scheduled_reports, "ADVISOR", (sys.executable, "-c", code))
+    execute(
+        book, run.number, follow=lambda _run: {}, report=report_in_process,
+        started=running("print('{}')"),
+    )  # fmt: skip
+    ended = book.runs.one(run.number)
+    assert ended.state is RunState.DONE
+    assert ended.report["sizing_report"]["error"] == error
 
 
 def test_why_a_run_failed_is_handed_on(book, tmp_path):
     _, run = added(book, tmp_path, ["https://example.com/hook"])
-    told = []
+    reasons = []
 
-    def tell(_run, failed, log):
-        told.append(failed)
-        return subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.DEVNULL)
+    def report(_run, failed, _log):
+        reasons.append(failed)
+        return {}
 
-    code = "import sys; print('advisor: no rows', file=sys.stderr); sys.exit(1)"
-    execute(book, run.number, follow=lambda _run: {}, started=running(code), tell=tell)
-    assert told == ["exit code 1: advisor: no rows"]
+    code = "import sys; sys.exit(1)"
+    execute(book, run.number, follow=lambda _run: {}, started=running(code), report=report)
+    assert reasons == ["exit code 1"]
     assert book.runs.one(run.number).state is RunState.FAILED
-
-
-def test_a_document_of_another_kind_is_no_answer(tmp_path):
-    log = tmp_path / "a.log"
-    log.with_suffix(".json").write_text('{"schema": "advisor.report/1"}')
-    assert report_of(0, log)["error"] == "exit code 0"
-
-
-def test_an_answer_that_cannot_be_read_is_told(tmp_path):
-    log = tmp_path / "a.log"
-    log.write_text("first\nTraceback: last words\n")
-    assert report_of(0, log)["error"] == "Traceback: last words"
 
 
 def test_no_document_of_a_schedule_holds_a_targets_secret(book, tmp_path):
     kept, run = added(
         book, tmp_path, ["https://hooks.example.com/services/swordfish?key=hidden", "env:HOOK"]
     )
-    (found,) = standings(book, [kept], NOW)
+    (found,) = statuses(book, [kept], NOW)
     text = json.dumps(one_document(found, [run], NOW))
     assert "https://hooks.example.com/.." in text
     assert "env:HOOK" in text
@@ -191,11 +178,11 @@ def test_a_real_run_reports_by_real_processes(book, tmp_path, monkeypatch):
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/schedules.sqlite")
     with hook() as server:
         _, run = added(book, tmp_path, [server.url])
-        execute(book, run.number, follow=lambda _run: {})
+        execute(book, run.number, follow=lambda _run: {}, report=report_in_process)
     found = book.runs.one(run.number)
     assert found.state is RunState.FAILED
     told = found.report["sizing_report"]
     assert (told["error"], told["deliveries"][0]["state"]) == (None, "arrived")
     message = json.loads(server.got[0][2])
-    assert message["text"].startswith("The run of schedule 'weekly' failed: exit code 1")
+    assert message["text"].startswith("The run of schedule 'weekly' failed: ")
     assert message["document"]["totals"]["answered"] == 1

@@ -4,13 +4,9 @@ The book is the real one, in memory. A daemon is killed before or after any of i
 what it had started goes on. Which processes have gone is told by the world, not by the kernel.
 """
 
-import dataclasses
-import itertools
-
 from advisor.runs.daemon import Daemon
 from advisor.runs.store.records import Ending, NewSchedule, RunState
 from advisor.runs.store.schedules import ScheduleBook
-from sweeps.store import schedule_leading, schedule_runs
 from sweeps.store.database import Database
 from sweeps.store.owners import this_process
 
@@ -22,25 +18,18 @@ class Killed(BaseException):
 class World:
     def __init__(self, monkeypatch, random, now, run_seconds=600.0):
         self.random, self.now, self.run_seconds = random, now, run_seconds
-        self.processes, self.executed, self.dead, self.said = [], [], set(), []
-        self._labels = (f"label-{number}" for number in itertools.count())
+        self.processes, self.executed, self.said = [], [], []
         self._left_to_live = None
         self.occupied = False
-        for module in (schedule_leading, schedule_runs):
-            monkeypatch.setattr(module, "has_gone", lambda _place, _pid, one: one in self.dead)
         self.book = ScheduleBook("sqlite://")
         self._real = {name: getattr(Database, name) for name in ("read", "write")}
         for name in self._real:
             monkeypatch.setattr(Database, name, self._dangerous(name))
 
-    def owner(self):
-        label = next(self._labels)
-        return dataclasses.replace(this_process(), started=label, name=label)
-
     def daemon(self):
         return Daemon(
             self.book, start=self.start, clock=lambda: self.now, say=self.said.append,
-            owner=self.owner(), occupied=lambda: self.occupied,
+            occupied=lambda: self.occupied,
         )  # fmt: skip
 
     def add(self, name, cron, timezone="UTC", **changes):
@@ -64,7 +53,7 @@ class World:
         try:
             daemon.tick()
         except Killed:
-            self.dead.add(daemon._owner.started)
+            release(daemon._lock)
             return False
         finally:
             self._left_to_live = None
@@ -93,8 +82,8 @@ class Process:
     """The process of a run: takes it in hand a moment after it was started, and ends later."""
 
     def __init__(self, world, number):
-        self._world, self._number, self._owner = world, number, world.owner()
-        self._ends, self._code = None, None
+        self._world, self._number, self._owner = world, number, this_process()
+        self._ends, self._code, self._lock = None, None, None
 
     def live(self):
         if self._code is not None:
@@ -105,17 +94,19 @@ class Process:
         elif world.now >= self._ends:
             ending = Ending(state=RunState.DONE, exit_code=0, cost_usd=1.0)
             world.book.runs.end(self._number, self._owner, ending, now=world.now)
+            release(self._lock)
             self._code = 0
 
     def _begin(self, world):
-        if not world.book.runs.begin(self._number, self._owner, log="/log", now=world.now):
+        self._lock = world.book.runs.begin(self._number, self._owner, log="/log", now=world.now)
+        if self._lock is None:
             self._code = 0
             return
         self._ends = world.now + world.run_seconds
         world.executed.append(self._number)
 
     def kill(self):
-        self._world.dead.add(self._owner.started)
+        release(self._lock)
         self._code = -9
 
     def poll(self):
@@ -126,3 +117,9 @@ class Process:
 
     def wait(self, timeout=None):
         return self._code
+
+
+def release(lock):
+    """As the kernel does with the locks of a process that has ended."""
+    if lock is not None:
+        lock.release()
