@@ -200,7 +200,7 @@ class Runs:
 
     def sweeps(self) -> list[Run]:
         """All started sweeps, the latest first."""
-        return self._found(_query(ROWS.c.sweep_id.is_not(None)).order_by(ROWS.c.sweep_id.desc()))
+        return self._found(_query(ROWS.c.sweep_id.is_not(None)).order_by(ROWS.c.number.desc()))
 
     def of(self, schedule: int, most: int = 20) -> list[Run]:
         """The latest runs of a schedule, the latest first."""
