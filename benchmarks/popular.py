@@ -2,10 +2,10 @@
 
     python -m benchmarks.popular [--markdown]
 
-Prints JSON, or the table of docs/accuracy/popular.md. A public figure is the measured row whose
+Prints JSON, or the table of accuracy/popular.md. A public figure is the measured row whose
 batch is nearest, with PyTorch, of the same network, task, precision and GPU; most of them are
 among the rows that the predictor was fitted on, so they show what it makes of them, not how good
-it is (docs/accuracy/shipped.md does).
+it is (docs/internals/accuracy/shipped.md does).
 """
 
 from __future__ import annotations

@@ -6,7 +6,10 @@ needs (pyproject.toml lists them); its lane follows from them, and `make test`, 
 quick lane, whatever else it needs.
 """
 
+import ctypes.util
 import os
+import shutil
+import subprocess
 from types import MappingProxyType
 
 # One thread for each process: workers share the cores, and sums are added in one order.
@@ -31,13 +34,13 @@ settings.register_profile(
 )
 settings.register_profile("full", settings.get_profile("quick"), max_examples=100)
 settings.register_profile(
-    "night", settings.get_profile("quick"), derandomize=False, max_examples=2000, print_blob=True
+    "night", settings.get_profile("quick"), derandomize=False, max_examples=1000, print_blob=True
 )
 settings.load_profile("quick")
 
 # The mark that comes with a fixture; tests that share one of these run in one process.
 _MARK_OF_FIXTURE = MappingProxyType(
-    {"postgresql": "postgres", "browser": "browser", "ray_cluster": "ray"}
+    {"postgresql": "postgres", "browser": "browser", "ray_cluster": "ray", "pango": "pdf"}
 )
 _FULL = ("slow", "machine", "postgres", "ray", "browser", "pdf", "kills")
 
@@ -80,3 +83,23 @@ def postgresql():
     server = PostgreSQL()
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """A Ray cluster of three emulated nodes, one for all tests: two have a GPU, one a disk."""
+    from tests.sweeps.ray_clusters import cluster_of
+
+    with cluster_of({"gpu": "T4", "disk": "gp3"}, {"gpu": "L4"}, {}) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def pango():
+    """What sets a PDF; skipped with the reason where it or a Chinese font is missing."""
+    libraries = ("pango-1.0", "pangoft2-1.0", "harfbuzz-subset")
+    missing = [name for name in libraries if not ctypes.util.find_library(name)]
+    if missing:
+        pytest.skip(f"no {missing[0]} here: `make system-deps` installs it")
+    if not shutil.which("fc-list") or not subprocess.getoutput("fc-list :lang=zh"):
+        pytest.skip("no Chinese font here: `make system-deps` installs one")

@@ -138,7 +138,7 @@ def _check_json(checked: Sequence[Checked]) -> str:
     document = {
         "schema": "advisor.measurements-check/1",
         "measurements": len(checked),
-        "weak": sum(bool(row.weaknesses) for row in checked),
+        "weak": sum(bool(row.issues) for row in checked),
         "checked": list(map(as_document, checked)),
     }
     return json.dumps(document, indent=1)
@@ -147,12 +147,12 @@ def _check_json(checked: Sequence[Checked]) -> str:
 def _check_text(checked: Sequence[Checked]) -> str:
     if not checked:
         return "Nothing measured."
-    weak = [row for row in checked if row.weaknesses]
+    weak = [row for row in checked if row.issues]
     cells = [
         (row.measurement.trial.trial_id[:8], trial_name(row.measurement.trial), one.kind,
          one.detail, one.advice)
         for row in weak
-        for one in row.weaknesses
+        for one in row.issues
     ]  # fmt: skip
     lines = table(("trial", "what", "weak", "how", "what to do"), cells) if cells else []
     last = f"{len(weak)} of {len(checked)} measurements are weak."

@@ -22,7 +22,7 @@ from advisor.domain import Trial
 from advisor.render.text import table
 from advisor.runs.sweeps.adaptive_asking import adaptive_from
 from advisor.runs.sweeps.rows import shown_rows, trial_document
-from sweeps.planning.age import began_before
+from sweeps.planning.staleness import is_stale
 
 if TYPE_CHECKING:
     from advisor.runs.adaptive import AdaptiveSweep, Standing
@@ -73,7 +73,7 @@ def run_adaptively(
 
     sweep = adaptive_from(trials, asked)
     before = {
-        name for name, one in store.summaries().items() if not began_before(one.started_at, since)
+        name for name, one in store.summaries().items() if not is_stale(one.started_at, since)
     }
 
     def tell(standing: Standing) -> None:

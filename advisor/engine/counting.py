@@ -3,7 +3,7 @@
 Instances that share nothing have the bottleneck of one of them, and all are wrong alike: what one
 surely reaches, n surely reach n times. That holds where samples are independent (inference,
 preprocessing). In training they exchange gradients over a network whose rate no catalogue here
-has, and published runs on several hosts are of two types of instances (docs/scaling.md).
+has, and published runs on several hosts are of two types of instances (docs/internals/model.md).
 """
 
 from __future__ import annotations

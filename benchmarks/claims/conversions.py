@@ -21,8 +21,8 @@ from sweeps.trial.limits.choosing import (
     choose_limiter,
     read_cores,
 )
+from sweeps.trial.limits.types import ResourceLimits, request_for
 from sweeps.trial.limits.usage import read_usage
-from sweeps.trial.limits.words import Hold, request_for
 
 _COMMAND = (sys.executable, "-P", "-m", "benchmarks.claims.conversion_worker")
 _TIMEOUT_SECONDS = 300.0
@@ -82,12 +82,12 @@ def _attempt(job: ConversionJob, source: Path, target: Path) -> dict[str, Any]:
         "processes": job.processes,
         "limited_by": hold.limited_by.value,
         "other_cores": contention.other_cores,
-        "spoiled": contention.spoiled,
+        "spoiled": contention.interfered,
     }
 
 
 def _converse(
-    worker: Worker, hold: Hold, document: dict[str, Any], cpus: tuple[int, ...]
+    worker: Worker, hold: ResourceLimits, document: dict[str, Any], cpus: tuple[int, ...]
 ) -> dict[str, Any]:
     """Job out, `ready` in, limits on, `go` out, answer in; with what was used meanwhile."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.truth.page DIR`: docs/accuracy/shipped.md, from the scorer's documents.
+"""`python -m benchmarks.truth.page DIR`: accuracy/shipped.md, from the scorer's documents.
 
 DIR has JSON documents of `benchmarks.truth` (and `decisions-*.json` of `benchmarks.decisions`),
 each under the name that `PAGE` gives it; what is missing is said to be missing.
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-OUT = ROOT / "docs" / "accuracy" / "shipped.md"
+OUT = ROOT / "docs" / "internals" / "accuracy" / "shipped.md"
 # These quote three figures between the marks.
-QUOTING = (ROOT / "README.md", ROOT / "docs" / "model.md")
+QUOTING = (ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "docs" / "internals" / "model.md")
 _QUOTED = re.compile(r"(<!-- scored -->).*?(<!-- /scored -->)", re.DOTALL)
 _LEAST_HELD, _ENOUGH_ROWS = 75.0, 20
 

@@ -37,7 +37,7 @@ Booleans = NDArray[np.bool_]
 # By stage, how far the logarithm of its rate is moved, each of shape (n,).
 Shift = Mapping[int, NDArray[np.floating[Any]]]
 
-# Log standard deviations of what no held-out residual describes, see docs/model.md; those of CPUs
+# Log standard deviations of what no held-out residual describes (internals/model.md); of CPUs
 # and cores are `python -m benchmarks.vcpu_truth`'s.
 _CPU_UNKNOWN_SIGMA = 0.30
 _PER_DOUBLING_OF_VCPUS_SIGMA = 0.05

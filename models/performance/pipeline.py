@@ -40,11 +40,11 @@ _READS_OF_A_ROW = 0.25
 # Measured on one core of a Xeon: WordPiece and byte-pair tokenisers of Hugging Face's `tokenizers`
 # take 2.9 and 2.7 MB/s, copies of random rows of a memory-mapped array into a batch 3.3 GB/s.
 _SECONDS_PER_BYTE = {DataKind.TOKENS: 3.5e-7, DataKind.TENSOR: 3.0e-10}
-# Log standard deviation of what second threads add, over CPUs and kinds of work (docs/vcpus.md).
+# Log standard deviation of what second threads add, over CPUs and work (internals/processors.md).
 SECOND_THREAD_SIGMA = 0.42
 # name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
 # one core of the reference machine; decoding figures are Pillow with libjpeg-turbo. Block reads
-# of a JPEG file that is not cached were counted. See docs/model.md for both measurements.
+# of a JPEG file that is not cached were counted. See docs/internals/model.md for both measurements.
 PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "host/seconds_per_sample": (np.log(1.0e-4), 0.8),
     "host/seconds_per_byte": (np.log(6.8e-9), 0.3),

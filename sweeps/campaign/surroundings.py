@@ -78,8 +78,8 @@ def ask_nvidia_smi(fields: dict[str, str]) -> list[nvidia_smi.Facts] | None:
         return None
 
 
-def short_fingerprint(tell: Callable[[str], None]) -> dict[str, Any]:
+def short_fingerprint(report: Callable[[str], None]) -> dict[str, Any]:
     """Copy rates and matrix products of the GPU, in about ten seconds."""
     from pathlib import Path
 
-    return fingerprint(run_probe(_PROBED, quick=True, disk=Path(), tell=tell))
+    return fingerprint(run_probe(_PROBED, quick=True, disk=Path(), report=report))

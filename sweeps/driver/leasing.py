@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from advisor.errors import DataError
-from sweeps.events import DEBUG, WARNING, tell
+from sweeps.events import DEBUG, WARNING, emit
 from sweeps.store.contract import LeaseBook
 from sweeps.store.owners import Owner, this_process
 
@@ -27,9 +27,9 @@ def leasing(leases: LeaseBook, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) 
             try:
                 leases.renew(owner)
             except Exception as error:  # of any kind: without a next beat the leases end
-                tell("heartbeat_failed", level=WARNING, reason=str(error))
+                emit("heartbeat_failed", level=WARNING, reason=str(error))
             else:
-                tell("heartbeat", level=DEBUG)
+                emit("heartbeat", level=DEBUG)
 
     beating = threading.Thread(target=beat, name="lease heartbeat", daemon=True)
     beating.start()

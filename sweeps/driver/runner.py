@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.units import format_counted
+from sweeps.driver.claims import TrialClaims
 from sweeps.driver.leasing import leasing
-from sweeps.driver.turns import Turns
-from sweeps.events import heard
+from sweeps.events import subscribe
 from sweeps.executors.process import Executor
-from sweeps.planning.age import began_before
 from sweeps.planning.repeating import in_order, rounds, wanted_runs
+from sweeps.planning.staleness import is_stale
 from sweeps.store.rows import in_parts
 
 if TYPE_CHECKING:
@@ -92,31 +92,31 @@ def run_sweep(
     they give up are measured here. The executor is closed by its owner. `DataError`, when the
     store takes no more, names the file that holds what was measured.
     """
-    before = standing(trials, store, again, runs_of, since)
+    before = stored_runs(trials, store, again, runs_of, since)
     todo = list(in_order(rounds(trials, before.done, runs_of)))
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     outcome = Outcome()
 
-    def tell(**news: Any) -> None:
+    def emit(**news: Any) -> None:
         done = outcome.measured + turns.passed_over
         on_progress(Progress(done=done, total=len(todo), skipped=skipped, **news))
 
     def announced(offered: Iterable[Trial]) -> Iterator[Trial]:
         for trial in offered:
-            tell(started=trial)
+            emit(started=trial)
             yield trial
 
     with leasing(store.leases) as owner:
-        turns = Turns(store, owner, before.retried, runs_of)
-        tell()
-        with heard(turns.note):
+        turns = TrialClaims(store, owner, before.retried, runs_of)
+        emit()
+        with subscribe(turns.note):
             for queue in _queues(todo, turns, store, poll_seconds):
                 for bare in executor.execute(announced(turns.offered(queue))):
                     measurement = replace(bare, environment={**bare.environment, **machine})
                     if turns.keep(measurement):
                         outcome.count(measurement)
-                        tell(measurement=measurement)
-                tell()
+                        emit(measurement=measurement)
+                emit()
         turns.raise_if_failed()
     return outcome
 
@@ -138,12 +138,12 @@ def known_rows(
     return {
         row.trial.trial_id: row
         for row in stored.measurements
-        if row.status not in again and not began_before(row.started_at, since)
+        if row.status not in again and not is_stale(row.started_at, since)
     }
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StoredRuns:
     """What is there before a sweep: runs that need no other, and when those began that are to be
     replaced; each by trial_id."""
 
@@ -151,13 +151,13 @@ class Standing:
     retried: dict[str, str]
 
 
-def standing(
+def stored_runs(
     trials: Sequence[Trial],
     store: MeasurementStore,
     again: frozenset[Status] = frozenset(),
     runs_of: Callable[[Trial], int] = wanted_runs,
     since: datetime | None = None,
-) -> Standing:
+) -> StoredRuns:
     """How far the trials are. Step times are read only of trials with repeats, and to find the
     damaged rows that count as failed where those are measured again; a part at a time, since those
     of ten thousand trials would fill the memory."""
@@ -166,7 +166,7 @@ def standing(
     retried = {
         name: one.started_at
         for name, one in summaries.items()
-        if one.status in again or began_before(one.started_at, since)
+        if one.status in again or is_stale(one.started_at, since)
     }
     done = {name: runs_of(named[name]) for name in summaries if name not in retried}
     repeated = {name for name, runs in done.items() if runs > 1}
@@ -179,7 +179,7 @@ def standing(
         for row in stored.measurements:
             if row.status is Status.OK and (name := row.trial.trial_id) in repeated:
                 done[name] = 1 + len(row.repeats)
-    return Standing(done, retried)
+    return StoredRuns(done, retried)
 
 
 def _refuse(damaged: Sequence[Damaged]) -> None:
@@ -188,7 +188,7 @@ def _refuse(damaged: Sequence[Damaged]) -> None:
 
 
 def _queues(
-    todo: Sequence[Trial], turns: Turns, store: MeasurementStore, poll_seconds: float
+    todo: Sequence[Trial], turns: TrialClaims, store: MeasurementStore, poll_seconds: float
 ) -> Iterator[Sequence[Trial]]:
     """All trials; then, as long as others measure some of them, those that they let go."""
     yield todo

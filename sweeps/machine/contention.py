@@ -23,7 +23,7 @@ class Contention:
     vcpus: float
 
     @property
-    def spoiled(self) -> bool:
+    def interfered(self) -> bool:
         """Whether others took CPU time that the trial would have used.
 
         They did when they used more than a tenth of a core and 5 % of the trial's vCPUs, no

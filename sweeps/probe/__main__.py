@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from sweeps.machine.processes import end_with_parent
+from sweeps.probe.figures import PARTS
 from sweeps.probe.session import run_probe
-from sweeps.probe.words import PARTS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,9 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     end_with_parent()
     try:
-        document = run_probe(options.only, quick=options.quick, disk=options.disk, tell=_tell)
+        document = run_probe(options.only, quick=options.quick, disk=options.disk, report=_report)
     except KeyboardInterrupt:
-        _tell("interrupted")
+        _report("interrupted")
         return 130
     sys.stdout.write(json.dumps(document, indent=1) + "\n")
     return 0
@@ -44,7 +44,7 @@ def _parts(text: str) -> tuple[str, ...]:
     return names
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sweeps.quality.weakness import Weakness
+from sweeps.quality.issue import QualityIssue
 
 SUSTAINED = 0.05
 STOLEN = 0.02
@@ -18,18 +18,18 @@ CLOCK_FELL = 0.10
 _HARMLESS = "power cap"
 
 
-def machine_doubts(environment: Mapping[str, Any]) -> list[Weakness]:
+def machine_issues(environment: Mapping[str, Any]) -> list[QualityIssue]:
     """Every doubt that the environment of a measurement gives."""
-    tests: tuple[Callable[[Mapping[str, Any]], Weakness | None], ...] = (
+    tests: tuple[Callable[[Mapping[str, Any]], QualityIssue | None], ...] = (
         _not_sustained,
         _stolen,
         _held_back,
         _clock_jumped,
     )
-    return [weakness for test in tests if (weakness := test(environment))]
+    return [issue for test in tests if (issue := test(environment))]
 
 
-def _not_sustained(environment: Mapping[str, Any]) -> Weakness | None:
+def _not_sustained(environment: Mapping[str, Any]) -> QualityIssue | None:
     """Slower at the end than in the first minute; faster counts too: neither is the rate."""
     pace = environment.get("pace")
     if not pace:
@@ -39,7 +39,7 @@ def _not_sustained(environment: Mapping[str, Any]) -> Weakness | None:
     if abs(change) <= SUSTAINED:
         return None
     kind = "throttled or burst" if change < 0 else "slow first minute"
-    return Weakness(
+    return QualityIssue(
         kind=kind,
         detail=f"{last:.4g} samples/s at the end, {first:.4g} in the first minute "
         f"({100 * change:+.0f} %){_clocks(environment)}",
@@ -55,11 +55,11 @@ def _clocks(environment: Mapping[str, Any]) -> str:
     return f"; CPU clock {before:.0f} to {after:.0f} MHz"
 
 
-def _stolen(environment: Mapping[str, Any]) -> Weakness | None:
+def _stolen(environment: Mapping[str, Any]) -> QualityIssue | None:
     share = environment.get("steal_share") or 0.0
     if share <= STOLEN:
         return None
-    return Weakness(
+    return QualityIssue(
         kind="stolen CPU time",
         detail=f"the hypervisor took {100 * share:.0f} % of the CPU time (neighbours, or CPU "
         "credits spent)",
@@ -67,24 +67,24 @@ def _stolen(environment: Mapping[str, Any]) -> Weakness | None:
     )
 
 
-def _held_back(environment: Mapping[str, Any]) -> Weakness | None:
+def _held_back(environment: Mapping[str, Any]) -> QualityIssue | None:
     causes = [cause for cause in environment.get("gpu_held_back_by") or () if cause != _HARMLESS]
     throttles = environment.get("cpu_thermal_throttles") or 0
     if throttles:
         causes.append(f"{throttles:.0f} thermal throttles of the CPU")
     if not causes:
         return None
-    return Weakness(
+    return QualityIssue(
         kind="clocks held back",
         detail=f"by {', '.join(causes)}",
         advice="look after cooling and power; then measure again",
     )
 
 
-def _clock_jumped(environment: Mapping[str, Any]) -> Weakness | None:
+def _clock_jumped(environment: Mapping[str, Any]) -> QualityIssue | None:
     suspended = environment.get("suspended_seconds")
     if suspended:
-        return Weakness(
+        return QualityIssue(
             kind="suspended",
             detail=f"the machine slept for {suspended:.1f} s while it was measured",
             advice="measure again, on a machine that stays awake",
@@ -92,7 +92,7 @@ def _clock_jumped(environment: Mapping[str, Any]) -> Weakness | None:
     jump = environment.get("wall_clock_jump_seconds")
     if not jump:
         return None
-    return Weakness(
+    return QualityIssue(
         kind="clock jumped",
         detail=f"the wall clock was set by {jump:+.1f} s meanwhile; steps are timed by another "
         "clock and stay right, only started_at may be wrong",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweeps.machine.processes import is_running, start_ticks
-from sweeps.trial.marks import place
+from sweeps.trial.ownership import place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from sweeps.events import TOLD, hand_on_all
-from sweeps.trial.marks import OWNER_VARIABLE, new_name, own_mark, scratch_parent
+from sweeps.events import EVENT_KEY, forward_all
+from sweeps.trial.ownership import OWNER_VARIABLE, new_name, own_tag, scratch_parent
 
 # -P: a folder `sweeps` where the user stands must not take the place of ours.
 WORKER_COMMAND = (sys.executable, "-P", "-m", "sweeps.worker")
@@ -61,8 +61,8 @@ class Worker:
         while True:
             with suppress(ValueError):
                 answer = json.loads(self._line(deadline))
-                if isinstance(answer, dict) and TOLD in answer:
-                    hand_on_all([answer[TOLD]])
+                if isinstance(answer, dict) and EVENT_KEY in answer:
+                    forward_all([answer[EVENT_KEY]])
                 elif isinstance(answer, (str, dict)):
                     return answer
 
@@ -110,7 +110,7 @@ def started_worker(command: Sequence[str] = WORKER_COMMAND) -> Iterator[Worker]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=worker_environment() | {"TMPDIR": scratch, OWNER_VARIABLE: str(own_mark())},
+            env=worker_environment() | {"TMPDIR": scratch, OWNER_VARIABLE: str(own_tag())},
             start_new_session=True,
         )
         try:

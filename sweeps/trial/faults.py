@@ -19,7 +19,10 @@ from advisor.errors import AdvisorError
 _MOST_CHARACTERS = 500
 _LOADER_TRACEBACK = "Original Traceback"
 _OWN_ERROR = re.compile(r"^advisor\.errors\.\w+: ")
-_MEMORY = ("out of memory", "can't allocate memory", os.strerror(errno.ENOMEM).lower())
+_MEMORY = (
+    "out of memory", "can't allocate memory", os.strerror(errno.ENOMEM).lower(),
+    "alloc_failed",  # cuBLAS and cuDNN
+)  # fmt: skip
 _FULL = os.strerror(errno.ENOSPC).lower()
 _DISK_FAILS = tuple(
     os.strerror(number).lower()
@@ -50,7 +53,7 @@ def ending_of(error: BaseException, dataset_path: str = "") -> Ending:
 def known_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
     """The ending of an error whose cause is known; None for any other."""
     said = _said(error)
-    if isinstance(error, MemoryError) or any(one in said.lower() for one in _MEMORY):
+    if lacks_memory(error):
         return Ending(Status.OUT_OF_MEMORY, said)
     causes: tuple[Callable[[], str | None], ...] = (
         lambda: _lost_data(dataset_path, said),
@@ -67,6 +70,12 @@ def known_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
         words = f"no batch came from '{dataset_path}' ({said}); does its disk still answer?"
         return Ending(Status.TIMED_OUT, words)
     return Ending(Status.FAILED, said) if isinstance(error, AdvisorError) else None
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether the machine or the GPU had too little memory: torch reports that in many ways."""
+    text = _said(error).lower()
+    return isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY)
 
 
 def _lost_data(dataset_path: str, said: str) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import MOUNTED, LimitedBy, Measurement, Status, Trial
-from sweeps.events import INFO, WARNING, tell
+from sweeps.events import INFO, WARNING, emit
 from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
 from sweeps.machine.mounts import block_device
 from sweeps.trial.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
@@ -22,7 +22,7 @@ from sweeps.trial.limits.choosing import (
     choose_limiter,
     read_cores,
 )
-from sweeps.trial.limits.words import Hold, Limiter, LimitRequest, request_for
+from sweeps.trial.limits.types import Limiter, LimitRequest, ResourceLimits, request_for
 
 TIMEOUT_SECONDS = 900.0
 # Ten thousand steps of a slow trial take hours.
@@ -43,18 +43,18 @@ def measure_trial(
     """
     attempt = attempt or run_attempt
     measurement = _told(attempt, trial, 1)
-    spoiled: list[dict[str, Any]] = []
-    while measurement.status is Status.CONTAMINATED and len(spoiled) < repeats:
-        spoiled.append(run_facts(measurement))
-        measurement = _told(attempt, trial, 1 + len(spoiled))
+    disturbed: list[dict[str, Any]] = []
+    while measurement.status is Status.CONTAMINATED and len(disturbed) < repeats:
+        disturbed.append(run_facts(measurement))
+        measurement = _told(attempt, trial, 1 + len(disturbed))
     if measurement.status is Status.CONTAMINATED:
-        when = f"in each of {len(spoiled) + 1} attempts" if spoiled else "meanwhile"
+        when = f"in each of {len(disturbed) + 1} attempts" if disturbed else "meanwhile"
         reason = (
             f"other processes used {measurement.environment['other_cores']:.2f} cores {when}; "
             "measure again when the machine is quiet"
         )
         measurement = replace(measurement, reason=reason)
-    return replace(measurement, attempts=tuple(spoiled))
+    return replace(measurement, attempts=tuple(disturbed))
 
 
 def timeout_of(trial: Trial) -> float:
@@ -65,9 +65,9 @@ def timeout_of(trial: Trial) -> float:
 def _told(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:
     """One attempt, with its beginning and its end told."""
     trial_id, begun = trial.trial_id, time.monotonic()
-    tell("attempt_began", trial_id=trial_id, attempt=number)
+    emit("attempt_began", trial_id=trial_id, attempt=number)
     measurement = attempt(trial)
-    tell(
+    emit(
         "attempt_ended",
         trial_id=trial_id,
         level=INFO if measurement.status is Status.OK else WARNING,
@@ -93,7 +93,7 @@ def run_attempt(
         request = _request(trial)
         limiter = limiter or choose_limiter(request)
         with limiter.hold(request) as hold, started_worker(command) as worker:
-            tell("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
+            emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
             measurement = _converse(trial, request, hold, worker, timeout_seconds)
             measurement = _with_memory_verdict(measurement, hold)
     except Exception as error:  # a fault of our own, too, must not end the other trials
@@ -121,7 +121,11 @@ def _request(trial: Trial) -> LimitRequest:
 
 
 def _converse(
-    trial: Trial, request: LimitRequest, hold: Hold, worker: Worker, timeout_seconds: float
+    trial: Trial,
+    request: LimitRequest,
+    hold: ResourceLimits,
+    worker: Worker,
+    timeout_seconds: float,
 ) -> Measurement:
     """Job out, `ready` in, limits on, `go` out, measurement in."""
     deadline = time.monotonic() + timeout_seconds
@@ -137,7 +141,7 @@ def _converse(
         answer = worker.receive(deadline)
         if answer == "ready":
             hold.engage()
-            _tell_limits(trial, request, hold)
+            _emit_limits(trial, request, hold)
             worker.send("go")
             answer = worker.receive(deadline)
         measurement = measurement_from_dict(answer)
@@ -158,8 +162,8 @@ def _converse(
     return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
 
 
-def _tell_limits(trial: Trial, request: LimitRequest, hold: Hold) -> None:
-    tell(
+def _emit_limits(trial: Trial, request: LimitRequest, hold: ResourceLimits) -> None:
+    emit(
         "limits_on", trial_id=trial.trial_id, limited_by=hold.limited_by.value,
         vcpus=request.vcpus, cpus=list(request.cpus), memory_mib=request.memory_mib,
         read_mib_per_second=request.read_mib_per_second, read_iops=request.read_iops,
@@ -174,7 +178,7 @@ def _disk_source(trial: Trial, request: LimitRequest) -> str:
     return "throttled" if request.limits_disk else "host"
 
 
-def _with_memory_verdict(measurement: Measurement, hold: Hold) -> Measurement:
+def _with_memory_verdict(measurement: Measurement, hold: ResourceLimits) -> Measurement:
     """Whatever the worker said last: a kill for memory is the cause, the rest its effect."""
     if not hold.killed_for_memory():
         return measurement

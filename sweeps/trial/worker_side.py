@@ -9,12 +9,12 @@ import sys
 
 def wait_for_go() -> None:
     """Everything is loaded: the limits may be switched on."""
-    tell("ready")
+    send("ready")
     if not sys.stdin.readline():
         os._exit(1)  # the parent has gone
 
 
-def tell(message: object) -> None:
+def send(message: object) -> None:
     """One line of JSON to the parent."""
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()

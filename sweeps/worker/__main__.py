@@ -3,8 +3,8 @@
 Reads one line of JSON on stdin: `{"trial": ..., "usage_source": ..., "cpus": [...],
 "wait_for_go": bool}`. With `wait_for_go` it prints `ready` once everything is loaded and
 the page cache is as asked, and goes on at the next line of stdin, so that the parent can
-switch limits on in between. Lines `{"told": ...}` are events (`sweeps.events`), none of them
-inside of a timed window. The last line of stdout is the measurement.
+switch limits on in between. Lines `{"event": ...}` are events (`sweeps.events`), none of them
+inside of a timed run. The last line of stdout is the measurement.
 
 Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow,
 torch and torchvision only, so that it runs on a bare GPU machine.
@@ -17,18 +17,18 @@ import sys
 from typing import Any
 
 from sweeps.machine.processes import end_with_parent
-from sweeps.trial.worker_side import tell, wait_for_go
+from sweeps.trial.worker_side import send, wait_for_go
 
 
 def main() -> None:
     """Measure the trial on stdin; whatever goes wrong becomes the measurement's reason."""
     end_with_parent()
     job = json.loads(sys.stdin.readline())
-    from sweeps.events import TOLD, as_document, heard
+    from sweeps.events import EVENT_KEY, as_document, subscribe
 
-    with heard(lambda event: tell({TOLD: as_document(event)})):
+    with subscribe(lambda event: send({EVENT_KEY: as_document(event)})):
         answer = _measure(job)
-    tell(answer)
+    send(answer)
 
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:

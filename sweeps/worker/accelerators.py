@@ -9,20 +9,22 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from advisor.domain import Precision, Task
-
 if TYPE_CHECKING:
-    from models.zoo.opening import Runnable
+    from sweeps.worker.stepping import Stepper
 
 EMULATED_QUEUE_DEPTH = 2
 
 
 class Accelerator(Protocol):
     """Takes batches (inputs, targets) and computes one step on each, in order."""
+
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """What the measurement's environment says of it."""
 
     def submit(self, inputs: Any, targets: Any) -> None:
         """Hand over one batch; returns when the next one may come."""
@@ -45,6 +47,8 @@ class EmulatedAccelerator:
     by an ideal clock (a step begins when the one before it ends, or when its batch comes), so
     late wake-ups delay nothing that a GPU would not have delayed, and errors do not add up.
     """
+
+    environment: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self,
@@ -80,7 +84,9 @@ class EmulatedAccelerator:
 
 
 class NoAccelerator:
-    """For preprocessing: the batch is what was asked for, nothing computes on it."""
+    """For preprocessing: the batch is the product, nothing computes on it."""
+
+    environment: Mapping[str, Any] = MappingProxyType({})
 
     def submit(self, inputs: Any, targets: Any) -> None:
         """Take the batch; it is done."""
@@ -90,58 +96,22 @@ class NoAccelerator:
 
 
 class TorchAccelerator:
-    """Runs the network on `cpu` or `cuda`, and waits for each step to end.
+    """Steps of a network on `cpu` or `cuda`, each waited for (`Stepper`)."""
 
-    Training is forward, the network's own loss, backward and an SGD step with momentum;
-    inference is forward in eval mode without gradients. `amp` computes in fp16 where autocast
-    allows, `bf16` in bf16.
-    """
+    def __init__(self, stepper: Stepper) -> None:
+        self._stepper = stepper
 
-    def __init__(self, opened: Runnable, *, device: str, task: Task, precision: Precision) -> None:
-        import torch
-
-        self._torch = torch
-        self._opened = opened
-        self._device = torch.device(device)
-        self._training = task is Task.TRAINING
-        self._precision = precision
-        self._network = opened.build().to(self._device).train(self._training)
-        self._optimizer: Any = None
-        self._scaler: Any = None
-        if self._training:
-            learned = [one for one in self._network.parameters() if one.requires_grad]
-            self._optimizer = torch.optim.SGD(learned, lr=1e-3, momentum=0.9)
-            scales = precision is Precision.AMP and device == "cuda"
-            self._scaler = torch.amp.GradScaler(device, enabled=scales)
+    @property
+    def environment(self) -> dict[str, Any]:
+        """See `Stepper`."""
+        return self._stepper.environment
 
     def submit(self, inputs: Any, targets: Any) -> None:
-        """Compute one step on the batch and wait for it; inference needs no targets."""
-        from models.zoo.steps import to_device
-
-        inputs = to_device(inputs, self._device)
-        if self._training:
-            self._train(inputs, to_device(targets, self._device))
-        else:
-            with self._torch.no_grad(), self._autocast():
-                self._opened.forward(self._network, inputs)
-        self.drain()
+        """Copy one batch to the device, compute one step on it, and wait for that."""
+        stepper = self._stepper
+        on_device = stepper.send(targets) if stepper.is_training else None
+        stepper.step(stepper.send(inputs), on_device)
 
     def drain(self) -> None:
         """Wait for the device; the CPU computes in the foreground."""
-        if self._device.type == "cuda":
-            self._torch.cuda.synchronize(self._device)
-
-    def _train(self, inputs: Any, targets: Any) -> None:
-        self._optimizer.zero_grad(set_to_none=True)
-        with self._autocast():
-            loss = self._opened.training_loss(self._network, inputs, targets)
-        self._scaler.scale(loss).backward()
-        self._scaler.step(self._optimizer)
-        self._scaler.update()
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        if self._precision is Precision.FP32:
-            return nullcontext()
-        dtype = self._torch.float16 if self._precision is Precision.AMP else self._torch.bfloat16
-        context: AbstractContextManager[Any] = self._torch.autocast(self._device.type, dtype=dtype)
-        return context
+        self._stepper.synchronize()

@@ -65,7 +65,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], cpus: int) -> d
     }
     if "gpu" in before and "gpu" in after:
         found["gpu_state"] = [before["gpu"], after["gpu"]]
-        found["gpu_held_back_by"] = held_back_by(before["gpu"], after["gpu"])
+        found["gpu_held_back_by"] = throttle_reasons(before["gpu"], after["gpu"])
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -84,7 +84,7 @@ def gpu_state(
     return found[0] if found else None
 
 
-def held_back_by(before: nvidia_smi.Facts, after: nvidia_smi.Facts) -> list[str]:
+def throttle_reasons(before: nvidia_smi.Facts, after: nvidia_smi.Facts) -> list[str]:
     """What lowered the clocks: by counters that grew, else by what is told at the end."""
     grown = [
         words

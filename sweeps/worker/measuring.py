@@ -18,10 +18,10 @@ from advisor.domain import CUDA, CacheState, LimitedBy, Measurement, Status, Tas
 from advisor.errors import MeasuringError
 from models.zoo.opening import Runnable, open_network
 from models.zoo.torchvision_operators import substituted_operators
+from sweeps.datasets.latency_injected import LatencyInjected
 from sweeps.datasets.opening import open_dataset
-from sweeps.datasets.slowed import Slowed
 from sweeps.datasets.source import SampleSource
-from sweeps.events import tell
+from sweeps.events import emit
 from sweeps.machine.contention import Contention, judge
 from sweeps.machine.environment import describe_machine, describe_versions
 from sweeps.quality.timing import is_steady
@@ -36,7 +36,8 @@ from sweeps.worker.inputs import open_batches
 from sweeps.worker.page_cache import cached_share, evict, fill
 from sweeps.worker.pipeline.policy import compute_threads
 from sweeps.worker.stages import stage_rates
-from sweeps.worker.window import Window, run_window
+from sweeps.worker.stepping import Stepper
+from sweeps.worker.timed_run import TimedRun, timed_run
 
 _LOOKED_AT_FILES = 500
 
@@ -52,20 +53,20 @@ def measure(
     accelerator = _accelerator(trial, opened)
     source = None if opened.makes_batches else _source(trial)
     files = list(source.files) if source else []
-    tell("loaded", trial_id=trial.trial_id, files=len(files))
+    emit("loaded", trial_id=trial.trial_id, files=len(files))
     shares = {"cached_share_before": _prepare_cache(trial, files)}
-    tell("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
+    emit("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
         get_set()
     batches = open_batches(trial, opened, source)
-    window = run_window(trial, job, accelerator, batches, _gpu_uuid(trial))
+    window = timed_run(trial, job, accelerator, batches, _gpu_uuid(trial))
     batches.close()
-    _tell_window(trial, window)
+    _emit_timed_run(trial, window)
     shares["cached_share_after"] = _cached_share(files)
     contention = _contention(trial, window, len(job["cpus"]))
     return Measurement(
         trial=trial,
-        status=Status.CONTAMINATED if contention.spoiled else Status.OK,
+        status=Status.CONTAMINATED if contention.interfered else Status.OK,
         limited_by=LimitedBy.HOST,
         step_seconds=tuple(window.step_seconds),
         warmup_step_seconds=tuple(window.warmup_seconds),
@@ -80,12 +81,13 @@ def measure(
             "other_cores": contention.other_cores,
             **shares,
             **window.machine,
+            **accelerator.environment,
         },
         started_at=started_at,
     )
 
 
-def _contention(trial: Trial, window: Window, cpus: int) -> Contention:
+def _contention(trial: Trial, window: TimedRun, cpus: int) -> Contention:
     return judge(
         busy=window.busy_seconds,
         own=window.cpu_seconds,
@@ -95,8 +97,8 @@ def _contention(trial: Trial, window: Window, cpus: int) -> Contention:
     )
 
 
-def _tell_window(trial: Trial, window: Window) -> None:
-    tell(
+def _emit_timed_run(trial: Trial, window: TimedRun) -> None:
+    emit(
         "steady" if is_steady(window.step_seconds, trial.loader_period) else "not_steady",
         trial_id=trial.trial_id,
         warmup_steps=len(window.warmup_seconds),
@@ -106,7 +108,7 @@ def _tell_window(trial: Trial, window: Window) -> None:
     )
 
 
-def _surroundings(trial: Trial, window: Window) -> dict[str, Any]:
+def _surroundings(trial: Trial, window: TimedRun) -> dict[str, Any]:
     """The machine, the versions, and what this run used of them."""
     return {
         **describe_machine(),
@@ -135,11 +137,9 @@ def _accelerator(trial: Trial, opened: Runnable) -> Accelerator:
         return NoAccelerator()
     if trial.emulated_step_seconds is not None:
         return EmulatedAccelerator(trial.emulated_step_seconds)
+    workload = trial.workload
     return TorchAccelerator(
-        opened,
-        device=_device(trial),
-        task=trial.workload.task,
-        precision=trial.workload.precision,
+        Stepper(opened, device=_device(trial), task=workload.task, precision=workload.precision)
     )
 
 
@@ -161,7 +161,7 @@ def _source(trial: Trial) -> SampleSource:
     latency = trial.resources.disk.read_latency_seconds
     if latency is None or trial.on_mounted_disk:
         return source
-    return Slowed(source, latency)
+    return LatencyInjected(source, latency)
 
 
 def _gpu_uuid(trial: Trial) -> str | None:

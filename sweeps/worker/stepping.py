@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from advisor.domain import MIB, Precision, Task
 from models.zoo.opening import Runnable
 from models.zoo.steps import to_device
 from sweeps.quality.timing import count_warmup_steps, is_steady
-
-_OUT_OF_MEMORY_WORDS = ("out of memory", "can't allocate memory", "alloc_failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +58,24 @@ class Stepper:
         self._training = task is Task.TRAINING
         self._precision = precision
         self._module: Any = network.build().to(self.device).train(self._training)
+        self._without_onednn = self._lacks_onednn_lstm()
         self._optimizer: Any = None
         self._scaler: Any = None
         if self._training:
-            self._optimizer = torch.optim.SGD(self._module.parameters(), lr=1e-3, momentum=0.9)
+            learned = [weights for weights in self._module.parameters() if weights.requires_grad]
+            self._optimizer = torch.optim.SGD(learned, lr=1e-3, momentum=0.9)
             scales = precision is Precision.AMP and self.device.type == "cuda"
             self._scaler = torch.amp.GradScaler(self.device.type, enabled=scales)
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """What a measurement says of the kernels that computed it, where they are not the usual."""
+        return {"cpu_kernels": "native, without oneDNN"} if self._without_onednn else {}
+
+    @property
+    def is_training(self) -> bool:
+        """Whether steps need targets."""
+        return self._training
 
     def batch(self, batch_size: int) -> tuple[Any, Any]:
         """A synthetic batch on the device."""
@@ -84,7 +95,7 @@ class Stepper:
         if self._training:
             self._train(inputs, targets)
         else:
-            with torch.no_grad(), self._autocast():
+            with torch.no_grad(), self._computing():
                 self._runnable.forward(self._module, inputs)
         self.synchronize()
 
@@ -95,18 +106,53 @@ class Stepper:
 
     def _train(self, inputs: Any, targets: Any) -> None:
         self._optimizer.zero_grad(set_to_none=True)
-        with self._autocast():
+        with self._computing():
             loss = self._runnable.training_loss(self._module, inputs, targets)
         self._scaler.scale(loss).backward()
         self._scaler.step(self._optimizer)
         self._scaler.update()
 
-    def _autocast(self) -> AbstractContextManager[Any]:
-        if self._precision is Precision.FP32:
-            return nullcontext()
-        dtype = torch.float16 if self._precision is Precision.AMP else torch.bfloat16
-        context: AbstractContextManager[Any] = torch.autocast(self.device.type, dtype=dtype)
-        return context
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """The forward pass in the step's precision; the backward pass follows what it recorded."""
+        with _autocast(self.device, self._precision):
+            if self._without_onednn:
+                with _native_kernels():
+                    yield
+            else:
+                yield
+
+    def _lacks_onednn_lstm(self) -> bool:
+        """Whether oneDNN has no LSTM in this precision on this CPU, as for bf16 without AVX-512."""
+        on_cpu = self.device.type == "cpu"
+        if not (on_cpu and any(isinstance(part, nn.LSTM) for part in self._module.modules())):
+            return False
+        try:
+            with torch.random.fork_rng(), torch.no_grad(), _autocast(self.device, self._precision):
+                nn.LSTM(8, 8)(torch.zeros(1, 1, 8))
+        except RuntimeError:
+            return True
+        return False
+
+
+def _autocast(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:
+    if precision is Precision.FP32:
+        return nullcontext()
+    dtype = torch.float16 if precision is Precision.AMP else torch.bfloat16
+    context: AbstractContextManager[Any] = torch.autocast(device.type, dtype=dtype)
+    return context
+
+
+@contextmanager
+def _native_kernels() -> Iterator[None]:
+    """PyTorch's own CPU kernels in place of oneDNN's."""
+    onednn: Any = torch.backends.mkldnn
+    before = onednn.enabled
+    onednn.enabled = False
+    try:
+        yield
+    finally:
+        onednn.enabled = before
 
 
 def time_synthetic(
@@ -178,14 +224,6 @@ def free_memory(device: str) -> None:
     gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """torch reports a failed allocation as several kinds of RuntimeError."""
-    if isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)):
-        return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and any(one in text for one in _OUT_OF_MEMORY_WORDS)
 
 
 def device_is_usable(device: str) -> bool:

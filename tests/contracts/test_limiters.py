@@ -20,9 +20,9 @@ from sweeps.trial.limits.choosing import (
     choose_cpus,
 )
 from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
+from sweeps.trial.limits.types import LimitRequest
 from sweeps.trial.limits.usage import read_usage
 from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
-from sweeps.trial.limits.words import LimitRequest
 from sweeps.trial.orphans.removing import clean_up
 from sweeps.worker.page_cache import evict
 
@@ -207,7 +207,7 @@ class TestCgroupV1(LimiterContract):
             "import subprocess, sys, time\n"
             "from sweeps.trial.limits.cgroup_v1 import CgroupV1\n"
             "from sweeps.trial.limits.hierarchies import v1_parents\n"
-            "from sweeps.trial.limits.words import LimitRequest\n"
+            "from sweeps.trial.limits.types import LimitRequest\n"
             "request = LimitRequest(vcpus=1, memory_mib=64, cpus=(0,))\n"
             "with CgroupV1(v1_parents()).hold(request) as hold:\n"
             "    child = subprocess.Popen(['sleep', '600'])\n"

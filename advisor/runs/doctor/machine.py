@@ -17,7 +17,7 @@ from advisor.places import datasets_folder, user_folder
 from advisor.runs.doctor.words import Finding, State
 from sweeps.trial.limits.choosing import allowed_cpus, choose_limiter
 from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents
-from sweeps.trial.limits.words import LimitRequest
+from sweeps.trial.limits.types import LimitRequest
 
 _GIB = 2**30
 # A made data set of 10,000 images takes 1.1 GB, rows of a large sweep some tens of MiB.

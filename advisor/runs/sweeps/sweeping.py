@@ -119,11 +119,11 @@ def execute_sweep(
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
-    from sweeps.driver.runner import RETRIED, Outcome, run_sweep, standing
+    from sweeps.driver.runner import RETRIED, Outcome, run_sweep, stored_runs
     from sweeps.planning.repeating import rounds
 
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
-    if not rounds(trials, standing(trials, store, again, since=since).done):
+    if not rounds(trials, stored_runs(trials, store, again, since=since).done):
         return Outcome()
     with measuring_here(trials, executor, ray_address) as chosen:
         return run_sweep(

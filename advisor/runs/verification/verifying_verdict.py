@@ -167,7 +167,7 @@ def _caveats(
             f"{data.samples:,} {data.name} of {data.bytes_per_sample / 1000:.0f} kB stood for "
             f"{request.dataset.name}"
         )
-    weak = [one for one in check(measurement).weaknesses if one.kind not in _SAID_ALREADY]
+    weak = [one for one in check(measurement).issues if one.kind not in _SAID_ALREADY]
     return (*said, *(f"{one.kind}: {one.detail}" for one in weak))
 
 

@@ -1,4 +1,4 @@
-"""Two minutes of one network on the machine at hand, as a document: docs/measure.md.
+"""Two minutes of one network on the machine at hand, as a document: docs/measuring.md.
 
 In a notebook: `from sweeps.anchors.measure import measure_network`. Needs torch and NumPy;
 torchvision for the networks that come from it, torchvision and Pillow for `data`.
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Task
-from sweeps.anchors.measure.words import COMPUTED
+from sweeps.anchors.measure.document import COMPUTED
 
 
 def measure_network(
@@ -22,7 +22,7 @@ def measure_network(
     precision: Precision = Precision.FP32,
     data: Path | None = None,
     device: str | None = None,
-    tell: Callable[[str], None] = lambda _line: None,
+    report: Callable[[str], None] = lambda _line: None,
 ) -> dict[str, Any]:
     """The document `advisor.anchor/1` of a network of the zoo, or of `path/to/file.py:build`.
 
@@ -37,7 +37,7 @@ def measure_network(
 
     return measure(
         reference, minutes=minutes, tasks=tasks, precision=precision, data=data, device=device,
-        tell=tell,
+        report=report,
     )  # fmt: skip
 
 

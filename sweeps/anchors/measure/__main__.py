@@ -22,9 +22,9 @@ def main(arguments: list[str] | None = None) -> None:
     end_with_parent()
     job = json.loads((arguments or sys.argv[1:])[0])
     try:
-        _tell(anchor=_measured(job))
+        _report(anchor=_measured(job))
     except AdvisorError as error:
-        _tell(error=str(error), usage=isinstance(error, UsageError))
+        _report(error=str(error), usage=isinstance(error, UsageError))
 
 
 def _measured(job: dict[str, Any]) -> dict[str, Any]:
@@ -34,11 +34,11 @@ def _measured(job: dict[str, Any]) -> dict[str, Any]:
         tasks=[Task(task) for task in job["tasks"]],
         precision=Precision(job["precision"]),
         data=Path(job["data"]) if job["data"] else None,
-        tell=lambda line: _tell(progress=line),
+        report=lambda line: _report(progress=line),
     )
 
 
-def _tell(**message: Any) -> None:
+def _report(**message: Any) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

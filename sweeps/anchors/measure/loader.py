@@ -9,8 +9,8 @@ from typing import Any
 from advisor.domain import Task
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import UsageError
+from sweeps.anchors.measure.document import LOADER
 from sweeps.anchors.measure.session import Session
-from sweeps.anchors.measure.words import LOADER
 from sweeps.datasets.opening import open_dataset
 from sweeps.probe.extras import missing
 from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
@@ -32,7 +32,7 @@ def measure_with_loader(
     workers = loader_workers(len(allowed_cpus()))
     drained = workers * PREFETCH_FACTOR
     box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2)
-    session.tell(f"{task} batch {batch_size} with {workers} loader processes")
+    session.report(f"{task} batch {batch_size} with {workers} loader processes")
     on_gpu = session.device == "cuda"
     with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
         forget_peaks(session.device)

@@ -12,16 +12,23 @@ import torch
 from advisor.domain import MIB, Precision, Status, Task
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from models.zoo.opening import Runnable, open_network
+from sweeps.anchors.measure.document import (
+    SYNTHETIC,
+    Run,
+    best_run,
+    document,
+    goes_on,
+    measured_runs,
+)
 from sweeps.anchors.measure.loader import measure_with_loader
 from sweeps.anchors.measure.operations import captured_operations, profiled_operators
 from sweeps.anchors.measure.session import Session
-from sweeps.anchors.measure.words import SYNTHETIC, Run, best_run, document, goes_on, measured_runs
 from sweeps.probe.accelerator import need_cuda
+from sweeps.trial.faults import lacks_memory
 from sweeps.worker.stepping import (
     Stepper,
     TimeBox,
     free_memory,
-    is_out_of_memory,
     time_synthetic,
 )
 
@@ -40,14 +47,14 @@ def measure(
     precision: Precision,
     data: Path | None,
     device: str | None,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> dict[str, Any]:
     """See `sweeps.anchors.measure.measure_network`."""
     begun = time.monotonic()
     network = open_network(reference)
     session = Session(
         network=network, device=_device(device), precision=precision, data=data,
-        ends_at=begun + minutes * 60, tell=tell,
+        ends_at=begun + minutes * 60, report=report,
     )  # fmt: skip
     if data is not None and not network.info.takes_images:
         raise UsageError(f"{reference} takes no images; leave --data out")
@@ -95,21 +102,26 @@ def _measure_task(session: Session, task: Task, seconds: float) -> None:
 
 
 def _stepper(session: Session, task: Task) -> Stepper:
-    session.tell(f"{session.network.info.name}: {task} on {session.device}")
-    return Stepper(session.network, device=session.device, task=task, precision=session.precision)
+    session.report(f"{session.network.info.name}: {task} on {session.device}")
+    stepper = Stepper(
+        session.network, device=session.device, task=task, precision=session.precision
+    )
+    for name, value in stepper.environment.items():
+        session.warnings.append(f"{task}: {name.replace('_', ' ')} are {value}")
+    return stepper
 
 
 def _synthetic_run(session: Session, stepper: Stepper, task: Task, size: int, box: TimeBox) -> Run:
     try:
         run = session.run_of(task, SYNTHETIC, size, time_synthetic(stepper, size, box))
-        session.tell(f"{task} batch {size}: {run['samples_per_second']:.4g} "
+        session.report(f"{task} batch {size}: {run['samples_per_second']:.4g} "
                      f"{session.network.info.unit}s/s")  # fmt: skip
     except AdvisorError:
         raise
     except Exception as error:
-        status = Status.OUT_OF_MEMORY if is_out_of_memory(error) else Status.FAILED
+        status = Status.OUT_OF_MEMORY if lacks_memory(error) else Status.FAILED
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
-        session.tell(f"{task} batch {size}: {status.value.replace('_', ' ')}")
+        session.report(f"{task} batch {size}: {status.value.replace('_', ' ')}")
         run = _ended(session, task, size, status, reason)
     # Only here is the error gone, and with it what its traceback held.
     free_memory(session.device)
@@ -141,7 +153,7 @@ def _with_loader(session: Session, stepper: Stepper, task: Task, best: Run, ends
 
 
 def _profile(session: Session, stepper: Stepper, size: int, ends_at: float) -> list[dict[str, Any]]:
-    session.tell("operation profile")
+    session.report("operation profile")
     try:
         return profiled_operators(stepper, size, max(0.5, (ends_at - time.monotonic()) / 2))
     except Exception as error:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.anchors.measure.words import LOADER, document
+from sweeps.anchors.measure.document import LOADER, document
 
 _FEWEST_STEPS = 4
 # Rates are exact over all steps; of the raw ones the last so many are kept.

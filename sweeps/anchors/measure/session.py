@@ -11,7 +11,7 @@ from typing import Any
 from advisor.domain import Precision, Status, Task
 from advisor.domain.steps import typical_step_seconds
 from models.zoo.opening import Runnable
-from sweeps.anchors.measure.words import Run
+from sweeps.anchors.measure.document import Run
 from sweeps.worker.stepping import Steps
 
 
@@ -24,7 +24,7 @@ class Session:
     precision: Precision
     data: Path | None
     ends_at: float
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     runs: list[Run] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     operators: dict[str, Any] = field(default_factory=dict)

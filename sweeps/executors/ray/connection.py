@@ -14,8 +14,8 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from sweeps.executors.ray.placing import TRIAL_RESOURCE
-from sweeps.trial.marks import OWNER_VARIABLE, own_mark
 from sweeps.trial.orphans.owning import deferred_signals
+from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 _CONNECT_SECONDS = 5.0
 _START_ATTEMPTS = 3
@@ -101,7 +101,7 @@ def _own_ray() -> dict[str, Any]:
         "num_gpus": 0,
         "resources": {TRIAL_RESOURCE: 1},
         "object_store_memory": _OBJECT_STORE_BYTES,
-        "runtime_env": {"env_vars": {"PYTHONPATH": root, OWNER_VARIABLE: str(own_mark())}},
+        "runtime_env": {"env_vars": {"PYTHONPATH": root, OWNER_VARIABLE: str(own_tag())}},
     }
 
 

@@ -15,13 +15,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
-from sweeps.events import WARNING, hand_on_all, tell
+from sweeps.events import WARNING, emit, forward_all
 from sweeps.executors.process import Measure
 from sweeps.executors.ray.connection import connected
 from sweeps.executors.ray.placing import (
+    FreeCapacity,
     Needs,
     Node,
-    Room,
     all_slots,
     needs_of,
     needs_of_own_machine,
@@ -81,7 +81,7 @@ class RayExecutor:
         self._patience = node_patience_seconds
         self._running: dict[Any, _Flight] = {}
         self._waiting: dict[Needs, deque[_Flight]] = defaultdict(deque)
-        self._homeless: dict[Needs, float] = {}
+        self._unschedulable: dict[Needs, float] = {}
         self._known_nodes: tuple[float, list[Node]] = (0.0, [])
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
@@ -125,7 +125,7 @@ class RayExecutor:
         nodes = self._nodes()
         if len(self._running) >= all_slots(nodes):
             return
-        room = Room(nodes, (flight.needs for flight in self._running.values()))
+        room = FreeCapacity(nodes, (flight.needs for flight in self._running.values()))
         for needs, queue in self._waiting.items():
             while queue and room.take(needs):
                 self._submit(queue.popleft())
@@ -160,8 +160,8 @@ class RayExecutor:
         now, nodes = time.monotonic(), self._nodes()
         for needs, queue in list(self._waiting.items()):
             if not queue or slots(needs, nodes):
-                self._homeless.pop(needs, None)
-            elif now - self._homeless.setdefault(needs, now) > self._patience:
+                self._unschedulable.pop(needs, None)
+            elif now - self._unschedulable.setdefault(needs, now) > self._patience:
                 reason = f"waited {self._patience:g} s for a node: {words(needs, nodes)}"
                 while queue:
                     yield _failure(queue.popleft(), Status.FAILED, reason)
@@ -188,7 +188,7 @@ class RayExecutor:
         except (self._ray.exceptions.RayError, StopIteration) as error:
             del self._running[reference]
             return self._after_loss(flight, error)
-        hand_on_all(told.pop(EVENTS))
+        forward_all(told.pop(EVENTS))
         if NODE in told:
             flight.node = told[NODE]
             seconds = (REPEATS_WHEN_SPOILED + 1) * self._timeout_of(flight.trial) + 60
@@ -217,7 +217,7 @@ class RayExecutor:
 
 
 def _failure(flight: _Flight, status: Status, reason: str) -> Measurement:
-    tell(
+    emit(
         "run_lost", trial_id=flight.trial.trial_id, level=WARNING, on=flight.node or None,
         status=status.value, reason=reason,
     )  # fmt: skip

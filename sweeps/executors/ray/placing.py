@@ -55,7 +55,7 @@ def slots(needs: Needs, nodes: Iterable[Node]) -> int:
     return sum(_slots_of_node(needs, node) for node in nodes)
 
 
-class Room:
+class FreeCapacity:
     """What the nodes have left beside the trials that they run.
 
     Which node has which of them is Ray's to know: the most demanding ones are thought of first,

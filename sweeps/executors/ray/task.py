@@ -13,7 +13,7 @@ from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.errors import AdvisorError
 from sweeps.datasets.making import default_place, ensure_dataset
 from sweeps.datasets.text_making import default_text_place, ensure_text
-from sweeps.events import collected, tell, this_node
+from sweeps.events import collected, emit, this_node
 from sweeps.executors.process import Measure
 from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
 from sweeps.machine.environment import total_memory_mib
@@ -35,7 +35,7 @@ def measuring_task(measure: Measure, *, on_cluster: bool) -> Callable[[Told], It
     def run(document: Told) -> Iterator[Told]:
         trial = trial_from_dict(document)
         with collected() as events:
-            tell("placed", trial_id=trial.trial_id)
+            emit("placed", trial_id=trial.trial_id)
         yield {NODE: this_node(), EVENTS: events}
         with collected() as events:
             refused = _prepared(trial) if on_cluster else ""

@@ -12,9 +12,9 @@ from typing import Any
 
 from advisor.domain import MIB, LimitedBy
 from sweeps.trial.limits.groups import remove_group
+from sweeps.trial.limits.types import LimitRequest
 from sweeps.trial.limits.usage import read_fields
-from sweeps.trial.limits.words import LimitRequest
-from sweeps.trial.marks import new_name
+from sweeps.trial.ownership import new_name
 
 PERIOD_MICROSECONDS = 100_000
 CONTROLLERS = frozenset({"cpu", "cpuset", "memory", "io"})
@@ -52,7 +52,7 @@ class CgroupV2:
 
 
 class CgroupV2Hold:
-    """See `sweeps.trial.limits.words.Hold`."""
+    """See `sweeps.trial.limits.types.ResourceLimits`."""
 
     def __init__(self, group: Path, request: LimitRequest) -> None:
         self._group = group

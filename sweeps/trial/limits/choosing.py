@@ -11,8 +11,8 @@ from advisor.domain import MIB
 from sweeps.trial.limits.cgroup_v1 import CgroupV1
 from sweeps.trial.limits.cgroup_v2 import CgroupV2, usable_parent
 from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
+from sweeps.trial.limits.types import Limiter, LimitRequest
 from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
-from sweeps.trial.limits.words import Limiter, LimitRequest
 
 _ALL_MEMORY_SHARE = 0.9
 

@@ -1,5 +1,5 @@
 """Directories of cgroups: emptied and removed whatever happens. Their names tell their owner
-(`sweeps.trial.marks`)."""
+(`sweeps.trial.ownership`)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
+from sweeps.trial.limits.types import LimitRequest
 from sweeps.trial.limits.usage import PROCESS_TREE
-from sweeps.trial.limits.words import LimitRequest
 
 
 class Affinity:
@@ -27,7 +27,7 @@ class Affinity:
 
 
 class AffinityHold:
-    """See `sweeps.trial.limits.words.Hold`. Affinity set before threads start is inherited by them,
+    """See `types.ResourceLimits`. Affinity set before threads start is inherited by them,
     so CPUs are pinned in `add` already."""
 
     def __init__(self, request: LimitRequest) -> None:
@@ -75,7 +75,7 @@ class Unlimited(WholeMachine):
 
 
 class UnlimitedHold:
-    """See `sweeps.trial.limits.words.Hold`."""
+    """See `sweeps.trial.limits.types.ResourceLimits`."""
 
     def __init__(self, limited_by: LimitedBy) -> None:
         self._limited_by = limited_by

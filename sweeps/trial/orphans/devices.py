@@ -11,32 +11,32 @@ from functools import partial
 from pathlib import Path
 
 from sweeps.machine.mounts import Mount, parse_mountinfo
-from sweeps.trial.marks import Mark, mark_in
-from sweeps.trial.orphans.words import Asked, Leftover
+from sweeps.trial.orphans.orphan import Orphan, OwnerFilter
+from sweeps.trial.ownership import OwnerTag, tag_in
 
 _MNT_DETACH = 2
 _LOOP_CLR_FD = 0x4C01
 
 
-def left_mounts(asked: Asked) -> Iterator[Leftover]:
+def orphan_mounts(of_owner: OwnerFilter) -> Iterator[Orphan]:
     """The innermost first."""
     for place in sorted(mounted_places(), key=lambda one: len(one.parts), reverse=True):
-        mark = _owner_of(place)
-        if mark and asked(mark):
-            yield Leftover(
-                kind="mount", name=str(place), owner=mark,
+        tag = _owner_of(place)
+        if tag and of_owner(tag):
+            yield Orphan(
+                kind="mount", name=str(place), owner=tag,
                 command=f"umount -l '{place}'", remove=partial(_unmount, place),
             )  # fmt: skip
 
 
-def left_loops(asked: Asked) -> Iterator[Leftover]:
+def orphan_loops(of_owner: OwnerFilter) -> Iterator[Orphan]:
     """They keep their file's blocks as long as they have it, also once it is deleted."""
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         device = Path("/dev") / backing.parts[-3]
-        mark = _owner_of(Path(_text(backing).removesuffix(" (deleted)")))
-        if mark and asked(mark):
-            yield Leftover(
-                kind="loop device", name=str(device), owner=mark,
+        tag = _owner_of(Path(_text(backing).removesuffix(" (deleted)")))
+        if tag and of_owner(tag):
+            yield Orphan(
+                kind="loop device", name=str(device), owner=tag,
                 command=f"losetup -d {device}", remove=partial(_detach, device),
             )  # fmt: skip
 
@@ -51,9 +51,9 @@ def mounts_here() -> list[Mount]:
     return parse_mountinfo(_text(Path("/proc/self/mountinfo")))
 
 
-def _owner_of(place: Path) -> Mark | None:
+def _owner_of(place: Path) -> OwnerTag | None:
     """The mark of the folder that it lies in."""
-    return next((mark for part in place.parts if (mark := mark_in(part))), None)
+    return next((tag for part in place.parts if (tag := tag_in(part))), None)
 
 
 def _unmount(place: Path) -> None:

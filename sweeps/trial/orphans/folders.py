@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.trial.marks import Mark, mark_in, new_name, scratch_parent
 from sweeps.trial.orphans.devices import mounted_places, mounts_here
-from sweeps.trial.orphans.words import Asked, Leftover, of_the_gone
+from sweeps.trial.orphans.orphan import Orphan, OwnerFilter, owner_has_gone
+from sweeps.trial.ownership import OwnerTag, new_name, scratch_parent, tag_in
 
 # On a mount of --disk-path, data sets lie in a folder of this name.
 FOLDER_ON_MOUNTS = "instance-sizing-advisor"
@@ -28,32 +28,32 @@ def unfinished_name(place: Path) -> Path:
 
 def forget_unfinished(place: Path) -> None:
     """Remove what killed processes left half-made of it, as far as that can be."""
-    for leftover in left_unfinished(of_the_gone, place.parent, glob.escape(place.name)):
+    for orphan in unfinished_folders(owner_has_gone, place.parent, glob.escape(place.name)):
         with suppress(OSError, MeasuringError):
-            leftover.remove()
+            orphan.remove()
 
 
-def left_folders(asked: Asked, made_in: Path) -> Iterator[Leftover]:
+def orphan_folders(of_owner: OwnerFilter, made_in: Path) -> Iterator[Orphan]:
     """Those of workers, and what was being made in `made_in` or on a mounted disk."""
     for folder in _listed(scratch_parent(), "advisor-*"):
-        mark = mark_in(folder.name)
-        if mark and (asked(mark) or (mark.is_elsewhere and _is_older_than_boot(folder))):
-            yield _leftover(folder, mark)
+        tag = tag_in(folder.name)
+        if tag and (of_owner(tag) or (tag.is_elsewhere and _is_older_than_boot(folder))):
+            yield _orphan(folder, tag)
     for parent in (made_in, *(one / FOLDER_ON_MOUNTS for one in _disks())):
-        yield from left_unfinished(asked, parent)
+        yield from unfinished_folders(of_owner, parent)
 
 
-def left_unfinished(asked: Asked, parent: Path, name: str = "*") -> Iterator[Leftover]:
+def unfinished_folders(of_owner: OwnerFilter, parent: Path, name: str = "*") -> Iterator[Orphan]:
     """What was being made in a folder (as `name`)."""
     for folder in _listed(parent, f"{name}{_UNFINISHED}advisor-*"):
-        mark = mark_in(folder.name.rpartition(_UNFINISHED)[2])
-        if mark and asked(mark):
-            yield _leftover(folder, mark)
+        tag = tag_in(folder.name.rpartition(_UNFINISHED)[2])
+        if tag and of_owner(tag):
+            yield _orphan(folder, tag)
 
 
-def _leftover(folder: Path, mark: Mark) -> Leftover:
-    return Leftover(
-        kind="folder", name=str(folder), owner=mark,
+def _orphan(folder: Path, tag: OwnerTag) -> Orphan:
+    return Orphan(
+        kind="folder", name=str(folder), owner=tag,
         command=f"rm -r '{folder}'", remove=partial(_remove, folder),
     )  # fmt: skip
 

@@ -9,19 +9,19 @@ from pathlib import Path
 
 from sweeps.trial.limits.groups import remove_group
 from sweeps.trial.limits.hierarchies import mount_points
-from sweeps.trial.marks import mark_in
-from sweeps.trial.orphans.words import Asked, Leftover
+from sweeps.trial.orphans.orphan import Orphan, OwnerFilter
+from sweeps.trial.ownership import tag_in
 
 
-def left_groups(asked: Asked) -> Iterator[Leftover]:
+def orphan_groups(of_owner: OwnerFilter) -> Iterator[Orphan]:
     """In every hierarchy that is mounted."""
     for root in mount_points() if Path("/proc/self/cgroup").exists() else ():
         for folder, children, _ in os.walk(root):
             for name in sorted(children):
-                mark = mark_in(name)
-                if mark and asked(mark):
+                tag = tag_in(name)
+                if tag and of_owner(tag):
                     group = Path(folder) / name
-                    yield Leftover(
-                        kind="cgroup", name=str(group), owner=mark,
+                    yield Orphan(
+                        kind="cgroup", name=str(group), owner=tag,
                         command=f"rmdir '{group}'", remove=partial(remove_group, group),
                     )  # fmt: skip

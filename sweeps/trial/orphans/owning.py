@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from sweeps.trial.marks import OWNER_VARIABLE, own_mark
 from sweeps.trial.orphans.removing import give_back_own
+from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -24,7 +24,7 @@ def owning() -> Iterator[None]:
     not give back is found by its name.
     """
     before = os.environ.get(OWNER_VARIABLE)
-    os.environ[OWNER_VARIABLE] = str(own_mark())
+    os.environ[OWNER_VARIABLE] = str(own_tag())
     try:
         yield
     finally:

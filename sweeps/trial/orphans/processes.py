@@ -12,8 +12,8 @@ from pathlib import Path
 
 from advisor.errors import MeasuringError
 from sweeps.machine.processes import is_running, start_ticks
-from sweeps.trial.marks import OWNER_VARIABLE, Mark, mark_in
-from sweeps.trial.orphans.words import Asked, Leftover
+from sweeps.trial.orphans.orphan import Orphan, OwnerFilter
+from sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, tag_in
 
 _PATIENCE_SECONDS = 5.0
 # Ends by itself with the last process that it serves; killed, it would be started anew.
@@ -21,21 +21,21 @@ _ENDS_BY_ITSELF = b"multiprocessing.resource_tracker"
 _VARIABLE = f"{OWNER_VARIABLE}=".encode()
 
 
-def left_processes(asked: Asked) -> Iterator[Leftover]:
+def orphan_processes(of_owner: OwnerFilter) -> Iterator[Orphan]:
     """All but this one; those of other users show their environment to root only."""
     for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else ():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         since = start_ticks(int(entry.name))
-        mark = _owner_of(entry)
-        if mark and asked(mark) and is_running(int(entry.name), since):
-            yield Leftover(
-                kind="process", name=f"{entry.name} ({_words(entry)})", owner=mark,
+        tag = _owner_of(entry)
+        if tag and of_owner(tag) and is_running(int(entry.name), since):
+            yield Orphan(
+                kind="process", name=f"{entry.name} ({_words(entry)})", owner=tag,
                 command=f"kill -9 {entry.name}", remove=partial(_end, int(entry.name), since),
             )  # fmt: skip
 
 
-def _owner_of(entry: Path) -> Mark | None:
+def _owner_of(entry: Path) -> OwnerTag | None:
     try:
         variables = (entry / "environ").read_bytes().split(b"\0")
         if _ENDS_BY_ITSELF in (entry / "cmdline").read_bytes():
@@ -44,7 +44,7 @@ def _owner_of(entry: Path) -> Mark | None:
         return None
     for variable in variables:
         if variable.startswith(_VARIABLE):
-            return mark_in(variable[len(_VARIABLE) :].decode(errors="replace"))
+            return tag_in(variable[len(_VARIABLE) :].decode(errors="replace"))
     return None
 
 

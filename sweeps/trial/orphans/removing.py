@@ -9,11 +9,11 @@ from pathlib import Path
 
 from advisor.errors import MeasuringError
 from advisor.places import datasets_folder
-from sweeps.trial.orphans.devices import left_loops, left_mounts
-from sweeps.trial.orphans.folders import left_folders
-from sweeps.trial.orphans.groups import left_groups
-from sweeps.trial.orphans.processes import left_processes
-from sweeps.trial.orphans.words import Asked, Leftover, of_mine, of_the_gone
+from sweeps.trial.orphans.devices import orphan_loops, orphan_mounts
+from sweeps.trial.orphans.folders import orphan_folders
+from sweeps.trial.orphans.groups import orphan_groups
+from sweeps.trial.orphans.orphan import Orphan, OwnerFilter, owner_has_gone, owner_is_me
+from sweeps.trial.orphans.processes import orphan_processes
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 class Stuck:
     """What could not be removed, and why."""
 
-    leftover: Leftover
+    orphan: Orphan
     reason: str
 
 
@@ -30,29 +30,31 @@ class Stuck:
 class Removed:
     """What is gone, and what is not."""
 
-    gone: tuple[Leftover, ...]
+    gone: tuple[Orphan, ...]
     stuck: tuple[Stuck, ...]
 
 
-def find_leftovers(asked: Asked = of_the_gone, made_in: Path | None = None) -> list[Leftover]:
+def find_orphans(
+    of_owner: OwnerFilter = owner_has_gone, made_in: Path | None = None
+) -> list[Orphan]:
     """Everything on this machine whose owner is asked about, in the order of removal.
 
     Processes first, since they use the rest; mounts before the loop devices beneath them, both
     before the folders that they lie in.
     """
     return [
-        *left_processes(asked),
-        *left_mounts(asked),
-        *left_loops(asked),
-        *left_groups(asked),
-        *left_folders(asked, made_in or datasets_folder()),
+        *orphan_processes(of_owner),
+        *orphan_mounts(of_owner),
+        *orphan_loops(of_owner),
+        *orphan_groups(of_owner),
+        *orphan_folders(of_owner, made_in or datasets_folder()),
     ]
 
 
-def remove(leftovers: Iterable[Leftover]) -> Removed:
+def remove(orphans: Iterable[Orphan]) -> Removed:
     """Remove them one after the other; one that stays holds up none of the others."""
     gone, stuck = [], []
-    for one in leftovers:
+    for one in orphans:
         try:
             one.remove()
         except (OSError, MeasuringError) as error:
@@ -66,11 +68,11 @@ def remove(leftovers: Iterable[Leftover]) -> Removed:
 def clean_up() -> int:
     """Remove what killed sweeps left; returns how many things. What stays is told, with the
     command for it, and stops nothing."""
-    removed = remove(find_leftovers())
+    removed = remove(find_orphans())
     for one in removed.stuck:
         _LOG.warning(
             "%s %s of a killed sweep cannot be removed (%s): %s",
-            one.leftover.kind, one.leftover.name, one.reason, one.leftover.command,
+            one.orphan.kind, one.orphan.name, one.reason, one.orphan.command,
         )  # fmt: skip
     return len(removed.gone)
 
@@ -78,4 +80,4 @@ def clean_up() -> int:
 def give_back_own() -> int:
     """Remove whatever this process still has, wherever it was interrupted; returns how many
     things. Nothing that it has may be in use any more."""
-    return len(remove(find_leftovers(of_mine)).gone)
+    return len(remove(find_orphans(owner_is_me)).gone)

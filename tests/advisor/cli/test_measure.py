@@ -152,6 +152,7 @@ def test_without_torch_the_extra_is_named():
         child(script)
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_an_own_network_is_measured_and_shown(tmp_path, capsys):
     Path("net.py").write_text(

@@ -233,6 +233,8 @@ def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch)
             ask("run", *GRID, "--data", images, "--executor", "process")
 
 
+@pytest.mark.kills
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
     """kill -9 in the middle of the second trial: one row is kept, one trial is measured again."""

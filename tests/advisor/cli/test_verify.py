@@ -143,6 +143,7 @@ def test_an_emulated_gpu_that_is_too_slow_by_itself_is_not_tried(measured, capsy
     assert "nothing can be learnt here" in capsys.readouterr().err
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_real_trial_measures_and_answers(tmp_path, capsys):
     """Anything decodes an image in ten seconds, whatever else runs on the machine."""

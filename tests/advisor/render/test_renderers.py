@@ -26,10 +26,10 @@ from advisor.domain import (
     Stage,
     Task,
 )
+from advisor.render.blocks import risk
 from advisor.render.document import Sources, recommendation_document
-from advisor.render.risk import risk
+from advisor.render.recommendation import recommendation_text
 from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
-from advisor.render.text import recommendation_text
 from tests.alike import assert_golden_text
 from tests.builders import candidate, close_call, prediction, recommendation, rejected
 

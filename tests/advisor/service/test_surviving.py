@@ -58,6 +58,8 @@ def started(server):
     raise AssertionError(job)
 
 
+@pytest.mark.kills
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
     server = Server(tmp_path, arguments=[f"--allow-data=photos={made_photographs(tmp_path, 40)}"])
@@ -95,6 +97,8 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         server.close()
 
 
+@pytest.mark.kills
+@pytest.mark.machine
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, workers):

@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.answers.gpu_sheets import sheet_of
@@ -263,7 +263,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(["what", "device", "machine", "runs", "captured"]), JSON)
 def test_whatever_stands_in_a_document_is_read_or_refused(tmp_path_factory, key, value):
     path = tmp_path_factory.mktemp("any") / "file"
@@ -275,7 +274,6 @@ def test_whatever_stands_in_a_document_is_read_or_refused(tmp_path_factory, key,
     assert all(one.gpu.name for one in found.observations)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(sorted(a_run())), JSON)
 def test_whatever_stands_in_a_run_is_read_or_refused(tmp_path_factory, key, value):
     path = tmp_path_factory.mktemp("any") / "file"

@@ -10,8 +10,8 @@ from advisor.domain import Precision, Task
 from advisor.errors import MeasuringError, UsageError
 from sweeps.anchors import measure as package
 from sweeps.anchors.measure import measure_network
+from sweeps.anchors.measure.document import best_run, goes_on
 from sweeps.anchors.measure.script import anchor_of_script
-from sweeps.anchors.measure.words import best_run, goes_on
 
 SCHEMA = json.loads((Path(package.__file__).parent / "anchor.schema.json").read_text())
 
@@ -38,10 +38,11 @@ def test_the_best_run_is_the_fastest_that_has_a_rate():
     assert best_run([run(None)]) is None
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_network_gives_a_valid_document():
     told = []
-    found = measure_network("cifar10_cnn", minutes=0.08, device="cpu", tell=told.append)
+    found = measure_network("cifar10_cnn", minutes=0.08, device="cpu", report=told.append)
     validate(found)
     assert {one["task"] for one in found["runs"]} == {"inference", "training"}
     assert found["operators"]["inference"]

@@ -34,7 +34,6 @@ def huge(path):
     path.write_bytes(content)
 
 
-@pytest.mark.slow
 def test_every_broken_image_is_named_with_its_reason(spoiled, capsys):
     assert run(["dataset", "check", str(spoiled), "-o", "json"]) == 1
     told = capsys.readouterr()
@@ -48,7 +47,6 @@ def test_every_broken_image_is_named_with_its_reason(spoiled, capsys):
     assert "4 of 70 images" in told.err
 
 
-@pytest.mark.slow
 def test_a_sound_data_set_has_nothing_to_tell(tmp_path):
     write_samples(tmp_path, range(3), seed=0)
     told = []

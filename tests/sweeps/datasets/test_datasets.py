@@ -28,7 +28,6 @@ def test_samples_depend_on_seed_and_index_alone(tmp_path):
     assert (tmp_path / "a" / last).read_bytes() == (tmp_path / "b" / last).read_bytes()
 
 
-@pytest.mark.slow
 def test_a_data_set_is_made_once_and_profiled(tmp_path):
     told = []
     folder, profile = ensure_dataset(70, tmp_path / "set", lambda *count: told.append(count))

@@ -50,7 +50,6 @@ def test_costs_are_told_for_each_decoder_at_hand(tmp_path):
     assert min(costs.values()) > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", DECODERS)
 def test_the_pipeline_decodes_with_each_and_names_what_it_cannot(tmp_path, name):
     if not available(name):

@@ -140,7 +140,6 @@ def test_a_resize_shortens_the_shorter_edge(photos, tmp_path):
     assert done.samples_per_second > 0
 
 
-@pytest.mark.slow
 def test_side_processes_give_the_same_set_in_the_same_order(photos, converted, tmp_path):
     to("lmdb", photos, tmp_path / "lmdb", processes=2)
     ours, theirs = open_dataset(tmp_path / "lmdb"), open_dataset(converted / "lmdb")

@@ -5,7 +5,7 @@ import pytest
 from advisor.domain import DiskRate
 from advisor.errors import MeasuringError
 from sweeps.executors.ray.placing import (
-    Room,
+    FreeCapacity,
     all_slots,
     needs_of,
     needs_of_own_machine,
@@ -56,7 +56,7 @@ def test_a_node_with_four_gpus_takes_four_trials_and_no_fifth():
 
 
 def test_trials_of_one_gpu_that_differ_in_cpus_leave_the_other_gpu_to_others():
-    room = Room([T4, L4], [needs_of(on("cuda:T4", vcpus=1.0))])
+    room = FreeCapacity([T4, L4], [needs_of(on("cuda:T4", vcpus=1.0))])
     assert not room.take(needs_of(on("cuda:T4", vcpus=2.0)))
     assert room.take(needs_of(on("cuda:L4")))
     assert not room.take(needs_of(on("cpu")))
@@ -64,12 +64,12 @@ def test_trials_of_one_gpu_that_differ_in_cpus_leave_the_other_gpu_to_others():
 
 def test_what_runs_on_any_node_is_thought_of_where_no_gpu_is():
     running = [needs_of(on("cpu")), needs_of(on("cuda:L4")), needs_of(on("cpu", mounted="gp3"))]
-    assert Room([T4, L4, PLAIN, node()], running).take(needs_of(on("cpu")))
-    assert not Room([T4, L4, PLAIN], running).take(needs_of(on("cpu")))
+    assert FreeCapacity([T4, L4, PLAIN, node()], running).take(needs_of(on("cpu")))
+    assert not FreeCapacity([T4, L4, PLAIN], running).take(needs_of(on("cpu")))
 
 
 def test_what_runs_where_no_node_is_any_more_takes_no_room():
-    assert Room([L4], [needs_of(on("cuda:T4"))]).take(needs_of(on("cuda:L4")))
+    assert FreeCapacity([L4], [needs_of(on("cuda:T4"))]).take(needs_of(on("cuda:L4")))
 
 
 def test_the_needs_are_options_of_a_task_that_leave_ray_nothing_to_guess():

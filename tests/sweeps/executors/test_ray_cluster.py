@@ -20,7 +20,7 @@ from sweeps.driver.runner import run_sweep
 from sweeps.executors.ray.executor import LOST_RUNS, RayExecutor
 from sweeps.store import SqlStore
 from tests.sweeps import ray_clusters
-from tests.sweeps.ray_clusters import ROOT, add_node, cluster_of, numbered
+from tests.sweeps.ray_clusters import ROOT, add_node, numbered
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,19 +32,13 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with cluster_of({"gpu": "T4", "disk": "gp3"}, {"gpu": "L4"}, {}) as cluster:
-        yield cluster
-
-
 @pytest.fixture
-def on(cluster):
+def on(ray_cluster):
     """Makes executors of the cluster that are closed at the end."""
     made = []
 
     def make(measure=ray_clusters.measured_at_once, **options):
-        made.append(RayExecutor(cluster.address, measure=measure, **options))
+        made.append(RayExecutor(ray_cluster.address, measure=measure, **options))
         return made[-1]
 
     yield make
@@ -106,14 +100,14 @@ def test_a_fault_of_our_own_is_not_tried_again(on):
     assert row.attempts == ()
 
 
-def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(cluster, on, tmp_path):
-    evicted, _ = add_node(cluster, gpu="V100"), add_node(cluster, gpu="V100")
+def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(ray_cluster, on, tmp_path):
+    evicted, _ = add_node(ray_cluster, gpu="V100"), add_node(ray_cluster, gpu="V100")
     executor = on(ray_clusters.measured_in_sight)
 
     def evict():
         while not (tmp_path / evicted.node_id).exists():
             time.sleep(0.05)
-        cluster.remove_node(evicted, allow_graceful=False)
+        ray_cluster.remove_node(evicted, allow_graceful=False)
 
     evicting = threading.Thread(target=evict, daemon=True)
     evicting.start()
@@ -127,8 +121,8 @@ def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(cluster, o
     assert all(one["status"] == "failed" and "died" in one["reason"].lower() for one in lost)
 
 
-def test_a_trial_that_ray_had_not_begun_when_its_node_went_is_taken_back(cluster, on):
-    only = add_node(cluster, gpu="A10G", disk="io1")
+def test_a_trial_that_ray_had_not_begun_when_its_node_went_is_taken_back(ray_cluster, on):
+    only = add_node(ray_cluster, gpu="A10G", disk="io1")
     executor = on(node_patience_seconds=2.0)
     import ray
 
@@ -136,7 +130,7 @@ def test_a_trial_that_ray_had_not_begun_when_its_node_went_is_taken_back(cluster
     somebody = ray.remote(resources=needs, max_retries=0)(lambda: time.sleep(600)).remote()
     while ray.available_resources().get("advisor_disk:io1", 1) == 1:
         time.sleep(0.1)
-    going = threading.Timer(2.0, cluster.remove_node, (only,), {"allow_graceful": False})
+    going = threading.Timer(2.0, ray_cluster.remove_node, (only,), {"allow_graceful": False})
     going.start()
     (row,) = rows_of(executor, numbered(1, "cuda:A10G")).values()
     going.join()
@@ -168,9 +162,9 @@ def driver(url, cluster, count):
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
-def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(cluster, tmp_path):
+def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(ray_cluster, tmp_path):
     url, count = f"sqlite:///{tmp_path}/m.sqlite", 24
-    drivers = [driver(url, cluster, count) for _ in range(2)]
+    drivers = [driver(url, ray_cluster, count) for _ in range(2)]
     with closing(SqlStore(url)) as store:
         while len(store.done_ids()) < 6:
             time.sleep(0.1)
@@ -196,12 +190,12 @@ with closing(RayExecutor(measure=measured_at_once)) as executor:
 """
 
 
-def test_a_ray_of_our_own_does_not_join_a_cluster_that_happens_to_run_here(cluster):
+def test_a_ray_of_our_own_does_not_join_a_cluster_that_happens_to_run_here(ray_cluster):
     told = subprocess.check_output(
         [sys.executable, "-c", _OWN], cwd=ROOT, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": cluster.address},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": ray_cluster.address},
     )  # fmt: skip
-    assert told.strip().splitlines()[-1] not in {node.node_id for node in cluster.worker_nodes}
+    assert told.strip().splitlines()[-1] not in {node.node_id for node in ray_cluster.worker_nodes}
 
 
 def test_a_sweep_that_is_done_is_not_measured_again(on, tmp_path):

@@ -29,7 +29,7 @@ def test_the_dashboard_is_off_and_would_be_on_loopback():
     assert options["dashboard_host"] == "127.0.0.1"
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_nothing_of_our_ray_listens_on_another_address_than_loopback():
     done = subprocess.run(
         [sys.executable, "-c", _LISTENING], capture_output=True, text=True, check=True, timeout=120

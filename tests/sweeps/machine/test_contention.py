@@ -8,7 +8,7 @@ def judged(own, other, *, cpus=2, vcpus=2.0):
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "cpus", "vcpus", "spoiled"),
+    ("own", "other", "cpus", "vcpus", "interfered"),
     [
         (2.0, 0.0, 2, 2.0, False),  # alone
         (1.5, 0.5, 2, 2.0, True),  # a neighbour takes what the trial would use
@@ -19,9 +19,9 @@ def judged(own, other, *, cpus=2, vcpus=2.0):
     ],
 )
 def test_a_trial_is_spoiled_when_others_take_what_it_would_have_used(
-    own, other, cpus, vcpus, spoiled
+    own, other, cpus, vcpus, interfered
 ):
-    assert judged(own, other, cpus=cpus, vcpus=vcpus).spoiled is spoiled
+    assert judged(own, other, cpus=cpus, vcpus=vcpus).interfered is interfered
 
 
 def test_clock_ticks_finer_than_the_kernels_count_for_nobody():

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.domain import Status
 from sweeps.driver.runner import RETRIED, known_rows, run_sweep
-from sweeps.planning.age import began_before
+from sweeps.planning.staleness import is_stale
 from sweeps.store import SqlStore
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
@@ -117,5 +117,5 @@ def test_a_further_run_leaves_nothing_among_the_earlier(store):
     ],
 )
 def test_a_row_that_does_not_tell_its_time_is_old(started_at, older):
-    assert began_before(started_at, MONDAY) is older
-    assert not began_before(started_at, None)
+    assert is_stale(started_at, MONDAY) is older
+    assert not is_stale(started_at, None)

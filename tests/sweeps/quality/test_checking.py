@@ -18,7 +18,7 @@ def paced(first, last):
 
 def kinds(**changes):
     values = {"step_seconds": GOOD, "trial": trial(plan={**TIME_BOX, "rel_error": 0.02}), **changes}
-    return {one.kind for one in check(measurement(**values)).weaknesses}
+    return {one.kind for one in check(measurement(**values)).issues}
 
 
 def test_a_good_measurement_has_no_weakness():
@@ -50,7 +50,7 @@ def test_a_good_measurement_has_no_weakness():
 )
 def test_each_weakness_is_told_with_a_way_out(changes, kind):
     assert kind in kinds(**changes)
-    weak = check(measurement(**{"step_seconds": GOOD, **changes})).weaknesses
+    weak = check(measurement(**{"step_seconds": GOOD, **changes})).issues
     assert all(one.detail and one.advice for one in weak)
 
 
@@ -67,7 +67,7 @@ def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
 
 def test_a_fallen_clock_is_told_beside_the_pace():
     environment = {"pace": paced(100.0, 60.0), "cpu_mhz": [3000.0, 2000.0]}
-    weak = check(measurement(step_seconds=GOOD, environment=environment)).weaknesses
+    weak = check(measurement(step_seconds=GOOD, environment=environment)).issues
     assert "CPU clock 3000 to 2000 MHz" in weak[0].detail
 
 

@@ -61,6 +61,8 @@ def test_a_slow_host_costs_no_more_than_its_own_time():
 def test_training_changes_the_weights_and_inference_does_not(task, precision):
     import torch
 
+    from sweeps.worker.stepping import Stepper
+
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4))
 
     class Opened:
@@ -74,7 +76,7 @@ def test_training_changes_the_weights_and_inference_does_not(task, precision):
             return torch.nn.functional.cross_entropy(built(inputs), targets)
 
     before = network[1].weight.detach().clone()
-    accelerator = TorchAccelerator(Opened(), device="cpu", task=task, precision=precision)
+    accelerator = TorchAccelerator(Stepper(Opened(), device="cpu", task=task, precision=precision))
     accelerator.submit(torch.rand(3, 3, 2, 2), torch.tensor([0, 1, 2]))
     changed = not torch.equal(before, network[1].weight)
     assert changed == (task is Task.TRAINING)

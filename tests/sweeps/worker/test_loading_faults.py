@@ -10,7 +10,6 @@ from advisor.domain import Status
 from sweeps.trial.faults import ending_of
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

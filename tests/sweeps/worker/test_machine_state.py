@@ -3,7 +3,7 @@ import json
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.worker.machine_state import changes, gpu_state, held_back_by, machine_state
+from sweeps.worker.machine_state import changes, gpu_state, machine_state, throttle_reasons
 
 STAT = "cpu  9 9 9 9 9 9 9 900\ncpu0 1 0 1 5 0 0 0 100\ncpu1 1 0 1 5 0 0 0 300\n"
 
@@ -98,4 +98,4 @@ def test_without_nvidia_smi_there_is_no_state():
     ],
 )
 def test_what_held_a_gpu_back_is_told_by_counters_and_bits(before, after, causes):
-    assert held_back_by(before, after) == causes
+    assert throttle_reasons(before, after) == causes

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from sweeps.trial.marks import OWNER_VARIABLE, own_mark
 from sweeps.trial.orphans import owning as module
 from sweeps.trial.orphans.owning import deferred_signals, owning
+from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 
 def test_what_is_started_inside_carries_the_mark(monkeypatch):
     monkeypatch.delenv(OWNER_VARIABLE, raising=False)
     with owning():
-        assert os.environ[OWNER_VARIABLE] == str(own_mark())
+        assert os.environ[OWNER_VARIABLE] == str(own_tag())
     assert OWNER_VARIABLE not in os.environ
 
 

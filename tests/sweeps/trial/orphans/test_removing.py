@@ -10,15 +10,15 @@ import pytest
 
 from advisor.errors import MeasuringError
 from sweeps.machine.processes import is_running, start_ticks
-from sweeps.trial.marks import OWNER_VARIABLE, Mark, mark_in, new_name, own_mark
 from sweeps.trial.orphans import folders, removing
 from sweeps.trial.orphans.folders import unfinished_name
-from sweeps.trial.orphans.removing import clean_up, find_leftovers, give_back_own, remove
-from sweeps.trial.orphans.words import Leftover
+from sweeps.trial.orphans.orphan import Orphan
+from sweeps.trial.orphans.removing import clean_up, find_orphans, give_back_own, remove
+from sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
 from tests.processes import gone
 
-GONE = Mark(999_999_999, "1", own_mark().place)
-ELSEWHERE = Mark(999_999_999, "1", "0123456789")
+GONE = OwnerTag(999_999_999, "1", own_tag().place)
+ELSEWHERE = OwnerTag(999_999_999, "1", "0123456789")
 MAY_MOUNT = os.geteuid() == 0 and shutil.which("losetup") and Path("/dev/loop-control").exists()
 
 
@@ -31,7 +31,7 @@ def scratch(tmp_path, monkeypatch):
 
 def of_test(*owners):
     """Only what the test made: the machine may have other leftovers."""
-    return [one for one in find_leftovers() if one.owner in owners]
+    return [one for one in find_orphans() if one.owner in owners]
 
 
 def test_folders_of_the_gone_are_removed_and_all_others_stay(scratch):
@@ -66,28 +66,28 @@ def test_half_made_data_sets_of_the_gone_are_removed(scratch, tmp_path):
     left = made_in / f"photographs-8.unfinished-{GONE}-1-0"
     for folder in (kept, left, made_in / "photographs-8"):
         folder.mkdir(parents=True)
-    remove([one for one in find_leftovers(made_in=made_in) if one.owner == GONE])
+    remove([one for one in find_orphans(made_in=made_in) if one.owner == GONE])
     assert sorted(made_in.iterdir()) == sorted([kept, made_in / "photographs-8"])
 
 
 ORPHAN = """
 import os, subprocess, sys
-from sweeps.trial.marks import OWNER_VARIABLE, own_mark
+from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 child = subprocess.Popen(
-    ["sleep", "600"], env={**os.environ, OWNER_VARIABLE: str(own_mark())},
+    ["sleep", "600"], env={**os.environ, OWNER_VARIABLE: str(own_tag())},
     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
 )
-print(child.pid, own_mark(), flush=True)
+print(child.pid, own_tag(), flush=True)
 os.kill(os.getpid(), 9)
 """
 
 
 def test_processes_that_outlived_their_owner_are_ended_and_those_of_the_living_are_not():
-    mine = {**os.environ, OWNER_VARIABLE: str(own_mark())}
+    mine = {**os.environ, OWNER_VARIABLE: str(own_tag())}
     kept = subprocess.Popen(["sleep", "600"], env=mine)
     killed = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True)
     pid, name = killed.stdout.split()
-    found = of_test(mark_in(name))
+    found = of_test(tag_in(name))
     assert [(one.kind, one.name) for one in found] == [("process", f"{pid} (sleep)")]
     assert not remove(found).stuck
     assert gone(int(pid))
@@ -99,7 +99,7 @@ def test_processes_that_outlived_their_owner_are_ended_and_those_of_the_living_a
 def test_what_this_process_still_has_is_given_back(scratch):
     """Wherever a sweep is interrupted: between taking and noting, too."""
     (scratch / new_name()).mkdir()
-    child = subprocess.Popen(["sleep", "600"], env={**os.environ, OWNER_VARIABLE: str(own_mark())})
+    child = subprocess.Popen(["sleep", "600"], env={**os.environ, OWNER_VARIABLE: str(own_tag())})
     assert give_back_own() >= 2
     assert child.wait() == -9
     assert list(scratch.iterdir()) == []
@@ -113,9 +113,9 @@ def test_what_cannot_be_removed_is_told_with_the_command_and_holds_up_nothing(
     monkeypatch, caplog, scratch
 ):
     (scratch / f"{GONE}-1-0").mkdir()
-    bad = Leftover(kind="cgroup", name="/g", owner=GONE, command="rmdir '/g'", remove=refused)
+    bad = Orphan(kind="cgroup", name="/g", owner=GONE, command="rmdir '/g'", remove=refused)
     good = of_test(GONE)
-    monkeypatch.setattr(removing, "find_leftovers", lambda: [bad, *good])
+    monkeypatch.setattr(removing, "find_orphans", lambda: [bad, *good])
     assert clean_up() == 1
     assert "cgroup /g of a killed sweep cannot be removed (Operation not permitted)" in caplog.text
     assert "rmdir '/g'" in caplog.text
@@ -145,5 +145,5 @@ def test_mounts_and_loop_devices_go_before_their_folders(scratch):
 
 
 def test_the_process_that_asks_is_never_its_own_leftover(monkeypatch):
-    assert str(os.getpid()) not in {one.name.split()[0] for one in find_leftovers(lambda _: True)}
+    assert str(os.getpid()) not in {one.name.split()[0] for one in find_orphans(lambda _: True)}
     assert is_running(os.getpid(), start_ticks(os.getpid()))
