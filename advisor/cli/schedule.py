@@ -136,11 +136,11 @@ def run() -> None:
     One at a time serves a database; a second one waits, and goes on when the first has gone.
     """
     from advisor.runs.daemon import PATIENCE_SECONDS, Daemon
-    from advisor.runs.resending import Resending
+    from advisor.runs.delivery.queue import Resender
     from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules(patience_seconds=PATIENCE_SECONDS)) as book:
-        daemon, stopping = Daemon(book, say=_say, between=Resending(_say).look), _Stopping()
+        daemon, stopping = Daemon(book, say=_say, between=Resender(_say).look), _Stopping()
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, stopping)

@@ -23,10 +23,9 @@ from advisor.places import state_folder
 from advisor.render.difference.document import difference
 from advisor.render.difference.text import difference_markdown, headline
 from advisor.render.sizing.formats import report_format
-from advisor.runs.delivery.outbox import Outbox, outbox_folder
-from advisor.runs.delivery.parcel import Enclosure, Parcel
-from advisor.runs.delivery.parcels import difference_parcel, report_parcel
-from advisor.runs.delivery.sending import Delivery, delivered_to_words
+from advisor.runs.delivery.message import Attachment, Message, difference_message, report_message
+from advisor.runs.delivery.queue import RetryQueue, queue_folder
+from advisor.runs.delivery.sending import Delivery, deliver_to
 from advisor.runs.processes import ADVISOR, answer_of, command_process, failure, outcome_of
 from advisor.runs.store.records import Reporting, Run, Schedule
 
@@ -45,7 +44,7 @@ class Made:
 
     document: dict[str, Any]
     content: bytes
-    file: Enclosure
+    file: Attachment
 
 
 def report_in_process(run: Run, failed: str, log: Path) -> dict[str, Any]:
@@ -82,19 +81,19 @@ def report_after(run: Run, schedule: Schedule, say: Say, failed: str = "") -> di
         say(str(error))
         return report_lost(str(error))
     before = _last(folder)
-    told = None if before is None else difference(before, made.document)
-    found: list[dict[str, Any]] = []
-    if told is None or told["changed"] or failed or not schedule.reporting.only_changes:
-        parcel = _parcel(made, told)
+    changes = None if before is None else difference(before, made.document)
+    deliveries: list[dict[str, Any]] = []
+    if changes is None or changes["changed"] or failed or not schedule.reporting.only_changes:
+        message = _message(made, changes)
         if failed:
-            said = one_line(f"The run of schedule '{schedule.name}' failed: {failed}")
-            parcel = replace(parcel, text=f"{said}\n\n{parcel.text}")
-        found = _sent(parcel, schedule.reporting, say)
+            reason = one_line(f"The run of schedule '{schedule.name}' failed: {failed}")
+            message = replace(message, text=f"{reason}\n\n{message.text}")
+        deliveries = _sent(message, schedule.reporting, say)
     write_whole(folder / _LAST, made.content)
     return {
-        "headline": headline(told) if told else None,
-        "changed": told["changed"] if told else None,
-        "deliveries": found,
+        "headline": headline(changes) if changes else None,
+        "changed": changes["changed"] if changes else None,
+        "deliveries": deliveries,
         "error": None,
     }
 
@@ -120,7 +119,7 @@ def _made(schedule: Schedule, wanted: Reporting, folder: Path, run: Run) -> Made
     saved.unlink()
     document = read_saved(Input(saved.name, content))
     name = f"report-{document['as_of']}.{kind.extension}"
-    return Made(document, content, Enclosure(name, kind.media_type, shown))
+    return Made(document, content, Attachment(name, kind.media_type, shown))
 
 
 def _report(schedule: Schedule, words: list[str]) -> None:
@@ -137,38 +136,38 @@ def _last(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _parcel(made: Made, told: Mapping[str, Any] | None) -> Parcel:
+def _message(made: Made, changes: Mapping[str, Any] | None) -> Message:
     """What changed with the report beside it; before there is anything to compare, the report."""
-    if told is None:
-        return report_parcel(made.document, made.file)
+    if changes is None:
+        return report_message(made.document, made.file)
     day = made.document["as_of"]
     files = [
         made.file,
-        Enclosure(f"report-diff-{day}.md", "text/markdown; charset=utf-8",
-                  difference_markdown(told).encode()),
-        Enclosure(f"report-diff-{day}.json", "application/json",
-                  json.dumps(told, indent=1, ensure_ascii=False).encode()),
+        Attachment(f"report-diff-{day}.md", "text/markdown; charset=utf-8",
+                  difference_markdown(changes).encode()),
+        Attachment(f"report-diff-{day}.json", "application/json",
+                  json.dumps(changes, indent=1, ensure_ascii=False).encode()),
     ]  # fmt: skip
-    return difference_parcel(told, files)
+    return difference_message(changes, files)
 
 
-def _sent(parcel: Parcel, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
-    """To each target; what may arrive later is kept for the daemon to try again."""
-    found = []
-    for word in wanted.send:
-        (one,) = delivered_to_words(parcel, [word], say=say)
-        if one.passing:
-            Outbox(outbox_folder()).keep(parcel, [word])
-        found.append(_delivery_document(one))
-    return found
+def _sent(message: Message, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
+    """To each target; what may arrive later is kept for the daemon to send again."""
+    documents = []
+    for target in wanted.send:
+        delivery = deliver_to(message, target, say=say)
+        if delivery.transient:
+            RetryQueue(queue_folder()).keep(message, target)
+        documents.append(_delivery_document(delivery))
+    return documents
 
 
-def _delivery_document(one: Delivery) -> dict[str, Any]:
-    """JSON-ready; `state` is arrived, kept (tried again later) or failed."""
-    state = "arrived" if one.arrived else "kept" if one.passing else "failed"
+def _delivery_document(delivery: Delivery) -> dict[str, Any]:
+    """JSON-ready; `state` is arrived, kept (sent again later) or failed."""
+    state = "arrived" if delivery.arrived else "kept" if delivery.transient else "failed"
     return {
-        "target": one.label,
+        "target": delivery.label,
         "state": state,
-        "attempts": one.attempts,
-        "error": one.error or None,
+        "attempts": delivery.attempts,
+        "error": delivery.error or None,
     }

@@ -97,7 +97,7 @@ def test_where_nothing_changed_nobody_is_bothered_if_so_asked(book, tmp_path, re
 
 def test_a_target_that_is_away_is_told_and_kept(book, tmp_path, reports, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    monkeypatch.setattr("advisor.runs.delivery.outbox.state_folder", lambda: tmp_path)
+    monkeypatch.setattr("advisor.runs.delivery.queue.state_folder", lambda: tmp_path)
     reports += [golden_report()]
     with hook([(503, {}, b"")] * 9) as server:
         kept, run = added(book, tmp_path, [server.url, "env:NOT_HERE"])
