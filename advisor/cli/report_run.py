@@ -38,7 +38,7 @@ from advisor.render.sizing.facts import SCHEMA
 from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format
 
 if TYPE_CHECKING:
-    from advisor.runs.delivery.parcel import Target
+    from advisor.runs.delivery.message import Target
 
 _STDIN = "-"
 _OUTPUT_OPTIONS = ("--send", "--out", "--format", "--language", "--date")

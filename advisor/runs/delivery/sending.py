@@ -48,7 +48,7 @@ def deliver(
     targets: Sequence[Target],
     *,
     attempts: int = ATTEMPTS,
-    sleep: Callable[[float], object] | None = None,
+    sleep: Callable[[float], None] | None = None,
     say: Say = lambda _line: None,
 ) -> list[Delivery]:
     """Send it to each target, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by
@@ -70,7 +70,7 @@ def deliver_to(
 
 
 def _delivered(
-    message: Message, target: Target, attempts: int, sleep: Callable[[float], object], say: Say
+    message: Message, target: Target, attempts: int, sleep: Callable[[float], None], say: Say
 ) -> Delivery:
     tries = Retrying(
         stop=stop_after_attempt(attempts), retry=retry_if_exception_type(TransientDeliveryError),

@@ -14,7 +14,7 @@ import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from advisor.errors import DeliveryError, UsageError, one_line
@@ -73,7 +73,11 @@ class WebhookTarget:
     def _refused(self, answer: Response) -> DeliveryError:
         refusal = one_line(answer.text[:_MOST_REFUSAL])
         text = "{target} answered {status}" + (": {refusal}" if refusal else "")
-        facts = {"target": self.label, "status": answer.status_code, "refusal": refusal}
+        facts: dict[str, Any] = {
+            "target": self.label,
+            "status": answer.status_code,
+            "refusal": refusal,
+        }
         if answer.is_redirect:
             return DeliveryError(text, hint="redirects are not followed, name the last address",
                                  **facts)  # fmt: skip
