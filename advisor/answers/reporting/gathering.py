@@ -66,7 +66,7 @@ def _section(ground: Ground, one: Question, known: Deciding, measured: Measured)
     prepared = known.prepared(answer.request, catalog, model)
     return section(
         Named(one.name, one.command),
-        Answered(answer, found.document(), found.ground, prepared),
+        Answered(answer, found.message_document(), found.ground, prepared),
         measured,
         known.as_of,
     )

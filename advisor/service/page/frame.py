@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
-from advisor.render.i18n.words import LANGUAGES, Words
+from advisor.render.i18n.catalogue import LANGUAGES, Texts
 from advisor.service.access import caller_of
 from advisor.service.page.languages import NAMES, chosen_language, words_of
 from advisor.service.page.rendering import render
@@ -38,7 +38,7 @@ class Frame:
         self.request = request
         query, cookies = request.query_params, request.cookies
         accepted = request.headers.get("accept-language")
-        self.words: Words = words_of(
+        self.words: Texts = words_of(
             chosen_language(query.get("lang"), cookies.get("lang"), accepted)
         )
         self.theme = _theme(query.get("theme")) or _theme(cookies.get("theme"))

@@ -12,9 +12,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from advisor.render.i18n.printing import FILTERS
-from advisor.render.i18n.sentences import told
-from advisor.render.i18n.words import Words
+from advisor.messages import Message
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import FILTERS
 from advisor.service.page.static_files import static_path
 
 # A field as messages name it: an option, a word of the API, or the word that a message begins with.
@@ -50,14 +50,15 @@ def environment() -> Environment:
 @pass_context
 def _tell(context: Context, text: object) -> Markup:
     """A sentence of the engine in the page's language; English is marked where nothing else is."""
-    words: Words = context["t"]
-    translated = told(str(text), words.language)
-    if translated is None:
-        return Markup('<span lang="en">{}</span>').format(text)
+    words: Texts = context["t"]
+    sentence = text if isinstance(text, Message) else str(text)
+    if not words.speaks(sentence):
+        return Markup('<span lang="en">{}</span>').format(str(sentence))
+    translated = words.render(sentence)
     return escape(_FIELD.sub(lambda found: _field_name(found, words), translated))
 
 
-def _field_name(found: re.Match[str], words: Words) -> str:
+def _field_name(found: re.Match[str], words: Texts) -> str:
     """'--max-price' or 'max_price' as the page calls it; what is no field stays as it is."""
     name = next(one for one in found.groups() if one).replace("-", "_")
     label = words.known(f"field.{name}", "")

@@ -9,8 +9,8 @@ from advisor.answers.curves import Curve
 from advisor.answers.ground import Ground
 from advisor.answers.predicting import predicted
 from advisor.errors import AdvisorError, UsageError
-from advisor.render.i18n.printing import plain, surely
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, plain
 from advisor.service.forms.questions import PREDICT
 from advisor.service.page.answer_view import spec_words, workload_words
 from advisor.service.page.asking import read_form
@@ -29,7 +29,7 @@ from advisor.service.page.specs import (
 )
 from advisor.service.problems import Problem
 
-# Words that make of a spec what nobody sells.
+# Texts that make of a spec what nobody sells.
 CHANGES = ("vcpus", "memory")
 
 
@@ -83,7 +83,7 @@ def target_of(asked: Mapping[str, str]) -> float | None:
         return None
 
 
-def steps_of(base: Mapping[str, Any], asked: Mapping[str, str], t: Words) -> dict[str, list[Step]]:
+def steps_of(base: Mapping[str, Any], asked: Mapping[str, str], t: Texts) -> dict[str, list[Step]]:
     """The places of each slider."""
     return {
         "vcpus": vcpu_steps(base["vcpus"], t),
@@ -93,7 +93,7 @@ def steps_of(base: Mapping[str, Any], asked: Mapping[str, str], t: Words) -> dic
 
 
 def prediction_view(
-    document: Mapping[str, Any], base: Mapping[str, Any], target: float | None, t: Words
+    document: Mapping[str, Any], base: Mapping[str, Any], target: float | None, t: Texts
 ) -> dict[str, Any]:
     """The prediction as it is asked about, on one scale with the spec as it is."""
     rates, was = document["predicted"]["throughput"], base["predicted"]["throughput"]
@@ -123,19 +123,19 @@ def _is_changed(asked: Mapping[str, str]) -> bool:
     return any(name in asked for name in CHANGES)
 
 
-def _said(document: Mapping[str, Any], t: Words) -> str:
+def _said(document: Mapping[str, Any], t: Texts) -> str:
     rates = document["predicted"]["throughput"]
     return t(
         "what_if.said",
         name=document["instance_type"],
-        median=surely(rates["median"]),
-        lower=surely(rates["lower"]),
+        median=lower_rate(rates["median"]),
+        lower=lower_rate(rates["lower"]),
         stage=stage_text(document["bottleneck"], document, t),
     )
 
 
 def _sliders(
-    steps: Mapping[str, Sequence[Step]], asked: Mapping[str, str], t: Words
+    steps: Mapping[str, Sequence[Step]], asked: Mapping[str, str], t: Texts
 ) -> list[dict[str, Any]]:
     return [
         {"name": name, "label": t("field." + name), "steps": ladder, "value": asked.get(name, "")}
@@ -144,7 +144,7 @@ def _sliders(
 
 
 def _curves(
-    document: Mapping[str, Any], steps: Mapping[str, Sequence[Step]], t: Words
+    document: Mapping[str, Any], steps: Mapping[str, Sequence[Step]], t: Texts
 ) -> list[dict[str, Any]]:
     """Rate against vCPUs and RAM: rows of a chart and of its table."""
     here = {"vcpus": document["vcpus"], "memory": document["memory_mib"]}
@@ -168,8 +168,10 @@ def _place(at: Mapping[str, Any]) -> float:
     return float(at.get("vcpus") or at["memory_mib"])
 
 
-def _point(at: Mapping[str, Any], scale: float, is_here: bool, t: Words) -> dict[str, Any]:
+def _point(at: Mapping[str, Any], scale: float, is_here: bool, t: Texts) -> dict[str, Any]:
     rates: dict[str, Any] = at["throughput"]
     x = plain(_place(at) / scale)
-    said = t("what_if.point", x=x, lower=surely(rates["lower"]), median=surely(rates["median"]))
+    said = t(
+        "what_if.point", x=x, lower=lower_rate(rates["lower"]), median=lower_rate(rates["median"])
+    )
     return rates | {"x": x, "kind": "now" if is_here else "step", "said": said}

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from advisor.answers.reports import FORMATS, Asked, Format, file_name, format_named
 from advisor.errors import UsageError
-from advisor.render.i18n.words import LANGUAGES
+from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.access import Scope, needs
 from advisor.service.answers import ground_of, json_answer
 from advisor.service.asking import body_in, slowly

@@ -16,7 +16,7 @@ from models.performance.cpu_step_times import CpuColumns
 from models.performance.fitting import fitted, fitted_logs
 from models.performance.networks import bundled_networks
 from models.performance.posterior import Cell
-from models.performance.step_time import Parameters, Step
+from models.performance.step_parameters import Parameters, Step
 from models.performance.step_times_file import (
     bundled_cpu_step_times,
     read_cpu_step_times,

@@ -10,27 +10,27 @@ import pytest
 from advisor.errors import CloudError
 from infra.aws import tags
 from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.launching import Launching
-from infra.aws.provisioning.renting import Rented, rent
+from infra.aws.provisioning.provisioned import Provisioned, provision
+from infra.aws.provisioning.provisioner import Provisioner
 from infra.aws.watching import Why
 from tests.infra.aws.bed import Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked
 from tests.infra.aws.faults import CTRL_C_BEFORE, LOST_REPLY, LOST_REQUEST
-from tests.infra.aws.test_launching import always, at, run_requests
+from tests.infra.aws.test_provisioner import always, at, run_requests
 
 
-def rented(bed: Bed, minutes: float, plan: Any = None, **sweep: Any) -> Rented:
+def provisioned(bed: Bed, minutes: float, plan: Any = None, **sweep: Any) -> Provisioned:
     found = looked(bed)
     bed.faulty.asked.clear()
     bed.faulty.plan = plan or (lambda _: "")
-    return rent(
+    return provision(
         bed.aws(), a_slot(found, **sweep), Fallbacks(found.options), Minutes(bed.clock, minutes),
         queue=timedelta(minutes=1),
     )  # fmt: skip
 
 
 def test_work_that_is_done_ends_everything(bed: Bed) -> None:
-    done = rented(bed, 30)
+    done = provisioned(bed, 30)
     assert done.outcome.why is Why.DONE
     assert done.instances == 1
     assert bed.left() == []
@@ -39,14 +39,14 @@ def test_work_that_is_done_ends_everything(bed: Bed) -> None:
 
 
 def test_a_budget_ends_it_before_it_is_passed(bed: Bed) -> None:
-    done = rented(bed, 10_000, budget_usd=0.5)
+    done = provisioned(bed, 10_000, budget_usd=0.5)
     assert done.outcome.why is Why.BUDGET
     assert 0.49 < done.spent_usd <= 0.5
     assert bed.left() == []
 
 
 def test_its_time_ends_it_however_much_the_budget_pays(bed: Bed) -> None:
-    done = rented(bed, 10_000, budget_usd=500.0, hours=2.0)
+    done = provisioned(bed, 10_000, budget_usd=500.0, hours=2.0)
     assert done.outcome.why is Why.EXPIRED
     lived = done.outcome.at - done.outcome.machine.launched_at
     assert timedelta(minutes=118) < lived <= timedelta(hours=2)
@@ -63,7 +63,7 @@ def test_the_budget_holds_while_ec2_answers_nothing(bed: Bed, silent_after: int)
         return LOST_REQUEST if is_silent else ""
 
     with pytest.raises(CloudError) as told:
-        rented(bed, 10_000, plan, budget_usd=0.5)
+        provisioned(bed, 10_000, plan, budget_usd=0.5)
     (machine,) = bed.instances("running")
     lived = bed.clock.now() - launched_at(machine)
     assert lived < timedelta(hours=0.5 / float(worn(machine)[tags.USD_PER_HOUR]), minutes=10)
@@ -81,7 +81,7 @@ def test_a_spot_instance_that_is_taken_back_is_followed_by_another(bed: Bed) -> 
         bed.end(machine.id, "Server.SpotInstanceTermination")
 
     bed.clock.at(began + timedelta(minutes=20), taken)
-    done = rented(bed, 60)
+    done = provisioned(bed, 60)
     assert done.outcome.why is Why.DONE
     assert done.instances == 2
     first, second = run_requests(bed)
@@ -97,7 +97,7 @@ def test_both_instances_of_a_sweep_count_for_its_budget(bed: Bed) -> None:
         began + timedelta(minutes=60),
         lambda: bed.end(bed.instances("running")[0].id, "Server.SpotInstanceTermination"),
     )
-    done = rented(bed, 10_000, budget_usd=0.6)
+    done = provisioned(bed, 10_000, budget_usd=0.6)
     assert done.outcome.why is Why.BUDGET
     assert done.instances == 2
     assert 0.57 < done.spent_usd <= 0.6
@@ -115,7 +115,7 @@ def test_an_end_that_would_come_again_stops_with_the_way_out(
         lambda: bed.end(bed.instances("running")[0].id, reason),
     )
     with pytest.raises(CloudError, match=way_out):
-        rented(bed, 60)
+        provisioned(bed, 60)
     assert bed.left() == []
 
 
@@ -125,7 +125,7 @@ def test_a_guest_that_powers_off_by_itself_is_not_launched_again(bed: Bed) -> No
         bed.clock.now() + timedelta(minutes=5),
         lambda: bed.end(bed.instances("running")[0].id, "Client.InstanceInitiatedShutdown"),
     )
-    done = rented(bed, 60)
+    done = provisioned(bed, 60)
     assert done.outcome.why is Why.SHUT_DOWN
     assert len(run_requests(bed)) == 1
     assert bed.left() == []
@@ -133,7 +133,7 @@ def test_a_guest_that_powers_off_by_itself_is_not_launched_again(bed: Bed) -> No
 
 @pytest.mark.parametrize("fault", ["RequestLimitExceeded", "InternalError", LOST_REPLY])
 def test_an_end_that_fails_at_first_is_asked_for_again(bed: Bed, fault: str) -> None:
-    done = rented(bed, 10, at("TerminateInstances", fault, fault))
+    done = provisioned(bed, 10, at("TerminateInstances", fault, fault))
     assert done.outcome.why is Why.DONE
     assert bed.left() == []
 
@@ -146,7 +146,7 @@ def test_ctrl_c_ends_what_was_launched(bed: Bed) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rent(
+        provision(
             bed.aws(), a_slot(found), Fallbacks(found.options), Interrupted(bed.clock, 60),
             queue=timedelta(),
         )  # fmt: skip
@@ -160,7 +160,7 @@ def test_expired_credentials_at_the_end_are_told_with_the_command(bed: Bed) -> N
 
     began = bed.clock.now()
     with pytest.raises(CloudError, match="advisor cloud status"):
-        rented(bed, 30, plan)
+        provisioned(bed, 30, plan)
     assert len(bed.instances("running")) == 1
 
 
@@ -171,7 +171,7 @@ def test_what_may_not_be_listed_any_more_keeps_the_instance_from_no_end(bed: Bed
         lambda: bed.ways.denied.add("DescribeKeyPairs"),
     )
     with pytest.raises(CloudError, match="ec2:DescribeKeyPairs"):
-        rented(bed, 10)
+        provisioned(bed, 10)
     assert bed.left() == []
 
 
@@ -184,14 +184,14 @@ def test_ctrl_c_before_lists_show_the_instance_ends_it_all_the_same(bed: Bed, ca
         return CTRL_C_BEFORE if len(told) == calls else ""
 
     with pytest.raises(KeyboardInterrupt):
-        rented(bed, 10, plan)
+        provisioned(bed, 10, plan)
     assert bed.left() == []
 
 
 @pytest.mark.parametrize("operation", ["DescribeVolumes", "TerminateInstances"])
 def test_who_interrupts_the_end_waits_for_it(bed: Bed, operation: str) -> None:
     with pytest.raises(KeyboardInterrupt):
-        rented(bed, 10, at(operation, CTRL_C_BEFORE))
+        provisioned(bed, 10, at(operation, CTRL_C_BEFORE))
     assert bed.left() == []
 
 
@@ -206,7 +206,7 @@ def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:
                 return Why.TAKEN_BACK
             return super().told(machine)
 
-    done = rent(
+    done = provision(
         bed.aws(), a_slot(found), Fallbacks(found.options), Noticed(bed.clock, 30),
         queue=timedelta(minutes=1),
     )  # fmt: skip
@@ -217,7 +217,7 @@ def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:
 
 def test_always_lost_requests_to_launch_leave_nothing(bed: Bed) -> None:
     with pytest.raises(CloudError, match="may have been done or not"):
-        rented(bed, 30, always("RunInstances", LOST_REQUEST))
+        provisioned(bed, 30, always("RunInstances", LOST_REQUEST))
     assert bed.left() == []
 
 
@@ -229,7 +229,7 @@ def test_a_group_of_that_name_that_is_somebodys_own_is_left_alone(bed: Bed) -> N
         GroupName="advisor-s1", Description="ours", VpcId=found.regions[0].network
     )["GroupId"]
     with pytest.raises(CloudError, match="none of the advisor's"):
-        rented(bed, 30)
+        provisioned(bed, 30)
     assert run_requests(bed) == []
     (left,) = bed.own_groups()
     assert left.id == group
@@ -239,8 +239,10 @@ def test_a_group_of_that_name_that_is_somebodys_own_is_left_alone(bed: Bed) -> N
 def test_a_sweep_of_that_name_of_another_owner_is_not_touched(bed: Bed) -> None:
     """Both call theirs `nightly`: neither adopts, ends or removes what is the other's."""
     found = looked(bed)
-    machine, _ = Launching(bed.aws(), a_slot(found), Fallbacks(found.options)).get(bed.clock.now())
+    machine, _ = Provisioner(bed.aws(), a_slot(found), Fallbacks(found.options)).get(
+        bed.clock.now()
+    )
     with pytest.raises(CloudError, match="--owner ada"):
-        rented(bed, 30, owner="eve")
+        provisioned(bed, 30, owner="eve")
     assert [one.id for one in bed.instances("running")] == [machine.id]
     assert len(bed.own_groups()) == 1

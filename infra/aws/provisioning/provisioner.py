@@ -15,8 +15,7 @@ from infra.aws.groups import own_group, renew
 from infra.aws.launch_options import LaunchOption, Machine, oldest_first
 from infra.aws.permissions import explained, explained_state
 from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.making import POLL, VISIBLE_WITHIN, Making
-from infra.aws.provisioning.requests import Order
+from infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Order, TokenOrders
 from infra.aws.provisioning.slots import Region, Slot
 
 # So many instances have never begun and ended under one token's name: something else is wrong.
@@ -35,14 +34,14 @@ class BudgetOverError(CloudError):
     """What is left of the budget pays none of the offers for long enough."""
 
 
-class Launching:
+class Provisioner:
     """The launches of one slot: `get` gives its instance, however often one is lost."""
 
     def __init__(self, aws: Aws, slot: Slot, fallbacks: Fallbacks) -> None:
         self._aws = aws
         self._slot = slot
         self._fallbacks = fallbacks
-        self._making = Making(aws, slot)
+        self._making = TokenOrders(aws, slot)
         self._groups: dict[str, str] = {}
         self._generation = 0
         self._spent_usd = 0.0
@@ -82,7 +81,7 @@ class Launching:
         self._fallbacks.refused(option, code, barred, self._aws.clock.now())
 
     def settle(self) -> None:
-        """See `Making.settle`."""
+        """See `TokenOrders.settle`."""
         self.machine = self._making.settle() or self.machine
 
     def _adopted(self) -> Machine | None:

@@ -12,16 +12,16 @@ from infra.aws.errors import Reaction, reaction_to
 from infra.aws.launch_options import Machine
 from infra.aws.permissions import explained_state
 from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.launching import BudgetOverError, Launching
+from infra.aws.provisioning.provisioner import BudgetOverError, Provisioner
 from infra.aws.provisioning.slots import Slot
 from infra.aws.watching import Outcome, Why, Work, watch
 
 # What it is told as it comes: a machine was launched or adopted, one has ended.
-Told = Callable[[Machine], None]
+OnMachine = Callable[[Machine], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rented:
+class Provisioned:
     """How it ended, what it cost at most, how many instances it took."""
 
     outcome: Outcome
@@ -30,10 +30,10 @@ class Rented:
     ended: Ended
 
 
-def rent(
+def provision(
     aws: Aws, slot: Slot, fallbacks: Fallbacks, work: Work, *, queue: timedelta,
-    on_machine: Told = lambda _: None,
-) -> Rented:  # fmt: skip
+    on_machine: OnMachine = lambda _: None,
+) -> Provisioned:  # fmt: skip
     """Launch, wait until the work is done or the budget is over, and end everything of the sweep.
     `queue` is how long is waited for capacity, each time.
 
@@ -41,24 +41,26 @@ def rent(
     However it ends (Ctrl-C, an error), everything with the sweep's tag is ended first; `CloudError`
     tells what may still be there.
     """
-    launching = Launching(aws, slot, fallbacks)
+    provisioner = Provisioner(aws, slot, fallbacks)
     try:
-        outcome, instances = _worked(aws, launching, work, queue, on_machine)
+        outcome, instances = _worked(aws, provisioner, work, queue, on_machine)
     except BaseException as error:
         try:
-            launching.settle()
+            provisioner.settle()
         finally:
-            _end(aws, slot, launching, error)
+            _end(aws, slot, provisioner, error)
         raise
-    ended = _end(aws, slot, launching)
-    spent = launching.meter_of(outcome.machine).spent(outcome.at)
-    return Rented(outcome=outcome, spent_usd=spent, instances=instances, ended=ended)
+    ended = _end(aws, slot, provisioner)
+    spent = provisioner.meter_of(outcome.machine).spent(outcome.at)
+    return Provisioned(outcome=outcome, spent_usd=spent, instances=instances, ended=ended)
 
 
-def _end(aws: Aws, slot: Slot, launching: Launching, error: BaseException | None = None) -> Ended:
+def _end(
+    aws: Aws, slot: Slot, provisioner: Provisioner, error: BaseException | None = None
+) -> Ended:
     """End everything. Who interrupts that waits for it all the same, as at any other time; of a
     second Ctrl-C the command takes care."""
-    machine, regions = launching.machine, slot.region_names
+    machine, regions = provisioner.machine, slot.region_names
     try:
         ended = end_sweep(aws, regions, slot.sweep, machine)
     except KeyboardInterrupt as interrupted:
@@ -66,18 +68,20 @@ def _end(aws: Aws, slot: Slot, launching: Launching, error: BaseException | None
         if not ended.left:
             raise
     if ended.left:
-        raise not_ended(ended, machine, launching.meter_of(machine) if machine else None) from error
+        raise not_ended(
+            ended, machine, provisioner.meter_of(machine) if machine else None
+        ) from error
     return ended
 
 
 def _worked(
-    aws: Aws, launching: Launching, work: Work, queue: timedelta, on_machine: Told
+    aws: Aws, provisioner: Provisioner, work: Work, queue: timedelta, on_machine: OnMachine
 ) -> tuple[Outcome, int]:
     """How it ended, and how many instances it took."""
     last, count = None, 0
     while True:
         try:
-            machine, meter = launching.get(aws.clock.now() + queue)
+            machine, meter = provisioner.get(aws.clock.now() + queue)
         except BudgetOverError:
             if last is None:
                 raise
@@ -92,4 +96,4 @@ def _worked(
             raise explained_state(machine.id, last.code)
         # It may run on for the two minutes of a notice: two of them would both be paid.
         end_instance(aws, machine)
-        launching.lost(machine, last.code or "spot notice", reaction)
+        provisioner.lost(machine, last.code or "spot notice", reaction)

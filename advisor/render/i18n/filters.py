@@ -6,8 +6,8 @@ from advisor.domain import HOURS_PER_MONTH
 from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
 
-def surely(rate: float) -> str:
-    """A bound that is told must hold: rounded down."""
+def lower_rate(rate: float) -> str:
+    """A lower bound: rounded down."""
     return f"{floor_rate(rate):,g}"
 
 
@@ -33,7 +33,7 @@ FILTERS = {
     "mib": format_mib,
     "hours": format_hours,
     "ms": lambda ms: f"{ceil_ms(ms / 1000):,g} ms",
-    "surely": surely,
+    "lower": lower_rate,
     "per_month": per_month,
     "percent": percent,
     "plain": plain,
