@@ -217,7 +217,7 @@ class Runs:
 
     def _found(self, query: sql.Select[Any]) -> list[Run]:
         rows = self._database.read(lambda connection: connection.execute(query).all())
-        return [self._run_of(row) for row in rows]
+        return [self._settled(self._run_of(row)) for row in rows]
 
     def _the_one(self, which: sql.ColumnElement[bool]) -> Run:
         (run,) = self._found(_query(which))
@@ -225,6 +225,15 @@ class Runs:
 
     def _run_of(self, row: Any) -> Run:
         return _record(row, alive=row.state == RunState.RUNNING and self._locks.is_held(row.number))
+
+    def _settled(self, run: Run) -> Run:
+        """Looked at again where its lock was free: it may have ended just then."""
+        if run.state is not RunState.RUNNING or run.alive:
+            return run
+        rows = self._database.read(
+            lambda connection: connection.execute(_query(ROWS.c.number == run.number)).all()
+        )
+        return self._run_of(rows[0]) if rows else run
 
 
 def skip_due(connection: sql.Connection, schedule: int, note: str) -> None:
