@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.errors import DataError, UsageError
-from advisor.runs.commands import is_sweep, works_elsewhere
 from advisor.runs.cron import CronLine
 from advisor.runs.due import month_of, rows_for_due_times
 from advisor.runs.processes import start_executor
+from advisor.runs.schedules import is_sweep, works_elsewhere
 from advisor.runs.store.locks import HeldLock
 from advisor.runs.store.records import Run, RunState, Schedule
 from advisor.runs.store.schedules import ScheduleBook

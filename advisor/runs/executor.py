@@ -20,9 +20,9 @@ from typing import Any
 
 from advisor.errors import AdvisorError, DataError, UsageError
 from advisor.places import state_folder
-from advisor.runs.commands import is_sweep, started_as
 from advisor.runs.due import month_of, usd_left
 from advisor.runs.processes import answer_of, command_process, end, failure
+from advisor.runs.schedules import is_sweep, started_as
 from advisor.runs.started import StartedSweep, SweepState, command_of
 from advisor.runs.store.locks import HeldLock
 from advisor.runs.store.records import Ending, Run, RunState, Schedule

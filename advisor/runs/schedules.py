@@ -6,7 +6,7 @@ Its sweep is checked as the command itself would check it, when the schedule is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,14 +14,46 @@ from typing import Any
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.questions.words import one_of
-from advisor.runs.cloud.asking import refuse_without_aws
-from advisor.runs.cloud.sweep_asking import owner_and_budget, split_cloud
-from advisor.runs.commands import kind_of
+from advisor.runs.cloud.request import owner_and_budget, refuse_without_aws, split_cloud
 from advisor.runs.cron import CronLine
 from advisor.runs.host_price import host_usd_per_hour
+from advisor.runs.processes import ADVISOR
 from advisor.runs.store.records import Misfire, NewSchedule, Reporting
-from advisor.runs.sweeps.adaptive_asking import adaptive_from
-from advisor.runs.sweeps.run_asking import checked_answers
+from advisor.runs.sweeps.request import adaptive_from, checked_answers
+
+# What may be scheduled, by its first words; everything else is refused.
+ALLOWED = (("sweep", "run"), ("fit",), ("catalog", "refresh"))
+SWEEP_RUN = ALLOWED[0]
+# With one of these a sweep measures on other machines, and leaves this one's quiet.
+_ELSEWHERE = ("--ray-address", "--on")
+
+
+def kind_of(command: Sequence[str]) -> tuple[str, ...] | None:
+    """The allowed command that these words begin with; None where they begin with none."""
+    return next((one for one in ALLOWED if tuple(command[: len(one)]) == one), None)
+
+
+def is_sweep(command: Sequence[str]) -> bool:
+    """Whether it measures."""
+    return kind_of(command) == SWEEP_RUN
+
+
+def works_elsewhere(command: Sequence[str]) -> bool:
+    """Whether other runs may go on beside it: two on one machine would measure each other."""
+    names = {word.partition("=")[0] for word in command}
+    return is_sweep(command) and bool(names & set(_ELSEWHERE))
+
+
+def started_as(command: Sequence[str], due_at: float) -> list[str]:
+    """The whole command line of a run, with a JSON document on its stdout.
+
+    A sweep measures anew what is older than its due time (seconds since 1970): what an attempt
+    that was cut off has measured since then is not measured again.
+    """
+    since = datetime.fromtimestamp(due_at, UTC).isoformat()
+    fresh = ["--fresh-since", since] if is_sweep(command) else []
+    return [*ADVISOR, *command, *fresh, "-o", "json"]
+
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MISFIRES = tuple(misfire.value for misfire in Misfire)

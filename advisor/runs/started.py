@@ -26,8 +26,7 @@ from advisor.runs.processes import ADVISOR, start_executor
 from advisor.runs.started_fields import Allowed, RequestedSweep, requested_sweep
 from advisor.runs.store.records import Run, RunState
 from advisor.runs.store.schedules import ScheduleBook
-from advisor.runs.sweeps.rows import shown_rows, trial_documents
-from advisor.runs.sweeps.standing import snapshot_document
+from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
 from advisor.runs.sweeps.sweeping import sweep_runs_here
 from sweeps.store.owners import this_process
 from sweeps.watching.shared import look_at

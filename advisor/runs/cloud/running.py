@@ -9,10 +9,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.errors import AdvisorError, CloudError
-from advisor.runs.cloud.measurements import Collector
+from advisor.runs.cloud.exchange import Collector, End, GuestState, Phase, guest_states
 from advisor.runs.cloud.plan import CloudPlan
 from advisor.runs.cloud.shared import SharedRows
-from advisor.runs.cloud.states import End, GuestState, Phase, guest_states
 from advisor.units import format_counted
 from infra.aws.findings import refuse_missing
 from infra.aws.watching import Why

@@ -12,7 +12,7 @@ from advisor.catalog.local_disks import LOCAL
 from advisor.domain import Disk, InstancePrediction, Measurement, Request, Status, Verification
 from advisor.engine import no_offer, predict_instance, recommend
 from advisor.errors import CloudError, NoOfferError, UsageError
-from advisor.runs.cloud.measurements import rows_sent
+from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
 from advisor.runs.cloud.running import CloudRun, Say, job_of, run_cloud
 from advisor.runs.verification.verifying import answers_around

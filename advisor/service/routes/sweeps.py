@@ -51,7 +51,7 @@ def start(words: StartedWords, request: Request) -> Response:
 
     One measures on this machine at a time: another one is a 409 that names it. On AWS (`on`) it
     needs a `budget` and a key of scope admin."""
-    from advisor.runs.cloud_dry_run import dry_run, why_not
+    from advisor.runs.cloud.request import dry_run, why_not
     from advisor.runs.started import OtherSweep, start_sweep
 
     asked = checked(words, request)
@@ -146,8 +146,8 @@ async def events(
 
 
 def _plan(asked: RequestedSweep) -> Mapping[str, Any]:
-    from advisor.runs.cloud_dry_run import dry_run
-    from advisor.runs.sweeps.rows import trial_document
+    from advisor.runs.cloud.request import dry_run
+    from advisor.runs.sweeps.status import trial_document
 
     if asked.on_aws:
         return dry_run(asked.words)

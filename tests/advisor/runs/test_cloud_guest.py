@@ -13,9 +13,8 @@ import pytest
 from moto import mock_aws
 
 from advisor.errors import AdvisorError, DataError
-from advisor.runs.cloud.guest import Guest, command_of, own_data, run_job
-from advisor.runs.cloud.measurements import Collector, Sender, object_of
-from advisor.runs.cloud.states import End, Phase, guest_states
+from advisor.runs.cloud.agent import Guest, command_of, own_data, run_job
+from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, guest_states, object_of
 from infra.aws.asking import Aws
 from infra.aws.guest.job import Job, job_to_json
 from infra.aws.guest.metadata import Metadata

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import DataError, UsageError
-from advisor.runs.commands import ADVISOR, started_as
 from advisor.runs.executor import execute
+from advisor.runs.schedules import ADVISOR, started_as
 from advisor.runs.store.records import NewRun, NewSchedule, RunState
 from advisor.runs.store.schedules import ScheduleBook
 from tests.processes import gone

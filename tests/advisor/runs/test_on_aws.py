@@ -8,16 +8,15 @@ import boto3
 import pytest
 
 from advisor.cli.main import run as advisor
-from advisor.cli.schedule_commands import checked_command
+from advisor.cli.schedule import checked_command
 from advisor.cli.sweep import run as sweep_run
-from advisor.runs.cloud.measurements import Sender
+from advisor.runs.cloud.exchange import Diary, End, Phase, Sender
 from advisor.runs.cloud.plan import sweep_id
-from advisor.runs.cloud.states import Diary, End, Phase
-from advisor.runs.cloud.sweep_asking import fleet_asked, split_cloud
-from advisor.runs.commands import ADVISOR, started_as
+from advisor.runs.cloud.request import fleet_asked, split_cloud
 from advisor.runs.due import spent_usd
 from advisor.runs.executor import execute
 from advisor.runs.refit import after_sweep
+from advisor.runs.schedules import ADVISOR, started_as
 from advisor.runs.store.records import NewRun, NewSchedule, RunState
 from advisor.runs.store.schedules import open_schedules
 from infra.aws.guest.result_bucket import ResultBucket

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog.local_disks import LOCAL
 from advisor.errors import AdvisorError, DataError
-from advisor.runs.cloud.measurements import Collector, Sender
-from advisor.runs.cloud.states import Diary, End, Phase
+from advisor.runs.cloud.exchange import Collector, Diary, End, Phase, Sender
 from infra.aws.guest.job import SWEEP_RUN, VERIFY
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from infra.aws.guest.metadata import Metadata
     from infra.aws.guest.result_bucket import ResultBucket
     from infra.aws.guest.supervising import Child
+
 
 POLL_SECONDS = 2.0
 _LAST_TRIES = 5

@@ -1,20 +1,89 @@
-"""What is asked of `sweep run --on aws`, checked as far as AWS need not be asked."""
+"""What a sweep on AWS is asked with, checked; what it would launch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import getpass
+import math
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import Market
 from advisor.domain.references import is_own
-from advisor.errors import UsageError
-from advisor.runs.cloud.asking import NAMES, dollars, launch_values, split
-from advisor.runs.sweeps.asking import options_from
+from advisor.errors import CloudError, UsageError
+from advisor.runs.processes import outcome_of
+from advisor.runs.sweeps.request import options_from
 
 if TYPE_CHECKING:
     from advisor.runs.cloud.plan import CloudOptions
     from advisor.runs.sweeps.sweeping import SweepOptions
+
+
+NAMES = (
+    "on", "dry_run", "hours", "queue", "owner", "sweep_id", "bucket", "subnet", "image",
+    "instance_profile",
+)  # fmt: skip
+
+
+def split(
+    answers: Mapping[str, Any], names: tuple[str, ...] = NAMES
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The answers that are no option of these, and these."""
+    own = {name: answers[name] for name in names}
+    return {name: value for name, value in answers.items() if name not in own}, own
+
+
+def refuse_without_aws(cloud: Mapping[str, Any]) -> None:
+    """These options mean nothing here, and would be thought to launch something."""
+    given = [f"--{name.replace('_', '-')}" for name, one in cloud.items() if one and name != "on"]
+    if given:
+        told = ", ".join(given).replace("--regions", "--region")
+        raise UsageError(f"{told}: only with --on aws; add it, or leave that out")
+
+
+def launch_values(cloud: Mapping[str, Any], hours: float) -> dict[str, Any]:
+    """The answers as fields of `CloudOptions`; `hours` is the longest life where none is given."""
+    profile = cloud["instance_profile"]
+    return {
+        "owner": _tag_value(cloud["owner"] or _user()),
+        "hours": cloud["hours"] or hours,
+        "queue_minutes": cloud["queue"] or 15.0,
+        "sweep_id": cloud["sweep_id"] or "",
+        "bucket": cloud["bucket"] or os.environ.get("ADVISOR_BUCKET", ""),
+        "subnet": cloud["subnet"] or "",
+        "image": cloud["image"] or "",
+        "profile": "" if profile == "none" else profile or "advisor-guest",
+    }
+
+
+def dollars(text: str | None) -> float:
+    """'5USD' -> 5.0; `UsageError` for other budgets, and none."""
+    from advisor.runs.adaptive.budget import parse_budget
+
+    if not text:
+        raise UsageError("--on aws needs --budget, as 5USD: it is never passed")
+    usd = parse_budget(text, usd_per_hour=math.inf).usd
+    if usd is None:
+        raise UsageError(f"--on aws takes a --budget of money, as 5USD, not '{text}'")
+    return usd
+
+
+def _tag_value(text: str) -> str:
+    """Tags of AWS take letters, digits, blanks and + - = . _ : / @."""
+    if len(text) > 100 or not re.fullmatch(r"[\w +\-=.:/@]+", text):
+        raise UsageError(f"--owner '{text}' is no tag: letters, digits and + - = . _ : / @")
+    return text
+
+
+def _user() -> str:
+    try:
+        return re.sub(r"[^\w.@-]", "-", getpass.getuser())
+    except (OSError, KeyError):
+        return "unknown"
+
 
 MARKETS = {
     "any": (Market.SPOT, Market.ON_DEMAND),
@@ -121,3 +190,30 @@ def fleet_asked(answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> tuple[C
     options = cloud_options_from(answers, cloud, grid)
     plan_anywhere(grid)  # what the guest would refuse is not paid for
     return options
+
+
+_LONGEST_SECONDS = 60.0
+
+
+def dry_run(words: Sequence[str]) -> Mapping[str, Any]:
+    """The document of `advisor sweep run --on aws --dry-run`; `CloudError` where there is none."""
+    try:
+        outcome = outcome_of([*words, "--dry-run", "-o", "json"], seconds=_LONGEST_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise CloudError("AWS did not answer within {seconds} s",
+                         seconds=f"{_LONGEST_SECONDS:g}") from None  # fmt: skip
+    if outcome.document is None:
+        raise CloudError("{reason}", reason=outcome.failure or "AWS could not be asked")
+    return outcome.document
+
+
+def why_not(document: Mapping[str, Any]) -> str:
+    """Why it cannot be launched, with what mends each reason; empty when it can."""
+    if document["can_launch"]:
+        return ""
+    plans = document.get("plans", [document])
+    stops = [
+        check for plan in plans for check in plan["checks"] if check["stops"] and not check["ok"]
+    ]
+    reasons = dict.fromkeys(f"{one['check']}: {one['told']}; {one['mend']}" for one in stops)
+    return ". ".join(reasons) or "nothing that fits is offered within this budget"

@@ -1,4 +1,4 @@
-"""Trials with what is shown of their stored rows; step times of thousands would fill the memory."""
+"""Trials of a sweep: their rows, their states, as documents."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from sweeps.formats.serialization import trial_to_dict
 
 if TYPE_CHECKING:
     from sweeps.store import Damaged, MeasurementStore, Stored
+    from sweeps.watching.shared import Snapshot
+
 
 _ROWS_AT_ONCE = 200
 _WAITING = "waiting"
@@ -72,3 +74,39 @@ def rate_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> float | No
     """Samples per second, where they were measured."""
     row = rows.get(trial.trial_id)
     return row.throughput_samples_per_second if row else None
+
+
+SCHEMA = "advisor.sweep-status/1"
+
+
+def snapshot_document(found: Snapshot, trouble: str = "") -> dict[str, Any]:
+    """The document of `schemas/sweep-status.schema.json`."""
+    end, pace = found.expected_end, found.pace
+    return {
+        "schema": SCHEMA,
+        "at": found.at.isoformat(timespec="seconds"),
+        "database": found.database,
+        "trouble": trouble,
+        "trials": found.total,
+        "counts": counts_of(found),
+        "left": found.left,
+        "running": [
+            {"trial_id": one.trial_id, "trial": one.label, "host": one.host, "pid": one.pid,
+             "seconds": _rounded(one.seconds_held),
+             "lease_seconds_left": _rounded(one.seconds_left)}
+            for one in found.running
+        ],
+        "seconds_a_trial": _rounded(pace.seconds_a_trial) if pace else None,
+        "pace_of_trials": pace.trials if pace else 0,
+        "expected_end": end.isoformat(timespec="seconds") if end else None,
+    }  # fmt: skip
+
+
+def counts_of(found: Snapshot) -> dict[str, int]:
+    """How many trials, by how they ended; those that have not wait."""
+    waiting = {_WAITING: found.left} if found.left else {}
+    return {**found.counts, **waiting}
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)
