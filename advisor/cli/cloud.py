@@ -148,7 +148,7 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
 
     Exit codes: 0 told, 1 a region did not tell all.
     """
-    from advisor.runs.cloud.reaping import reap_cloud
+    from advisor.runs.cloud.status import reap_cloud
 
     found = reap_cloud(owner=owner, regions=regions, dry_run=True)
     _print(found, "advisor.cloud-status/1", status_lines(found), output)
@@ -169,7 +169,7 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     Exit codes: 0 nothing expired is left (or it was a dry run), 1 something is, or a region did
     not tell all.
     """
-    from advisor.runs.cloud.reaping import reap_cloud
+    from advisor.runs.cloud.status import reap_cloud
 
     try:
         reaped = reap_cloud(owner=owner, regions=regions, dry_run=dry_run)
@@ -181,7 +181,7 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
 
 
 def _print(reaped: Reaped, schema: str, lines: list[str], output: str) -> None:
-    from advisor.runs.cloud.reaping import reaped_document
+    from advisor.runs.cloud.status import reaped_document
 
     document: dict[str, Any] = reaped_document(reaped, schema)
     click.echo(json.dumps(document, indent=1) if output == "json" else "\n".join(lines))

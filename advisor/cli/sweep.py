@@ -34,16 +34,11 @@ from advisor.cli.sweep_view import (
 )
 from advisor.domain import Measurement, Trial
 from advisor.render.text import table
+from advisor.runs.adaptive.request import checked_answers, refuse_without_adaptive, split_answers
 from advisor.runs.cloud.request import refuse_without_aws, split_cloud
 from advisor.runs.host_price import host_usd_per_hour
 from advisor.runs.sweeps.data import planned_data, prepared_data
-from advisor.runs.sweeps.request import (
-    asked_for_nothing,
-    checked_answers,
-    options_from,
-    refuse_without_adaptive,
-    split_answers,
-)
+from advisor.runs.sweeps.request import asked_for_nothing, options_from
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.runs.sweeps.sweeping import (
     EXECUTORS,

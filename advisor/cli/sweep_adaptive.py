@@ -20,14 +20,14 @@ from advisor.cli.sweep_view import (
 )
 from advisor.domain import Trial
 from advisor.render.text import table
-from advisor.runs.sweeps.request import adaptive_from
+from advisor.runs.adaptive.request import adaptive_from
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.units import format_counted, format_usd
 from sweeps.planning.plan import USUAL_TRIAL_SECONDS
 from sweeps.planning.staleness import is_stale
 
 if TYPE_CHECKING:
-    from advisor.runs.adaptive import AdaptiveSweep, Standing
+    from advisor.runs.adaptive.planning import AdaptiveSweep, Standing
     from sweeps.driver.runner import Progress
     from sweeps.store import MeasurementStore
 
@@ -164,7 +164,7 @@ def run_adaptively(
     since: datetime | None = None,
 ) -> AdaptiveRun:
     """Measure what tells most; after each batch tell on stderr how well the answer is known."""
-    from advisor.runs.adaptive import run_adaptive
+    from advisor.runs.adaptive.running import run_adaptive
 
     sweep = adaptive_from(trials, asked)
     before = {

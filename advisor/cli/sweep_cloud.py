@@ -18,7 +18,7 @@ from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
     from advisor.runs.cloud.plan import CloudPlan
-    from advisor.runs.cloud.running import CloudRun
+    from advisor.runs.cloud.sweep import CloudRun
     from infra.aws.asking import Aws
 
 
@@ -137,7 +137,7 @@ def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]
 
 def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
     """What would be launched; the exit code says whether it can be."""
-    from advisor.runs.cloud.documents import fleet_plan_document, plan_document
+    from advisor.runs.cloud.status import fleet_plan_document, plan_document
 
     if len(plans) == 1:
         document = plan_document(plans[0])
@@ -168,8 +168,8 @@ def tell(line: str) -> None:
 
 
 def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
-    from advisor.runs.cloud.documents import run_document
-    from advisor.runs.cloud.running import run_cloud
+    from advisor.runs.cloud.status import run_document
+    from advisor.runs.cloud.sweep import run_cloud
 
     with ended_on_aws(f"sweep {plan.sweep.id}"):
         run = run_cloud(plan, aws, tell)
@@ -179,8 +179,8 @@ def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
 
 
 def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
-    from advisor.runs.cloud.documents import fleet_document
     from advisor.runs.cloud.fleet import run_fleet
+    from advisor.runs.cloud.status import fleet_document
 
     with ended_on_aws(f"each of {len(plans)} sweeps"):
         berths = run_fleet(plans, aws, tell)

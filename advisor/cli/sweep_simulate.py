@@ -13,7 +13,7 @@ from advisor.cli.parameters import Name
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
 from advisor.render.text import table
-from advisor.runs.sweeps.simulating import Columns, Simulation, simulate_search
+from models.search.simulation import Columns, Simulation, simulate_search
 
 if TYPE_CHECKING:
     from models.search import Step

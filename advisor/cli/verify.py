@@ -28,7 +28,7 @@ from models.zoo.networks import NETWORKS, can_be_run
 
 if TYPE_CHECKING:
     from advisor.runs.cloud.plan import CloudOptions
-    from advisor.runs.verification.verifying_cloud import Elsewhere
+    from advisor.runs.verification.cloud import Elsewhere
 
 
 # Boot, torch with CUDA, a data set, some minutes of measuring.
@@ -45,9 +45,9 @@ def verify_on_aws(
     catalog: Catalog, model: PerformanceModel, output: str,
 ) -> Verification:  # fmt: skip
     """Plan, launch, measure, end, judge; a dry run is the end of the command."""
-    from advisor.runs.cloud.documents import run_document
     from advisor.runs.cloud.plan import plan_cloud
-    from advisor.runs.verification.verifying_cloud import (
+    from advisor.runs.cloud.status import run_document
+    from advisor.runs.verification.cloud import (
         launch_options,
         plan_elsewhere,
         verify_elsewhere,
@@ -203,7 +203,7 @@ def _verified_here(
     request: Request, answers: dict[str, Any], catalog: Catalog, model: PerformanceModel
 ) -> Verification:
     from advisor.cli.sweep_view import dataset_progress, trial_name
-    from advisor.runs.verification.verifying import VerifyOptions, plan_verification, verify
+    from advisor.runs.verification.verify import VerifyOptions, plan_verification, verify
     from sweeps.store import open_store
 
     options = VerifyOptions(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from advisor.domain import Measurement, Status
-from advisor.runs.verification.verifying_verdict import Rate, rate_of
+from advisor.runs.verification.verdict import Rate, rate_of
 from sweeps.planning.staleness import is_stale
 from sweeps.quality.checking import REPEATS_DIFFER
 from sweeps.trial.formatting import trial_name

@@ -107,7 +107,7 @@ def _compared(
     by_last: Floats,
 ) -> dict[str, Any]:
     """Score both, and keep the better: the new one where they are equally good."""
-    from advisor.runs.reference_cpu import reference_cpu
+    from advisor.runs.fitting import reference_cpu
     from models.performance.fit_pipeline import unseen_residuals
 
     (usable, scored), table = scoring, result.model.table

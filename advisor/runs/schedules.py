@@ -14,12 +14,12 @@ from typing import Any
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.questions.words import one_of
+from advisor.runs.adaptive.request import adaptive_from, checked_answers
 from advisor.runs.cloud.request import owner_and_budget, refuse_without_aws, split_cloud
 from advisor.runs.cron import CronLine
 from advisor.runs.host_price import host_usd_per_hour
 from advisor.runs.processes import ADVISOR
 from advisor.runs.store.records import Misfire, NewSchedule, Reporting
-from advisor.runs.sweeps.request import adaptive_from, checked_answers
 
 # What may be scheduled, by its first words; everything else is refused.
 ALLOWED = (("sweep", "run"), ("fit",), ("catalog", "refresh"))
@@ -146,7 +146,7 @@ def checked_sweep(words: tuple[str, ...], parameters: Mapping[str, Any]) -> Chec
 
 
 def _checked_here(words: tuple[str, ...], answers: dict[str, Any]) -> Checked:
-    from advisor.runs.sweeps.checking import plan_anywhere
+    from advisor.runs.sweeps.data import plan_anywhere
 
     sweep = {name: value for name, value in answers.items() if name not in _NOT_OF_THE_SWEEP}
     options, _, adaptive = checked_answers(sweep, retry_failed=answers["retry_failed"])

@@ -17,11 +17,11 @@ from advisor.domain import Trial
 from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.questions.words import one_of, positive
+from advisor.runs.adaptive.request import adaptive_from, checked_answers
 from advisor.runs.cloud.request import MARKETS, owner_and_budget, refuse_without_aws, split_cloud
 from advisor.runs.host_price import host_usd_per_hour
 from advisor.runs.schedules import Checked, checked_sweep
 from advisor.runs.sweeps.data import planned_data
-from advisor.runs.sweeps.request import adaptive_from, checked_answers
 from advisor.runs.sweeps.sweeping import plan_sweep
 from models.performance.networks import bundled_networks
 from sweeps.datasets.decoding import DECODERS, PILLOW

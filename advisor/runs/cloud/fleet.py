@@ -23,7 +23,7 @@ from advisor.runs.cloud.plan import (
     plan_cloud,
     type_named,
 )
-from advisor.runs.cloud.running import CloudRun, Say, run_cloud
+from advisor.runs.cloud.sweep import CloudRun, Say, run_cloud
 from infra.aws.clock import LeavingClock
 from infra.aws.ending import NotEndedError
 from infra.aws.findings import refuse_missing

@@ -183,7 +183,7 @@ def owner_and_budget(answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> tu
 
 def fleet_asked(answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> tuple[CloudOptions, ...]:
     """The options for each type of instance, of a sweep that a guest would not refuse."""
-    from advisor.runs.sweeps.checking import plan_anywhere
+    from advisor.runs.sweeps.data import plan_anywhere
 
     gpu = None if answers["preset"] else "cuda"
     grid = options_from({**answers, "accelerator": answers["accelerator"] or gpu})

@@ -1,4 +1,4 @@
-"""Fits how fast CPUs compute networks: `python -m advisor.runs.cpu_fitting`.
+"""Fits how fast CPUs compute networks: `python -m benchmarks.cpu_fit`.
 
 The rows are infra/cpu_steps/measurements.jsonl, made by `python -m sweeps.campaign cpu --brief` and
 `--bundle FILE ...` (without places, host names and what each row repeats); the result is
@@ -20,8 +20,7 @@ import numpy as np
 from advisor.domain import Measurement, Precision, Status
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import DataError
-from advisor.runs.fitting import BUNDLED_MEASUREMENTS, ROOT, measurements_from
-from advisor.runs.reference_cpu import reference_cpu
+from advisor.runs.fitting import BUNDLED_MEASUREMENTS, ROOT, measurements_from, reference_cpu
 from models.performance.bundled import seal
 from models.performance.cpu_step_time import CpuConditions
 from models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell

@@ -20,7 +20,7 @@ from advisor.domain import (
     Verification,
 )
 from advisor.errors import MeasuringError
-from advisor.runs.verification.verifying_place import Place
+from advisor.runs.verification.machine import Place
 from advisor.units import format_mib, format_rate, format_usd
 from sweeps.planning.disks import UNLIMITED
 from sweeps.quality.checking import FEW_STEPS, check

@@ -33,14 +33,14 @@ from advisor.runs.sweeps.sweeping import (
     measure_once,
     step_seconds,
 )
-from advisor.runs.verification.verifying_place import (
+from advisor.runs.verification.machine import (
     Place,
     gpus_of_this_machine,
     place_for,
     refuse_several_gpus,
     sheet_named,
 )
-from advisor.runs.verification.verifying_verdict import Answers, judged
+from advisor.runs.verification.verdict import Answers, judged
 from models.performance import PerformanceModel
 from sweeps.machine.environment import instance_type
 from sweeps.planning.disks import UNLIMITED

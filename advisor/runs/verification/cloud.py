@@ -14,10 +14,10 @@ from advisor.engine import no_offer, predict_instance, recommend
 from advisor.errors import CloudError, NoOfferError, UsageError
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
-from advisor.runs.cloud.running import CloudRun, Say, job_of, run_cloud
-from advisor.runs.verification.verifying import answers_around
-from advisor.runs.verification.verifying_place import AUTO, Place, refuse_several_gpus
-from advisor.runs.verification.verifying_verdict import judged
+from advisor.runs.cloud.sweep import CloudRun, Say, job_of, run_cloud
+from advisor.runs.verification.machine import AUTO, Place, refuse_several_gpus
+from advisor.runs.verification.verdict import judged
+from advisor.runs.verification.verify import answers_around
 from infra.aws.guest.job import VERIFY
 from infra.aws.launch_options import Volume, sweep_id_of
 from models.performance import PerformanceModel
