@@ -9,12 +9,12 @@ import click
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.bundle import own_imports
-from advisor.cli.hardware import hardware_options
 from advisor.cli.parameters import Name, Text
+from advisor.cli.questions import question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
-from advisor.questions.hardware import hardware_answers
-from advisor.questions.requests import DEFAULT_REGION, today
+from advisor.questions.models import HardwareFilter
+from advisor.questions.requests import DEFAULT_REGION, hardware_fields, today
 from advisor.records import replace
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ MARKETS = {
     metavar="TYPE",
     help="Only this type; may be repeated.  [default: all accelerated ones]",
 )
-@hardware_options
+@question_options(HardwareFilter, "hardware")
 @click.option(
     "--market",
     type=Name("market", tuple(MARKETS)),
@@ -100,7 +100,7 @@ def _refresh(
     names: tuple[str, ...],
     market: str,
     accept_implausible: bool,
-    **hardware: Any,
+    hardware: HardwareFilter,
 ) -> None:
     from advisor.answers.live.refreshing import Wanted, refresh, types_to_ask
     from advisor.render.refreshing import refresh_document, refresh_text
@@ -125,8 +125,8 @@ def _bundled() -> Catalog:
     return load_catalog(DATA_FOLDER)
 
 
-def _query(names: tuple[str, ...], hardware: dict[str, Any]) -> OfferQuery:
-    asked = OfferQuery(cloud=CLOUD, instances=names, **hardware_answers(hardware))
+def _query(names: tuple[str, ...], hardware: HardwareFilter) -> OfferQuery:
+    asked = OfferQuery(cloud=CLOUD, instances=names, **hardware_fields(hardware))
     return asked if names else replace(asked, accelerated=True)
 
 

@@ -137,7 +137,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _explained(error: BaseException) -> tuple[str, int]:
-    """What a user is told of an error, and the exit code."""
+    """What a user is told of an error, and the exit code: 1 where the error names none."""
+    code = getattr(error, "exit_code", 1)
     if isinstance(error, AdvisorError):
         return str(error), error.exit_code
     if isinstance(error, click.ClickException):
@@ -148,11 +149,11 @@ def _explained(error: BaseException) -> tuple[str, int]:
         return ("terminated", 143) if was_told else ("interrupted", 130)
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRA_OF:
         package = f"instance-sizing-advisor[{EXTRA_OF[error.name]}]"
-        return f"this needs {error.name}; install it: pip install '{package}'", 1
+        return f"this needs {error.name}; install it: pip install '{package}'", code
     if isinstance(error, OSError):
-        return _about_files(error), 1
+        return _about_files(error), code
     hint = "this is a defect; `advisor --debug ...` shows where"
-    return f"{type(error).__name__}: {error} ({hint})", 1
+    return f"{type(error).__name__}: {error} ({hint})", code
 
 
 def _about_files(error: OSError) -> str:

@@ -74,7 +74,7 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -
 
 
 def _trials(text: str) -> int:
-    from advisor.runs.adaptive.budget import parse_budget
+    from advisor.runs.budget import parse_budget
 
     trials = parse_budget(text, usd_per_hour=1.0).trials
     if trials is None:

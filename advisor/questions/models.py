@@ -345,6 +345,14 @@ class Recommend(RunQuestion, frozen=True, kw_only=True):
                 )  # fmt: skip
 
 
+class Verify(WorkloadQuestion, frozen=True, kw_only=True):
+    """What `advisor verify` is asked of its workload."""
+
+    target_throughput: Annotated[
+        float, About("Samples per second to reach.", Number(metavar="RATE"), section=TARGET)
+    ]
+
+
 class Predict(RunQuestion, frozen=True, kw_only=True):
     """What `advisor predict` is asked: of one instance, or of a GPU by itself."""
 
@@ -473,12 +481,12 @@ class MemoryQuestion(Question, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.task is Task.INFERENCE and self.optimizer is not None:
-            raise wrong("optimizer", "{field} goes with training", hint="leave it out")
+            raise wrong("optimizer", "{field} belongs to training", hint="leave it out")
         if self.task is Task.INFERENCE and self.checkpointing:
-            raise wrong("checkpointing", "{field} goes with training", hint="leave it out")
+            raise wrong("checkpointing", "{field} is of use in training only", hint="leave it out")
         if self.task is Task.TRAINING and self.keep_graph:
             raise wrong(
-                "keep_graph", "{field} goes with inference: training keeps its graph anyway",
+                "keep_graph", "{field} belongs to inference: training keeps its graph anyway",
                 hint="leave it out",
             )  # fmt: skip
         if self.input is not None and self.input_size is not None:
@@ -500,6 +508,14 @@ class Gpus(Question, frozen=True, kw_only=True):
         About("Sort key: the cheapest, or the largest, first; unknown last.",
               Choice("sort key", tuple(SORT_KEYS))),
     ] = "usd_per_gpu_hour"  # fmt: skip
+
+
+class HardwareFilter(Question, frozen=True, kw_only=True):
+    """Which types are meant, by what they have."""
+
+    gpu: Gpu = None
+    vcpus: Vcpus = None
+    memory: Memory = None
 
 
 class Offers(Question, frozen=True, kw_only=True):

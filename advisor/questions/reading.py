@@ -17,6 +17,8 @@ from advisor.questions.models import Question
 
 Q = TypeVar("Q", bound=Question)
 MOST_LINK_WORDS = 200
+# The code of an error where each field can be read, and they do not go together.
+CONTRADICTION = "contradiction"
 
 
 class Field(NamedTuple):
@@ -70,6 +72,11 @@ def from_texts(kind: type[Q], texts: Mapping[str, Sequence[str]], noun: str = "f
             values[name] = tuple(read.from_text(text, name) for text in given)
         else:
             values[name] = read.from_text(",".join(given), name)
+    return _made(kind, values)
+
+
+def from_fields(kind: type[Q], values: Mapping[str, Any]) -> Q:
+    """A question from values that were read already; `UsageError` for a field that is missing."""
     return _made(kind, values)
 
 
@@ -183,7 +190,11 @@ def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> 
         needed = field.required or (client and field.about.required)
         if needed and field.name not in values:
             raise wrong(field.name, "{field} is missing", hint=_hint_of(field))
-    return kind(**values)
+    try:
+        return kind(**values)
+    except UsageError as error:
+        error.code = error.code or CONTRADICTION
+        raise
 
 
 def _hint_of(field: Field) -> Message:

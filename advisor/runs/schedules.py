@@ -13,7 +13,7 @@ from typing import Any
 
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.questions.words import one_of
+from advisor.quantities import parse_name
 from advisor.runs.adaptive.request import adaptive_from, checked_answers
 from advisor.runs.cloud.request import owner_and_budget, refuse_without_aws, split_cloud
 from advisor.runs.cron import CronLine
@@ -96,7 +96,7 @@ def new_schedule(
         timezone=times.timezone,
         command=checked.words,
         folder=folder,
-        misfire=Misfire(one_of(times.misfire, "misfire", MISFIRES)),
+        misfire=Misfire(parse_name(times.misfire, "misfire", MISFIRES)),
         budget_usd=monthly_budget(times.budget_per_month, checked),
         usd_per_hour=checked.usd_per_hour,
         run_usd=checked.run_usd,
@@ -159,6 +159,6 @@ def _checked_here(words: tuple[str, ...], answers: dict[str, Any]) -> Checked:
 
 def _usd_of(text: str) -> float | None:
     """The dollars of a budget; None where it counts trials or time."""
-    from advisor.runs.adaptive.budget import parse_budget
+    from advisor.runs.budget import parse_budget
 
     return parse_budget(text, usd_per_hour=1.0).usd

@@ -1,4 +1,4 @@
-"""One question as two routes: POST with a body, GET with the same words as a link."""
+"""One question as two routes: POST with a body, GET with the same fields as a link."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.answers.ground import Ground
-from advisor.answers.words import Words
+from advisor.errors import UsageError
+from advisor.questions import models as questions
+from advisor.questions.reading import from_json, from_link, parameters_of
 from advisor.service.answers import ground_of, json_answer
-from advisor.service.forms.form import Form
-from advisor.service.openapi.parts import body_of, described
-from advisor.service.problems import Problem
+from advisor.service.openapi.parts import body_of, described, schema_name
+from advisor.service.problems import Problem, problem_of_question
 
 T = TypeVar("T")
-Answer = Callable[[Request, Ground, Words], Awaitable[Mapping[str, Any]]]
+Q = TypeVar("Q", bound=questions.Question)
+Answer = Callable[[Request, Ground, Any], Awaitable[Mapping[str, Any]]]
 # What takes long is computed beside the loop; more of it at once would only share the same core.
 _MOST_SLOW = 2
 _slow_lines: list[CapacityLimiter] = []
@@ -26,13 +28,13 @@ _slow_lines: list[CapacityLimiter] = []
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`path` under /v1, the words it takes, what answers, and its schema in OpenAPI.
+    """`path` under /v1, the question it takes, what answers, and its schema in OpenAPI.
 
-    `example` are words of a body; its answer is the example of the answer.
+    `example` is a body; its answer is the example of the answer.
     """
 
     path: str
-    form: Form
+    kind: type[questions.Question]
     answer: Answer
     schema: str
     about: str
@@ -40,13 +42,13 @@ class Question:
 
     async def posted(self, request: Request) -> Response:
         """The answer to a body."""
-        words = self.form.from_json(await body_in(request))
-        return json_answer(await self.answer(request, ground_of(request), words))
+        question = question_in_body(self.kind, await body_in(request))
+        return json_answer(await self.answer(request, ground_of(request), question))
 
     async def linked(self, request: Request) -> Response:
         """The answer to a link."""
-        words = self.form.from_query(request.scope["query_string"])
-        return json_answer(await self.answer(request, ground_of(request), words))
+        question = question_in_link(self.kind, request.scope["query_string"])
+        return json_answer(await self.answer(request, ground_of(request), question))
 
     def add_to(self, router: APIRouter) -> None:
         """Both routes."""
@@ -54,14 +56,30 @@ class Question:
         router.add_api_route(
             self.path, self.posted, methods=["POST"], operation_id=name, summary=self.about,
             responses=described(self.schema, name),
-            openapi_extra=body_of(self.form.name, self.example),
+            openapi_extra=body_of(schema_name(self.kind), self.example),
         )  # fmt: skip
         router.add_api_route(
             self.path, self.linked, methods=["GET"], operation_id=f"{name}_by_link",
-            summary=f"{self.about} By a link: the words are query parameters.",
+            summary=f"{self.about} By a link: its fields are query parameters.",
             responses=described(self.schema, name),
-            openapi_extra={"parameters": self.form.parameters()},
+            openapi_extra={"parameters": parameters_of(self.kind)},
         )  # fmt: skip
+
+
+def question_in_body(kind: type[Q], body: bytes) -> Q:
+    """The question of a JSON body; `Problem` names the field that is wrong."""
+    try:
+        return from_json(kind, body)
+    except UsageError as error:
+        raise problem_of_question(error) from None
+
+
+def question_in_link(kind: type[Q], query: bytes) -> Q:
+    """The same of a link."""
+    try:
+        return from_link(kind, query)
+    except UsageError as error:
+        raise problem_of_question(error) from None
 
 
 async def body_in(request: Request) -> bytes:

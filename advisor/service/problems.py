@@ -22,6 +22,8 @@ from advisor.errors import (
     UsageError,
     one_line,
 )
+from advisor.messages import render
+from advisor.questions.reading import CONTRADICTION, UnreadableError
 from advisor.service.private import without_paths_in
 from advisor.service.wording import in_fields, way_out_in
 
@@ -100,11 +102,28 @@ def add_problem_handlers(app: FastAPI) -> None:
 
 def problem_of(error: AdvisorError) -> Problem:
     """The product's own errors: what the client can mend is 422, all else 500."""
-    said = in_fields(str(error))
     for kind, name in _MENDED:
         if isinstance(error, kind):
-            return Problem(422, name, said)
-    return Problem(500, "failed", said)
+            return _problem(422, name, error)
+    return _problem(500, "failed", error)
+
+
+def problem_of_question(error: UsageError) -> Problem:
+    """A body or a link that is no question: 400 where it cannot be read at all."""
+    if isinstance(error, UnreadableError):
+        return _problem(400, "unreadable", error)
+    return _problem(422, _KINDS.get(error.code, "invalid"), error)
+
+
+# What a question that can be read is refused for, by the code of the error.
+_KINDS = {"unknown_field": "unknown-field", CONTRADICTION: "unanswerable"}
+
+
+def _problem(status: int, kind: str, error: AdvisorError) -> Problem:
+    """With the field that is wrong and the hint, where the error names them."""
+    hint = None if error.hint is None else in_fields(render(error.hint, str, str))
+    more: dict[str, Any] = {} if error.field is None else {"field": error.field}
+    return Problem(status, kind, in_fields(error.render(str, str)), way_out=hint, **more)
 
 
 async def _of_problem(_request: Request, error: Exception) -> Response:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.domain import Trial
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
-from advisor.runs.adaptive.budget import Budget, parse_budget
+from advisor.runs.budget import Budget, parse_budget
 from advisor.runs.host_price import NAMES as HOST_PRICE
 from advisor.runs.host_price import host_usd_per_hour
 from advisor.runs.sweeps.request import options_from

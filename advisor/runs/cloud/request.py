@@ -61,7 +61,7 @@ def launch_values(cloud: Mapping[str, Any], hours: float) -> dict[str, Any]:
 
 def dollars(text: str | None) -> float:
     """'5USD' -> 5.0; `UsageError` for other budgets, and none."""
-    from advisor.runs.adaptive.budget import parse_budget
+    from advisor.runs.budget import parse_budget
 
     if not text:
         raise UsageError("--on aws needs --budget, as 5USD: it is never passed")

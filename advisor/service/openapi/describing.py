@@ -9,20 +9,20 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from advisor.answers.ground import Ground
-from advisor.service.forms import catalog, questions
+from advisor.questions import models
 from advisor.service.openapi.examples import example_of
 from advisor.service.openapi.parts import EXAMPLE
 from advisor.service.openapi.refusing import tell_refusals
 from advisor.service.openapi.schemas import all_schemas
 
-FORMS = (
-    questions.RECOMMEND,
-    questions.PREDICT,
-    questions.COMPARE,
-    questions.MEMORY_OF,
-    questions.GPUS,
-    catalog.LIST,
-    catalog.TYPE,
+QUESTIONS = (
+    models.Recommend,
+    models.Predict,
+    models.Compare,
+    models.MemoryQuestion,
+    models.Gpus,
+    models.Offers,
+    models.InstanceDetails,
 )
 _ABOUT = (
     "The cheapest cloud instance and disk that will really reach a throughput, with an interval "
@@ -37,7 +37,7 @@ def description(app: FastAPI, ground: Ground | None) -> dict[str, Any]:
         routes=app.routes,
     )  # fmt: skip
     schemas = whole.setdefault("components", {}).setdefault("schemas", {})
-    schemas |= all_schemas(FORMS)
+    schemas |= all_schemas(QUESTIONS)
     tell_refusals(whole)
     for operation in _operations(whole):
         _tell_each_once(operation)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
-
-import orjson
+from typing import Any, TypeVar
 
 from advisor.answers.comparing import compared
 from advisor.answers.gpus import gpus_document_of
@@ -15,13 +13,22 @@ from advisor.answers.memory import memory_document_of
 from advisor.answers.networks import listed_networks, networks_document
 from advisor.answers.predicting import predicted
 from advisor.answers.recommending import settled
-from advisor.service.forms.catalog import LIST, TYPE
-from advisor.service.forms.form import Form
-from advisor.service.forms.questions import COMPARE, GPUS, MEMORY_OF, PREDICT, RECOMMEND
+from advisor.questions.models import (
+    Compare,
+    Gpus,
+    InstanceDetails,
+    MemoryQuestion,
+    Offers,
+    Predict,
+    Question,
+    Recommend,
+)
+from advisor.questions.reading import from_values
 
 # A list of an example shows so many of its things: an answer may name hundreds.
 _SHOWN = 2
 _Document = Mapping[str, Any]
+Q = TypeVar("Q", bound=Question)
 TYPE_SHOWN = "g4dn.xlarge"
 QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "recommend": {"task": "inference", "model": "googlenet", "target_throughput": 500},
@@ -33,18 +40,18 @@ QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "memory": {"model": "resnet50", "batch_size": 64, "gpu": "T4,L4"},
 }  # fmt: skip
 _ANSWERS: Mapping[str, Callable[[Ground], _Document]] = {
-    "recommend": lambda at: settled(at, _said(RECOMMEND, "recommend")).document(),
-    "predict": lambda at: predicted(at, _said(PREDICT, "predict")).document(),
-    "compare": lambda at: compared(at, _said(COMPARE, "compare")).document(),
-    "memory": lambda at: memory_document_of(at.catalog, _said(MEMORY_OF, "memory")),
+    "recommend": lambda at: settled(at, _example(Recommend, "recommend")).document(),
+    "predict": lambda at: predicted(at, _example(Predict, "predict")).document(),
+    "compare": lambda at: compared(at, _example(Compare, "compare")).document(),
+    "memory": lambda at: memory_document_of(at.catalog, _example(MemoryQuestion, "memory")),
     "catalog": lambda at: page_of(
-        at.catalog, query_of(LIST.from_query(b"cloud=aws&gpu=T4")), 0, _SHOWN
+        at.catalog, query_of(from_values(Offers, {"cloud": "aws", "gpu": "T4"})), 0, _SHOWN
     ).document(at.catalog),
     "catalog_type": lambda at: shown_type(
-        at.catalog, {**TYPE.from_query(b"region=us-east-1"), "instance_type": TYPE_SHOWN}
+        at.catalog, TYPE_SHOWN, from_values(InstanceDetails, {"region": "us-east-1"})
     ),
     "networks": lambda at: networks_document(at.model, listed_networks(at.model, "resnet")),
-    "gpus": lambda at: gpus_document_of(at.catalog, GPUS.from_query(b"gpu=T4,L4")),
+    "gpus": lambda at: gpus_document_of(at.catalog, from_values(Gpus, {"gpu": "T4,L4"})),
 }
 
 
@@ -58,8 +65,8 @@ def names() -> tuple[str, ...]:
     return tuple(_ANSWERS)
 
 
-def _said(form: Form, name: str) -> dict[str, Any]:
-    return form.from_json(orjson.dumps(QUESTIONS[name]))
+def _example(kind: type[Q], name: str) -> Q:
+    return from_values(kind, QUESTIONS[name])
 
 
 def _short(value: Any) -> Any:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from advisor.questions.models import Question
+
 PROBLEM = "Problem"
 # Whose example is computed when the description is asked for, by the name of the answer.
 EXAMPLE = "x-advisor-example"
@@ -30,6 +32,11 @@ _REFUSALS = {
 def reference(schema: str) -> dict[str, str]:
     """`$ref` of a schema of this description."""
     return {"$ref": f"#/components/schemas/{schema}"}
+
+
+def schema_name(kind: type[Question]) -> str:
+    """Of a question in OpenAPI: `Recommend` is 'RecommendQuestion'."""
+    return f"{kind.__name__.removesuffix('Question')}Question"
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Schemas of OpenAPI: the forms, and those of the documents that ship in `advisor/render`."""
+"""Schemas of OpenAPI: the questions, and those of the documents that ship in `advisor/render`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from advisor.service.forms.form import Form
-from advisor.service.openapi.parts import PROBLEM, reference
+from advisor.questions.models import Question
+from advisor.questions.reading import schema_of
+from advisor.service.openapi.parts import PROBLEM, reference, schema_name
 
 # The name of a document's schema here -> its file in advisor/render/schemas.
 DOCUMENTS = {
@@ -49,10 +50,10 @@ _HEALTH = {
 }
 
 
-def all_schemas(forms: Iterable[Form]) -> dict[str, Any]:
+def all_schemas(kinds: Iterable[type[Question]]) -> dict[str, Any]:
     """`components/schemas` of the answers, the questions and the problems."""
     schemas: dict[str, Any] = {PROBLEM: _PROBLEM, "Health": _HEALTH}
-    schemas |= {form.name: form.schema() for form in forms}
+    schemas |= {schema_name(kind): schema_of(kind) for kind in kinds}
     for name, file in DOCUMENTS.items():
         schemas |= document_schemas(name, file)
     return schemas

@@ -1,63 +1,42 @@
-"""The words of an address -> the words of a question.
+"""The fields of an address -> a question.
 
-The API's own forms read them, so that page, API and command line take and refuse the same. What a
-page has besides (where a list goes on) is no word of the question, and is left out.
+It is read as the API reads a link, so that page, API and command line take and refuse the same.
+What a page has besides (where a list goes on) is no field of the question, and is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urlencode
+from typing import TypeVar
 
-from advisor.service.forms.form import Form
-from advisor.service.problems import Problem
+from advisor.errors import AdvisorError, UsageError
+from advisor.questions.models import Question
+from advisor.questions.reading import fields_of, from_pairs
+from advisor.service.problems import Problem, problem_of_question
 
-# Words of which an address may have several, divided by commas too.
-_LISTS = ("instance",)
+Q = TypeVar("Q", bound=Question)
 
 
-def read_form(form: Form, asked: Mapping[str, str]) -> dict[str, Any]:
-    """Words as the answers take them; `Problem` for the first that cannot be read."""
+def read_form(kind: type[Q], asked: Mapping[str, str]) -> Q:
+    """The question of an address; `Problem` for the first field that cannot be read. Of a field
+    that may have several values an address may have them divided by commas."""
+    fields = fields_of(kind)
     pairs = [
-        (name, one)
+        (name, value)
         for name, text in asked.items()
-        if name in form.words
-        for one in (text.split(",") if _is_list(form, name) else [text])
-        if one.strip()
+        if name in fields
+        for value in (text.split(",") if fields[name].about.kind.repeats else [text])
+        if value.strip()
     ]
-    return form.from_query(urlencode(pairs).encode("ascii"))
+    try:
+        return from_pairs(kind, pairs)
+    except UsageError as error:
+        raise problem_of_question(error) from None
 
 
-def _is_list(form: Form, name: str) -> bool:
-    """`compare` takes several instances, `predict` one."""
-    return name in _LISTS and form.words[name].answer == "instances"
-
-
-# What messages call a word that its own name is no part of.
-_TOLD_AS = {
-    "unknown network": "model",
-    "no rates of": "model",
-    "model names a file": "model",
-    "unknown disk": "disk",
-    "unknown GPU": "gpu",
-    "no GPU is like": "gpu",
-    "unknown region": "region",
-    "unknown cloud": "cloud",
-    "unknown market": "market",
-    "unknown instance": "instance",
-    "cannot run this": "instance",
-    "capability": "gpu",
-}
-
-
-def field_of(error: Exception, asked: Mapping[str, str]) -> str | None:
-    """Which field a message is about; None where it is about the question as a whole."""
-    if isinstance(error, Problem) and error.more.get("field"):
-        return str(error.more["field"])
-    message = str(error)
-    for start, name in _TOLD_AS.items():
-        if start in message:
-            return name
-    named = [name for name in asked if f"--{name.replace('_', '-')}" in message]
-    return named[0] if named else None
+def field_of(error: Exception) -> str | None:
+    """Which field an error is about; None where it is about the question as a whole."""
+    if isinstance(error, Problem):
+        field = error.more.get("field")
+        return None if field is None else str(field)
+    return error.field if isinstance(error, AdvisorError) else None

@@ -54,7 +54,7 @@ async def start(request: Request) -> Response:
         await needs(Scope.MEASURE).dependency(request)
         job_id = await run_in_threadpool(_started, request, asked)
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, asked, frame)
+        values, status = trouble_view(error, frame)
         values["asked"] = asked
         return await run_in_threadpool(_listed, frame, values, status)
     audit_subject(request, job_id)
@@ -68,7 +68,7 @@ def sweep(job_id: str, request: Request) -> Response:
     try:
         values, status = _standing(request, job_id, frame), 200
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, {}, frame)
+        values, status = trouble_view(error, frame)
         values |= {"one": None}
         status = 404 if isinstance(error, AdvisorError) else status
     return frame.page("sweep_now.html" if frame.is_part else "sweep.html", status=status, **values)
@@ -82,7 +82,7 @@ async def stop(job_id: str, request: Request) -> Response:
         await needs(Scope.MEASURE).dependency(request)
         await run_in_threadpool(_stop, request, job_id)
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, {}, frame)
+        values, status = trouble_view(error, frame)
         return frame.page("sweep.html", status=status, **values, one=None)
     audit_subject(request, job_id)
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
@@ -96,13 +96,15 @@ def _stop(request: Request, job_id: str) -> None:
 
 
 def _started(request: Request, asked: Mapping[str, str]) -> str:
-    from advisor.questions.words import positive
+    from advisor.quantities import parse_number
     from advisor.runs.started import start_sweep
     from advisor.runs.started_fields import requested_sweep
 
     settings: Settings = request.app.state.settings
     fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
-    minutes = positive(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
+    minutes = (
+        parse_number(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
+    )
     requested = requested_sweep(fields, allowed_by(request))
     with scheduled(settings, reading=False) as book:
         return start_sweep(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
@@ -15,11 +14,9 @@ _SUGGESTED = re.compile(r"did you mean (.+?)\?")
 _NAME = re.compile(r"[\w.+-]+")
 
 
-def trouble_view(
-    error: AdvisorError | Problem, asked: Mapping[str, str], frame: Frame
-) -> tuple[dict[str, Any], int]:
+def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str, Any], int]:
     """Values of `answer.html` for an error, and the status that the page has."""
-    t, field = frame.words, field_of(error, asked)
+    t, field = frame.words, field_of(error)
     detail = error.detail if isinstance(error, Problem) else str(error)
     known = field is not None and f"field.{field}" in t.texts
     title = t("error.field", field=t(f"field.{field}")) if known else t("error.question")

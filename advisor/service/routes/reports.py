@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -12,14 +11,14 @@ from starlette.responses import Response
 
 from advisor.answers.reports import FORMATS, Asked, Format, file_name, format_named
 from advisor.errors import UsageError
+from advisor.questions.models import Recommend
+from advisor.questions.reading import parameters_of
 from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.access import Scope, needs
 from advisor.service.answers import ground_of, json_answer
-from advisor.service.asking import body_in, slowly
-from advisor.service.forms.commands import options_of_body, options_of_query
-from advisor.service.forms.questions import RECOMMEND
+from advisor.service.asking import body_in, question_in_body, question_in_link, slowly
 from advisor.service.openapi.examples import QUESTIONS
-from advisor.service.openapi.parts import body_of, refusals
+from advisor.service.openapi.parts import body_of, refusals, schema_name
 from advisor.service.problems import Problem
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
@@ -83,28 +82,28 @@ async def formats() -> Response:
 @router.post(
     "/{format}",
     responses=_FILE,
-    openapi_extra={"parameters": _LOOKS, **body_of(RECOMMEND.name, QUESTIONS["recommend"])},
+    openapi_extra={"parameters": _LOOKS, **body_of(schema_name(Recommend), QUESTIONS["recommend"])},
 )
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
     kind = _format(format)
     body = await body_in(request)
-    words = RECOMMEND.from_json(body)
+    question = question_in_body(Recommend, body)
     looks = _looks(kind, request.scope["query_string"])
-    asked = Asked(ground_of(request), words, options_of_body(body), looks.language, looks.as_of)
+    asked = Asked(ground_of(request), question, looks.language, looks.as_of)
     return await _file(format, kind, asked)
 
 
 @router.get(
     "/{format}", responses=_FILE,
-    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *RECOMMEND.parameters()]},
+    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *parameters_of(Recommend)]},
 )  # fmt: skip
 async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
     kind = _format(format)
     looks = _looks(kind, request.scope["query_string"])
-    words, options = RECOMMEND.from_query(looks.query), options_of_query(looks.query)
-    asked = Asked(ground_of(request), words, options, looks.language, looks.as_of)
+    question = question_in_link(Recommend, looks.query)
+    asked = Asked(ground_of(request), question, looks.language, looks.as_of)
     return await _file(format, kind, asked)
 
 
@@ -136,18 +135,16 @@ def _day(text: str | None) -> date | None:
 
 async def _file(name: str, kind: Format, asked: Asked) -> Response:
     content = await slowly(kind.write, asked)
-    stem = f"{_word(asked.words, 'network')}-{_word(asked.words, 'task')}"
+    stem = f"{_word(asked.question.model)}-{_word(asked.question.task)}"
     return Response(
         content, media_type=kind.media_type,
         headers={"Content-Disposition": f'attachment; filename="{file_name(stem, name)}"'},
     )  # fmt: skip
 
 
-def _word(words: Mapping[str, Any], name: str) -> str:
+def _word(text: str) -> str:
     """For a file's name: nothing in it that steers a header or a folder."""
-    return "".join(one for one in str(words.get(name) or "") if one.isascii() and one.isalnum())[
-        :40
-    ]
+    return "".join(one for one in text if one.isascii() and one.isalnum())[:40]
 
 
 def _format(name: str) -> Format:

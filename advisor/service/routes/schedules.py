@@ -148,7 +148,7 @@ def remove(name: str, request: Request) -> Response:
 
 
 def _checked(words: NewScheduleWords, request: Request) -> Checked:
-    from advisor.questions.hardware import wanted_gpus
+    from advisor.questions.values import parse_gpus
     from advisor.runs.schedules import Checked
     from advisor.runs.started_fields import scheduled_sweep
 
@@ -160,7 +160,7 @@ def _checked(words: NewScheduleWords, request: Request) -> Checked:
         return Checked(("fit",))
     asked = words.catalog_refresh
     if asked.gpu is not None:
-        wanted_gpus(asked.gpu)
+        parse_gpus(asked.gpu)
     flags = asked.model_dump(exclude_none=True, exclude_defaults=True)
     return Checked(("catalog", "refresh", *(f"--{name}={one}" for name, one in flags.items())))
 

@@ -32,12 +32,16 @@ ASK = "/v1/recommend"
         ({"vcpus": []}, "invalid", "vcpus", "must be a text, not a list"),
         ({"vcpus": "9..3"}, "invalid", "vcpus", "write the lower end first"),
         ({"gpu": ","}, "invalid", "gpu", "gpu takes names"),
-        ({"gpu": "T44"}, "unanswerable", None, "unknown GPU"),
-        ({"model": "gogglenet"}, "unanswerable", None, "did you mean googlenet"),
-        ({"region": "us-eats-1"}, "unanswerable", None, "did you mean us-east-1"),
-        ({"max_hours": 3}, "unanswerable", None, "with epochs or samples"),
-        ({"task": "training", "max_latency_ms": 3}, "unanswerable", None, "max_latency_ms goes"),
-        ({"disk": "gp3:1GiB"}, "unanswerable", None, "disk gp3:1GiB cannot hold"),
+        ({"gpu": "T44"}, "unanswerable", "gpu", "unknown GPU"),
+        ({"model": "gogglenet"}, "unanswerable", "model", "did you mean googlenet"),
+        ({"region": "us-eats-1"}, "unanswerable", "region", "did you mean us-east-1"),
+        ({"max_hours": 3}, "unanswerable", "max_hours", "with epochs or samples"),
+        (
+            {"task": "training", "max_latency_ms": 3}, "unanswerable", "max_latency_ms",
+            "max_latency_ms goes",
+        ),
+        ({"cloud": "AWS"}, "unanswerable", "cloud", "it has: aws"),
+        ({"disk": "gp3:1GiB"}, "unanswerable", "disk", "disk gp3:1GiB cannot hold"),
     ],
 )  # fmt: skip
 def test_a_wrong_word_is_named_with_what_would_be_right(refused, words, kind, field, said):

@@ -5,7 +5,7 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.render.sizing.checking import first_fault
+from advisor.render.schema_check import first_fault
 from tests.advisor.render.sizing.reports import golden_report, validator
 
 
@@ -50,14 +50,16 @@ def test_what_the_library_refuses_is_refused_here(place, odd, leaves_out):
     assert (first_fault(spoiled, "advisor.report/1") is None) == VALIDATOR.is_valid(spoiled)
 
 
-def test_a_number_that_nobody_can_compute_with_is_none():
-    spoiled = copy.deepcopy(SMALL)
-    spoiled["totals"]["usd_per_hour"] = 10**400
-    assert first_fault(spoiled, "advisor.report/1") == "$.totals.usd_per_hour is no number or null"
-
-
 def test_a_fault_is_told_with_its_place():
     spoiled = copy.deepcopy(SMALL)
     spoiled["workloads"][0]["answer"]["status"] = "maybe"
     fault = first_fault(spoiled, "advisor.report/1")
-    assert fault == "$.workloads[0].answer.status is none of answered, nothing_fits"
+    assert fault == '$.workloads[0].answer.status: this is not one of "answered" or "nothing_fits"'
+
+
+def test_a_fault_within_one_of_several_shapes_is_told_where_it_is():
+    spoiled = copy.deepcopy(SMALL)
+    spoiled["workloads"][0]["recommendation"]["recommendation"]["price"]["usd_per_hour"] = "x"
+    fault = first_fault(spoiled, "advisor.report/1")
+    assert fault is not None
+    assert fault.startswith("$.workloads[0].recommendation.recommendation.price.usd_per_hour: ")

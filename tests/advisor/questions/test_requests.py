@@ -12,8 +12,9 @@ from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, Tf32
 from advisor.errors import UsageError
 from advisor.questions.datasets import DATASETS, dataset_for
-from advisor.questions.requests import request_from
-from advisor.questions.stacks import parsed_input
+from advisor.questions.models import Predict, Recommend
+from advisor.questions.reading import from_values
+from advisor.questions.requests import parse_input, request_of
 from advisor.records import replace
 from models.performance import load_model
 from models.performance.anchoring import OwnTable
@@ -30,14 +31,14 @@ TENSORS = replace(
     data=DataKind.TENSOR,
 )  # fmt: skip
 ASKED = {
-    "network": "resnet50", "task": "training", "precision": "fp32", "confidence": 0.9,
-    "batch_size": 32, "cloud": "aws", "region": None, "market": "on-demand", "disk": None,
+    "model": "resnet50", "task": "training", "batch_size": 32,
 }  # fmt: skip
 
 
 def asked(facts=PHOTOS, **more):
     table = MODEL.table if facts is PHOTOS else OwnTable(MODEL.table, facts)
-    return request_from(table, CATALOG, {**ASKED, "network": facts.name, **more})
+    question = from_values(Recommend, {**ASKED, "model": facts.name, **more})
+    return request_of(question, table, CATALOG)
 
 
 def test_without_a_word_it_is_pytorch_as_it_is():
@@ -51,7 +52,8 @@ def test_without_a_word_it_is_pytorch_as_it_is():
 
 @pytest.mark.parametrize("name", ["ResNet50", "torchvision/resnet50", "resnet50"])
 def test_a_network_answers_to_all_its_names(name):
-    assert request_from(MODEL.table, CATALOG, {**ASKED, "network": name}).network == "resnet50"
+    question = from_values(Recommend, {**ASKED, "model": name})
+    assert request_of(question, MODEL.table, CATALOG).network == "resnet50"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_what_has_no_meaning_is_refused(facts, words, said):
     ],
 )
 def test_an_input_is_read_as_the_network_takes_it(facts, text, told):
-    assert parsed_input(text, facts) == told
+    assert parse_input(text, facts) == told
 
 
 def test_another_input_is_another_amount_of_work():
@@ -102,8 +104,8 @@ def test_another_input_is_another_amount_of_work():
 
 @pytest.mark.parametrize("name", ["bert-base-uncased", "yolov5s", "stable-diffusion-1.5"])
 def test_what_is_no_classifier_answers_too(name):
-    found = predicted(Ground(CATALOG, MODEL), {**ASKED, "network": name, "batch_size": None,
-                      "task": "inference", "instance": "g5.xlarge"})  # fmt: skip
+    question = from_values(Predict, {"model": name, "task": "inference", "instance": "g5.xlarge"})
+    found = predicted(Ground(CATALOG, MODEL), question)
     rates = found.one.prediction
     assert 0 < rates.lower < rates.median < rates.upper
 
@@ -141,8 +143,8 @@ def test_a_text_of_ones_own_is_counted(tmp_path):
 def predicted_of(facts, **more):
     table = OwnTable(MODEL.table, facts)
     model = replace(MODEL, table=table, card_mib_of=lambda _: 4000.0)
-    words = {**ASKED, "network": facts.name, "instance": "g5.xlarge", **more}
-    return predicted(Ground(CATALOG, model), words)
+    values = {**ASKED, "model": facts.name, "instance": "g5.xlarge", **more}
+    return predicted(Ground(CATALOG, model), from_values(Predict, values))
 
 
 def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():

@@ -6,16 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.cli.hardware import GpuFilter
 from advisor.domain import ANY, Range
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive, parse_range
-from advisor.questions.hardware import GpuWanted
+from advisor.questions.models import HardwareFilter
+from advisor.questions.reading import from_texts, texts_of
+from advisor.questions.values import GpuFilter
 from advisor.units import format_range
 
 
-def wanted(text: str) -> GpuWanted:
-    return GpuFilter().convert(text, None, None)
+def wanted(text: str) -> GpuFilter:
+    gpu = from_texts(HardwareFilter, {"gpu": [text]}).gpu
+    assert gpu is not None
+    return gpu
 
 
 @pytest.mark.parametrize(
@@ -34,13 +37,13 @@ def wanted(text: str) -> GpuWanted:
     ],
 )
 def test_a_gpu_is_asked_by_name_memory_and_capability(text, names, memory, capability) -> None:
-    assert wanted(text) == GpuWanted(names, memory, capability)
+    assert wanted(text) == GpuFilter(names, memory, capability)
 
 
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("", "--gpu takes"),
+        ("", "--gpu is empty"),
         (",", "--gpu takes"),
         ("24GiB..,32GiB..", "one range of memory"),
         ("cc8..,cc9..", "one of compute"),
@@ -56,6 +59,29 @@ def test_a_gpu_is_asked_by_name_memory_and_capability(text, names, memory, capab
 def test_a_gpu_that_cannot_be_meant_is_refused_with_the_way_out(text, hint) -> None:
     with pytest.raises(UsageError, match=hint):
         wanted(text)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "hint"),
+    [
+        ("vcpus", "4-16", "write it as 4..16"),
+        ("memory", "32GiB - 64GiB", "write it as 32GiB..64GiB"),
+        ("gpu", "24GiB", "write 24GiB.."),
+        ("gpu", "24GiB-48GiB", "write 24GiB..48GiB"),
+    ],
+)
+def test_a_range_in_another_notation_is_refused_with_ours(field, text, hint) -> None:
+    with pytest.raises(UsageError) as refused:
+        from_texts(HardwareFilter, {field: [text]})
+    assert hint in str(refused.value.hint)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("gpu", ["T4,L4", "A100,40GiB..", "..24GiB,cc8.0..", "cc8.6", "1.5GiB.."])
+@pytest.mark.parametrize("memory", ["32GiB..64GiB", "..1.5GiB", "8GiB"])
+def test_what_is_asked_is_written_as_it_is_read(gpu, memory) -> None:
+    question = from_texts(HardwareFilter, {"gpu": [gpu], "memory": [memory], "vcpus": ["4..16"]})
+    assert from_texts(HardwareFilter, texts_of(question)) == question
 
 
 @given(st.none() | st.integers(1, 500), st.none() | st.integers(1, 500))
