@@ -15,6 +15,7 @@ from advisor.engine import compare_instances, on_gpu, stack_assumption
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.models import Compare
+from advisor.questions.requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.comparing import (
     comparison_document,
@@ -78,7 +79,7 @@ def compared(ground: Ground, question: Compare) -> Compared:
     """The instances of the question, or its GPUs, beside its baseline."""
     requests = _requests(ground, question)
     if question.instance:
-        return _instances(ground, requests, question.instance, question.baseline)
+        return _instances(ground, requests, question)
     cards = _cards(ground.catalog, question.gpu or GpuFilter())
     return _gpus(ground, requests, cards, question.baseline)
 
@@ -88,12 +89,13 @@ def _requests(ground: Ground, question: Compare) -> list[Request]:
     return [ground.request(replace(question, model=name)) for name in dict.fromkeys(names) or [""]]
 
 
-def _instances(
-    ground: Ground, requests: Sequence[Request], instances: Sequence[str], baseline: str | None
-) -> Compared:
+def _instances(ground: Ground, requests: Sequence[Request], question: Compare) -> Compared:
     catalog, model, _ = ground
-    first = catalog.name_of(baseline or instances[0])
-    names = list(dict.fromkeys([*map(catalog.name_of, instances), first]))
+    named = [
+        instance_named(name, question, catalog)
+        for name in (question.baseline or question.instance[0], *question.instance)
+    ]
+    first, names = named[0], list(dict.fromkeys([*named[1:], named[0]]))
     if len(names) < 2:
         raise UsageError(
             "one instance alone is `advisor predict`", field="instance",

@@ -11,7 +11,7 @@ from advisor.domain import InstancePrediction, Request
 from advisor.engine import predict_instance
 from advisor.engine.other_settings import settings_of_instance
 from advisor.questions.models import Predict
-from advisor.questions.requests import today
+from advisor.questions.requests import instance_named, today
 from advisor.questions.values import Curve
 from advisor.records import replace
 from advisor.render.document import Sources, plain
@@ -58,7 +58,7 @@ def predicted(ground: Ground, question: Predict) -> Predicted:
     with vCPUs, RAM and disks.
     """
     ground, question = with_anchors(ground, question)
-    name = ground.catalog.name_of(str(question.instance))
+    name = instance_named(str(question.instance), question, ground.catalog)
     ground, what_if = asked_of(ground, name, question)
     catalog, model, _ = ground
     request = ground.request(question)

@@ -34,14 +34,14 @@ MARKETS = {
     type=Text("--region"),
     default=DEFAULT_REGION[CLOUD],
     show_default=True,
-    help="Region of AWS.",
+    help="AWS region.",
 )
 @click.option(
     "--instance",
     "names",
     multiple=True,
     metavar="TYPE",
-    help="Only this type; may be repeated.  [default: all accelerated ones]",
+    help="Only this type. Repeatable.  [default: all accelerated types]",
 )
 @question_options(HardwareFilter, "hardware")
 @click.option(
@@ -49,21 +49,21 @@ MARKETS = {
     type=Name("market", tuple(MARKETS)),
     default="any",
     show_default=True,
-    help="Which prices.",
+    help="Which prices to fetch.",
 )
 @click.option(
     "--accept-implausible",
     is_flag=True,
-    help="Take prices that are far from the known ones, and types that vanished in bulk.",
+    help="Accept prices far from the known ones, and types that vanished in bulk.",
 )
-@click.option("--show", "shown", is_flag=True, help="Tell what was refreshed so far; ask nobody.")
-@click.option("--forget", is_flag=True, help="Go back to the snapshot that ships.")
+@click.option("--show", "shown", is_flag=True, help="Show what was refreshed; contact nobody.")
+@click.option("--forget", is_flag=True, help="Return to the bundled snapshot.")
 @click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
               show_default=True)  # fmt: skip
 def refresh(shown: bool, forget: bool, output: str, **asked: Any) -> None:
-    """Asks AWS for prices, and which types a region still offers; every later command uses them.
+    """Fetch current prices and offers from AWS; later commands use them.
 
-    Needs credentials that may read prices and types. Ctrl-C leaves all as it was.
+    Needs credentials that may read prices and types. Ctrl-C changes nothing.
 
     \b
     advisor catalog refresh --gpu T4,L4,A10G

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 import click
 
@@ -48,7 +49,7 @@ EXTRA_OF = dict.fromkeys(
     ("PIL", "ray", "torch", "torchvision", "psutil", "skimage", "prometheus_client"), "sweep"
 )
 EXTRA_OF["timm"] = "zoo"
-EXTRA_OF |= dict.fromkeys(("fastapi", "uvicorn", "orjson", "jinja2", "pydantic"), "serve")
+EXTRA_OF |= dict.fromkeys(("fastapi", "granian", "limits", "pythonjsonlogger", "jinja2"), "serve")
 EXTRA_OF |= dict.fromkeys(("xlsxwriter",), "report")
 
 
@@ -117,7 +118,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return outcome if isinstance(outcome, int) else 0
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is left to say, and nowhere to say it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         return 0
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
@@ -171,8 +172,19 @@ def _fail(error: BaseException) -> int:
     message, code = _explained(error)
     if path := os.environ.get(ERROR_VARIABLE):
         _leave_error(path, one_line(message), code)
-    click.echo(f"advisor: {one_line(message)}", err=True)
+    for stream, text in ((sys.stdout, ""), (sys.stderr, f"advisor: {one_line(message)}\n")):
+        try:
+            if stream is not None:
+                stream.write(text)
+                stream.flush()
+        except BrokenPipeError:  # whoever read it has gone; the exit code still says how it ended
+            _discard(stream)
     return code
+
+
+def _discard(stream: TextIO) -> None:
+    """Let all that is still written to a stream go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _leave_error(path: str, message: str, code: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import click
 
 from advisor.answers.ground import ground_in_use
@@ -48,9 +50,9 @@ def recommend(question: Recommend, sources: Sources, output: str, export_to: str
     found = recommended(ground, question, decided_live if question.live else decided)
     chosen = found.answer.chosen
     if export_to is None:
-        click.echo(_written(found, question, output), nl=False)
+        _print(_written(found, question, output))
     elif chosen is not None:
-        click.echo(export(chosen, export_to), nl=False)
+        _print(export(chosen, export_to))
     if chosen is None:
         raise NoOfferError(no_offer(found.answer))
 
@@ -88,6 +90,12 @@ def _refuse_meaningless(question: Recommend, output: str, export_to: str | None)
         raise UsageError(
             "--explain-rejected goes with -o table, json or yaml", field="explain_rejected"
         )
+
+
+def _print(text: str) -> None:
+    """Whoever reads it may have gone (head): the exit code says all the same what was found."""
+    with suppress(BrokenPipeError):
+        click.echo(text, nl=False)
 
 
 def _is_given(name: str) -> bool:

@@ -129,8 +129,9 @@ class Number(Kind):
         return self._checked(_only(texts, field), field, self.client_most)
 
     def text_of(self, value: Any) -> str:
-        """Without loss, as far as twelve digits go."""
-        return f"{value:.12g}" if isinstance(value, float) else str(value)
+        """Without loss: '500' rather than '500.0', and as many digits as it takes."""
+        text = f"{value:.12g}"
+        return text if float(text) == value else repr(value)
 
     def schema(self) -> Schema:
         """With its limits."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -99,7 +98,7 @@ def from_json(kind: type[Q], body: bytes) -> Q:
     """A question from a JSON body. `UnreadableError` for what is no JSON."""
     try:
         values = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableError(
             "the body is no JSON: {why}", why=str(error),
             hint="send one JSON object in UTF-8, without NaN",
@@ -202,6 +201,8 @@ def _hint_of(field: Field) -> Message:
 
 
 def _unknown(name: str, fields: Mapping[str, Field]) -> UsageError:
+    import difflib  # only the mistyped wait for it
+
     shown = "".join(letter if letter.isprintable() else "?" for letter in name[:60])
     near = difflib.get_close_matches(name[:100], fields, n=1)
     hint = (

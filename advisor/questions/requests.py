@@ -43,7 +43,8 @@ from advisor.questions.models import (
 from advisor.questions.values import GpuFilter
 from models.performance.networks import NetworkFacts, NetworkTable
 
-DEFAULT_REGION = {"aws": "us-east-1"}
+DEFAULT_CLOUD = "aws"
+DEFAULT_REGION = {DEFAULT_CLOUD: "us-east-1"}
 # The instance's own disk, whatever a cloud calls it.
 OWN_DISK = "local"
 _TOKENS = re.compile(r"(?:seq|tokens?)?[ :]*([0-9]{1,7})")
@@ -120,6 +121,24 @@ def network_of(
             own=facts.input, hint=Message("leave out {field}", field=FieldName("input")),
         )  # fmt: skip
     return networks.find(question.model, sample_input), sample_input
+
+
+def instance_named(text: str, question: WorkloadQuestion, catalog: Catalog) -> str:
+    """A type as the catalogue writes it. `UsageError` for one of another cloud than the one that
+    is named, or whose region is: the default cloud alone says nothing."""
+    catalog.require_cloud(question.cloud)
+    name = catalog.name_of(text)
+    home = catalog.partial_type(name).cloud
+    if question.cloud in ("any", home):
+        return name
+    if question.cloud != DEFAULT_CLOUD or question.region is not None:
+        field = "region" if question.cloud == DEFAULT_CLOUD else "cloud"
+        raise wrong(
+            field, "{name} is a type of {home}, not of {cloud}", name=name, home=home,
+            cloud=question.cloud,
+            hint=Message("give {cloud} {home}", cloud=FieldName("cloud"), home=home),
+        )  # fmt: skip
+    return name
 
 
 def parse_input(text: str, facts: NetworkFacts) -> str:

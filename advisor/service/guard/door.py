@@ -7,10 +7,11 @@ import time
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
+from advisor.service.guard.head import Head
+
 from advisor.runs.store.keys import Holders, Session, StoredKey
 from advisor.service.access import LOCAL, Caller
 from advisor.service.access_keys import Scope, digest_of, is_of, key_id_of
-from advisor.service.guard.head import Head
 from advisor.service.guard.key_ring import KeyRing
 
 COOKIE = "advisor_session"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from advisor.service.guard.gate import Gate
+from advisor.service.guard.limits import Limits
+from advisor.service.guard.logbook import Logbook
+from advisor.service.guard.origins import Hosts
 from fastapi import FastAPI
 
 from advisor.runs.store.keys import ApiKeys
 from advisor.service.audit import AuditLog
 from advisor.service.guard.door import Door
-from advisor.service.guard.gate import Gate
 from advisor.service.guard.key_ring import KeyRing
-from advisor.service.guard.limits import Limits
-from advisor.service.guard.logbook import Logbook
-from advisor.service.guard.origins import Hosts
 from advisor.service.settings import Settings
 
 # Waiting for a database that is away is of no use to who waits for an answer.

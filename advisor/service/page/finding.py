@@ -15,7 +15,7 @@ from advisor.errors import AdvisorError
 from advisor.questions.models import Recommend
 from advisor.service.answers import ground_of
 from advisor.service.page.answer_view import answer_view
-from advisor.service.page.asking import read_form
+from advisor.service.page.asking import question_of
 from advisor.service.page.choices import choices_of
 from advisor.service.page.frame import Frame
 from advisor.service.page.trouble import trouble_view
@@ -60,7 +60,8 @@ def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[d
     """The answer's values, or what is wrong with the question and the way out."""
     try:
         every = asked.get("rejected") == "all"
-        question = replace(read_form(Recommend, asked), pareto=True, explain_rejected=every)
+        question = question_of(Recommend, asked)
+        question = replace(question, pareto=True, explain_rejected=every)
         document = recommended(ground, question).message_document()
         values = answer_view(document, frame)
         if values["pick"]:

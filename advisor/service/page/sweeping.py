@@ -10,14 +10,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from advisor.errors import AdvisorError
-from advisor.service.access import Scope, audit_subject, needs
+from advisor.service.access import Scope, require_scope, visit_of
+from advisor.service.bodies import form_fields
 from advisor.service.page.frame import Frame
 from advisor.service.page.sweep_view import job_view, list_view
 from advisor.service.page.trouble import trouble_view
-from advisor.service.posted import posted_fields
-from advisor.service.private import without_paths
-from advisor.service.problems import Problem
-from advisor.service.routes.sweep_words import allowed_by
+from advisor.service.problems import Problem, without_folders
+from advisor.service.routes.sweeps import allowed_by
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
 
@@ -49,15 +48,15 @@ def sweeps(request: Request) -> Response:
 async def start(request: Request) -> Response:
     """Start what the form asks for, and go where it can be watched; else the form again."""
     frame = Frame(request)
-    asked = await posted_fields(request)
+    asked = await form_fields(request)
     try:
-        await needs(Scope.MEASURE).dependency(request)
+        require_scope(request, Scope.MEASURE)
         job_id = await run_in_threadpool(_started, request, asked)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         values["asked"] = asked
         return await run_in_threadpool(_listed, frame, values, status)
-    audit_subject(request, job_id)
+    visit_of(request).subject = job_id
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
@@ -79,12 +78,17 @@ async def stop(job_id: str, request: Request) -> Response:
     """Ask it to end; what it has measured is kept."""
     frame = Frame(request)
     try:
+<<<<<<< HEAD
         await needs(Scope.MEASURE).dependency(request)
         await run_in_threadpool(_stop, request, job_id)
+=======
+        require_scope(request, Scope.MEASURE)
+        await run_in_threadpool(lambda: stop_sweep(known_job(job_id), by="page"))
+>>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         return frame.page("sweep.html", status=status, **values, one=None)
-    audit_subject(request, job_id)
+    visit_of(request).subject = job_id
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
@@ -120,9 +124,15 @@ def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
     with scheduled(settings, reading=True) as book:
         sweep = sweep_of(book, job_id)
     with stored(settings, reading=True) as store:
+<<<<<<< HEAD
         status = status_document(sweep, store, may_name)
         trials = trials_document(sweep, store, may_name)
     told, status = without_paths(sweep_document(sweep)), without_paths(status)
+=======
+        status = status_document(job, store, may_name)
+        trials = trials_document(job, store, may_name)
+    told, status = without_folders(job_document(job)), without_folders(status)
+>>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
     return job_view(told, status, trials["trials"], frame.words)
 
 
@@ -130,6 +140,11 @@ def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     from advisor.runs.started import started_sweeps, sweep_document
 
     shown = {"problem": None, "wrong": {}, "said": "", **values}
+<<<<<<< HEAD
     with scheduled(frame.request.app.state.settings, reading=True) as book:
         sweeps = [without_paths(sweep_document(sweep)) for sweep in started_sweeps(book)]
     return frame.page("sweeps.html", status=status, **shown, **list_view(sweeps, frame.words))
+=======
+    jobs = [without_folders(job_document(job)) for job in all_jobs()]
+    return frame.page("sweeps.html", status=status, **shown, **list_view(jobs, frame.words))
+>>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b

@@ -16,7 +16,7 @@ from advisor.questions.values import Curve
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.service.page.answer_view import spec_words, workload_words
-from advisor.service.page.asking import read_form
+from advisor.service.page.asking import question_of
 from advisor.service.page.bars import interval_bar
 from advisor.service.page.frame import Frame
 from advisor.service.page.ladders import Step, disk_steps, memory_steps, vcpu_steps
@@ -39,7 +39,7 @@ CHANGES = ("vcpus", "memory")
 def what_if_values(ground: Ground, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """Values of `what_if_answer.html` and of its sliders."""
     t, target = frame.words, target_of(asked)
-    question = read_form(Predict, asked)
+    question = question_of(Predict, asked)
     base = predicted(ground, replace(question, vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
     curve = Curve(

@@ -15,10 +15,10 @@ from advisor.questions.models import Recommend
 from advisor.questions.reading import parameters_of
 from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.access import Scope, needs
-from advisor.service.answers import ground_of, json_answer
-from advisor.service.asking import body_in, question_in_body, question_in_link, slowly
-from advisor.service.openapi.examples import QUESTIONS
-from advisor.service.openapi.parts import body_of, refusals, schema_name
+from advisor.service.answers import ground_of, json_answer, threads_of
+from advisor.service.bodies import question_in_body, question_in_query
+from advisor.service.examples import EXAMPLES
+from advisor.service.openapi import question_body, refusals
 from advisor.service.problems import Problem
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
@@ -82,16 +82,15 @@ async def formats() -> Response:
 @router.post(
     "/{format}",
     responses=_FILE,
-    openapi_extra={"parameters": _LOOKS, **body_of(schema_name(Recommend), QUESTIONS["recommend"])},
+    openapi_extra={"parameters": _LOOKS, **question_body(Recommend, EXAMPLES["recommend"])},
 )
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
     kind = _format(format)
-    body = await body_in(request)
-    question = question_in_body(Recommend, body)
+    question = await question_in_body(request, Recommend)
     looks = _looks(kind, request.scope["query_string"])
     asked = Asked(ground_of(request), question, looks.language, looks.as_of)
-    return await _file(format, kind, asked)
+    return await _file(request, format, kind, asked)
 
 
 @router.get(
@@ -102,9 +101,9 @@ async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
     kind = _format(format)
     looks = _looks(kind, request.scope["query_string"])
-    question = question_in_link(Recommend, looks.query)
+    question = question_in_query(Recommend, looks.query)
     asked = Asked(ground_of(request), question, looks.language, looks.as_of)
-    return await _file(format, kind, asked)
+    return await _file(request, format, kind, asked)
 
 
 def _looks(kind: Format, query: bytes) -> Looks:
@@ -121,7 +120,7 @@ def _language(text: str | None) -> str:
     found = [one for one in LANGUAGES if one.lower() == (text or LANGUAGES[0]).lower()]
     if not found:
         raise Problem(422, "invalid", "there is no such language", field="language",
-                      way_out=f"there are: {', '.join(LANGUAGES)}")  # fmt: skip
+                      hint=f"there are: {', '.join(LANGUAGES)}")  # fmt: skip
     return found[0]
 
 
@@ -130,25 +129,26 @@ def _day(text: str | None) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise Problem(422, "invalid", "as_of is no day", field="as_of",
-                      way_out="write it as 2026-11-22") from None  # fmt: skip
+                      hint="write it as 2026-11-22") from None  # fmt: skip
 
 
-async def _file(name: str, kind: Format, asked: Asked) -> Response:
-    content = await slowly(kind.write, asked)
-    stem = f"{_word(asked.question.model)}-{_word(asked.question.task)}"
+async def _file(request: Request, name: str, kind: Format, asked: Asked) -> Response:
+    content = await threads_of(request).run(kind.write, asked, slow=True)
+    question = asked.question
+    stem = f"{_plain(question.model)}-{_plain(question.task)}"
     return Response(
         content, media_type=kind.media_type,
         headers={"Content-Disposition": f'attachment; filename="{file_name(stem, name)}"'},
     )  # fmt: skip
 
 
-def _word(text: str) -> str:
+def _plain(text: str) -> str:
     """For a file's name: nothing in it that steers a header or a folder."""
-    return "".join(one for one in text if one.isascii() and one.isalnum())[:40]
+    return "".join(letter for letter in text if letter.isascii() and letter.isalnum())[:40]
 
 
 def _format(name: str) -> Format:
     try:
         return format_named(name)
     except UsageError as error:
-        raise Problem(404, "unknown-format", str(error)) from error
+        raise Problem(404, "unknown-format", error.message, hint=error.hint) from error

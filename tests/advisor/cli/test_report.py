@@ -173,7 +173,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(ask, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("name", "package"), [("html", "matplotlib"), ("pdf", "weasyprint"), ("xlsx", "xlsxwriter")]
+    ("name", "package"), [("html", "jinja2"), ("pdf", "weasyprint"), ("xlsx", "xlsxwriter")]
 )
 def test_a_missing_package_is_told_before_the_work(ask, monkeypatch, tmp_path, name, package):
     monkeypatch.setattr(report_run, "make_report", lambda *_: pytest.fail("worked"))

@@ -14,7 +14,7 @@ from advisor.runs.started import sweep_of
 from advisor.runs.store.records import Ending, RunState
 from advisor.runs.store.schedules import open_schedules
 from advisor.service.app import create_app
-from advisor.service.private import without_paths
+from advisor.service.problems import without_folders
 from advisor.service.settings import Settings
 from sweeps.store.owners import this_process
 
@@ -55,7 +55,7 @@ def conforms(document, name):
 
 
 def told(*arguments):
-    return without_paths(json.loads(CliRunner().invoke(command, arguments).stdout))
+    return without_folders(json.loads(CliRunner().invoke(command, arguments).stdout))
 
 
 def started(client, **changes):
@@ -127,7 +127,7 @@ def test_a_second_sweep_is_a_conflict_that_names_the_first(client, book):
         ({"networks": "x.py:build"}, "allow-code"),
         ({"data": "/etc"}, "allow-data"),
         ({"max_minutes": 0}, "max_minutes"),
-        ({"batch_sizes": "0"}, "batch_sizes"),
+        ({"batch_sizes": "0"}, "batch-sizes"),
     ],
 )
 def test_bad_input_is_refused_at_once_by_name(client, changes, said):

@@ -13,6 +13,8 @@ from models.search import Run, Table, propose, replay
 from models.search.encoding import encoded
 from models.search.working import chance_of_working
 
+pytestmark = pytest.mark.vector
+
 SIZES = tuple((float(nodes), kind) for nodes in (2, 4, 8, 16) for kind in ("c", "m", "r"))
 
 

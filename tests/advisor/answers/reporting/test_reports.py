@@ -29,6 +29,8 @@ from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike, assert_golden_document
 from tests.sweeps.builders import measurement, trial
 
+pytestmark = pytest.mark.vector
+
 DAY = date(2026, 11, 22)
 SOME_GPUS = "T4,L4,A10G"
 VERSIONS = {"advisor": "0.1.0", "python": "3.11.7", "numpy": "2.4.6"}
@@ -277,3 +279,20 @@ def test_a_saved_file_that_steers_a_terminal_is_refused(text):
 def test_a_saved_file_that_is_none_is_refused_by_its_name(content, told):
     with pytest.raises(UsageError, match=f"answer.json.*{told}"):
         read_saved(Input("answer.json", content))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"confidence": 0.99, "allow_extrapolation": True},
+        {"horizon_hours": 24, "max_results": 2},
+        {"pareto": True, "max_price": 3},
+    ],
+)
+def test_a_saved_answer_is_asked_again_as_the_same_question(changes):
+    """It once lost what the answer stands on, and was no longer complete."""
+    question = asked("inference", "googlenet", 500, gpu=SOME_GPUS, **changes)
+    document = recommended(ground(), question, Deciding(DAY)).document()
+    (again,) = retold(Input("answer.json", json.dumps(document).encode()))["workloads"]
+    assert again["complete"]
+    assert again["recommendation"]["request"] == document["request"]

@@ -6,11 +6,19 @@ from contextlib import closing
 
 import pytest
 
+<<<<<<< HEAD:tests/advisor/service/guard/test_login.py
 from advisor.runs.store.keys import ApiKeys
 from advisor.service.audit import default_audit_log
 from advisor.service.guard import key_ring
 from advisor.service.guard.door import COOKIE
 from advisor.service.guard.sessions import local_path
+=======
+from advisor.service import keys
+from advisor.service.audit import default_audit_log
+from advisor.service.keys import COOKIE
+from advisor.service.sessions import local_path
+from sweeps.store.api_keys import ApiKeys
+>>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b:tests/advisor/service/test_login.py
 
 OWN = {"Origin": "http://testserver"}
 
@@ -65,7 +73,7 @@ def test_a_session_ends_with_its_key(client, key_of, monkeypatch):
     assert client.get("/v1/things").status_code == 200
     with closing(ApiKeys()) as book:
         book.revoke("read", now=time.time())
-    monkeypatch.setattr(key_ring, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(keys, "FRESH_SECONDS", 0.0)
     answer = client.get("/v1/things")
     assert (answer.status_code, answer.json()["detail"]) == (401, "this login has ended")
 
@@ -76,7 +84,7 @@ def test_who_logs_out_is_out_also_where_the_cookie_was_copied(client, key_of, mo
     answer = client.post("/logout", headers=OWN, follow_redirects=False)
     assert answer.headers["Location"] == "/login"
     assert COOKIE not in client.cookies
-    monkeypatch.setattr(key_ring, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(keys, "FRESH_SECONDS", 0.0)
     copied = client.get("/v1/things", headers={"Cookie": f"{COOKIE}={token}"})
     assert copied.status_code == 401
 

@@ -23,14 +23,14 @@ from advisor.questions.models import (
     Question,
     Recommend,
 )
-from advisor.questions.reading import from_values
+from advisor.questions.reading import from_link, from_values
 
 # A list of an example shows so many of its things: an answer may name hundreds.
 _SHOWN = 2
 _Document = Mapping[str, Any]
 Q = TypeVar("Q", bound=Question)
 TYPE_SHOWN = "g4dn.xlarge"
-QUESTIONS: Mapping[str, Mapping[str, Any]] = {
+EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "recommend": {"task": "inference", "model": "googlenet", "target_throughput": 500},
     "predict": {
         "task": "inference", "model": "googlenet", "instance": TYPE_SHOWN, "disk": "gp3:500GiB",
@@ -39,19 +39,51 @@ QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "compare": {"task": "training", "model": "resnet50", "instance": [TYPE_SHOWN, "g5.xlarge"]},
     "memory": {"model": "resnet50", "batch_size": 64, "gpu": "T4,L4"},
 }  # fmt: skip
+
+
+def _recommendation(ground: Ground) -> _Document:
+    return settled(ground, _question(Recommend, "recommend")).document()
+
+
+def _prediction(ground: Ground) -> _Document:
+    return predicted(ground, _question(Predict, "predict")).document()
+
+
+def _comparison(ground: Ground) -> _Document:
+    return compared(ground, _question(Compare, "compare")).document()
+
+
+def _memory(ground: Ground) -> _Document:
+    return memory_document_of(ground.catalog, _question(MemoryQuestion, "memory"))
+
+
+def _catalog(ground: Ground) -> _Document:
+    query = query_of(from_link(Offers, b"cloud=aws&gpu=T4"))
+    return page_of(ground.catalog, query, 0, _SHOWN).document(ground.catalog)
+
+
+def _catalog_type(ground: Ground) -> _Document:
+    question = from_link(InstanceDetails, b"region=us-east-1")
+    return shown_type(ground.catalog, TYPE_SHOWN, question)
+
+
+def _networks(ground: Ground) -> _Document:
+    return networks_document(ground.model, listed_networks(ground.model, "resnet"))
+
+
+def _gpus(ground: Ground) -> _Document:
+    return gpus_document_of(ground.catalog, from_link(Gpus, b"gpu=T4,L4"))
+
+
 _ANSWERS: Mapping[str, Callable[[Ground], _Document]] = {
-    "recommend": lambda at: settled(at, _example(Recommend, "recommend")).document(),
-    "predict": lambda at: predicted(at, _example(Predict, "predict")).document(),
-    "compare": lambda at: compared(at, _example(Compare, "compare")).document(),
-    "memory": lambda at: memory_document_of(at.catalog, _example(MemoryQuestion, "memory")),
-    "catalog": lambda at: page_of(
-        at.catalog, query_of(from_values(Offers, {"cloud": "aws", "gpu": "T4"})), 0, _SHOWN
-    ).document(at.catalog),
-    "catalog_type": lambda at: shown_type(
-        at.catalog, TYPE_SHOWN, from_values(InstanceDetails, {"region": "us-east-1"})
-    ),
-    "networks": lambda at: networks_document(at.model, listed_networks(at.model, "resnet")),
-    "gpus": lambda at: gpus_document_of(at.catalog, from_values(Gpus, {"gpu": "T4,L4"})),
+    "recommend": _recommendation,
+    "predict": _prediction,
+    "compare": _comparison,
+    "memory": _memory,
+    "catalog": _catalog,
+    "catalog_type": _catalog_type,
+    "networks": _networks,
+    "gpus": _gpus,
 }
 
 
@@ -60,16 +92,11 @@ def example_of(name: str, ground: Ground) -> Any:
     return _short(_ANSWERS[name](ground))
 
 
-def names() -> tuple[str, ...]:
-    """The answers there are."""
-    return tuple(_ANSWERS)
-
-
-def _example(kind: type[Q], name: str) -> Q:
-    return from_values(kind, QUESTIONS[name])
+def _question(kind: type[Q], name: str) -> Q:
+    return from_values(kind, EXAMPLES[name])
 
 
 def _short(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _short(one) for key, one in value.items()}
-    return [_short(one) for one in value[:_SHOWN]] if isinstance(value, list | tuple) else value
+        return {key: _short(item) for key, item in value.items()}
+    return [_short(item) for item in value[:_SHOWN]] if isinstance(value, list | tuple) else value

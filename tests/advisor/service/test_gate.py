@@ -7,12 +7,20 @@ from contextlib import closing
 import pytest
 from fastapi.routing import APIRoute
 
+<<<<<<< HEAD:tests/advisor/service/guard/test_gate.py
 from advisor.runs.store.keys import ApiKeys
 from advisor.service.access_keys import Scope
 from advisor.service.app import ROUTERS
 from advisor.service.audit import default_audit_log
 from advisor.service.guard import key_ring
 from advisor.service.guard.install import close_door
+=======
+from advisor.service import keys
+from advisor.service.access_keys import Scope
+from advisor.service.app import ROUTERS
+from advisor.service.audit import default_audit_log
+from sweeps.store.api_keys import ApiKeys
+>>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b:tests/advisor/service/test_gate.py
 
 OUTSIDE = {"host": "192.0.2.1"}
 
@@ -126,7 +134,7 @@ class TestWithKeys:
         mine = key_of("read")
         assert client.get("/v1/things", headers=mine).status_code == 200
         revoke("read")
-        monkeypatch.setattr(key_ring, "FRESH_SECONDS", 0.0)  # as if that time had passed
+        monkeypatch.setattr(keys, "FRESH_SECONDS", 0.0)  # as if that time had passed
         told = is_problem(client.get("/v1/things", headers=mine), 401, "unauthorized")
         assert told["detail"] == "this key was revoked"
 
@@ -162,7 +170,7 @@ class TestWithKeys:
         client = serve()
         for _ in range(3):
             client.get("/v1/things", headers=mine)
-        close_door(client.app)
+        client.app.state.authenticator.keys.close()
         with closing(ApiKeys()) as book:
             assert time.time() - book.named("read").last_used_at < 60
 
@@ -226,7 +234,7 @@ class TestHeaders:
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert headers["Cache-Control"] in ("no-store", "private, no-cache")
         assert "Strict-Transport-Security" not in headers
-        assert "server" not in headers
+        assert headers["server"] == "advisor"
 
     def test_a_refusal_has_them_too(self, serve):
         answer = serve().get("/v1/things", headers={"Host": "evil.example"})

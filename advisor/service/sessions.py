@@ -3,7 +3,7 @@
 The cookie's token is another random secret, of which the store has the digest: it says nothing of
 the key, ends with it, and works in all worker processes. Scripts cannot read it (HttpOnly), other
 sites' pages cannot send it (SameSite=Strict), and what changes something is taken with it only
-where the browser says that our own page asks (`origins.is_surely_own`).
+where the browser says that our own page asks (`gate.is_own_page`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+<<<<<<< HEAD:advisor/service/guard/sessions.py
 from advisor.runs.store.keys import ApiKeys, Session
 from advisor.service.access import unauthorized
 from advisor.service.access_keys import digest_of, new_session_token
@@ -25,6 +26,13 @@ from advisor.service.guard.origins import is_surely_own
 from advisor.service.guard.refusals import foreign_page
 from advisor.service.guard.visit import VISIT, Visit
 from advisor.service.settings import Settings
+=======
+from advisor.service.access import unauthorized, visit_of
+from advisor.service.access_keys import digest_of, new_session_token
+from advisor.service.gate import foreign_page, is_own_page
+from advisor.service.keys import COOKIE
+from sweeps.store.api_keys import ApiKeys, Session
+>>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b:advisor/service/sessions.py
 
 SESSION_SECONDS = 12 * 3600.0
 
@@ -34,31 +42,27 @@ async def log_in(request: Request, key: str) -> str:
 
     `Problem` 401 for a key that does not work, 403 where another site's page sent the form, 429
     after too many keys that did not work."""
-    state = request.app.state
-    visit: Visit = request.scope["state"][VISIT]
-    if not is_surely_own(visit.head):
+    state, visit = request.app.state, visit_of(request)
+    if not is_own_page(visit):
         raise foreign_page()
-    door: Door = state.door
-    limits: Limits = state.limits
-    logbook: Logbook = state.logbook
-    seen = await door.by_key(key.strip())
-    if seen.caller is None or seen.caller.key_id is None:
-        limits.count_failure(visit)
-        visit.refused = seen.reason
-        raise unauthorized(seen.reason)
-    token, key_id = new_session_token(), seen.caller.key_id
-    await run_in_threadpool(_open, state.settings, token, key_id)
-    visit.caller = seen.caller
-    logbook.write("login", visit)
+    identity = await state.authenticator.of_key(key.strip())
+    if identity.caller is None or identity.caller.key_id is None:
+        await state.rates.count_wrong_key(visit)
+        visit.refusal = identity.reason
+        raise unauthorized(identity.reason)
+    token, visit.caller = new_session_token(), identity.caller
+    url, key_id = state.settings.database_url, identity.caller.key_id
+    await run_in_threadpool(_open_session, url, token, key_id)
+    state.auditor.write("login", visit)
     return token
 
 
 async def log_out(request: Request) -> None:
     """End the session of the request's cookie; without one, nothing happens."""
-    token = request.cookies.get(COOKIE)
+    state, token = request.app.state, request.cookies.get(COOKIE)
     if token:
-        await run_in_threadpool(_end, request.app.state.settings, token)
-        request.app.state.logbook.write("logout", request.scope["state"][VISIT])
+        await run_in_threadpool(_end_session, state.settings.database_url, token)
+        state.auditor.write("logout", visit_of(request))
 
 
 def set_cookie(response: Response, request: Request, token: str) -> None:
@@ -80,14 +84,14 @@ def local_path(text: str) -> str:
     return text if is_ours and "\\" not in text and text.isprintable() else "/"
 
 
-def _open(settings: Settings, token: str, key_id: str) -> None:
+def _open_session(url: str | None, token: str, key_id: str) -> None:
     now = time.time()
-    with closing(ApiKeys(settings.database_url)) as book:
+    with closing(ApiKeys(url)) as book:
         expires = book.named(key_id).expires_at or now + SESSION_SECONDS
         until = min(expires, now + SESSION_SECONDS)
         book.open_session(Session(digest_of(token), key_id, until), now=now)
 
 
-def _end(settings: Settings, token: str) -> None:
-    with closing(ApiKeys(settings.database_url)) as book:
+def _end_session(url: str | None, token: str) -> None:
+    with closing(ApiKeys(url)) as book:
         book.end_session(digest_of(token))
