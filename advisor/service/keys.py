@@ -17,9 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from starlette.requests import cookie_parser
-from sweeps.store.api_keys import ApiKeys, Holders, StoredKey
 
 from advisor.errors import AdvisorError
+from advisor.runs.store.keys import ApiKeys, Holders, StoredKey
 from advisor.service.access import LOCAL, Caller, Visit
 from advisor.service.access_keys import Scope, digest_of, is_of, key_id_of
 from advisor.service.settings import Settings

@@ -13,16 +13,9 @@ from fastapi import Request
 from fastapi.sse import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-<<<<<<< HEAD
 from advisor.runs.events import EventLog
 from advisor.runs.started import OPEN, StartedSweep, sweep_of
-from advisor.service.private import without_paths
-from advisor.service.problems import Problem
-=======
-from advisor.runs.jobs.events import EventLog
-from advisor.runs.jobs.records import OPEN, Job, known_job
 from advisor.service.problems import Problem, without_folders
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
 
@@ -53,54 +46,30 @@ async def taken_seat(request: Request) -> AsyncIterator[None]:
         state.listeners -= 1
 
 
-<<<<<<< HEAD
-async def following(
-    sweep: StartedSweep, last_id: str | None, settings: Settings, allowed: Allowed
-=======
 async def followed(
-    job: Job, last_id: str | None, settings: Settings, allowed: Allowed
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
+    sweep: StartedSweep, last_id: str | None, settings: Settings, allowed: Allowed
 ) -> AsyncIterator[ServerSentEvent]:
     """Its events from behind `last_id` (from the first one without) until it has ended. What keeps
     a quiet connection awake, a comment every 15 s, is the framework's."""
     from advisor.runs.started import sweep_document
 
     # A sweep on AWS has its events there; here it says how it goes.
-<<<<<<< HEAD
     path = sweep.talk_path if sweep.on_aws else sweep.events_path
-    log, told = EventLog(path, last_id, says=sweep.on_aws), False
+    log, has_progress = EventLog(path, last_id, says=sweep.on_aws), False
     yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {sweep.id}")
     while True:
         # Looked at before the log: what it wrote before its end is read after that.
         sweep = await run_in_threadpool(_now, sweep, settings)
         over = sweep.state(time.time()) not in OPEN
-        found = await run_in_threadpool(log.look)
-        for event in found:
-            yield ServerSentEvent(id=event.id, event=event.name, data=without_paths(event.facts))
-        if any(event.name in _TELLS_PROGRESS for event in found) or (over and not told):
-            told = True
-            status = await run_in_threadpool(_status, sweep, settings, allowed)
-            yield ServerSentEvent(event="progress", data=without_paths(status))
-        if over and not found:
-            yield ServerSentEvent(event="end", data=without_paths(sweep_document(sweep)))
-=======
-    path = job.talk_path if job.on_aws else job.events_path
-    log, has_progress = EventLog(path, last_id, says=job.on_aws), False
-    yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {job.id}")
-    while True:
-        # Looked at before the log: what it wrote before its end is read after that.
-        job = await run_in_threadpool(known_job, job.id)
-        over = job.state(datetime.now(UTC)) not in OPEN
         events = await run_in_threadpool(log.look)
         for event in events:
             yield ServerSentEvent(id=event.id, event=event.name, data=without_folders(event.facts))
         if any(event.name in _WITH_PROGRESS for event in events) or (over and not has_progress):
             has_progress = True
-            status = await run_in_threadpool(_status, job, settings, allowed)
+            status = await run_in_threadpool(_status, sweep, settings, allowed)
             yield ServerSentEvent(event="progress", data=without_folders(status))
         if over and not events:
-            yield ServerSentEvent(event="end", data=without_folders(job_document(job)))
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
+            yield ServerSentEvent(event="end", data=without_folders(sweep_document(sweep)))
             return
         if not events:
             await asyncio.sleep(LOOK_EVERY_SECONDS)

@@ -19,9 +19,9 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 from granian.utils.proxies import wrap_asgi_with_proxy_headers
-from sweeps.store.api_keys import ApiKeys
 
 from advisor.errors import AdvisorError, Terminated, UsageError
+from advisor.runs.store.keys import ApiKeys
 from advisor.service.audit import AuditLog
 from advisor.service.settings import Settings
 

@@ -15,24 +15,11 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-<<<<<<< HEAD:advisor/service/guard/sessions.py
 from advisor.runs.store.keys import ApiKeys, Session
-from advisor.service.access import unauthorized
-from advisor.service.access_keys import digest_of, new_session_token
-from advisor.service.guard.door import COOKIE, Door
-from advisor.service.guard.limits import Limits
-from advisor.service.guard.logbook import Logbook
-from advisor.service.guard.origins import is_surely_own
-from advisor.service.guard.refusals import foreign_page
-from advisor.service.guard.visit import VISIT, Visit
-from advisor.service.settings import Settings
-=======
 from advisor.service.access import unauthorized, visit_of
 from advisor.service.access_keys import digest_of, new_session_token
 from advisor.service.gate import foreign_page, is_own_page
 from advisor.service.keys import COOKIE
-from sweeps.store.api_keys import ApiKeys, Session
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b:advisor/service/sessions.py
 
 SESSION_SECONDS = 12 * 3600.0
 

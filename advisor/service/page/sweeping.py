@@ -78,13 +78,8 @@ async def stop(job_id: str, request: Request) -> Response:
     """Ask it to end; what it has measured is kept."""
     frame = Frame(request)
     try:
-<<<<<<< HEAD
-        await needs(Scope.MEASURE).dependency(request)
-        await run_in_threadpool(_stop, request, job_id)
-=======
         require_scope(request, Scope.MEASURE)
-        await run_in_threadpool(lambda: stop_sweep(known_job(job_id), by="page"))
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
+        await run_in_threadpool(_stop, request, job_id)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         return frame.page("sweep.html", status=status, **values, one=None)
@@ -124,15 +119,9 @@ def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
     with scheduled(settings, reading=True) as book:
         sweep = sweep_of(book, job_id)
     with stored(settings, reading=True) as store:
-<<<<<<< HEAD
         status = status_document(sweep, store, may_name)
         trials = trials_document(sweep, store, may_name)
-    told, status = without_paths(sweep_document(sweep)), without_paths(status)
-=======
-        status = status_document(job, store, may_name)
-        trials = trials_document(job, store, may_name)
-    told, status = without_folders(job_document(job)), without_folders(status)
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
+    told, status = without_folders(sweep_document(sweep)), without_folders(status)
     return job_view(told, status, trials["trials"], frame.words)
 
 
@@ -140,11 +129,6 @@ def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     from advisor.runs.started import started_sweeps, sweep_document
 
     shown = {"problem": None, "wrong": {}, "said": "", **values}
-<<<<<<< HEAD
     with scheduled(frame.request.app.state.settings, reading=True) as book:
-        sweeps = [without_paths(sweep_document(sweep)) for sweep in started_sweeps(book)]
+        sweeps = [without_folders(sweep_document(sweep)) for sweep in started_sweeps(book)]
     return frame.page("sweeps.html", status=status, **shown, **list_view(sweeps, frame.words))
-=======
-    jobs = [without_folders(job_document(job)) for job in all_jobs()]
-    return frame.page("sweeps.html", status=status, **shown, **list_view(jobs, frame.words))
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b

@@ -86,15 +86,9 @@ def list_schedules(request: Request) -> Response:
 
     now = time.time()
     with scheduled(request.app.state.settings, reading=True) as book:
-<<<<<<< HEAD
         leader = book.daemon.current() if book.is_ready else None
         document = list_document(book.name, statuses(book, book.all(), now), leader, now)
-    return json_answer(without_paths(document))
-=======
-        leader = book.leadership.current() if book.is_ready else None
-        document = list_document(book.name, standings(book, book.all(), now), leader, now)
     return json_answer(without_folders(document))
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
 
 
 @router.post(
@@ -104,29 +98,7 @@ def list_schedules(request: Request) -> Response:
 async def add(request: Request) -> Response:
     """Keep a schedule. The same one again is there already (200); another one of its name is a
     409. A sweep on AWS needs a `budget` and a key of scope admin."""
-<<<<<<< HEAD
-    from advisor.runs.schedules import Times, new_schedule
-
-    times = Times(
-        cron=words.cron, timezone=words.timezone, name=words.name, misfire=words.misfire,
-        budget_per_month=words.budget_per_month,
-    )  # fmt: skip
-    now = time.time()
-    checked = _checked(words, request)
-    new, _ = new_schedule(times, checked, _folder(), now)
-    with scheduled(request.app.state.settings, reading=False) as book:
-        known = _has(book, new.name)
-        try:
-            kept = book.add(new, now=now)
-        except UsageError as error:
-            raise _taken(new.name, str(error)) from error
-        audit_subject(request, kept.name)
-        answer = json_answer(_one(book, kept.name, 10), 200 if known else 201)
-    answer.headers["Location"] = f"{router.prefix}/{kept.name}"
-    return answer
-=======
     return await run_in_threadpool(_add, await record_in_body(request, NewSchedule), request)
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
 
 
 @router.get(
@@ -154,7 +126,7 @@ def remove(name: str, request: Request) -> Response:
 
 
 def _add(fields: NewSchedule, request: Request) -> Response:
-    from advisor.runs.scheduling.adding import Times, new_schedule
+    from advisor.runs.schedules import Times, new_schedule
 
     command = _checked_command(fields, request)
     times = Times(
@@ -200,31 +172,15 @@ def _folder() -> str:
     return str(Path(folder))
 
 
-<<<<<<< HEAD
-def _one(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
+def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
     from advisor.runs.schedule_documents import one_document, statuses
 
     now = time.time()
-    kept = book.named(name)
-    (found,) = statuses(book, [kept], now)
-    document = one_document(found, book.runs.of(kept.number, runs), now)
-    told: dict[str, Any] = without_paths(document)
-    return told
-
-
-def _has(book: ScheduleBook, name: str) -> bool:
-    return any(one.name == name for one in book.all())
-=======
-def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
-    from advisor.runs.scheduling.documents import one_document, standings
-
-    now = time.time()
     schedule = book.named(name)
-    (standing,) = standings(book, [schedule], now)
+    (standing,) = statuses(book, [schedule], now)
     document = one_document(standing, book.runs.of(schedule.number, runs), now)
     shown: dict[str, Any] = without_folders(document)
     return shown
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
 
 
 def _require(book: ScheduleBook, name: str) -> None:

@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 from fastapi import APIRouter, Request
 from fastapi.testclient import TestClient
-from sweeps.store.api_keys import ApiKeys
 
 from advisor.answers.ground import ground_in_use
+from advisor.runs.store.keys import ApiKeys
 from advisor.service import app as application
 from advisor.service import gate
 from advisor.service.access import Scope, needs, require_spender, visit_of

@@ -7,20 +7,11 @@ from contextlib import closing
 import pytest
 from fastapi.routing import APIRoute
 
-<<<<<<< HEAD:tests/advisor/service/guard/test_gate.py
 from advisor.runs.store.keys import ApiKeys
-from advisor.service.access_keys import Scope
-from advisor.service.app import ROUTERS
-from advisor.service.audit import default_audit_log
-from advisor.service.guard import key_ring
-from advisor.service.guard.install import close_door
-=======
 from advisor.service import keys
 from advisor.service.access_keys import Scope
 from advisor.service.app import ROUTERS
 from advisor.service.audit import default_audit_log
-from sweeps.store.api_keys import ApiKeys
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b:tests/advisor/service/test_gate.py
 
 OUTSIDE = {"host": "192.0.2.1"}
 

@@ -6,19 +6,11 @@ from contextlib import closing
 
 import pytest
 
-<<<<<<< HEAD:tests/advisor/service/guard/test_login.py
 from advisor.runs.store.keys import ApiKeys
-from advisor.service.audit import default_audit_log
-from advisor.service.guard import key_ring
-from advisor.service.guard.door import COOKIE
-from advisor.service.guard.sessions import local_path
-=======
 from advisor.service import keys
 from advisor.service.audit import default_audit_log
 from advisor.service.keys import COOKIE
 from advisor.service.sessions import local_path
-from sweeps.store.api_keys import ApiKeys
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b:tests/advisor/service/test_login.py
 
 OWN = {"Origin": "http://testserver"}
 

@@ -7,11 +7,8 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
-<<<<<<< HEAD
 from advisor.runs.store.keys import ApiKeys
-=======
 from advisor.service import keys
->>>>>>> ec4e0f17dffe90fee1b77f459367b5373de6448b
 from advisor.service.access_keys import add_key
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
