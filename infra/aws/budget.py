@@ -60,8 +60,10 @@ def lasts(budget_usd: float, hourly: float, hours: float, spent_usd: float = 0.0
 
 def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
     """What an hour costs at most: instance, every volume, a public address."""
-    disks = sum(_volume_usd(one.type, one.size_gib, one.iops, one.mib_per_second, option.region)
-                for one in sweep.volumes)  # fmt: skip
+    disks = sum(
+        _volume_usd(disk.type, disk.size_gib, disk.iops, disk.mib_per_second, option.region)
+        for disk in sweep.volumes
+    )
     root = _volume_usd("gp3", sweep.root_gib, None, None, option.region)
     credits = _surplus_usd(option.instance_type)
     return option.usd_per_hour + credits + disks + root + ADDRESS_USD_PER_HOUR

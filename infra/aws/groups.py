@@ -58,10 +58,10 @@ def _existing(aws: Aws, region: str, network: str, sweep: Sweep) -> str:
     ]
     waited = 0.0
     while waited <= _VISIBLE_WITHIN:
-        found = aws.ask(region, "describe_security_groups", Filters=filters)
-        for one in found.get("SecurityGroups", ()):
-            _refuse_strangers(one, sweep)
-            return str(one["GroupId"])
+        result = aws.ask(region, "describe_security_groups", Filters=filters)
+        for entry in result.get("SecurityGroups", ()):
+            _refuse_strangers(entry, sweep)
+            return str(entry["GroupId"])
         aws.clock.sleep(_POLL)
         waited += _POLL
     raise Unanswered("describe_security_groups", f"{tags.name_of(sweep.id)} exists, nobody sees it")

@@ -119,10 +119,10 @@ class Machine:
 def client_token(sweep_id: str, slot: str, generation: int, option: LaunchOption) -> str:
     """The `ClientToken` of one offer's request: the same after a crash, another one for each
     offer and each generation (at most 64 characters, EC2 API, "Ensuring idempotency")."""
-    asked = (sweep_id, slot, str(generation), option.instance_type, option.zone, option.market)
-    return "advisor-" + hashlib.sha256("\0".join(asked).encode()).hexdigest()[:48]
+    wanted = (sweep_id, slot, str(generation), option.instance_type, option.zone, option.market)
+    return "advisor-" + hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:48]
 
 
 def oldest_first(found: Iterator[Machine] | list[Machine]) -> list[Machine]:
     """In an order that every controller finds the same."""
-    return sorted(found, key=lambda one: (one.launched_at, one.id))
+    return sorted(found, key=lambda machine: (machine.launched_at, machine.id))

@@ -74,14 +74,14 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any], table: NetworkTable) -> PerformanceModel:
     """The model a document describes; KeyError, TypeError or ValueError when it is none."""
-    found = observations_from(document.get("gpu_observations", _NOTHING))
+    result = observations_from(document.get("gpu_observations", _NOTHING))
     return PerformanceModel(
         id=document["id"],
         trained_on=document["trained_on"],
         error_percent=float(document["error_percent"]),
         sources=tuple(document["sources"]),
-        step_times=bundled_step_times().condition(found.steps, table, found.layers),
-        gpu_observations=found,
+        step_times=bundled_step_times().condition(result.steps, table, result.layers),
+        gpu_observations=result,
         pipeline=_pipeline(document["pipeline"]),
         table=table,
     )

@@ -72,9 +72,9 @@ def told_as_usage(name: str) -> Iterator[None]:
     except UsageError:
         raise
     except Exception as error:
-        said = (str(error).strip().splitlines() or [""])[0]
+        text = (str(error).strip().splitlines() or [""])[0]
         raise UsageError(
-            f"torch cannot follow {name} without computing ({type(error).__name__}: {said}); "
+            f"torch cannot follow {name} without computing ({type(error).__name__}: {text}); "
             f"measure it instead: advisor measure --model {name}"
         ) from error
 

@@ -109,10 +109,10 @@ def _padded(length: int) -> int:
 
 
 def _aligned_magics(content: bytes) -> list[int]:
-    cuts, found = [], content.find(_MAGIC_BYTES)
-    while found >= 0:
-        if found % 4 == 0:
-            cuts.append(found)
+    cuts, result = [], content.find(_MAGIC_BYTES)
+    while result >= 0:
+        if result % 4 == 0:
+            cuts.append(result)
         # The next one cannot overlap: no proper part of the magic begins it again.
-        found = content.find(_MAGIC_BYTES, found + 1)
+        result = content.find(_MAGIC_BYTES, result + 1)
     return cuts

@@ -51,7 +51,7 @@ class Spool:
 
 def unsaved_files() -> list[Path]:
     """What spools of this machine hold, until somebody has imported and removed it."""
-    return sorted({one for folder in _folders() for one in folder.glob(f"{_BEGIN}*.jsonl")})
+    return sorted({entry for folder in _folders() for entry in folder.glob(f"{_BEGIN}*.jsonl")})
 
 
 def _folders() -> tuple[Path, ...]:

@@ -72,8 +72,8 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
                 ) from error
             continue
         taken += 1
-        known = rows.get(row.trial.trial_id)
-        if known is None or row.status is Status.OK or known.status is not Status.OK:
+        existing = rows.get(row.trial.trial_id)
+        if existing is None or row.status is Status.OK or existing.status is not Status.OK:
             rows[row.trial.trial_id] = row
     return ReadLines(tuple(rows.values()), tuple(refused), taken - len(rows))
 
@@ -116,7 +116,7 @@ def _other_kind(row: Measurement) -> str:
     if not all(isinstance(text, str) for text in texts):
         return "started_at, reason, accelerator and dataset_path are texts"
     numbers = (row.cpu_seconds, row.wall_seconds, row.peak_memory_mib, row.read_bytes)
-    if not all(one is None or isinstance(one, (int, float)) for one in numbers):
+    if not all(entry is None or isinstance(entry, (int, float)) for entry in numbers):
         return "cpu_seconds, wall_seconds, peak_memory_mib and read_bytes are numbers"
     if not isinstance(row.environment.get("cpu_model", ""), (str, type(None))):
         return "environment.cpu_model is a text"

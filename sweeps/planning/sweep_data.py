@@ -27,7 +27,7 @@ class SweepData:
     @property
     def stored(self) -> tuple[StoredData, ...]:
         """What is read from files."""
-        return tuple(one for one in (self.images, self.text) if one)
+        return tuple(entry for entry in (self.images, self.text) if entry)
 
     def of(self, network: PlannedNetwork) -> StoredData:
         """What a network reads; `UsageError` where that is not here."""

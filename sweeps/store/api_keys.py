@@ -115,28 +115,28 @@ class ApiKeys:
 
     def named(self, name: str) -> StoredKey:
         """The key of that id, else the latest of that name; `UsageError` offers the nearest."""
-        known = self.all()
-        for one in reversed(known):
-            if one.key_id == name:
-                return one
-        of_name = [one for one in known if one.name == name]
-        if not of_name and not known:
+        existing = self.all()
+        for key in reversed(existing):
+            if key.key_id == name:
+                return key
+        of_name = [entry for entry in existing if entry.name == name]
+        if not of_name and not existing:
             raise UsageError(f"no key '{name}': none was added; see `advisor keys add -h`")
         if not of_name:
-            raise unknown_name("key", name, {one.name for one in known})
+            raise unknown_name("key", name, {entry.name for entry in existing})
         return of_name[-1]
 
     def revoke(self, name: str, *, now: float) -> StoredKey:
         """End a key, and the sessions that were opened with it; again, it changes nothing."""
-        found = self.named(name)
+        result = self.named(name)
 
         def work(connection: sql.Connection) -> None:
-            here = (KEYS.c.key_id == found.key_id) & KEYS.c.revoked_at.is_(None)
+            here = (KEYS.c.key_id == result.key_id) & KEYS.c.revoked_at.is_(None)
             connection.execute(KEYS.update().where(here).values(revoked_at=now))
-            connection.execute(SESSIONS.delete().where(SESSIONS.c.key_id == found.key_id))
+            connection.execute(SESSIONS.delete().where(SESSIONS.c.key_id == result.key_id))
 
         self._database.write(work)
-        return self.named(found.key_id)
+        return self.named(result.key_id)
 
     def used(self, moments: Mapping[str, float]) -> None:
         """Note when keys (by id) were used last; does not wait for a database that is held."""
@@ -175,7 +175,9 @@ class ApiKeys:
             open_ones = sql.select(SESSIONS).where(SESSIONS.c.expires_at > now)
             sessions = map(_session_of, connection.execute(open_ones))
             keys = map(_key_of, connection.execute(sql.select(KEYS)))
-            return Holders({one.key_id: one for one in keys}, {one.digest: one for one in sessions})
+            return Holders(
+                {key.key_id: key for key in keys}, {entry.digest: entry for entry in sessions}
+            )
 
         return self._database.read(work)
 

@@ -70,17 +70,17 @@ class ScheduleBook:
 
         def work(connection: sql.Connection) -> Schedule:
             _alone(connection)
-            known = connection.execute(_named(new.name)).one_or_none()
-            if known is None:
+            existing = connection.execute(_named(new.name)).one_or_none()
+            if existing is None:
                 connection.execute(ROWS.insert().values(_row_of(new, now)))
                 return _schedule_of(connection.execute(_named(new.name)).one())
-            found = _schedule_of(known)
-            if _asked(found) != new:
+            result = _schedule_of(existing)
+            if _asked(result) != new:
                 raise UsageError(
                     f"there is a schedule '{new.name}' already; `advisor schedule remove "
                     f"{new.name}` first, or give this one another --name"
                 )
-            return found
+            return result
 
         return self._database.write(work)
 
@@ -93,10 +93,10 @@ class ScheduleBook:
         """The schedule of that name; `UsageError` offers the nearest where there is none."""
         for row in self._rows(_named(name)):
             return _schedule_of(row)
-        known = [one.name for one in self.all()]
-        if not known:
+        existing = [entry.name for entry in self.all()]
+        if not existing:
             raise UsageError(f"no schedule '{name}': none was added; see `advisor schedule add -h`")
-        raise unknown_name("schedule", name, known)
+        raise unknown_name("schedule", name, existing)
 
     def numbered(self, number: int) -> Schedule | None:
         """The schedule of that number, one that was removed too."""
@@ -106,15 +106,15 @@ class ScheduleBook:
     def remove(self, name: str, *, now: float) -> Schedule:
         """End a schedule: nothing of it is begun any more. Its runs stay on record, and one that
         runs comes to its end. `UsageError` where there is none of that name."""
-        found = self.named(name)
+        result = self.named(name)
 
         def work(connection: sql.Connection) -> None:
-            here = (ROWS.c.number == found.number) & ROWS.c.removed_at.is_(None)
+            here = (ROWS.c.number == result.number) & ROWS.c.removed_at.is_(None)
             connection.execute(ROWS.update().where(here).values(removed_at=now))
-            skip_due(connection, found.number, "its schedule was removed")
+            skip_due(connection, result.number, "its schedule was removed")
 
         self._database.write(work)
-        return found
+        return result
 
     def running(self, schedule: int) -> bool:
         """Whether a run of it has a process."""
@@ -191,10 +191,12 @@ def _schedule_of(row: Any) -> Schedule:
 def _reporting_of(text: str | None) -> Reporting | None:
     if text is None:
         return None
-    told = json.loads(text)
-    return Reporting(**{**told, "send": tuple(told["send"])})
+    answer = json.loads(text)
+    return Reporting(**{**answer, "send": tuple(answer["send"])})
 
 
-def _asked(found: Schedule) -> NewSchedule:
+def _asked(results: Schedule) -> NewSchedule:
     """What a user asked for when it was added."""
-    return NewSchedule(**{one.name: getattr(found, one.name) for one in fields(NewSchedule)})
+    return NewSchedule(
+        **{field.name: getattr(results, field.name) for field in fields(NewSchedule)}
+    )

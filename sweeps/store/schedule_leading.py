@@ -46,13 +46,16 @@ class Leadership:
             .values(expires_at=DatabaseSeconds() + self.seconds)
         )
         return self._database.write(
-            lambda one: one.execute(renewed).rowcount == 1, patience_seconds=_NO_PATIENCE
+            lambda connection: connection.execute(renewed).rowcount == 1,
+            patience_seconds=_NO_PATIENCE,
         )
 
     def resign(self, owner: Owner) -> None:
         """The next daemon need not wait."""
         over = ROWS.update().where(ROWS.c.owner == owner.name).values(expires_at=0.0)
-        self._database.write(lambda one: one.execute(over), patience_seconds=_NO_PATIENCE)
+        self._database.write(
+            lambda connection: connection.execute(over), patience_seconds=_NO_PATIENCE
+        )
 
     def current(self) -> Leader | None:
         """The daemon that leads now."""

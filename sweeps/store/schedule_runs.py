@@ -49,8 +49,8 @@ class Runs:
                 return False
             if before >= until:  # kept by a commit whose answer was lost
                 return True
-            for one in found:
-                insert_unless_known(connection, ROWS, _fresh_row(schedule, one))
+            for run in found:
+                insert_unless_known(connection, ROWS, _fresh_row(schedule, run))
             connection.execute(SCHEDULES.update().where(kept).values(considered_until=until))
             return True
 
@@ -85,7 +85,8 @@ class Runs:
         values = {"expires_at": DatabaseSeconds() + self._seconds, "cost_usd": cost_usd}
         beaten = ROWS.update().where(_is_held(number, owner.name)).values(values)
         return self._database.write(
-            lambda one: one.execute(beaten).rowcount == 1, patience_seconds=_NO_PATIENCE
+            lambda connection: connection.execute(beaten).rowcount == 1,
+            patience_seconds=_NO_PATIENCE,
         )
 
     def end(self, number: int, owner: Owner, ending: Ending, *, now: float) -> bool:
@@ -113,7 +114,7 @@ class Runs:
             "attempts": ROWS.c.attempts - 1,
         }  # fmt: skip
         back = ROWS.update().where(_is_held(number, owner.name)).values(values)
-        self._database.write(lambda one: one.execute(back))
+        self._database.write(lambda connection: connection.execute(back))
 
     def take_back(self, fence: int, lost: Run, *, now: float) -> RunState | None:
         """A run whose process was lost becomes due again, or failed after `MOST_ATTEMPTS`. Returns
@@ -155,8 +156,8 @@ class Runs:
 
     def one(self, number: int) -> Run | None:
         """The run of that number."""
-        found = self._found(_query(ROWS.c.number == number))
-        return found[0] if found else None
+        result = self._found(_query(ROWS.c.number == number))
+        return result[0] if result else None
 
     def of(self, schedule: int, most: int = 20) -> list[Run]:
         """The latest runs of a schedule, the latest first."""

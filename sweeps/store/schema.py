@@ -47,9 +47,9 @@ def make_ready(database: Database) -> None:
     """Make the tables, or bring older ones to today's version; one driver at a time does it."""
     if database.file is not None:
         make_folder(database.file)
-    found = look(database)  # another program's file is refused here, before anything is changed
+    result = look(database)  # another program's file is refused here, before anything is changed
     log_ahead(database.engine)
-    if found is not Found.HEAD:
+    if result is not Found.HEAD:
         database.write(lambda connection: _migrate(connection, database.name))
 
 

@@ -106,8 +106,8 @@ def _submit(count: int, accelerator: Accelerator, batches: Iterator[Any]) -> Non
 
 
 def _pace(trial: Trial, steps: list[float]) -> dict[str, Any]:
-    found = pace(steps, trial.samples_per_step, trial.loader_period)
-    return {"pace": found} if found else {}
+    result = pace(steps, trial.samples_per_step, trial.loader_period)
+    return {"pace": result} if result else {}
 
 
 def _refuse_broken_clock(steps: list[float]) -> None:

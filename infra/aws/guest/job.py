@@ -93,10 +93,10 @@ def job_from_json(text: str) -> Job:
 
 def place_of(url: str) -> tuple[str, str]:
     """Bucket and key of `s3://bucket/key`."""
-    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(\S+)", url)
-    if not found:
+    match = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(\S+)", url)
+    if not match:
         raise DataError(f"'{url}' names no object; write it like s3://bucket/key")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def _job(document: Mapping[str, Any]) -> Job:

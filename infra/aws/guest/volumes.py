@@ -103,12 +103,14 @@ def mount(device: Path, place: Path, run: Run) -> None:
     `MeasuringError` for a device with something else on it."""
     if run(["mountpoint", "--quiet", str(place)]).returncode == 0:
         return
-    found = run(["blkid", "--probe", "--output", "export", str(device)])
-    if found.returncode == _BLANK:
+    result = run(["blkid", "--probe", "--output", "export", str(device)])
+    if result.returncode == _BLANK:
         _must(run, ["mkfs.ext4", "-q", "-m", "0", str(device)])
-    elif "TYPE=ext4" not in found.stdout.split():
-        said = " ".join((found.stdout or found.stderr).split())
-        raise MeasuringError(f"{device} holds something that is not ours ({said}); left as it is")
+    elif "TYPE=ext4" not in result.stdout.split():
+        message = " ".join((result.stdout or result.stderr).split())
+        raise MeasuringError(
+            f"{device} holds something that is not ours ({message}); left as it is"
+        )
     place.mkdir(parents=True, exist_ok=True)
     # Without noinit_itable ext4 goes on writing its tables for minutes, beside the measurements.
     _must(run, ["mount", "-o", "noatime,noinit_itable", str(device), str(place)])
@@ -117,5 +119,5 @@ def mount(device: Path, place: Path, run: Run) -> None:
 def _must(run: Run, command: Sequence[str]) -> None:
     done = run(command)
     if done.returncode:
-        said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-        raise MeasuringError(f"{' '.join(command)}: {said}")
+        message = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        raise MeasuringError(f"{' '.join(command)}: {message}")

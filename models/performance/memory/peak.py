@@ -79,7 +79,7 @@ class PeakModel:
 
     def widened(self, factor: float) -> PeakModel:
         """The same with errors `factor` times as large: for what it was not calibrated on."""
-        return replace(self, errors=tuple(factor * one for one in self.errors))
+        return replace(self, errors=tuple(factor * entry for entry in self.errors))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,8 +220,8 @@ def largest_batch(
     usable = usable_mib(memory_mib)
 
     def fits(batch: int) -> bool:
-        asked = replace(conditions, batch_size=batch)
-        return gpu_peak(profile, asked, confidence).upper_mib <= usable
+        wanted = replace(conditions, batch_size=batch)
+        return gpu_peak(profile, wanted, confidence).upper_mib <= usable
 
     if not fits(1):
         return None

@@ -162,8 +162,8 @@ def _profile(session: Session, stepper: Stepper, size: int, ends_at: float) -> l
 
 
 def _captured(session: Session, tasks: Sequence[Task]) -> dict[str, Any]:
-    found = {task.value: captured_operations(session.network, task) for task in tasks}
-    return {name: operations for name, operations in found.items() if operations}
+    result = {task.value: captured_operations(session.network, task) for task in tasks}
+    return {name: operations for name, operations in result.items() if operations}
 
 
 def _require_something(session: Session) -> None:

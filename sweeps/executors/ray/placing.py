@@ -93,7 +93,7 @@ def refuse_impossible(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
     kinds = Counter(map(needs_of, trials))
     lacking = [needs for needs in kinds if not slots(needs, nodes)]
     if lacking:
-        count, (first, *others) = sum(kinds[one] for one in lacking), lacking
+        count, (first, *others) = sum(kinds[entry] for entry in lacking), lacking
         also = f" (and {len(others)} other kinds of trials find no node)" if others else ""
         raise MeasuringError(
             f"{count} of {len(trials)} trials can run on no node: {words(first, nodes)}{also}"
@@ -120,8 +120,8 @@ def words(needs: Needs, nodes: Sequence[Node]) -> str:
             f"they need {wanted['CPU']:g} vCPUs, and the largest node has {most:g}; ask for "
             "fewer, or start a larger node"
         )
-    asked = ", ".join(f"{name} {amount:g}" for name, amount in needs if amount >= 1)
-    return f"no one node has all of {asked} with its GPU and disk; start such a node"
+    requested = ", ".join(f"{name} {amount:g}" for name, amount in needs if amount >= 1)
+    return f"no one node has all of {requested} with its GPU and disk; start such a node"
 
 
 def _slots_of_node(needs: Needs, node: Node) -> int:
@@ -137,7 +137,7 @@ def _refuse_ambiguous(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
     """`cuda` alone would be measured on whichever GPU is free."""
     gpus = _named(GPU_RESOURCE, nodes)
     if len(gpus) > 1 and any(trial.on_gpu and not trial.gpu_asked_for for trial in trials):
-        asked = ",".join(f"cuda:{name}" for name in gpus)
+        requested = ",".join(f"cuda:{name}" for name in gpus)
         raise MeasuringError(
-            f"the cluster has several kinds of GPUs; say which ones: --accelerator {asked}"
+            f"the cluster has several kinds of GPUs; say which ones: --accelerator {requested}"
         )
