@@ -9,6 +9,7 @@ from functools import cache
 
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
+from advisor.messages import Message
 from advisor.units import format_usd
 from infra.aws.launch_options import LaunchOption, Sweep
 
@@ -77,8 +78,14 @@ def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) 
     cents = math.floor(100 * (spent + hourly * (LEAST / timedelta(hours=1)))) + 1
     used = f", of which {format_usd(spent)} are spent already," if spent else ""
     raise UsageError(
-        f"a budget of {format_usd(budget_usd)}{used} does not pay {minutes:.0f} minutes of {what} "
-        f"at {format_usd(hourly)}/h; give --budget {cents / 100:.2f}USD or more"
+        "a budget of {budget_usd:usd}{used} does not pay {minutes:.0f} minutes of "
+        "{what} at {hourly:usd}/h",
+        hint=Message("give --budget {cents:.2f}USD or more", cents=cents / 100),
+        budget_usd=budget_usd,
+        used=used,
+        minutes=minutes,
+        what=what,
+        hourly=hourly,
     )
 
 

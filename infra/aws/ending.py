@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from advisor.errors import AdvisorError, CloudError
+from advisor.messages import Message
 from advisor.units import format_usd
 from infra.aws import tags
 from infra.aws.asking import Aws
@@ -68,7 +69,11 @@ def end_instance(aws: Aws, machine: Machine) -> None:
         except NotTold:
             return
         if aws.clock.now() >= deadline:
-            raise CloudError(f"{machine.id} in {machine.region} does not end, as it was told to")
+            raise CloudError(
+                "{machine_id} in {region} does not end, as it was told to",
+                machine_id=machine.id,
+                region=machine.region,
+            )
         aws.clock.sleep(POLL_SECONDS)
 
 
@@ -104,9 +109,12 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Not
     text = "; ".join(ended.left)
     if machine is None:
         return NotEndedError(
-            f"not everything is surely ended ({text}); what there may be ends itself when its time "
-            "is over, and `advisor cloud reap` removes the rest then; `advisor cloud status` tells "
-            "what is left"
+            "not everything is surely ended ({text})",
+            hint=(
+                "what there may be ends itself when its time is over, and `advisor cloud "
+                "reap` removes the rest then; `advisor cloud status` tells what is left"
+            ),
+            text=text,
         )
     itself = "its own timer ends it, and so does the next pass of the reaper"
     if machine.expires_at and meter:
@@ -116,7 +124,13 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Not
             f"{most} at most until then"
         )
     return NotEndedError(
-        f"not everything is surely ended ({text}); {itself}; to end it now: `aws ec2 "
-        f"terminate-instances --instance-ids {machine.id} --region {machine.region}`; "
-        "`advisor cloud status` tells what is left"
+        "not everything is surely ended ({text})",
+        hint=Message(
+            "{itself}; to end it now: `aws ec2 terminate-instances --instance-ids "
+            "{machine_id} --region {region}`; `advisor cloud status` tells what is left",
+            itself=itself,
+            machine_id=machine.id,
+            region=machine.region,
+        ),
+        text=text,
     )

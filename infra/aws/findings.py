@@ -48,7 +48,7 @@ def refuse_missing(findings: Iterable[Finding]) -> None:
     """`CloudError` with each thing that stops a launch, and what mends it."""
     stopping = [finding for finding in findings if finding.stops and not finding.ok]
     if stopping:
-        raise CloudError(f"nothing was launched: {in_words(stopping)}")
+        raise CloudError("nothing was launched: {reasons}", reasons=in_words(stopping))
 
 
 def in_words(findings: Sequence[Finding]) -> str:

@@ -72,11 +72,15 @@ def _refuse_strangers(row: Mapping[str, Any], sweep: Sweep) -> None:
     worn, group = tags.tags_from(row.get("Tags")), row["GroupId"]
     if (worn.get(tags.MANAGED), worn.get(tags.SWEEP_ID)) != (tags.MANAGED_VALUE, sweep.id):
         raise CloudError(
-            f"the security group {tags.name_of(sweep.id)} ({group}) is none of the advisor's; it "
-            "is left as it is, and nothing was launched: give another --sweep-id"
+            "the security group {group_name} ({group}) is none of the advisor's",
+            hint="it is left as it is, and nothing was launched: give another --sweep-id",
+            group_name=tags.name_of(sweep.id),
+            group=group,
         )
     if worn.get(tags.OWNER) != sweep.owner:
         raise CloudError(
-            f"sweep {sweep.id} is {worn.get(tags.OWNER)}'s, and nothing of it was touched: give "
-            f"another --sweep-id, or go on with it as --owner {worn.get(tags.OWNER)}"
+            "sweep {sweep_id} is {owner}'s, and nothing of it was touched: give another "
+            "--sweep-id, or go on with it as --owner {owner}",
+            sweep_id=sweep.id,
+            owner=worn.get(tags.OWNER),
         )

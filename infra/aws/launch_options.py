@@ -20,7 +20,9 @@ _DEVICES = "fghijklmnop"
 def checked_sweep_id(text: str) -> str:
     """The id, where it can stand in names, tags and shell commands; else `UsageError`."""
     if not _SWEEP_ID.fullmatch(text):
-        raise UsageError(f"'{text}' is no sweep id: letters, digits and dashes, at most 40")
+        raise UsageError(
+            "'{text}' is no sweep id: letters, digits and dashes, at most 40", text=text
+        )
     return text
 
 
@@ -70,7 +72,7 @@ class Sweep:
     def __post_init__(self) -> None:
         checked_sweep_id(self.id)
         if len(self.volumes) > len(_DEVICES):
-            raise UsageError(f"at most {len(_DEVICES)} disk types go on one instance")
+            raise UsageError("at most {count} disk types go on one instance", count=len(_DEVICES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

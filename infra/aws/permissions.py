@@ -45,7 +45,7 @@ def statements(*actions: str) -> str:
 
 def explained(refused: Refused) -> CloudError:
     """A refusal that ends a launch, with what mends it."""
-    return CloudError(f"{_what(refused)}; {mend_of(refused)}")
+    return CloudError("{what}", hint=mend_of(refused), what=_what(refused))
 
 
 def reaping_told(error: AdvisorError) -> str:
@@ -101,4 +101,9 @@ _MENDS = {
 def explained_state(instance_id: str, code: str) -> CloudError:
     """An instance that ended by itself, and what mends that."""
     mend = _MENDS.get(kind_of(code), "somebody or something ended it; `advisor cloud status` tells")
-    return CloudError(f"{instance_id} has ended before its work was done ({code}); {mend}")
+    return CloudError(
+        "{instance_id} has ended before its work was done ({code_name})",
+        hint=mend,
+        instance_id=instance_id,
+        code_name=code,
+    )

@@ -28,7 +28,9 @@ class Deadline:
         """The answer, or the error, of `ask`; `LiveError` where the time is over before it."""
         seconds = max(0.0, min(self._each, self._end - time.monotonic()))
         if seconds <= 0:
-            raise LiveError(f"AWS {what}: no time is left to ask for it; ask again later")
+            raise LiveError(
+                "AWS {what}: no time is left to ask for it", hint="ask again later", what=what
+            )
         facts: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
 
         def work() -> None:
@@ -43,7 +45,10 @@ class Deadline:
             answer, error = facts.get(timeout=seconds)
         except queue.Empty:
             raise LiveError(
-                f"AWS {what} did not answer within {seconds:.0f} seconds; ask again later"
+                "AWS {what} did not answer within {seconds:.0f} seconds",
+                hint="ask again later",
+                what=what,
+                seconds=seconds,
             ) from None
         if error is not None:
             raise error

@@ -43,4 +43,4 @@ def _facts(row: Mapping[str, Any]) -> tuple[str, Facts]:
         vcpus, memory = row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"]
         return row["InstanceType"], Facts(int(vcpus), int(memory), count)
     except (KeyError, TypeError, AttributeError) as error:
-        raise LiveError(f"AWS {_WHAT} answered what cannot be read") from error
+        raise LiveError("AWS {what} answered what cannot be read", what=_WHAT) from error

@@ -109,7 +109,9 @@ class PerformanceModel:
         """`machines` under `loads[which]`; `resources` are the same machines where words about them
         will be asked for."""
         if not 0.5 <= confidence < 1:
-            raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
+            raise UsageError(
+                "confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence
+            )
         columns = columns_of(loads, which, machines, self.table)
         cells, cell_of = self._cells(loads, which, machines, confidence)
         rates = _columns_of(cells, cell_of)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Task
 from advisor.errors import DataError, UsageError, unknown_name
+from advisor.messages import Message
 from advisor.records import dataclass, replace
 from models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
 
@@ -121,9 +122,13 @@ class NetworkTable:
             header, *self._lines = (folder / NETWORKS).read_text().splitlines()
             self._operations: Rows = np.load(folder / OPERATIONS, mmap_mode="r")
         except (OSError, ValueError) as error:
-            raise DataError(f"the network table cannot be read ({error}); {_WAY_OUT}") from error
+            raise DataError(
+                "the network table cannot be read ({error})", hint=_WAY_OUT, error=error
+            ) from error
         if tuple(header.split(",")) != COLUMNS or self._operations.dtype != OPERATION:
-            raise DataError(f"{folder / NETWORKS} is of another version; {_WAY_OUT}")
+            raise DataError(
+                "{folder} is of another version", hint=_WAY_OUT, folder=folder / NETWORKS
+            )
         self._places: dict[tuple[str, str], list[int]] = {}
         for place, line in enumerate(self._lines):
             name, library, _ = line.split(",", 2)
@@ -162,7 +167,10 @@ class NetworkTable:
         if not usable:
             existing = ", ".join(entry.input for entry in captured)
             raise UsageError(
-                f"{name} does not take an input of {input}; it takes such as {existing}"
+                "{name} does not take an input of {input}",
+                hint=Message("it takes such as {existing}", existing=existing),
+                name=name,
+                input=input,
             )
         nearest = min(usable, key=lambda entry: _Input.parse(entry.input).distance(wanted))
         return self.scaled(nearest, str(wanted))
@@ -208,7 +216,12 @@ class NetworkTable:
         """
         old, new = _Input.parse(network.input), _Input.parse(input)
         if not old.scales_to(new):
-            raise UsageError(f"{network.name} takes an input such as {network.input}, not {input}")
+            raise UsageError(
+                "{network} takes an input such as {input}, not {requested}",
+                network=network.name,
+                input=network.input,
+                requested=input,
+            )
         ratio = old.ratio(new)
         is_global = not _WINDOWED.search(network.family)
         inference, training = (
@@ -318,7 +331,7 @@ class _Input:
         plain = re.sub(r"(?<=.)\(.*", "", plain).strip(" ()~").replace(",", "x")
         match = re.fullmatch(r"(?:([a-z]+)[ :])?\s*([\d x+*]+?)\)?\s*(px)?", plain)
         if not match:
-            raise UsageError(f"input '{text}' is not such as 3x224x224, 224px or seq:128")
+            raise UsageError("input '{text}' is not such as 3x224x224, 224px or seq:128", text=text)
         sizes = tuple(int(entry) for entry in re.findall(r"\d+", match[2]))
         if of_latents and match[3]:
             sizes = tuple(size // _LATENT for size in sizes)

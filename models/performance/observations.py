@@ -77,8 +77,11 @@ def read_observations(
     try:
         records = list(_records(folder / OBSERVATIONS))
     except (OSError, ValueError) as error:
-        raise DataError(f"measured steps cannot be read ({error}); they are part of a checkout, "
-                        "in infra/performance_sources") from error  # fmt: skip
+        raise DataError(
+            "measured steps cannot be read ({error})",
+            hint="they are part of a checkout, in infra/performance_sources",
+            error=error,
+        ) from error
     reader = RowReader(sheets, networks)
     rows = [row for record in records if _may_be_fitted(record) and (row := reader.row(record))]
     return rows, Unknown(reader.unknown_gpus, reader.unknown_networks)

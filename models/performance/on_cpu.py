@@ -53,8 +53,10 @@ def rates_on_cpu(
     """
     if workload.task not in facts.kernels:
         raise UsageError(
-            f"what {workload.network} computes in {workload.task} is not known, and so no rate on "
-            "a CPU; ask for an instance with a GPU"
+            "what {network} computes in {task} is not known, and so no rate on a CPU",
+            hint="ask for an instance with a GPU",
+            network=workload.network,
+            task=workload.task,
         )
     times = step_times_on_cpu(pipeline)
     columns = _columns(cpus, pipeline)

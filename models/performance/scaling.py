@@ -147,7 +147,9 @@ def bundled_scaling() -> ScalingModel:
     """The scaling that ships; `DataError` where its file is not what was shipped."""
     raw = json.loads(read_bundled(BUNDLED))
     if raw.get("schema") != SCHEMA:
-        raise DataError(f"{BUNDLED} is of another version ({raw.get('schema')})")
+        raise DataError(
+            "{bundled} is of another version ({schema})", bundled=BUNDLED, schema=raw.get("schema")
+        )
     return ScalingModel(
         exponents=raw["exponents"],
         residuals=raw["residuals"],

@@ -158,7 +158,9 @@ def _loaded(path: Path) -> Any:
     try:
         return np.load(path)
     except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{path} holds no fitted step times ({error}); {_WAY_OUT}") from error
+        raise DataError(
+            "{path} holds no fitted step times ({error})", hint=_WAY_OUT, path=path, error=error
+        ) from error
 
 
 _WAY_OUT = "install the package again (in a checkout: python -m advisor.runs.fitting)"
@@ -170,10 +172,18 @@ def _decoded(
     try:
         meta = json.loads(record["meta"].tobytes())
         if meta["schema"] != schema:
-            raise DataError(f"{path} has the format {meta['schema']}, not {schema}; {_WAY_OUT}")
+            raise DataError(
+                "{path} has the format {schema}, not {expected}",
+                hint=_WAY_OUT,
+                path=path,
+                schema=meta["schema"],
+                expected=schema,
+            )
         return made(meta, record)
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise DataError(f"{path} holds no fitted step times ({error}); {_WAY_OUT}") from error
+        raise DataError(
+            "{path} holds no fitted step times ({error})", hint=_WAY_OUT, path=path, error=error
+        ) from error
 
 
 def _step_times(meta: Mapping[str, Any], arrays: Any) -> StepTimes:

@@ -81,7 +81,12 @@ def _timm(name: str, side: int) -> torch.nn.Module:
     try:
         module: torch.nn.Module = build_on_meta(lambda: _at_size(timm, plain, side))
     except Exception as error:
-        raise UsageError(f"timm cannot build {plain} for {side} pixels ({error})") from error
+        raise UsageError(
+            "timm cannot build {plain} for {side} pixels ({error})",
+            plain=plain,
+            side=side,
+            error=error,
+        ) from error
     if name.endswith(FOLDED):
         module = timm.utils.reparameterize_model(module)
     return module
@@ -105,7 +110,7 @@ def _import_timm() -> Any:
         import timm.utils
     except ImportError as error:
         raise MeasuringError(
-            "timm is not installed; pip install 'instance-sizing-advisor[zoo]'"
+            "timm is not installed", hint="pip install 'instance-sizing-advisor[zoo]'"
         ) from error
     return timm
 

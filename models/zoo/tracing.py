@@ -173,8 +173,12 @@ def _told(runnable: Runnable, size: int) -> Iterator[None]:
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
         raise UsageError(
-            f"{runnable.info.name} cannot be run on a batch of {size} "
-            f"({type(error).__name__}: {first}); try `advisor measure` with it first"
+            "{info} cannot be run on a batch of {size} ({name}: {first})",
+            hint="try `advisor measure` with it first",
+            info=runnable.info.name,
+            size=size,
+            name=type(error).__name__,
+            first=first,
         ) from error
 
 
@@ -213,7 +217,9 @@ def _batch(runnable: Runnable, size: int, pixels: int | None) -> tuple[Any, Any]
         return inputs, targets
     if getattr(inputs, "ndim", 0) != 4:
         raise UsageError(
-            f"{runnable.info.name} takes no images; leave out --input-size, or change the file"
+            "{info} takes no images",
+            hint="leave out --input-size, or change the file",
+            info=runnable.info.name,
         )
     resized = inputs.new_empty(*inputs.shape[:2], pixels, pixels)
     return resized, runnable.synthetic_targets(resized)

@@ -179,8 +179,8 @@ def _failure(
 def _require_usable(campaign: Campaign) -> None:
     if not device_is_usable(campaign.machine.accelerator):
         raise MeasuringError(
-            "the GPU does not compute any more in this process; the cell is recorded as failed, "
-            "run the same command again to go on after it"
+            "the GPU does not compute any more in this process",
+            hint="the cell is recorded as failed, run the same command again to go on after it",
         )
 
 

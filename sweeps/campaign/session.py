@@ -122,4 +122,4 @@ def _place() -> Path:
     try:
         return _PLACE.expanduser() / f"photographs-{_MADE_SAMPLES}"
     except RuntimeError as error:
-        raise MeasuringError("there is no home folder; name images with --data") from error
+        raise MeasuringError("there is no home folder", hint="name images with --data") from error

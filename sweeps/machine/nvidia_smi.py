@@ -77,7 +77,9 @@ def query(fields: dict[str, str], run: Run | None = None) -> list[Facts]:
         if unknown is None:
             return parse_query(text, list(wanted.values()))
         if wanted.pop(unknown, None) is None:
-            raise MeasuringError(f"nvidia-smi refuses the field '{unknown}', which was not asked")
+            raise MeasuringError(
+                "nvidia-smi refuses the field '{unknown}', which was not asked", unknown=unknown
+            )
     return []
 
 
@@ -121,12 +123,18 @@ def run_nvidia_smi(arguments: Sequence[str]) -> str:
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:
-        raise MeasuringError(f"nvidia-smi did not answer in {_TIMEOUT_SECONDS} s") from error
+        raise MeasuringError(
+            "nvidia-smi did not answer in {timeout_seconds} s", timeout_seconds=_TIMEOUT_SECONDS
+        ) from error
     except OSError as error:
-        raise MeasuringError(f"nvidia-smi cannot be started ({error.strerror})") from error
+        raise MeasuringError(
+            "nvidia-smi cannot be started ({strerror})", strerror=error.strerror
+        ) from error
     message = done.stdout + done.stderr
     if done.returncode and unknown_field(message) is None:
-        raise MeasuringError(f"nvidia-smi failed: {' '.join(message.split())[:200]}")
+        raise MeasuringError(
+            "nvidia-smi failed: {message}", message=" ".join(message.split())[:200]
+        )
     return message if done.returncode else done.stdout
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from advisor.domain import DatasetProfile
 from advisor.errors import UsageError
+from advisor.messages import Message
 from sweeps.planning.networks import PlannedNetwork
 
 
@@ -40,5 +41,10 @@ class SweepData:
 
     def _there(self, data: StoredData | None, name: str, kind: str, wanted: str) -> StoredData:
         if data is None:
-            raise UsageError(f"{name} reads {kind}; name {wanted} with --data, or leave it out")
+            raise UsageError(
+                "{name} reads {kind}",
+                hint=Message("name {wanted} with --data, or leave it out", wanted=wanted),
+                name=name,
+                kind=kind,
+            )
         return data

@@ -59,7 +59,10 @@ def _refuse_emulated(accelerator: Accelerator, precision: str) -> None:
         elif compute_capability() < _AMPERE:
             major, minor = compute_capability()
             raise MeasuringError(
-                f"{precision} needs compute capability 8.0, this GPU has {major}.{minor}"
+                "{precision} needs compute capability 8.0, this GPU has {major}.{minor}",
+                precision=precision,
+                major=major,
+                minor=minor,
             )
 
 

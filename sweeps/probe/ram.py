@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import MeasuringError
+from advisor.messages import Message
 from sweeps.probe.boundaries import usable_memory_bytes
 from sweeps.probe.figures import Document, figure
 from sweeps.probe.session import Session
@@ -59,8 +60,12 @@ def _array_bytes(cpus: Sequence[int]) -> int:
     allowed = int(usable_memory_bytes() * _SHARE_OF_MEMORY / 2)
     if allowed < _LEAST_BYTES:
         raise MeasuringError(
-            f"only {allowed * 2 / _SHARE_OF_MEMORY / 2**20:.0f} MiB of memory are free; "
-            f"{2 * _LEAST_BYTES / _SHARE_OF_MEMORY / 2**20:.0f} MiB are needed"
+            "only {allowed:.0f} MiB of memory are free",
+            hint=Message(
+                "{least_bytes:.0f} MiB are needed",
+                least_bytes=2 * _LEAST_BYTES / _SHARE_OF_MEMORY / 2**20,
+            ),
+            allowed=allowed * 2 / _SHARE_OF_MEMORY / 2**20,
         )
     return min(wanted, allowed)
 

@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sql
 
 from advisor.errors import UsageError, unknown_name
+from advisor.messages import Message
 from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
 from sweeps.store.schema import Found, look, make_ready
 from sweeps.store.sql_store import default_database_url
@@ -101,8 +102,12 @@ class ApiKeys:
             same = (KEYS.c.name == new.name) & KEYS.c.revoked_at.is_(None)
             if connection.execute(sql.select(KEYS.c.key_id).where(same)).first():
                 raise UsageError(
-                    f"there is a key '{new.name}' already; `advisor keys revoke {new.name}` "
-                    "first, or give this one another name"
+                    "there is a key '{new}' already",
+                    hint=Message(
+                        "`advisor keys revoke {new}` first, or give this one another name",
+                        new=new.name,
+                    ),
+                    new=new.name,
                 )
             connection.execute(KEYS.insert().values(_row_of(new, now)))
 
@@ -121,7 +126,9 @@ class ApiKeys:
                 return key
         of_name = [entry for entry in existing if entry.name == name]
         if not of_name and not existing:
-            raise UsageError(f"no key '{name}': none was added; see `advisor keys add -h`")
+            raise UsageError(
+                "no key '{name}': none was added", hint="see `advisor keys add -h`", name=name
+            )
         if not of_name:
             raise unknown_name("key", name, {entry.name for entry in existing})
         return of_name[-1]

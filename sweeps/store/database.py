@@ -97,4 +97,6 @@ class Database:
         _LOG.warning("database '%s': %s; waiting up to %.0f s", self.name, trouble.what, left)
 
     def _told(self, trouble: Trouble) -> DataError:
-        return DataError(f"database '{self.name}': {trouble.what}; {trouble.way_out}")
+        return DataError(
+            "database '{name}': {what}", hint=trouble.way_out, name=self.name, what=trouble.what
+        )

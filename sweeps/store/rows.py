@@ -46,7 +46,7 @@ def parsed(payload: str) -> Measurement:
     except NewerFormatError:
         raise
     except (ValueError, AttributeError, RecursionError, DataError) as error:
-        raise DataError(f"damaged ({error})") from error
+        raise DataError("damaged ({error})", error=error) from error
 
 
 def sorted_out(rows: Iterable[tuple[str, str]], database: str) -> Stored:

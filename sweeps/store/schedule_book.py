@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sql
 
 from advisor.errors import UsageError, unknown_name
+from advisor.messages import Message
 from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
 from sweeps.store.schedule_leading import LEADER_SECONDS, Leadership
 from sweeps.store.schedule_runs import RUN_SECONDS, Runs, skip_due
@@ -77,8 +78,12 @@ class ScheduleBook:
             result = _schedule_of(existing)
             if _asked(result) != new:
                 raise UsageError(
-                    f"there is a schedule '{new.name}' already; `advisor schedule remove "
-                    f"{new.name}` first, or give this one another --name"
+                    "there is a schedule '{new}' already",
+                    hint=Message(
+                        "`advisor schedule remove {new}` first, or give this one another --name",
+                        new=new.name,
+                    ),
+                    new=new.name,
                 )
             return result
 
@@ -95,7 +100,11 @@ class ScheduleBook:
             return _schedule_of(row)
         existing = [entry.name for entry in self.all()]
         if not existing:
-            raise UsageError(f"no schedule '{name}': none was added; see `advisor schedule add -h`")
+            raise UsageError(
+                "no schedule '{name}': none was added",
+                hint="see `advisor schedule add -h`",
+                name=name,
+            )
         raise unknown_name("schedule", name, existing)
 
     def numbered(self, number: int) -> Schedule | None:

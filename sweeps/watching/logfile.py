@@ -128,7 +128,10 @@ def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
         handler = SharedFile(path)
     except OSError as error:
         raise DataError(
-            f"cannot write the log '{path}' ({error.strerror}); name another place: --log-file"
+            "cannot write the log '{path}' ({strerror})",
+            hint="name another place: --log-file",
+            path=path,
+            strerror=error.strerror,
         ) from error
     handler.setLevel(level)
     warnings = logging.getLogger("sweeps")

@@ -114,8 +114,9 @@ def _refuse_broken_clock(steps: list[float]) -> None:
     """A virtual machine's counters may jump when it is moved: no rate can be told then."""
     if min(steps) <= 0:
         raise MeasuringError(
-            f"the clock that times steps went backwards (a step of {min(steps):g} s); measure "
-            "again, on a machine with a steady clock source"
+            "the clock that times steps went backwards (a step of {steps:g} s)",
+            hint="measure again, on a machine with a steady clock source",
+            steps=min(steps),
         )
 
 

@@ -57,7 +57,12 @@ class Metadata:
                 reason = f"status {error.code}"
             except (OSError, ValueError) as error:
                 reason = str(error)
-        raise LiveError(f"no instance metadata at {self._address} ({reason}); is this EC2?")
+        raise LiveError(
+            "no instance metadata at {address} ({reason})",
+            hint="is this EC2?",
+            address=self._address,
+            reason=reason,
+        )
 
     def instance_id(self) -> str:
         """As `i-0123456789abcdef0`."""

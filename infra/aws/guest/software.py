@@ -92,8 +92,10 @@ def _of_distribution(extras: frozenset[str]) -> list[str]:
         ]
     except metadata.PackageNotFoundError:
         raise DataError(
-            f"neither an installed {DISTRIBUTION} nor its pyproject.toml is here, which say what "
-            "an instance needs; install it (pip install .)"
+            "neither an installed {distribution} nor its pyproject.toml is here, which "
+            "say what an instance needs",
+            hint="install it (pip install .)",
+            distribution=DISTRIBUTION,
         ) from None
 
 
@@ -113,7 +115,11 @@ def _asked(text: str, extras: frozenset[str]) -> bool:
 def _pinned(text: str) -> str:
     match = _NAME.match(text)
     if match is None:
-        raise DataError(f"'{text}' in the metadata of {DISTRIBUTION} names no package")
+        raise DataError(
+            "'{text}' in the metadata of {distribution} names no package",
+            text=text,
+            distribution=DISTRIBUTION,
+        )
     try:
         version = metadata.version(match[1]).partition("+")[0]
     except metadata.PackageNotFoundError:

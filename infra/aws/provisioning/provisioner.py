@@ -6,7 +6,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from advisor.errors import AdvisorError, CloudError
-from advisor.units import format_usd
 from infra.aws import machines
 from infra.aws.asking import Aws
 from infra.aws.budget import LEAST, Meter, usd_per_hour
@@ -151,14 +150,21 @@ class Provisioner:
         free_at, now = self._fallbacks.next_free_at(), self._aws.clock.now()
         if free_at is None and self._fallbacks.all_refused_for(_OVER_BUDGET):
             raise BudgetOverError(
-                f"what is left of the budget does not pay {LEAST // timedelta(minutes=1)} minutes "
-                f"of any offer ({format_usd(self._spent_usd)} of "
-                f"{format_usd(self._slot.sweep.budget_usd)} are spent); give a larger --budget"
+                "what is left of the budget does not pay {least} minutes of any offer "
+                "({spent_usd:usd} of {budget_usd:usd} are spent)",
+                hint="give a larger --budget",
+                least=LEAST // timedelta(minutes=1),
+                spent_usd=self._spent_usd,
+                budget_usd=self._slot.sweep.budget_usd,
             )
         if free_at is None or free_at > queue_until:
             raise NoCapacityError(
-                f"no offer was to be had ({self._fallbacks.in_words()}); nothing was launched: add "
-                "regions or types, give --queue more time, or ask again later"
+                "no offer was to be had ({reasons})",
+                hint=(
+                    "nothing was launched: add regions or types, give --queue more time, or ask "
+                    "again later"
+                ),
+                reasons=self._fallbacks.in_words(),
             )
         self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
 
@@ -187,7 +193,11 @@ class Provisioner:
             if made is not None:
                 self._came_to_nothing(made)
                 return None
-        raise CloudError(f"{option}: every token of this sweep was used; give another --sweep-id")
+        raise CloudError(
+            "{option}: every token of this sweep was used",
+            hint="give another --sweep-id",
+            option=option,
+        )
 
     def _came_to_nothing(self, machine: Machine) -> None:
         """It ended as it was made: the same offer at once would, too."""

@@ -63,7 +63,9 @@ class PeakModel:
         Split conformal: the ceil((n + 1) confidence)-th of n errors, or the largest.
         """
         if not 0.5 <= confidence < 1:
-            raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
+            raise UsageError(
+                "confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence
+            )
         count = len(self.errors)
         rank = min(count, math.ceil((count + 1) * confidence - 1e-9)) - 1
         high, low = max(0.0, self.errors[rank]), min(0.0, self.errors[count - 1 - rank])
@@ -278,10 +280,20 @@ def bundled_peak_model() -> PeakModel:
     try:
         document = json.loads(read_bundled(BUNDLED))
         if document["schema"] != SCHEMA:
-            raise DataError(f"{BUNDLED} has schema {document['schema']}, not {SCHEMA}")
+            raise DataError(
+                "{bundled} has schema {schema}, not {expected}",
+                bundled=BUNDLED,
+                schema=document["schema"],
+                expected=SCHEMA,
+            )
         return peak_model_from(document)
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{BUNDLED} cannot be read ({error}); install the package again") from error
+        raise DataError(
+            "{bundled} cannot be read ({error})",
+            hint="install the package again",
+            bundled=BUNDLED,
+            error=error,
+        ) from error
 
 
 def _widening(profile: MemoryProfile, conditions: Conditions) -> float:

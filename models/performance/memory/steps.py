@@ -51,9 +51,11 @@ class Conditions:
 
     def __post_init__(self) -> None:
         if self.task is Task.PREPROCESSING:
-            raise UsageError("preprocessing takes no GPU memory; ask for training or inference")
+            raise UsageError(
+                "preprocessing takes no GPU memory", hint="ask for training or inference"
+            )
         if self.checkpointing and self.task is not Task.TRAINING:
-            raise UsageError("--checkpointing saves memory in training only; leave it out")
+            raise UsageError("--checkpointing saves memory in training only", hint="leave it out")
 
     @property
     def step(self) -> str:
@@ -153,8 +155,10 @@ def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
         result = profile.at(conditions.step, conditions.batch_size)
     except KeyError as error:
         raise UsageError(
-            f"{profile.name} was not traced as {conditions.step}; ask for another precision, or "
-            "without checkpointing"
+            "{profile} was not traced as {step}",
+            hint="ask for another precision, or without checkpointing",
+            profile=profile.name,
+            step=conditions.step,
         ) from error
     if conditions.precision is Precision.FP16:
         return _halved(_parts(profile, conditions, result))

@@ -145,7 +145,11 @@ def bundled_memory() -> MemoryTable:
     """What ships; `DataError` when the file is missing or damaged."""
     rows = read_bundled_array(BUNDLED)
     if rows.dtype != DTYPE:
-        raise DataError(f"{BUNDLED} has other columns than this version reads; install it again")
+        raise DataError(
+            "{bundled} has other columns than this version reads",
+            hint="install it again",
+            bundled=BUNDLED,
+        )
     return MemoryTable(rows)
 
 
@@ -170,7 +174,12 @@ def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
     try:
         profile = bundled_memory()[network.library, network.name, existing]
     except KeyError as error:
-        raise DataError(f"{BUNDLED} has no {name}; build it again with infra.networks") from error
+        raise DataError(
+            "{bundled} has no {name}",
+            hint="build it again with infra.networks",
+            bundled=BUNDLED,
+            name=name,
+        ) from error
     if not network.scaled:
         return profile
     nearest = network_table().find(f"{network.library}/{network.name}", existing)

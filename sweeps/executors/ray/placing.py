@@ -14,6 +14,7 @@ from typing import Any
 
 from advisor.domain import Trial
 from advisor.errors import MeasuringError
+from advisor.messages import Message
 
 TRIAL_RESOURCE = "advisor_trial"
 GPU_RESOURCE = "accelerator_type:"
@@ -87,8 +88,12 @@ def refuse_impossible(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
     """`MeasuringError` that names what is lacking, when no node takes some of the trials."""
     if not all_slots(nodes):
         raise MeasuringError(
-            f"no node of the Ray cluster has the resource '{TRIAL_RESOURCE}'; start its nodes "
-            f"with: ray start --resources='{{\"{TRIAL_RESOURCE}\": 1}}' ..."
+            "no node of the Ray cluster has the resource '{trial_resource}'",
+            hint=Message(
+                "start its nodes with: ray start --resources='{{\"{trial_resource}\": 1}}' ...",
+                trial_resource=TRIAL_RESOURCE,
+            ),
+            trial_resource=TRIAL_RESOURCE,
         )
     kinds = Counter(map(needs_of, trials))
     lacking = [needs for needs in kinds if not slots(needs, nodes)]
@@ -96,7 +101,11 @@ def refuse_impossible(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
         count, (first, *others) = sum(kinds[entry] for entry in lacking), lacking
         also = f" (and {len(others)} other kinds of trials find no node)" if others else ""
         raise MeasuringError(
-            f"{count} of {len(trials)} trials can run on no node: {words(first, nodes)}{also}"
+            "{count} of {total} trials can run on no node: {words}{also}",
+            count=count,
+            total=len(trials),
+            words=words(first, nodes),
+            also=also,
         )
     _refuse_ambiguous(trials, nodes)
 
@@ -139,5 +148,6 @@ def _refuse_ambiguous(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
     if len(gpus) > 1 and any(trial.on_gpu and not trial.gpu_asked_for for trial in trials):
         requested = ",".join(f"cuda:{name}" for name in gpus)
         raise MeasuringError(
-            f"the cluster has several kinds of GPUs; say which ones: --accelerator {requested}"
+            "the cluster has several kinds of GPUs",
+            hint=Message("say which ones: --accelerator {requested}", requested=requested),
         )
