@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from advisor.messages import Message, render
+from advisor.messages import Message, Spell, option_name, render
 from advisor.records import dataclass
 
 FOLDER = Path(__file__).parent
@@ -42,9 +42,10 @@ class Texts:
         """Sentences of one paragraph; Chinese has no space between them."""
         return (" " if self.language == LANGUAGES[0] else "").join(sentences)
 
-    def render(self, sentence: Message | str) -> str:
-        """A sentence in this language; English where nobody translated it."""
-        return render(sentence, translator(self.language).gettext)
+    def render(self, sentence: Message | str, spell: Spell = option_name) -> str:
+        """A sentence in this language, English where nobody translated it, with the names of
+        fields as `spell` has them."""
+        return render(sentence, translator(self.language).gettext, spell)
 
     def speaks(self, sentence: Message | str) -> bool:
         """Whether the sentence is translated, so that it is in this language."""

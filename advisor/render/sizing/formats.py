@@ -78,9 +78,9 @@ def _pdf(document: Document, language: str) -> bytes:
 
 REPORT_FORMATS: Mapping[str, ReportFormat] = {
     "html": ReportFormat("html", "text/html; charset=utf-8", "one file with charts; prints well",
-                         _html, needs=("jinja2", "matplotlib")),
+                         _html, needs=("jinja2",)),
     "pdf": ReportFormat("pdf", "application/pdf", "the same in pages, with bookmarks",
-                        _pdf, binary=True, needs=("jinja2", "matplotlib", "weasyprint")),
+                        _pdf, binary=True, needs=("jinja2", "weasyprint")),
     "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request",
                        _markdown),
     "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each",

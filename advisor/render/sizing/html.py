@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -107,10 +106,7 @@ def _near(turns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 @cache
 def environment() -> Environment:
     """Templates are compiled once a process."""
-    # It tells that it looks for fonts, or that it has no home: nobody who reads a report minds.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        import matplotlib  # noqa: F401 - the charts' own, said here once
         from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
     except ModuleNotFoundError as error:
         raise UsageError(MISSING.format(format="HTML")) from error

@@ -37,7 +37,7 @@ def measurements(request: Request) -> Response:
     try:
         values, status = _view(_document(request, asked), frame), 200
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, asked, frame)
+        values, status = trouble_view(error, frame)
     values["choices"] = _choices(frame.words)
     template = "measurement_rows.html" if frame.is_part else "measurements.html"
     return frame.page(template, status=status, **values)

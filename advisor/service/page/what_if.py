@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.answers.curves import Curve
+from msgspec.structs import replace
+
 from advisor.answers.ground import Ground
 from advisor.answers.predicting import predicted
 from advisor.errors import AdvisorError, UsageError
+from advisor.quantities import parse_number
+from advisor.questions.models import Predict
+from advisor.questions.values import Curve
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
-from advisor.service.forms.questions import PREDICT
 from advisor.service.page.answer_view import spec_words, workload_words
-from advisor.service.page.asking import read_form
+from advisor.service.page.asking import question_of
 from advisor.service.page.bars import interval_bar
 from advisor.service.page.frame import Frame
 from advisor.service.page.ladders import Step, disk_steps, memory_steps, vcpu_steps
@@ -36,14 +39,14 @@ CHANGES = ("vcpus", "memory")
 def what_if_values(ground: Ground, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """Values of `what_if_answer.html` and of its sliders."""
     t, target = frame.words, target_of(asked)
-    words = read_form(PREDICT, asked)
-    base = predicted(ground, words | {"as_vcpus": None, "as_memory_mib": None}).document()
+    question = question_of(Predict, asked)
+    base = predicted(ground, replace(question, vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
     curve = Curve(
         tuple(int(str(one.point)) for one in steps["vcpus"]),
         tuple(float(str(one.point)) for one in steps["memory"]),
     )
-    document = predicted(ground, words | {"curve": curve}).document()
+    document = predicted(ground, replace(question, curve=curve)).document()
     return {
         "problem": None,
         "wrong": {},
@@ -74,11 +77,9 @@ def what_if_of(ground: Ground, pick: Mapping[str, Any], frame: Frame) -> dict[st
 
 def target_of(asked: Mapping[str, str]) -> float | None:
     """The target that a rate is held to; None where none is asked for, or it is no number."""
-    from advisor.questions.words import positive
-
     text = asked.get("target_throughput")
     try:
-        return positive(text, "target_throughput") if text else None
+        return parse_number(text, "target_throughput") if text else None
     except UsageError:
         return None
 

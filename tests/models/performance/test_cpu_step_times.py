@@ -26,6 +26,8 @@ from models.performance.step_times_file import (
 from models.performance.timing import log_seconds, log_seconds_and_slopes, steps_of
 from models.performance.vector_units import relative_width
 
+pytestmark = pytest.mark.vector
+
 TABLE, TIMES, MODEL = bundled_networks(), bundled_cpu_step_times(), load_model()
 TASKS = st.sampled_from([Task.INFERENCE, Task.TRAINING])
 NETWORKS = st.sampled_from(TABLE.names)

@@ -143,7 +143,7 @@ def test_the_same_document_gives_the_same_bytes(document):
 
 
 def test_threads_do_not_draw_into_each_other(document):
-    """A service renders two at once; matplotlib itself is made for one."""
+    """A service renders two at once."""
     wanted = [report_html(document, language) for language in LANGUAGES] * 2
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(report_html, [document] * 4, LANGUAGES * 2)) == wanted
@@ -188,6 +188,7 @@ def test_a_saved_answer_and_an_answer_about_nothing_are_told_too(document, langu
     assert len(list(tree.iter(f"{X}img"))) == 2
 
 
+@pytest.mark.slow
 def test_fifty_workloads_fit_into_a_mail(document):
     """1.5 MB, and above fifty the answers alone."""
     most = max(document["workloads"], key=lambda one: len(str(one["price_throughput"])))
@@ -200,6 +201,6 @@ def test_fifty_workloads_fit_into_a_mail(document):
 
 def test_a_missing_package_is_told_with_the_command_that_installs_it(monkeypatch, document):
     environment.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     with pytest.raises(UsageError, match=r"pip install 'instance-sizing-advisor\[report\]'"):
         report_html(document, "en")
