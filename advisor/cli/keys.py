@@ -37,8 +37,12 @@ def keys() -> None:
 
 @keys.command()
 @click.argument("name")
-@click.option("--scope", type=Name("scope", ("read", "measure", "admin")), required=True,
-              help="read: ask; measure: also import, sweep and schedule; admin: also AWS.")  # fmt: skip
+@click.option(
+    "--scope",
+    type=Name("scope", ("read", "measure", "admin")),
+    required=True,
+    help="read: ask; measure: also import, sweep and schedule; admin: also AWS.",
+)
 @click.option("--expires", type=Text("--expires"), metavar="TIME",
               help="Lifetime: 12h, 90d or 1y.  [default: unlimited]")  # fmt: skip
 @_audit_option
