@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.recommending import Recommended, recommended
 from advisor.engine import no_offer
 from advisor.errors import NoOfferError, unknown_name
@@ -30,9 +30,9 @@ _REPORT = "report-"
 
 
 class Asked(NamedTuple):
-    """A question on its ground. A report has a language and a day (today, where none is said)."""
+    """A question in its context. A report has a language and a day (today, where none is said)."""
 
-    ground: Ground
+    context: Context
     question: Recommend
     language: str = "en"
     as_of: date | None = None
@@ -86,7 +86,7 @@ TEXTS: Mapping[str, Callable[[Recommended], str]] = {
 
 def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
     def write(asked: Asked) -> str:
-        return TEXTS[name](recommended(asked.ground, asked.question))
+        return TEXTS[name](recommended(asked.context, asked.question))
 
     return Format(extension, media_type, about, write)
 
@@ -104,7 +104,7 @@ def _report(kind: ReportFormat) -> Format:
         one = Question(name, question, f"advisor recommend {options}")
         day = asked.as_of or today()
         said = Report(name, day, Origin(f"advisor report {options} --date {day}"))
-        return kind.content(report(asked.ground, [one], said), asked.language)
+        return kind.content(report(asked.context, [one], said), asked.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)
 

@@ -22,7 +22,7 @@ def costs(subject: Subject) -> dict[str, Any]:
     """The spec where it stands, by market: USD an hour, a month, and for a million samples at the
     likely rate. A market without a known price is left out."""
     spec, instance = subject.one.spec, subject.instance
-    catalog, region = subject.ground.catalog, spec.offer.region
+    catalog, region = subject.context.catalog, spec.offer.region
     disk_usd = spec.disk.usd_per_hour
     known = {
         market: spec.offer.price
@@ -62,7 +62,7 @@ def regions(subject: Subject) -> list[dict[str, Any]]:
     Where the disk has no known price the total is null, and the region stands at the end.
     """
     offer, instance = subject.one.spec.offer, subject.instance
-    catalog = subject.ground.catalog
+    catalog = subject.context.catalog
     rows = []
     for region in catalog.regions_of(instance.name, instance.cloud):
         price = catalog.price(instance.name, region, offer.market, instance.cloud)
@@ -103,7 +103,7 @@ def _disk_in(subject: Subject, region: str) -> Disk | None:
         return disk
     order = disk.choice
     try:
-        return subject.ground.catalog.disks_of(instance.cloud).attach(
+        return subject.context.catalog.disks_of(instance.cloud).attach(
             instance, order.type, disk.size_gib, region,
             iops=order.iops, mib_per_second=order.mib_per_second,
         )  # fmt: skip
