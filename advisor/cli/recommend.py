@@ -7,8 +7,8 @@ from contextlib import suppress
 import click
 
 from advisor.answers.context import load_context
+from advisor.answers.formats import TEXTS
 from advisor.answers.recommending import Recommended, recommended, solve
-from advisor.answers.reports import TEXTS
 from advisor.catalog import Catalog
 from advisor.cli.parameters import Name
 from advisor.cli.questions import SectionedCommand, question_options

@@ -125,9 +125,11 @@ _TELL_EVERY_SECONDS = 10.0
     "--minutes", type=Positive("--minutes"), default="2", show_default=True,
     help="Longest measurement in minutes.",
 )  # fmt: skip
-@click.option("--budget", metavar="PRICE", help="With --on aws: as 1USD, never passed.")
+@click.option("--budget", metavar="PRICE", help="Limit of --on aws: 1USD.")
 @launch_options
-@click.option("--out", type=click.Path(path_type=Path), help="The measurement as a JSONL file too.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Also write the measurement to a JSONL file."
+)
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
