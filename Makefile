@@ -2,18 +2,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# For the page's tests, which are skipped without it.
-CHROMIUM := command -v chromium >/dev/null || command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing Chromium for the page's tests ..." && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || echo "No Chromium here and no root to install it: the page's browser tests will be skipped (apt-get install chromium)"
-# For the tests of PDF reports, which are skipped without it.
-PANGO := { $(BIN)/python -c "import weasyprint" >/dev/null 2>&1 && fc-list :lang=zh | grep -q . ; } || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing Pango and fonts for the PDF tests ..." && apt-get -qq update && apt-get -qq install -y --no-install-recommends libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fontconfig fonts-dejavu-core fonts-wqy-microhei >/dev/null; } || echo "No Pango or no Chinese font here and no root to install them: tests of PDF reports will be skipped (apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fonts-wqy-microhei)"
+# Without a GPU, torch's own index has a build without CUDA (PyPI's is several GB). Where that index
+# cannot be reached pip goes on with the others.
+TORCH_INDEX ?= $(shell command -v nvidia-smi >/dev/null || echo --extra-index-url https://download.pytorch.org/whl/cpu --retries 1)
+SYSTEM_PACKAGES := chromium libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fontconfig fonts-dejavu-core fonts-wqy-microhei
+PYTEST := $(BIN)/python -m pytest
+SIDE_BY_SIDE := -n logical --dist loadgroup
+# A CPU without AVX-512, for torch, oneDNN, NumPy and OpenBLAS.
+OLDER_CPU := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" OPENBLAS_CORETYPE=Haswell
 MODEL ?= googlenet
 TASK ?= inference
 
-.PHONY: help setup recommend sweep test explore lint bench
+.PHONY: help setup system-deps recommend sweep test test-full test-night test-host lint bench
 .DEFAULT_GOAL := help
 
 help: ## what can be made
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .venv/core: pyproject.toml constraints.txt
 	@echo "Setting up .venv with the light core (no torch, no ray) ..."
@@ -23,14 +27,16 @@ help: ## what can be made
 	@touch $@
 
 .venv/full: pyproject.toml constraints.txt | .venv/core
-	@echo "Adding torch, ray and the test tools to .venv (about 1 GB, a few minutes) ..."
-	@$(PIP) torch==2.13.0
+	@echo "Adding torch, ray and the test tools to .venv (about 1 GB without CUDA, a few minutes) ..."
+	@$(PIP) $(TORCH_INDEX) torch==2.13.0 torchvision==0.28.0
 	@$(PIP) --editable '.[sweep,zoo,formats,serve,report,dev]'
-	@$(CHROMIUM)
-	@$(PANGO)
 	@touch $@
 
 setup: .venv/full ## everything, in .venv
+
+system-deps: ## apt-get install what tests of the page and of PDF use: Chromium, Pango, fonts (root)
+	@echo "Installing by apt-get: $(SYSTEM_PACKAGES) ..."
+	@apt-get -qq update && apt-get -qq install -y --no-install-recommends $(SYSTEM_PACKAGES) >/dev/null
 
 recommend: .venv/core ## the cheapest instance for TASK=inference MODEL=googlenet
 	@$(BIN)/advisor recommend --task $(TASK) --model $(MODEL)
@@ -39,13 +45,22 @@ sweep: .venv/full ## measure a small sweep on this machine and fit a model to it
 	@$(BIN)/advisor sweep run --preset small
 	@$(BIN)/advisor fit
 
-test: .venv/full ## all tests
-	@echo "Running all tests (about 25 minutes on 2 cores) ..."
-	@$(BIN)/python -m pytest -n auto -m "not machine" && side=0 || side=1; \
-	$(BIN)/python -m pytest -m machine && exit $$side
+test: .venv/full ## all quick tests, side by side (under 5 minutes on 2 cores)
+	@$(PYTEST) $(SIDE_BY_SIDE) -m lane_quick
 
-explore: .venv/full ## the property tests of the answer, with examples never tried before
-	@$(BIN)/python -m pytest --hypothesis-profile=explore tests/advisor tests/models
+test-full: .venv/full ## all other tests: sweeps, Ray, PostgreSQL, browser, PDF, an older CPU (15 minutes)
+	@failed=0; \
+	$(PYTEST) $(SIDE_BY_SIDE) --hypothesis-profile=full -m "lane_full and not machine" || failed=1; \
+	$(PYTEST) --hypothesis-profile=full -m "lane_full and machine" || failed=1; \
+	$(OLDER_CPU) $(PYTEST) $(SIDE_BY_SIDE) -m vector || failed=1; \
+	exit $$failed
+
+test-night: .venv/full ## thousands of examples never tried before, fuzz, chaos (hours)
+	@$(PYTEST) --hypothesis-profile=night --timeout 7200 -m "(lane_night or hypothesis) and not (lane_host or machine)" $(SIDE_BY_SIDE)
+	@$(PYTEST) --hypothesis-profile=night --timeout 7200 -m "lane_night and machine"
+
+test-host: .venv/full ## what needs root: cgroups, loop devices
+	@$(PYTEST) -m lane_host
 
 lint: .venv/full ## ruff, mypy, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.messages import Message, Translate, render
+from advisor.messages import Message, Spell, Translate, option_name, render
 
 MOST_NAMES = 12
 
@@ -36,6 +36,7 @@ class AdvisorError(Exception):
     def __init__(
         self,
         text: Message | str,
+        /,
         *,
         hint: Message | str | None = None,
         field: str | None = None,
@@ -54,10 +55,11 @@ class AdvisorError(Exception):
     def __str__(self) -> str:
         return self.render(str)
 
-    def render(self, translate: Translate) -> str:
-        """The message and its hint in the language of `translate`, one line."""
-        said = render(self.message, translate)
-        return said if self.hint is None else f"{said}; {render(self.hint, translate)}"
+    def render(self, translate: Translate, spell: Spell = option_name) -> str:
+        """The message and its hint in the language of `translate`, one line; fields are named as
+        `spell` has them."""
+        text = render(self.message, translate, spell)
+        return text if self.hint is None else f"{text}; {render(self.hint, translate, spell)}"
 
 
 class UsageError(AdvisorError):

@@ -16,6 +16,8 @@ from typing import Any
 from advisor import units
 
 Translate = Callable[[str], str]
+# How a reader knows a field: `--max-latency-ms` on a command line, `max_latency_ms` over HTTP.
+Spell = Callable[[str], str]
 
 # The units that a text may name after a parameter; any other format is Python's own.
 FORMATS: Mapping[str, Callable[[Any], str]] = {
@@ -26,6 +28,17 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
     "hours": units.format_hours,
     "duration": units.format_duration,
 }
+
+
+class FieldName(str):
+    """The name of a field of a question, as `max_latency_ms`, among the parameters of a message."""
+
+    __slots__ = ()
+
+
+def option_name(field: str) -> str:
+    """'max_latency_ms' -> '--max-latency-ms'."""
+    return "--" + field.replace("_", "-")
 
 
 class Message:
@@ -54,16 +67,18 @@ class Message:
     def __hash__(self) -> int:
         return hash((self.text, self.code))
 
-    def render(self, translate: Translate) -> str:
-        """The message in the language of `translate`, which maps English texts to its own."""
+    def render(self, translate: Translate, spell: Spell = option_name) -> str:
+        """The message in the language of `translate`, which maps English texts to its own, with
+        the names of fields as `spell` has them."""
         if not self.parameters:
             return translate(self.text)
-        return _MessageFormatter(translate).vformat(translate(self.text), (), self.parameters)
+        formatter = _MessageFormatter(translate, spell)
+        return formatter.vformat(translate(self.text), (), self.parameters)
 
 
-def render(said: Message | str, translate: Translate) -> str:
+def render(said: Message | str, translate: Translate, spell: Spell = option_name) -> str:
     """A message, or a text without parameters, in the language of `translate`."""
-    return said.render(translate) if isinstance(said, Message) else translate(said)
+    return said.render(translate, spell) if isinstance(said, Message) else translate(said)
 
 
 def _parts(message: Message) -> tuple[str, str, Mapping[str, object]]:
@@ -73,12 +88,15 @@ def _parts(message: Message) -> tuple[str, str, Mapping[str, object]]:
 class _MessageFormatter(Formatter):
     """Fills a text in: numbers by the unit that it names, messages in its language."""
 
-    def __init__(self, translate: Translate) -> None:
+    def __init__(self, translate: Translate, spell: Spell) -> None:
         self._translate = translate
+        self._spell = spell
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Message):
-            return value.render(self._translate)
+            return value.render(self._translate, self._spell)
+        if isinstance(value, FieldName):
+            return self._spell(value)
         if isinstance(value, (list, tuple)):
             return ", ".join(self.format_field(item, format_spec) for item in value)
         in_unit = FORMATS.get(format_spec)

@@ -29,6 +29,13 @@ def state_folder() -> Path:
     return user_state_path(APPLICATION)
 
 
+def datasets_folder() -> Path:
+    """Where made data sets live: the user's cache folder."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path(APPLICATION) / "datasets"
+
+
 def sweep_log_path() -> Path:
     """The log of sweeps, unless another place is named."""
     return state_folder() / "sweeps.jsonl"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement, Status
-from sweeps.importing import read_file
+from sweeps.formats.importing import read_file
 
 _SWEEP = (
     "--networks", "googlenet", "--tasks", "inference,preprocessing", "--vcpus", "0.5,1",

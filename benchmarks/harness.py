@@ -21,11 +21,12 @@ import torch
 
 from advisor.domain import DatasetProfile, DiskRate, Resources, Task, Trial, Workload
 from models.zoo.opening import open_network
-from sweeps.accelerators import TorchAccelerator
 from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.photographs import write_samples
-from sweeps.inputs import PhotographBatches
-from sweeps.window import timed_steps
+from sweeps.worker.accelerators import TorchAccelerator
+from sweeps.worker.inputs import PhotographBatches
+from sweeps.worker.stepping import Stepper
+from sweeps.worker.timed_run import timed_steps
 
 _NETWORKS = (("alexnet", Task.INFERENCE, 8), ("googlenet", Task.INFERENCE, 4))
 _ROUNDS = 6
@@ -65,9 +66,8 @@ def compare(name: str, task: Task, batch_size: int, folder: Path) -> dict[str, A
     """Rates of both loops over interleaved windows, and their ratio."""
     opened = open_network(name)
     trial = trial_of(name, task, batch_size, folder)
-    accelerator = TorchAccelerator(
-        opened, device="cpu", task=task, precision=trial.workload.precision
-    )
+    stepper = Stepper(opened, device="cpu", task=task, precision=trial.workload.precision)
+    accelerator = TorchAccelerator(stepper)
     network = opened.build().eval()
     batches = PhotographBatches(trial, opened, open_dataset(folder))
     loops: dict[str, Callable[[], Any]] = {

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from benchmarks.store_speed import measurement
-from sweeps.serialization import measurement_to_dict
+from sweeps.formats.serialization import measurement_to_dict
 
 JSON = "application/json"
 # What a valid body may say, by the name of its field; others are made from their schema.

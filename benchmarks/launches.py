@@ -25,8 +25,8 @@ from typing import Any
 
 import pytest
 
-from infra.aws.ladder import Ladder
-from infra.aws.launching import Launching, NoCapacityError
+from infra.aws.provisioning.fallbacks import Fallbacks
+from infra.aws.provisioning.launching import Launching, NoCapacityError
 from tests.infra.aws.bed import Bed, prepared
 from tests.infra.aws.breaking import BREAKS
 from tests.infra.aws.builders import a_slot, looked
@@ -50,11 +50,11 @@ def offers_in_a_minute() -> int:
     with a_bed() as bed:
         found = looked(bed, "g4dn.xlarge", "g4dn.2xlarge", regions=("us-east-1", "us-east-2"))
         bed.ways.out = {("", "", "")}
-        ladder, began = Ladder(found.rungs), bed.clock.now()
+        fallbacks, began = Fallbacks(found.options), bed.clock.now()
         tried: list[Any] = []
         bed.faulty.on_answer = lambda request: tried.append((bed.clock.now(), request.operation))
         with suppress(NoCapacityError):
-            Launching(bed.aws(), a_slot(found, budget_usd=50.0), ladder).get(began)
+            Launching(bed.aws(), a_slot(found, budget_usd=50.0), fallbacks).get(began)
         until = began + timedelta(seconds=60)
         return sum(at <= until and name == "RunInstances" for at, name in tried)
 

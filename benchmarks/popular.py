@@ -2,10 +2,10 @@
 
     python -m benchmarks.popular [--markdown]
 
-Prints JSON, or the table of docs/accuracy/popular.md. A public figure is the measured row whose
+Prints JSON, or a Markdown table. A public figure is the measured row whose
 batch is nearest, with PyTorch, of the same network, task, precision and GPU; most of them are
 among the rows that the predictor was fitted on, so they show what it makes of them, not how good
-it is (docs/accuracy/shipped.md does).
+it is (docs/internals/accuracy/shipped.md does).
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _number(value: float) -> str:
 def main() -> None:
     """Print what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--markdown", action="store_true", help="the docs' table")
+    parser.add_argument("--markdown", action="store_true", help="print a table")
     parser.add_argument("--json", action="store_true", help="JSON (always so without --markdown)")
     found = list(answers())
     if parser.parse_args().markdown:

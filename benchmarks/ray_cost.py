@@ -33,12 +33,12 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from sweeps.executors import Executor, Measure, ProcessExecutor
-from sweeps.ray_executor import RayExecutor
-from sweeps.runner import Progress, run_sweep
-from sweeps.serialization import measurement_to_dict
+from sweeps.driver.runner import Progress, run_sweep
+from sweeps.executors.process import Executor, Measure, ProcessExecutor
+from sweeps.executors.ray.executor import RayExecutor
+from sweeps.formats.serialization import measurement_to_dict
 from sweeps.store import SqlStore
-from sweeps.trial_process import run_attempt
+from sweeps.trial.trial_process import run_attempt
 
 SCHEMA = "advisor.ray-cost/1"
 ROOT = Path(__file__).resolve().parents[1]

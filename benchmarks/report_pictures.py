@@ -1,6 +1,6 @@
-"""The README's picture of a report, made again: `python -m benchmarks.report_pictures`.
+"""The pictures of docs/reports.md, made again: `python -m benchmarks.report_pictures`.
 
-Asks the real command for a PDF, as the README does, and draws its first page. Needs the extra
+Asks the real command for a PDF on the README's question, and draws its first page. Needs the extra
 `report`, pypdfium2, Pango, and a font for Chinese (fonts-wqy-microhei).
 """
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def first_page(language: str) -> Any:
-    """A Pillow image of the first page of the README's report."""
+    """A Pillow image of the first page of that report."""
     import pypdfium2
 
     with tempfile.TemporaryDirectory() as folder:

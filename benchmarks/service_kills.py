@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.service_processes import Server
-from sweeps.exporting import to_jsonl
+from sweeps.formats.exporting import to_jsonl
 from sweeps.store import open_store
 from sweeps.store.schedule_book import open_schedules
 from tests.postgresql import PostgreSQL

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.steps import typical_step_seconds
-from sweeps.statistics import measured_enough, steady_part
+from sweeps.quality.statistics import measured_enough, steady_part
 
 SERIES = Path(__file__).parents[1] / "tests/data/steady_state/pytorch_gpu_benchmark_ms.csv"
 REL_ERROR = 0.02

@@ -30,8 +30,8 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from sweeps.repeating import merged
-from sweeps.runner import standing
+from sweeps.driver.runner import standing
+from sweeps.planning.repeating import merged
 from sweeps.store import SqlStore
 from sweeps.store.owners import this_process
 

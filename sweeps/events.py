@@ -1,8 +1,8 @@
-"""What happens to sweeps and trials, told to whoever listens: logs, metrics, displays.
+"""What happens to sweeps and trials, for whoever subscribes: logs, metrics, displays.
 
 An event is a record of the standard library's logging, with `event`, `trial_id` and `facts`.
-Nobody listens unless somebody asked to: telling then costs a comparison, and prints nothing.
-Nothing is told inside of a timed window.
+Without a subscriber an event costs a comparison, and prints nothing. No event is emitted inside of
+a timed run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-TOLD = "told"  # the key of an event in what a worker prints
+EVENT_KEY = "event"  # the key of an event in what a worker prints
 DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 _LOG = logging.getLogger("sweeps.events")
 _LOG.propagate = False  # nobody who listens to warnings wants each trial's
@@ -37,13 +37,13 @@ class Event:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def tell(
+def emit(
     event: str, *, trial_id: str = "", level: int = INFO, at: float | None = None, **facts: Any
 ) -> None:
-    """Tell those who listen; facts are what JSON can hold, and never a password. `at` is when it
-    happened, by default now."""
+    """Send an event to the subscribers; `facts` are what JSON can hold, and never a password.
+    `at` is when it happened, by default now."""
     if _LOG.handlers:
-        hand_on(
+        forward(
             Event(
                 at=time.time() if at is None else at, level=level, event=event, trial_id=trial_id,
                 node=this_node(), pid=os.getpid(), facts=facts,
@@ -51,8 +51,8 @@ def tell(
         )  # fmt: skip
 
 
-def hand_on(event: Event) -> None:
-    """Tell an event that was heard elsewhere, as it was."""
+def forward(event: Event) -> None:
+    """Send on an event of another process, as it was."""
     record = _LOG.makeRecord(_LOG.name, event.level, "", 0, event.event, (), None)
     record.created = event.at
     record.happened = event
@@ -72,7 +72,7 @@ def event_of(record: logging.LogRecord) -> Event:
 
 
 @contextmanager
-def heard(listener: Callable[[Event], None]) -> Iterator[None]:
+def subscribe(listener: Callable[[Event], None]) -> Iterator[None]:
     """Every event of this process goes to the listener too, in the thread that tells it."""
     with handled(_Listener(listener)):
         yield
@@ -92,14 +92,14 @@ def handled(handler: logging.Handler) -> Iterator[None]:
 def collected() -> Iterator[list[dict[str, Any]]]:
     """The events told meanwhile, as JSON takes them: to be carried to another process."""
     documents: list[dict[str, Any]] = []
-    with heard(lambda event: documents.append(as_document(event))):
+    with subscribe(lambda event: documents.append(as_document(event))):
         yield documents
 
 
-def hand_on_all(documents: Iterable[Mapping[str, Any]]) -> None:
-    """Tell here what another process has collected."""
+def forward_all(documents: Iterable[Mapping[str, Any]]) -> None:
+    """Send on here what another process has collected."""
     for document in documents:
-        hand_on(Event(**document))
+        forward(Event(**document))
 
 
 @cache
@@ -109,7 +109,7 @@ def this_node() -> str:
 
 
 def as_document(event: Event) -> dict[str, Any]:
-    """As JSON takes it; `hand_on_all` takes it back."""
+    """As JSON takes it; `forward_all` takes it back."""
     return {
         "at": event.at, "level": event.level, "event": event.event, "trial_id": event.trial_id,
         "node": event.node, "pid": event.pid, "facts": dict(event.facts),

@@ -1,19 +1,70 @@
-"""Whether two JSON-ready documents say the same.
+"""Whether two documents or texts are the same, numbers apart that differ by rounding alone.
 
-The last bit or two of a number depend on how many others it was computed beside: vector units and
-libm round differently. Anything more is a difference.
+Numbers move in the 11th digit from one CPU to the next: vector units and libm round differently,
+and so does the number of others that one is computed beside. A golden file holds to 1e-6.
 """
 
+import json
 import math
+import os
+import re
+from itertools import zip_longest
 
-_LAST_BITS = 1e-12
+import pytest
+
+_RELATIVE = 1e-6
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
 
 
 def alike(one, other):
+    """Whether two JSON-ready documents are the same; texts are compared as `alike_text` does."""
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=_LAST_BITS)
+        return _close(one, other)
+    if isinstance(one, str) and isinstance(other, str):
+        return alike_text(one, other)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(alike, one, other))
     return one == other
+
+
+def alike_text(one, other):
+    """Whether two texts are the same, token by token: those that are numbers to 1e-6."""
+    if one == other:
+        return True
+    ours, theirs = _NUMBER.split(one), _NUMBER.split(other)
+    return (
+        len(ours) == len(theirs)
+        and ours[::2] == theirs[::2]
+        and all(map(_close, map(float, ours[1::2]), map(float, theirs[1::2])))
+    )
+
+
+def _close(one, other):
+    return math.isclose(one, other, rel_tol=_RELATIVE)
+
+
+def assert_golden_text(path, text):
+    """A text is the golden file's; ADVISOR_WRITE_GOLDEN=1 writes that anew, for review."""
+    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
+        _write(path, text)
+    golden = path.read_text(encoding="utf-8")
+    if not alike_text(text, golden):
+        lines = zip_longest(text.splitlines(), golden.splitlines())
+        number, (ours, theirs) = next(
+            (number, pair) for number, pair in enumerate(lines, 1) if pair[0] != pair[1]
+        )
+        pytest.fail(f"{path.name}:{number}\n  now    {ours}\n  golden {theirs}")
+
+
+def assert_golden_document(path, document):
+    """The same for a JSON-ready document."""
+    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
+        _write(path, json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+    assert alike(json.loads(json.dumps(document)), json.loads(path.read_text()))
+
+
+def _write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

@@ -1,47 +1,68 @@
-"""Every test has its own home: no test reads or writes the user's store, model or cache.
+"""Every test has its own home, and a lane by what it needs.
 
-Property tests try the same examples each time, so that no change fails for what it did not touch;
-`make explore` tries others.
+No test reads or writes the user's store, model or cache. A test's marks name the resource that it
+needs (pyproject.toml lists them); its lane follows from them, and `make test`, `test-full`,
+`test-night` and `test-host` each run one lane. Of each kind one test is `smoke`: it runs in the
+quick lane, whatever else it needs.
 """
 
+import ctypes.util
 import os
-import pathlib
+import shutil
+import subprocess
+from types import MappingProxyType
 
-import pytest
-from hypothesis import settings
-
+# One thread for each process: workers share the cores, and sums are added in one order.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Ray keeps its token in the home, of which each test has another one.
 os.environ["RAY_AUTH_MODE"] = "disabled"
+# A sweep that runs on this machine, in another test or for somebody else, is none of our business.
+os.environ["ADVISOR_SWEEP_LOCK"] = f"tests-{os.getpid()}"
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.register_profile("explore", settings.get_profile("default"), deadline=None)
-settings.load_profile("repeatable")
+import pytest
+from hypothesis import HealthCheck, settings
 
-
-# Rooms whose tests measure, kill or count what is on this machine; of some only the slow ones do.
-_MEASURE = (
-    "sweeps", "contracts", "benchmarks/test_kills", "infra/ray", "infra/aws/guest",
-    "advisor/service/test_sweeps",
-)  # fmt: skip
-_MEASURE_SLOWLY = (
-    "advisor/cli",
-    "advisor/runs",
-    "advisor/answers",
-    "advisor/service",
-    "benchmarks",
+# Property tests try the same examples each time, so that no change fails for what it did not
+# touch; the night tries others. How long an example takes says how busy the machine is.
+settings.register_profile(
+    "quick",
+    derandomize=True,
+    deadline=None,
+    max_examples=20,
+    suppress_health_check=(HealthCheck.too_slow, HealthCheck.function_scoped_fixture),
 )
+settings.register_profile("full", settings.get_profile("quick"), max_examples=100)
+settings.register_profile(
+    "night", settings.get_profile("quick"), derandomize=False, max_examples=1000, print_blob=True
+)
+settings.load_profile("quick")
+
+# The mark that comes with a fixture; tests that share one of these run in one process.
+_MARK_OF_FIXTURE = MappingProxyType(
+    {"postgresql": "postgres", "browser": "browser", "ray_cluster": "ray", "pango": "pdf"}
+)
+_FULL = ("slow", "machine", "postgres", "ray", "browser", "pdf", "kills")
 
 
 def pytest_collection_modifyitems(items):
-    """What measures wants the machine for itself: it is marked `machine`. All other tests may run
-    side by side (`make test` runs both)."""
-    here = pathlib.Path(__file__).parent
+    """Mark what a fixture implies; then each test's lane, and its file as what stays together."""
     for item in items:
-        room = item.path.relative_to(here).as_posix()
-        slow = item.get_closest_marker("slow") is not None
-        if room.startswith(_MEASURE) or (slow and room.startswith(_MEASURE_SLOWLY)):
-            item.add_marker("machine")
+        for fixture, mark in _MARK_OF_FIXTURE.items():
+            if fixture in item.fixturenames:
+                item.add_marker(mark)
+        marks = {mark.name for mark in item.iter_markers()}
+        item.add_marker(_lane(marks))
+        shared = marks.intersection(_MARK_OF_FIXTURE.values())
+        item.add_marker(pytest.mark.xdist_group(min(shared, default=item.path.as_posix())))
+
+
+def _lane(marks):
+    if "night" in marks:
+        return "lane_night"
+    if "root" in marks:
+        return "lane_host"
+    return "lane_full" if marks.intersection(_FULL) and "smoke" not in marks else "lane_quick"
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +83,23 @@ def postgresql():
     server = PostgreSQL()
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """A Ray cluster of three emulated nodes, one for all tests: two have a GPU, one a disk."""
+    from tests.sweeps.ray_clusters import cluster_of
+
+    with cluster_of({"gpu": "T4", "disk": "gp3"}, {"gpu": "L4"}, {}) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def pango():
+    """What sets a PDF; skipped with the reason where it or a Chinese font is missing."""
+    libraries = ("pango-1.0", "pangoft2-1.0", "harfbuzz-subset")
+    missing = [name for name in libraries if not ctypes.util.find_library(name)]
+    if missing:
+        pytest.skip(f"no {missing[0]} here: `make system-deps` installs it")
+    if not shutil.which("fc-list") or not subprocess.getoutput("fc-list :lang=zh"):
+        pytest.skip("no Chinese font here: `make system-deps` installs one")

@@ -18,6 +18,8 @@ import pytest
 import sqlalchemy
 
 PASSWORD = "right"
+# For fixtures that give each test both kinds of database.
+DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.postgres))
 _NOBODY = 65534  # PostgreSQL refuses to run as root
 
 

@@ -24,7 +24,8 @@ from models.performance.anchoring import (
 )
 from models.performance.memory import has_memory, needed_card_mib
 from models.performance.networks import NetworkFacts
-from sweeps.anchors import AnchorFile, RefusedRow, read_anchor
+from sweeps.anchors.files import read_anchor
+from sweeps.anchors.records import AnchorFile, RefusedRow
 
 _MOST_NAMED = 3
 

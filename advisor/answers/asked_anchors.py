@@ -13,7 +13,7 @@ from models.performance.anchoring.plausible import fastest_seconds
 from models.performance.network_table import Rows
 from models.performance.networks import NetworkFacts
 from models.performance.step_times import is_same_card
-from sweeps.anchors import AnchorFile
+from sweeps.anchors.records import AnchorFile
 
 # Two measurements of the very same step that differ by more are not of the same thing.
 _SAME_STEP_FACTOR = 1.5

@@ -8,8 +8,8 @@ from advisor.answers.words import Words
 from advisor.catalog import Catalog, OfferQuery, PartialOffer
 from advisor.domain import Market, Offer, Price
 from advisor.questions.hardware import hardware_answers
+from advisor.render.blocks import price_block
 from advisor.render.catalog import catalog_head, offer_document, place_of, type_document
-from advisor.render.document import price_document
 
 ANY_MARKET = "any"
 
@@ -64,7 +64,7 @@ def shown_type(known: Catalog, words: Words) -> dict[str, Any]:
     prices = _prices(known, name, cloud, words.get("region"), Market(market))
     return type_document(known, name, cloud) | {
         "market": market,
-        "prices": {where: price_document(price) for where, price in prices.items()},
+        "prices": {where: price_block(price) for where, price in prices.items()},
     }
 
 

@@ -13,9 +13,10 @@ from advisor.domain import Precision, Task
 from advisor.domain.references import is_own
 from advisor.errors import MeasuringError, UsageError
 from models.zoo.networks import network_info
-from sweeps.child import Worker, WorkerEnded, WorkerLate, started_worker
+from sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
 
-COMMAND = (sys.executable, "-P", "-m", "sweeps.measure")  # -P: a user's own files are not ours
+# -P: a user's own files are not ours.
+COMMAND = (sys.executable, "-P", "-m", "sweeps.anchors.measure")
 # Loading torch, building the network and the last step may take so much longer than asked.
 _GRACE_SECONDS = 300.0
 

@@ -26,7 +26,7 @@ from models.performance.memory import (
     largest_batch,
     profile_from,
 )
-from sweeps.child import WorkerEnded, WorkerLate, started_worker
+from sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 COMMAND = (sys.executable, "-P", "-m", "models.zoo.memory_worker")
 _PATIENCE_SECONDS = 900.0

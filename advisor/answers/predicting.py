@@ -14,8 +14,8 @@ from advisor.engine.other_settings import settings_of_instance
 from advisor.errors import UsageError
 from advisor.questions.requests import today
 from advisor.records import replace
-from advisor.render.document import Sources
-from advisor.render.single import prediction_text, single_document
+from advisor.render.document import Sources, plain
+from advisor.render.predictions import prediction_document, prediction_text
 
 
 class Predicted(NamedTuple):
@@ -35,8 +35,13 @@ class Predicted(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """`advisor.prediction/1`, numbers unrounded."""
+        document: dict[str, Any] = plain(self.message_document())
+        return document
+
+    def message_document(self) -> dict[str, Any]:
+        """The same with its sentences as messages, for those who speak another language."""
         return {
-            **single_document(self.request, self.one, self.sources, self.explained.document()),
+            **prediction_document(self.request, self.one, self.sources, self.explained.document()),
             "what_if": self.what_if.document() if self.what_if else None,
             "curve": self.curve,
         }

@@ -11,8 +11,8 @@ from advisor.domain import OnGpu, Request, Task
 from advisor.engine import on_gpu, stack_assumption
 from advisor.engine.other_settings import with_settings
 from advisor.errors import UsageError
-from advisor.render.document import Sources
-from advisor.render.single_gpu import gpu_prediction_document, gpu_prediction_text
+from advisor.render.document import Sources, plain
+from advisor.render.predictions import gpu_prediction_document, gpu_prediction_text
 
 # What is asked of an instance, and of no card.
 _OF_INSTANCES = {
@@ -30,7 +30,8 @@ class PredictedOnGpu(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """`advisor.gpu-prediction/1`, numbers unrounded."""
-        return gpu_prediction_document(*self._told())
+        document: dict[str, Any] = plain(gpu_prediction_document(*self._told()))
+        return document
 
     def text(self) -> str:
         """For a terminal."""

@@ -20,7 +20,7 @@ from advisor.engine import (
 from advisor.engine.other_settings import settings_of_candidate
 from advisor.questions.requests import today
 from advisor.records import replace
-from advisor.render.document import Sources, recommendation_document
+from advisor.render.document import Sources, plain, recommendation_document
 
 # The answer to a request, and the catalogue that it was looked for in.
 Decide = Callable[[Request, Catalog, PerformanceModel], tuple[Recommendation, Catalog]]
@@ -32,6 +32,7 @@ class Recommended(NamedTuple):
     answer: Recommendation
     ground: Ground
     explained: Explained = NOTHING
+    every_rejected: bool = False
 
     @property
     def sources(self) -> Sources:
@@ -40,7 +41,14 @@ class Recommended(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """`advisor.recommendation/1`, numbers unrounded."""
-        return recommendation_document(self.answer, self.sources, self.explained.document())
+        document: dict[str, Any] = plain(self.message_document())
+        return document
+
+    def message_document(self) -> dict[str, Any]:
+        """The same with its sentences as messages, for those who speak another language."""
+        return recommendation_document(
+            self.answer, self.sources, self.explained.document(), every_rejected=self.every_rejected
+        )
 
 
 def decided(
@@ -82,7 +90,8 @@ def settled(ground: Ground, words: Words, deciding: Decide = decided) -> Recomme
     answer = replace(answer, warnings=notes, other_settings=settings)
     if words.get("strict") and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
-    found = Recommended(answer, ground._replace(catalog=catalog))
+    every = bool(words.get("explain_rejected"))
+    found = Recommended(answer, ground._replace(catalog=catalog), every_rejected=every)
     return found if answer.chosen is None else _explained(found, words)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.files import DATA_FOLDER, BundleFiles, Files
+from advisor.catalog.files import DATA_FOLDER, REFRESHED_FILE, BundleFiles, Files
 from advisor.catalog.prices import Currency
 from advisor.errors import DataError
 from advisor.places import user_folder
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from advisor.catalog.refreshed import Refreshed
 
 CNY_VARIABLE = "ADVISOR_CNY_PER_USD"
-# As in `advisor.catalog.refreshed`, which is not imported where there is no such file.
-REFRESHED_FILE = "aws.refreshed.json"
 
 
 def load_catalog(

@@ -19,6 +19,7 @@ from advisor.catalog.prices import Currency, PriceRow, PriceTable
 from advisor.catalog.regional import best_places
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
+from advisor.messages import Message
 from advisor.records import replace
 
 DEFAULT_CLOUD = "aws"
@@ -161,10 +162,15 @@ class Catalog:
             _require_instance(text, clouds)
         return names[text.casefold()]
 
+    def require_cloud(self, cloud: str) -> None:
+        """`UsageError` for a cloud that the catalogue does not have; "any" is every one it has."""
+        if cloud != "any":
+            self._cloud(cloud)
+
     def require_region(self, region: str, cloud: str) -> None:
         """`UsageError` with near names for a region nobody knows."""
         if region not in self.known_regions(cloud):
-            raise unknown_name("region", region, self.known_regions(cloud))
+            raise unknown_name("region", region, self.known_regions(cloud), field="region")
 
     def require_gpu(self, name: str, cloud: str) -> None:
         """`UsageError` with near names for a GPU that no data sheet and no type has."""
@@ -310,7 +316,7 @@ class Catalog:
             return
         sold = frozenset().union(*(one.instances.gpu_names for one in asked))
         if not any(is_gpu(one, name) for one in sold):
-            raise unknown_name("GPU", name, {*sold, *self.gpus})
+            raise unknown_name("GPU", name, {*sold, *self.gpus}, field="gpu")
 
     def _home_of(self, name: str, cloud: str | None) -> Cloud:
         """The cloud (the named one, else the first) that has a type."""
@@ -320,8 +326,10 @@ class Catalog:
 
     def _cloud(self, name: str) -> Cloud:
         if name not in self._clouds:
-            known = ", ".join(self._clouds)
-            raise UsageError(f"the catalogue has no data on cloud '{name}'; it has: {known}")
+            raise UsageError(
+                "the catalogue has no data on cloud '{name}'", name=name, field="cloud",
+                hint=Message("it has: {clouds}", clouds=tuple(self._clouds)),
+            )  # fmt: skip
         return self._clouds[name]
 
 
@@ -342,7 +350,9 @@ def _offers(cloud: Cloud, table: PriceTable, row: PriceRow, columns: Iterable[in
 def _require_instance(name: str, clouds: Sequence[Cloud]) -> None:
     if not any(name in cloud.instances for cloud in clouds):
         known = [one for cloud in clouds for one in cloud.instances.names]
-        raise unknown_name("instance type", name, known, listed_by="advisor catalog list")
+        raise unknown_name(
+            "instance type", name, known, listed_by="advisor catalog list", field="instance"
+        )
 
 
 def _require_region(region: str, clouds: Sequence[Cloud]) -> None:
@@ -352,7 +362,7 @@ def _require_region(region: str, clouds: Sequence[Cloud]) -> None:
     known = {one for cloud in clouds for one in cloud.instances.regions}
     if region not in known:
         # A type that no region is known to offer has an empty name of one.
-        raise unknown_name("region", region, (known | set(priced)) - {""})
+        raise unknown_name("region", region, (known | set(priced)) - {""}, field="region")
     raise NoOfferError(
         f"no prices of region {region} are in the catalogue; regions with prices: "
         f"{', '.join(priced)}"

@@ -40,7 +40,7 @@ def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
 def _parse_type(text: str, rules: Mapping[str, DiskRule]) -> str:
     name = text.strip().lower()
     if name not in (*rules, LOCAL):
-        raise unknown_name("disk type", text.strip(), (*rules, LOCAL))
+        raise unknown_name("disk type", text.strip(), (*rules, LOCAL), field="disk")
     return name
 
 

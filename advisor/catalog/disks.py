@@ -325,7 +325,7 @@ class DiskCatalog:
 
     def _rule(self, disk_type: str) -> DiskRule:
         if disk_type not in self.rules:
-            raise unknown_name("disk type", disk_type, self.types)
+            raise unknown_name("disk type", disk_type, self.types, field="disk")
         return self.rules[disk_type]
 
 

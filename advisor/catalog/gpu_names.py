@@ -16,7 +16,7 @@ def sheet_names(asked: str, known: Iterable[str]) -> list[str]:
     names = list(known)
     found = gpus_named(asked, names)
     if not found:
-        raise unknown_name("GPU", asked, names)
+        raise unknown_name("GPU", asked, names, field="gpu")
     return found
 
 

@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from advisor.catalog.files import Files, Table
-from advisor.domain import Cpu, InstanceType
+from advisor.domain import MIB, Cpu, InstanceType
 from advisor.records import dataclass
 
-MIB = 2**20
 GIB = 2**30
 NEEDED_FACTS = {
     "vcpus": "vCPUs",

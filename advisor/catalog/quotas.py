@@ -102,7 +102,7 @@ def _named(name: str, market: Market) -> str:
     by_word = {word: kind for kind in _KINDS for word in (*kind.families, kind.name.lower())}
     if name.lower() not in by_word:
         known = [word for kind in _KINDS for word in (kind.name, *map(str.upper, kind.families))]
-        raise unknown_name("quota", name, {*known, *_NAMES})
+        raise unknown_name("quota", name, {*known, *_NAMES}, field="quota")
     return _code(by_word[name.lower()], market)
 
 

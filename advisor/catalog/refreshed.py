@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from advisor.catalog.bundle import REFRESHED_FILE as FILE
+from advisor.catalog.files import REFRESHED_FILE as FILE
 from advisor.catalog.files import is_sealed, sealed
 from advisor.domain import OBSERVED, Market, Price
 from advisor.errors import DataError, one_line

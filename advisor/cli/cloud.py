@@ -70,7 +70,7 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     """Remove what sweeps left there after its time; needs no file of this machine.
 
     Only what is tagged advisor:managed = true, with an advisor:expires-at in the past. Run it by
-    a schedule too: docs/operating.md.
+    a schedule too: docs/aws.md.
 
     Exit codes: 0 nothing expired is left (or it was a dry run), 1 something is, or a region did
     not tell all.

@@ -20,7 +20,7 @@ import click
     help="For its database and log.",
 )  # fmt: skip
 def guest(job: str, region: str, until: int, folder: Path) -> int:
-    """Do a job on the instance on which this runs; see docs/operating.md."""
+    """Do a job on the instance on which this runs; see docs/aws.md."""
     from advisor.runs.cloud.guest import run_job, this_instance
     from advisor.runs.cloud.states import End
 

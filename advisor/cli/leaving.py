@@ -27,8 +27,8 @@ def leaving_cleanly(
     """Remove what killed sweeps left, then let the work run; however that ends, nothing of it is
     left on this machine. `Stopped` tells what is `kept` when it was Ctrl-C or SIGTERM; a second
     one is told what is `abandoned`."""
-    from sweeps.leftovers.owning import owning
-    from sweeps.leftovers.removing import clean_up
+    from sweeps.trial.orphans.owning import owning
+    from sweeps.trial.orphans.removing import clean_up
 
     with _answered_signals(abandoned) as handler:
         if count := clean_up():
@@ -78,7 +78,7 @@ class _Handler:
 
 
 def _leave_at_once(number: int, abandoned: str) -> None:
-    from sweeps.leftovers.removing import give_back_own
+    from sweeps.trial.orphans.removing import give_back_own
 
     for one in _SIGNALS:
         signal.signal(one, signal.SIG_IGN)

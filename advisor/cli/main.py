@@ -19,25 +19,25 @@ from advisor.errors import AdvisorError, Terminated, one_line
 # Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
 COMMANDS = {
     "recommend": "the cheapest instance and disk that reach a throughput",
-    "report": "sizing reports to pass on: HTML, PDF, Markdown, CSV, XLSX, JSON; for whole plans",
-    "predict": "the throughput of one instance",
-    "compare": "instances, or GPUs, beside one of them",
-    "memory": "GPU memory of a network: what it fits, the largest batch",
+    "report": "a report on one workload or a plan: HTML, PDF, Markdown, CSV, XLSX, JSON; diff",
+    "predict": "the throughput of one instance or GPU",
+    "compare": "instances, or GPUs, against a baseline",
+    "memory": "GPU memory of a network: where it fits, and the largest batch",
     "probe": "what this machine is and can do",
-    "verify": "one trial of whether this machine reaches a target",
-    "measure": "two minutes of a network or script here, as a file",
-    "doctor": "what is wrong with this machine, and what to do",
+    "verify": "one measured trial: does an instance reach the target?",
+    "measure": "measure your network or script here for two minutes, into a file",
+    "doctor": "check this machine, and clean up after killed sweeps",
     "sweep": "measure workloads on this machine: plan, run, status, list, log, simulate",
-    "cloud": "what sweeps have on AWS: status, reap, policy, template",
-    "schedule": "sweeps, fits and refreshes at set times: add, list, show, remove, run",
-    "keys": "who may ask `advisor serve`: add, list, revoke",
-    "fit": "fit the performance model on what was measured",
-    "measurements": "what was measured: list, export, import",
-    "catalog": "instance types and prices: list, show, import, refresh",
+    "cloud": "what the advisor runs on AWS: status, reap, policy, template",
+    "schedule": "sweeps, fits and price refreshes at set times: add, list, show, remove, run",
+    "keys": "API keys of `advisor serve`: add, list, revoke",
+    "fit": "fit the predictor to your measurements",
+    "measurements": "the stored measurements: list, check, export, import",
+    "catalog": "instance types, prices and disks: list, show, disks, import, refresh",
     "gpus": "GPUs by rate, memory, link, power and price",
-    "networks": "the networks that can be asked for",
-    "serve": "the same answers over HTTP, and a page",
-    "dataset": "data sets in the formats of the articles: make, convert, show",
+    "networks": "the networks that the advisor knows",
+    "serve": "the same answers over HTTP, with a web page",
+    "dataset": "data sets: make, convert, show, check",
 }
 
 
@@ -90,8 +90,8 @@ def cli(debug: bool) -> None:
     \b
     advisor recommend --task inference --model googlenet --target-throughput 500
 
-    Exit codes: 0 answered, 1 error, 2 wrong usage, 3 no offer meets the target,
-    4 no calibrated interval for what is asked, 5 price too old under --strict, 130 Ctrl-C,
+    Exit codes: 0 answered, 1 error, 2 wrong question, 3 no offer meets the target,
+    4 no calibrated interval for the question, 5 price too old under --strict, 130 Ctrl-C,
     143 SIGTERM.
     """
     if debug:

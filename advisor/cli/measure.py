@@ -49,7 +49,7 @@ def measure(
 ) -> None:
     """Measure a network, or an own training script, here: on the GPU, else the CPU.
 
-    Writes one small file (advisor.anchor/1, docs/measure.md). A script wraps its loader:
+    Writes one small file (advisor.anchor/1, docs/sweeps.md). A script wraps its loader:
     `from sweeps.hook import steps`, `for batch in steps(loader):`; it is ended once measured.
 
     \b

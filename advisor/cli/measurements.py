@@ -19,7 +19,7 @@ from advisor.render.text import table
 from advisor.units import format_rate
 
 if TYPE_CHECKING:
-    from sweeps.checking import Checked
+    from sweeps.quality.checking import Checked
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _output_option = click.option(
@@ -77,7 +77,7 @@ def export(form: str, out: Path | None, **wanted: str | None) -> None:
     """Write all measurements, or these; a file is written whole or not at all."""
     from advisor.files import write_whole
     from advisor.runs.stored.documents import wanted_from
-    from sweeps.exporting import to_csv, to_jsonl
+    from sweeps.formats.exporting import to_csv, to_jsonl
 
     with stored_measurements(wanted_from(wanted)) as rows:
         text = to_jsonl(rows) if form == "jsonl" else to_csv(rows)
@@ -99,7 +99,7 @@ def import_(file: Path, output: str) -> None:
     that did not end well where the file has one that did.
     """
     from advisor.runs.stored.documents import import_document
-    from sweeps.importing import read_file
+    from sweeps.formats.importing import read_file
     from sweeps.store import open_store
 
     found = read_file(file)
@@ -125,7 +125,7 @@ def _imported_text(document: dict[str, Any]) -> str:
 def check(output: str) -> None:
     """Which numbers are weak (wide interval, few steps, drift, outliers, not limited ..), and
     what to do about each."""
-    from sweeps.checking import check as checked_row
+    from sweeps.quality.checking import check as checked_row
 
     with stored_measurements() as rows:
         checked = [checked_row(row) for row in rows]
@@ -133,12 +133,12 @@ def check(output: str) -> None:
 
 
 def _check_json(checked: Sequence[Checked]) -> str:
-    from sweeps.checking import as_document
+    from sweeps.quality.checking import as_document
 
     document = {
         "schema": "advisor.measurements-check/1",
         "measurements": len(checked),
-        "weak": sum(bool(row.weaknesses) for row in checked),
+        "weak": sum(bool(row.issues) for row in checked),
         "checked": list(map(as_document, checked)),
     }
     return json.dumps(document, indent=1)
@@ -147,12 +147,12 @@ def _check_json(checked: Sequence[Checked]) -> str:
 def _check_text(checked: Sequence[Checked]) -> str:
     if not checked:
         return "Nothing measured."
-    weak = [row for row in checked if row.weaknesses]
+    weak = [row for row in checked if row.issues]
     cells = [
         (row.measurement.trial.trial_id[:8], trial_name(row.measurement.trial), one.kind,
          one.detail, one.advice)
         for row in weak
-        for one in row.weaknesses
+        for one in row.issues
     ]  # fmt: skip
     lines = table(("trial", "what", "weak", "how", "what to do"), cells) if cells else []
     last = f"{len(weak)} of {len(checked)} measurements are weak."

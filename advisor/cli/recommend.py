@@ -23,7 +23,7 @@ from advisor.engine import MOST_INSTANCES, PerformanceModel, no_offer
 from advisor.errors import NoOfferError, UsageError
 from advisor.questions.requests import today
 from advisor.render.exporting import FORMATS, export
-from advisor.render.text import recommendation_text
+from advisor.render.recommendation import recommendation_text
 
 OUTPUTS = ("table", "json", "yaml", "csv", "md")
 EXPLAINED_IN = ("table", "json", "yaml")
@@ -71,7 +71,11 @@ EXPLAINED_IN = ("table", "json", "yaml")
 )  # fmt: skip
 @click.option("--pareto", is_flag=True, help="Show the Pareto front of price and rate.")
 @click.option("--cny-per-usd", type=Positive("--cny-per-usd"), help="Yuan for a dollar.")
-@click.option("--explain-rejected", is_flag=True, help="Say why each other type was passed over.")
+@click.option(
+    "--explain-rejected",
+    is_flag=True,
+    help="Name every rejected type and why, not the nearest ten alone.",
+)
 @click.option(
     "--live", is_flag=True,
     help="Hold price, offer and quota of the best three to what AWS says now, in half a minute.",
@@ -93,7 +97,6 @@ def recommend(
     model_file: Path | None,
     output: str,
     live: bool,
-    explain_rejected: bool,
     cny_per_usd: float | None,
     export_to: str | None,
     **asked: Any,
@@ -109,11 +112,15 @@ def recommend(
     """
     if asked["explain"] and output not in EXPLAINED_IN:
         raise UsageError("--explain goes with -o table, json or yaml")
+    if asked["explain_rejected"] and (export_to is not None or output not in EXPLAINED_IN):
+        raise UsageError(
+            "--explain-rejected goes with -o table, json or yaml", field="explain_rejected"
+        )
     ground = ground_in_use(model_file, cny_per_usd=cny_per_usd)
     found = recommended(ground, asked, decided_live if live else decided)
     chosen = found.answer.chosen
     if export_to is None:
-        shown = _Shown(explain_rejected, _asked_results(found.answer.request))
+        shown = _Shown(found.every_rejected, _asked_results(found.answer.request))
         click.echo(_written(found, output, shown), nl=False)
     elif chosen is not None:
         click.echo(export(chosen, export_to), nl=False)

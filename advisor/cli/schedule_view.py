@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.schedule_report import report_lines, report_words
 from advisor.render.text import table
+from advisor.runs.cron import zone_of
 from advisor.runs.scheduling.documents import Standing
-from advisor.runs.scheduling.zones import zone_of
 from advisor.units import format_hours, format_usd
 
 if TYPE_CHECKING:

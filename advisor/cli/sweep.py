@@ -47,13 +47,13 @@ from advisor.runs.sweeps.sweeping import (
     plan_sweep,
 )
 from advisor.units import format_counted, format_usd
-from sweeps.plan import USUAL_TRIAL_SECONDS
-from sweeps.repeating import wanted_runs
+from sweeps.planning.plan import USUAL_TRIAL_SECONDS
+from sweeps.planning.repeating import wanted_runs
 
 if TYPE_CHECKING:
     from advisor.cli.sweep_progress import Kept
     from advisor.runs.sweeps.watching import WatchOptions
-    from sweeps.runner import Progress
+    from sweeps.driver.runner import Progress
 
 _output_option = click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",

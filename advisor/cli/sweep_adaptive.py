@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from advisor.units import format_counted, format_usd
-from sweeps.plan import USUAL_TRIAL_SECONDS
+from sweeps.planning.plan import USUAL_TRIAL_SECONDS
 
 if TYPE_CHECKING:
     from advisor.runs.adaptive import AdaptiveSweep, Standing

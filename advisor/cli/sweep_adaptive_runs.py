@@ -22,17 +22,17 @@ from advisor.domain import Trial
 from advisor.render.text import table
 from advisor.runs.sweeps.adaptive_asking import adaptive_from
 from advisor.runs.sweeps.rows import shown_rows, trial_document
-from sweeps.age import began_before
+from sweeps.planning.staleness import is_stale
 
 if TYPE_CHECKING:
     from advisor.runs.adaptive import AdaptiveSweep, Standing
-    from sweeps.runner import Progress
+    from sweeps.driver.runner import Progress
     from sweeps.store import MeasurementStore
 
 
 def plan_adaptively(trials: Sequence[Trial], asked: dict[str, Any], output: str) -> None:
     """Show the trials that come next after what is stored."""
-    from sweeps.runner import known_rows
+    from sweeps.driver.runner import known_rows
     from sweeps.store import open_store
 
     sweep = adaptive_from(trials, asked)
@@ -73,7 +73,7 @@ def run_adaptively(
 
     sweep = adaptive_from(trials, asked)
     before = {
-        name for name, one in store.summaries().items() if not began_before(one.started_at, since)
+        name for name, one in store.summaries().items() if not is_stale(one.started_at, since)
     }
 
     def tell(standing: Standing) -> None:
@@ -89,7 +89,7 @@ def run_adaptively(
 
 def print_adaptive(run: AdaptiveRun, store: MeasurementStore, output: str) -> None:
     """What was measured and how well the answer is known; raises where trials failed now."""
-    from sweeps.runner import Outcome
+    from sweeps.driver.runner import Outcome
 
     sweep, standing, before = run
     done = list({item.trial.trial_id: item.trial for item in standing.done}.values())

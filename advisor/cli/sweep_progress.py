@@ -14,12 +14,12 @@ from advisor.cli.live import is_terminal, live_block
 from advisor.cli.sweep_view import view_lines
 from advisor.domain import Measurement, Status
 from advisor.units import format_duration, format_rate, format_usd
-from sweeps.telling import trial_name as trial_name
+from sweeps.trial.formatting import trial_name as trial_name
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from sweeps.runner import Progress
+    from sweeps.driver.runner import Progress
     from sweeps.watching.tally import Tally
 
 _SECONDS_BETWEEN_LINES = 5.0

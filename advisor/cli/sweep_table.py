@@ -16,7 +16,7 @@ from advisor.runs.sweeps.rows import Shown, rate_of, state_of, trial_documents
 from advisor.units import format_counted, format_mib, format_rate
 
 if TYPE_CHECKING:
-    from sweeps.runner import Outcome
+    from sweeps.driver.runner import Outcome
 
 COLUMNS = ("trial", "network", "task", "accelerator", "batch", "vcpus", "memory", "disk", "cache")
 RIGHT = (4, 5, 6)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from advisor.units import format_duration, format_usd
 
 if TYPE_CHECKING:
-    from sweeps.watching.tally import Running, Standing
+    from sweeps.watching.tally import Running, SweepProgress
 
 _BAR = 24
 _SHOWN_RUNNING = 8
 _NAME_COLUMNS = 62
 
 
-def view_lines(standing: Standing) -> list[str]:
+def view_lines(standing: SweepProgress) -> list[str]:
     """'sweep', 'ended', 'time', 'cost' and 'runs', each with what it is."""
     if not standing.total:
         return [f"sweep  starting, {format_duration(standing.elapsed_seconds)}"]
@@ -29,13 +29,13 @@ def view_lines(standing: Standing) -> list[str]:
     ]
 
 
-def _bar(standing: Standing) -> str:
+def _bar(standing: SweepProgress) -> str:
     done = standing.total - standing.left
     filled = _BAR * done // standing.total
     return "█" * filled + "░" * (_BAR - filled)
 
 
-def _ended_lines(standing: Standing) -> list[str]:
+def _ended_lines(standing: SweepProgress) -> list[str]:
     counts = standing.counts.items()
     parts = [f"{count} {status.value.replace('_', ' ')}" for status, count in counts]
     if standing.skipped:
@@ -43,14 +43,14 @@ def _ended_lines(standing: Standing) -> list[str]:
     return [f"ended  {', '.join(parts)}"] if parts else []
 
 
-def _time_text(standing: Standing) -> str:
+def _time_text(standing: SweepProgress) -> str:
     elapsed = format_duration(standing.elapsed_seconds)
     if not standing.left:
         return elapsed
     return f"{elapsed}, about {format_duration(standing.rest_seconds)} left (by {standing.basis})"
 
 
-def _cost_text(standing: Standing) -> str:
+def _cost_text(standing: SweepProgress) -> str:
     assert standing.usd is not None
     assert standing.expected_usd is not None
     return f"{format_usd(standing.usd)}, about {format_usd(standing.expected_usd)} in the end"

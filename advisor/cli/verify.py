@@ -172,7 +172,7 @@ def _told(what: str) -> Iterator[None]:
 
 def _write(out: Path, done: Verification) -> None:
     from advisor.files import write_whole
-    from sweeps.exporting import to_jsonl
+    from sweeps.formats.exporting import to_jsonl
 
     write_whole(out, to_jsonl([done.measurement]))
     click.echo(f"written to {out}", err=True)

@@ -63,7 +63,7 @@ from advisor.domain.words import (
     Task,
     Tf32,
 )
-from advisor.domain.workload import IMAGENET, DatasetProfile, Workload, without_the_usual
+from advisor.domain.workload import IMAGENET, MIB, DatasetProfile, Workload, without_the_usual
 
 __all__ = [
     "ANY",
@@ -74,6 +74,7 @@ __all__ = [
     "IMAGENET",
     "LIST",
     "MEASURABLE_PRECISIONS",
+    "MIB",
     "MOUNTED",
     "OBSERVED",
     "PRICE_KINDS",

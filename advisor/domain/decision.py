@@ -82,6 +82,7 @@ class Request:
     max_hours: float | None = None
     max_first_epoch_hours: float | None = None
     max_run_usd: float | None = None
+    max_first_epoch_hours: float | None = None
     vcpu_quota: tuple[tuple[str, float], ...] = ()
     disk: DiskChoice | None = None
     disk_types: tuple[str, ...] = ()
@@ -105,6 +106,7 @@ class Request:
             max_hours=self.max_hours,
             max_first_epoch_hours=self.max_first_epoch_hours,
             max_run_usd=self.max_run_usd,
+            max_first_epoch_hours=self.max_first_epoch_hours,
             max_gpus=self.max_gpus,
             max_count=self.max_count,
             horizon_hours=self.horizon_hours,

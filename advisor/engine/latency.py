@@ -12,7 +12,7 @@ from advisor.records import replace
 _NO_LIMIT = DiskRate(type="memory", read_mib_per_second=None, read_iops=None)
 
 # p99 over p50 of a step's time, which nine in ten of 60 raw series of 50 PyTorch inference steps
-# stay below (five GPUs, two precisions, six networks; docs/model.md). MLPerf's single-stream runs
+# stay below (five GPUs, two precisions, six networks; internals/model.md). MLPerf single streams
 # on NVIDIA GPUs have p99 over p90 below 1.31 in nine of ten.
 P99_OVER_P50 = 1.35
 

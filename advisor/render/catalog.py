@@ -12,7 +12,7 @@ from advisor.catalog import (
     check,
 )
 from advisor.domain import InstanceType, Offer
-from advisor.render.document import instance_document, price_document
+from advisor.render.blocks import instance_block, price_block
 
 SCHEMA = "advisor.catalog/1"
 TYPE_SCHEMA = "advisor.instance-type/1"
@@ -42,8 +42,8 @@ def _whole(one: Offer) -> dict[str, Any]:
         "cloud": one.instance.cloud,
         "region": one.region,
         "market": str(one.market),
-        **instance_document(one.instance),
-        "price": price_document(one.price),
+        **instance_block(one.instance),
+        "price": price_block(one.price),
         "missing": [],
     }
 
@@ -60,7 +60,7 @@ def _partial(one: PartialOffer) -> dict[str, Any]:
         "vcpus": facts.vcpus,
         "physical_cores": None,
         "memory_mib": facts.memory_mib,
-        "price": price_document(one.price),
+        "price": price_block(one.price),
         "missing": list(facts.missing),
     }
 
@@ -77,7 +77,7 @@ def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
     return {
         "schema": TYPE_SCHEMA,
         "cloud": instance.cloud,
-        **instance_document(instance),
+        **instance_block(instance),
         **_machine(instance),
         "ranked": not isinstance(verdict, Rejection),
         "remark": verdict.detail if isinstance(verdict, Rejection) else verdict.note,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from advisor.domain import Stage
 from advisor.domain.explanation import Distance, Explanation, Gain
-from advisor.render.text import WIDTH, table
+from advisor.render.text import beside, folded, table
 from advisor.units import format_rate
 
 # Gains below this share of the rate are told as nothing.
 NOTHING_PERCENT = 0.05
-_INDENT = 14
 
 
 def explanation_document(instance_type: str, one: Explanation) -> dict[str, Any]:
@@ -61,15 +59,15 @@ def explanation_text(instance_type: str, one: Explanation) -> str:
     telling = [distance for distance in one.distances if distance.matters]
     outside = [distance.detail for distance in telling if not distance.inside]
     inside = [distance.detail for distance in telling if distance.inside]
-    lines = ["", f"Why {instance_type}", *_entry("binds", [_binding_text(one)])]
-    lines += _beside("adding", table(*_gain_rows(one.gains), right=(1, 2))) if one.gains else []
-    lines += _entry("outside", outside)
-    lines += _entry("inside", inside)
+    lines = ["", f"Why {instance_type}", *folded("binds", [_binding_text(one)])]
+    lines += beside("adding", table(*_gain_rows(one.gains), right=(1, 2))) if one.gains else []
+    lines += folded("outside", outside)
+    lines += folded("inside", inside)
     few = len(one.distances) - len(telling)
     if few:
         facts = "1 fact" if few == 1 else f"{few} facts"
         said = f"{facts} about stages that hardly matter here (-o json has all)"
-        lines += _entry("left out", [said])
+        lines += folded("left out", [said])
     return "\n".join(lines)
 
 
@@ -96,14 +94,3 @@ def _gain_rows(gains: Sequence[Gain]) -> tuple[list[str], list[list[str]]]:
             [gain.step, f"{sign}{rate}/s", f"{sign}{percent} %", f"bound by {gain.bottleneck}"]
         )
     return rows[0], rows[1:]
-
-
-def _entry(title: str, sentences: Sequence[str]) -> list[str]:
-    """A title with a line a sentence beside it; nothing where there is nothing to say."""
-    lines = [line for one in sentences for line in textwrap.wrap(one, WIDTH - _INDENT)]
-    return _beside(title, lines) if lines else []
-
-
-def _beside(title: str, lines: Sequence[str]) -> list[str]:
-    titles = [f"  {title}", *[""] * (len(lines) - 1)]
-    return [f"{head:<{_INDENT}}{line}".rstrip() for head, line in zip(titles, lines, strict=True)]

@@ -8,7 +8,7 @@ from typing import Any
 from advisor.catalog.gpu_prices import usd_per_gpu_hour
 from advisor.catalog.gpus import GpuSheet
 from advisor.domain import Offer
-from advisor.render.document import price_document
+from advisor.render.blocks import price_block
 from advisor.render.text import table
 from advisor.units import format_mib, format_usd
 
@@ -120,7 +120,7 @@ def _offer(offer: Offer) -> dict[str, Any]:
         "market": str(offer.market),
         "instance_type": offer.instance.name,
         "gpus": offer.instance.gpu_count,
-        "price": price_document(offer.price),
+        "price": price_block(offer.price),
     }
 
 

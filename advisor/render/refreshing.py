@@ -9,8 +9,7 @@ from typing import Any
 from advisor.catalog.refreshed import Refreshed
 from advisor.domain import Price
 from advisor.domain.live import PriceAnswer, Refresh
-from advisor.render.document import price_document
-from advisor.render.prices import price_answer_document
+from advisor.render.blocks import price_answer_block, price_block
 from advisor.render.text import table
 from advisor.units import format_usd
 
@@ -27,7 +26,7 @@ def refresh_document(told: Refresh) -> dict[str, Any]:
         "region": told.region,
         "markets": [str(market) for market in told.markets],
         "asked": list(told.asked),
-        "prices": [price_answer_document(one) for one in told.answers],
+        "prices": [price_answer_block(one) for one in told.answers],
         "withdrawn": list(told.withdrawn),
         "returned": list(told.returned),
         "warnings": list(told.warnings),
@@ -97,7 +96,7 @@ def kept_document(kept: Refreshed) -> dict[str, Any]:
         "schema": KEPT_SCHEMA,
         "prices": [
             {"instance_type": name, "region": region, "market": str(market),
-             **price_document(price)}
+             **price_block(price)}
             for (name, region, market), price in sorted(kept.prices.items())
         ],
         "offerings": [

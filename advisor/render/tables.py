@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.csv_cells import csv_of
-from advisor.render.runs import RUN_COLUMNS, run_cells
+from advisor.render.blocks import BOUNDS
 
+RUN_COLUMNS = (
+    "run_samples",
+    *(f"run_hours_{bound}" for bound in BOUNDS),
+    *(f"run_usd_{bound}" for bound in BOUNDS),
+)
 COLUMNS = (
     "rank",
     "cloud",
@@ -139,7 +144,17 @@ def _row(one: Mapping[str, Any]) -> dict[str, Any]:
         "provenance": predicted["provenance"],
         "price_as_of": price["as_of"],
         "price_kind": price["kind"],
-        **run_cells(one["run"]),
+        **_run_cells(one["run"]),
+    }
+
+
+def _run_cells(run: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The cells of `RUN_COLUMNS`; empty where no run was asked for."""
+    hours, usd = ((run or {}).get(name) or {} for name in ("hours", "usd"))
+    return {
+        "run_samples": (run or {}).get("samples"),
+        **{f"run_hours_{bound}": hours.get(bound) for bound in BOUNDS},
+        **{f"run_usd_{bound}": usd.get(bound) for bound in BOUNDS},
     }
 
 

@@ -1,92 +1,52 @@
-"""Recommendation -> one screen of plain text: at most 100 columns and 25 lines."""
+"""The parts of plain text that answers share: tables, folded sentences, and a line a concept."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
 
 from advisor.domain import (
     FREE,
     LIST,
     Candidate,
     Disk,
+    Latency,
     Market,
+    OtherSetting,
     Prediction,
     Price,
-    Recommendation,
+    Request,
+    RunTime,
+    Span,
     Stage,
-    computes_on_cpu,
 )
-from advisor.render.close_calls import close_call_lines
-from advisor.render.document import Sources, rate_unit
-from advisor.render.other_settings import MOST_BESIDE_OTHERS, other_setting_lines
-from advisor.render.pareto import (
-    COLUMNS,
-    TITLE,
-    pareto_rows,
-    short_disk_text,
-    short_gpu_text,
-    thinned,
+from advisor.messages import Message
+from advisor.records import replace
+from advisor.render.blocks import RISKS, risk
+from advisor.units import (
+    ceil_ms,
+    ceil_significant,
+    floor_rate,
+    format_counted,
+    format_hours,
+    format_rate,
+    format_usd,
 )
-from advisor.render.places import place_texts
-from advisor.render.rejections import rejection_lines
-from advisor.render.relaxing import relax_rows, relax_title
-from advisor.render.risk import risk_text
-from advisor.render.runs import run_lines
-from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
 
 WIDTH = 100
-LINES = 25
-SHOWN_ALTERNATIVES = 5
-SHOWN_REJECTED = 3
-SHOWN_FRONT = 4
-LONG_FRONT = 20
-# The spec of a close call is the first of the three next-cheaper ones.
-REJECTED_BESIDE_CLOSE_CALL = 2
-
-# For a column of a table.
-SHORT_PROVENANCE = {name: name for name in ("measured", "published", "modelled")}
-
+INDENT = 14
 PROVENANCE = {
     "measured": "Measured rate",
     "published": "Published rate of this GPU",
     "modelled": "Modelled rate, not measured",
 }
-
-
-def recommendation_text(
-    answer: Recommendation,
-    sources: Sources,
-    *,
-    all_rejected: bool = False,
-    specs: int | None = None,
-) -> str:
-    """The answer for a terminal, on one screen but for what is asked for: `all_rejected` lists
-    every passed-over type, `specs` so many specs; a front of price and rate that was asked for is
-    longer than one that comes without a target.
-    """
-    chosen, close = answer.chosen, close_call_lines(answer, WIDTH)
-    head = ["No offer meets this."]
-    if chosen is not None:
-        head = _headline(chosen, sources) + _facts(answer, chosen)
-    head += close + _relaxed(answer)
-    pareto = answer.request.pareto
-    front = _front(answer, LONG_FRONT if pareto else SHOWN_FRONT)
-    foot = _live(answer) + wrapped("Assumed", answer.assumptions, 2)
-    foot += wrapped("Warning", answer.warnings, 2 if front else 3)
-    most = REJECTED_BESIDE_CLOSE_CALL if close else SHOWN_REJECTED
-    most -= bool(answer.other_settings)
-    most = max(0, min(most, LINES - len(head) - len(foot) - 2))
-    if front:
-        most = 0  # it tells more of what is cheaper
-        front = front if all_rejected else [*front, ""]
-    tail = front + rejection_lines(answer, None if all_rejected else most) + foot
-    # A blank line and a header stand above the alternatives.
-    left = max(0, LINES - len(head) - len(tail) - 2)
-    room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
-    shown = max(0, room if specs is None else specs - 1)
-    lines = head + _alternatives(answer.ranked[: 1 + shown]) + tail
-    return "\n".join(lines if all_rejected else map(_clip, lines))
+# A first epoch that is less slower than this is not worth a word.
+_SLOWER = 1.05
+# What a run costs at least, to be written in dollars.
+_LEAST_USD = 0.0001
+# Smaller changes by another setting are none.
+_NOTHING_PERCENT = 0.5
 
 
 def table(
@@ -105,89 +65,133 @@ def table(
     return [line(header), *map(line, rows)]
 
 
-def price_words(market: Market, price: Price) -> str:
+def beside(title: str, lines: Sequence[str]) -> list[str]:
+    """A title with lines to the right of it."""
+    titles = [f"  {title}", *[""] * (len(lines) - 1)]
+    return [f"{head:<{INDENT}}{line}".rstrip() for head, line in zip(titles, lines, strict=False)]
+
+
+def folded(title: str, sentences: Iterable[str]) -> list[str]:
+    """A title with a folded paragraph a sentence beside it; nothing without sentences."""
+    lines = [line for text in sentences for line in textwrap.wrap(text, WIDTH - INDENT)]
+    return beside(title, lines) if lines else []
+
+
+def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[str]:
+    """Sentences after their title, folded to so many lines; none where there is nothing to say.
+
+    What has no room is counted, and no sentence is cut but a first one that fills all lines.
+    """
+    texts = [str(sentence) for sentence in sentences]
+    paragraph: list[str] = []
+    for kept in range(len(texts), 0, -1):
+        left = len(texts) - kept
+        end = f"; {left} more (-o json has all)." if left else "."
+        text = f"{title}: " + "; ".join(texts[:kept]) + end
+        paragraph = textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+        if len(paragraph) <= lines:
+            break
+    return paragraph[:lines]
+
+
+def counted(count: int, noun: str) -> str:
+    """'1 core', '8 cores'."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def lower_name(confidence: float) -> str:
+    """'p10' at confidence 0.9: the percentile that the lower bound is."""
+    return f"p{100 * (1 - confidence):.4g}"
+
+
+def upper_name(confidence: float) -> str:
+    """'p90' at confidence 0.9: the percentile that the upper bound is."""
+    return f"p{100 * confidence:.4g}"
+
+
+def lower_text(rate: float) -> str:
+    """A lower bound is rounded down: '505'."""
+    return f"{floor_rate(rate):,g}"
+
+
+def interval_text(prediction: Prediction, unit: str) -> str:
+    """'p10 505, median 612, p90 741 images/s (confidence 0.9)'."""
+    confidence = prediction.confidence
+    return (
+        f"{lower_name(confidence)} {lower_text(prediction.lower)}, "
+        f"median {format_rate(prediction.median)}, "
+        f"{upper_name(confidence)} {format_rate(prediction.upper)} {unit} "
+        f"(confidence {confidence:g})"
+    )
+
+
+def rate_columns(confidence: float) -> list[str]:
+    """['p10/s', 'median/s']: headings of a lower bound and a median."""
+    return [f"{lower_name(confidence)}/s", "median/s"]
+
+
+def rate_cells(prediction: Prediction) -> list[str]:
+    """The cells below `rate_columns`."""
+    return [lower_text(prediction.lower), format_rate(prediction.median)]
+
+
+def standing_lines(prediction: Prediction, priced: str, model_id: str) -> list[str]:
+    """'Published rate of this GPU, low risk (1 of 4); on-demand price of ..; model 1a2b3c4d.'"""
+    level = risk(prediction)
+    known = f"{PROVENANCE[str(prediction.provenance)]}, {RISKS[level]} risk ({level} of 4)"
+    text = "; ".join(filter(None, [known, priced, f"model {model_id[:8]}."]))
+    return textwrap.wrap(text, WIDTH)
+
+
+def price_text(market: Market, price: Price) -> str:
     """'on-demand price of 2026-07-20', 'estimated spot price of 2025-06-28', 'free of charge'."""
     if price.kind == FREE:
         return "free of charge"
-    known = "" if price.kind == LIST else f"{price.kind} "
-    return f"{known}{market} price of {price.as_of}"
+    kind = "" if price.kind == LIST else f"{price.kind} "
+    return f"{kind}{market} price of {price.as_of}"
 
 
-def _live(answer: Recommendation) -> list[str]:
-    if answer.live is None:
-        return []
-    from advisor.render.live import live_sentences  # few ask for it
-
-    return wrapped("Live", live_sentences(answer.live), 3)
-
-
-def _headline(chosen: Candidate, sources: Sources) -> list[str]:
-    price = chosen.spec.offer.price
-    standing = (
-        f"{PROVENANCE[str(chosen.prediction.provenance)]}, {risk_text(chosen.prediction)}; "
-        f"{price_words(chosen.spec.offer.market, price)}; model {sources.model_id[:8]}."
-    )
-    return [
-        *textwrap.wrap(standing, WIDTH),
-        "",
-        f"{chosen.spec.name} + {disk_text(chosen.spec.disk)}   "
-        f"{format_usd(chosen.spec.total_usd_per_hour)}/h   "
-        f"{chosen.spec.offer.region}, {chosen.spec.offer.market}",
-    ]
-
-
-def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
-    instance, prediction, request = chosen.spec.offer.instance, chosen.prediction, answer.request
-    gpu = ""
-    if instance.gpu_name:
-        memory = format_mib(instance.gpu_memory_mib) if instance.gpu_memory_mib else "? memory"
-        gpu = f"{instance.gpu_count} x {instance.gpu_name} {memory}, "
-    disk = "local disk included"
-    if chosen.spec.disk.price is not None:
-        disk = f"disk {format_usd(chosen.spec.disk.usd_per_hour)}/h"
-    unit = rate_unit(chosen.workload.dataset)
-    asked = f"{request.network} {request.task}, batch {chosen.workload.batch_size}"
-    if request.target_throughput is not None:
-        asked += f", at least {format_rate(request.target_throughput)} {unit}"
-    return [
-        f"  for         {asked}",
-        f"  has         {gpu}{_counted(instance.vcpus, 'vCPU')} "
-        f"({_counted(instance.physical_cores, 'core')}), {format_mib(instance.memory_mib)} RAM",
-        f"  throughput  {interval_text(prediction, unit)}",
-        *_sharing_lines(chosen),
-        *_latency_lines(chosen),
-        *run_lines(request, chosen.run, chosen.usd_per_run),
-        f"  cost        {format_usd(chosen.usd_per_million_samples)} per million samples "
-        f"(instance {format_usd(chosen.spec.offer.price.usd_per_hour)}/h, {disk})",
-        *terms_lines(chosen.spec.offer.price),
-        "  bound by    "
-        + bottleneck_text(prediction, on_cpu=computes_on_cpu(instance, chosen.workload)),
-        *other_setting_lines(answer.other_settings, prediction, MOST_BESIDE_OTHERS),
-    ]
-
-
-def _counted(many: int, thing: str) -> str:
-    """'1 core', '8 cores'."""
-    return f"{many} {thing}" + ("" if many == 1 else "s")
-
-
-def terms_lines(price: Price) -> list[str]:
+def terms_lines(price: Price | None) -> list[str]:
     """What comes with the price: how often spot instances are taken back, a quota, a lock-in."""
-    return [f"  terms       {price.terms}"] if price.terms else []
+    return [f"  terms       {price.terms}"] if price and price.terms else []
 
 
-def _sharing_lines(chosen: Candidate) -> list[str]:
-    """What one of several instances reaches, and what each of several GPUs keeps."""
-    spec, prediction = chosen.spec, chosen.prediction
-    lines = gpus_lines(prediction)
-    if spec.count > 1:
-        each = prediction.times(1 / spec.count)
-        lines.append(
-            f"  each of {spec.count:<3} {format_rate(each.median)} "
-            f"{rate_unit(chosen.workload.dataset)} likely, surely "
-            f"{floor_rate(each.lower):,g}, for {format_usd(spec.usd_per_hour_each)}/h"
-        )
-    return lines
+def disk_text(disk: Disk) -> str:
+    """'gp3:158GiB:12000iops:250MiB/s' as `--disk` takes it, or 'local (210 GiB)'."""
+    return f"local ({disk.size_gib:.0f} GiB)" if disk.price is None else str(disk.choice)
+
+
+def short_disk_text(disk: Disk) -> str:
+    """Without the size, which is the same for all; `--disk` takes it too."""
+    return "local" if disk.price is None else str(replace(disk.choice, size_gib=None))
+
+
+def short_gpu_text(candidate: Candidate) -> str:
+    """'H100' of an H100-SXM5-80GB; a dash where there is none."""
+    return (candidate.spec.offer.instance.gpu_name or "").partition("-")[0] or "-"
+
+
+def place_texts(shown: Sequence[Candidate]) -> list[str]:
+    """'ap-south-1, estimated' for each; empty where all stand in one region, priced one way.
+
+    A price that its seller lists has no word after it.
+    """
+    offers = [candidate.spec.offer for candidate in shown]
+    if len({(offer.region, offer.price.kind) for offer in offers}) < 2:
+        return []
+    return [
+        offer.region if offer.price.kind == LIST else f"{offer.region}, {offer.price.kind}"
+        for offer in offers
+    ]
+
+
+def cost_line(usd_per_million: float, price: Price, disk: Disk) -> str:
+    """'  cost        $0.241 per million samples (instance $0.526/h, disk $0.0174/h)'."""
+    included = f"disk {format_usd(disk.usd_per_hour)}/h" if disk.price else "local disk included"
+    return (
+        f"  cost        {format_usd(usd_per_million)} per million samples "
+        f"(instance {format_usd(price.usd_per_hour)}/h, {included})"
+    )
 
 
 def gpus_lines(prediction: Prediction) -> list[str]:
@@ -201,45 +205,6 @@ def gpus_lines(prediction: Prediction) -> list[str]:
     ]
 
 
-def _front(answer: Recommendation, most: int) -> list[str]:
-    """The cheapest, the fastest, and what lies between."""
-    if len(answer.pareto) < 2:
-        return []
-    shown = thinned(answer.pareto, most)
-    header, rows = [f"{TITLE} ({len(answer.pareto)})", *COLUMNS], pareto_rows(shown)
-    places = place_texts(shown)
-    if places:
-        header, rows = [*header, "region"], _beside(rows, places)
-    return ["", *table(header, rows, right=range(3, 7))]
-
-
-def _relaxed(answer: Recommendation) -> list[str]:
-    """What would make something answer, where nothing does."""
-    if not answer.relaxations:
-        return []
-    header = [relax_title(answer), "gives", "per hour", "surely/s"]
-    return ["", *table(header, relax_rows(answer), right=(2, 3))]
-
-
-def _latency_lines(chosen: Candidate) -> list[str]:
-    latency = chosen.latency
-    if latency is None:
-        return []
-    likely, surely = ceil_ms(latency.p50_seconds), ceil_ms(latency.p99_seconds)
-    return [
-        f"  latency     {likely:,g} ms likely for one batch; 99 in 100 surely within {surely:,g} ms"
-    ]
-
-
-def interval_text(prediction: Prediction, unit: str) -> str:
-    """'612 images/s likely; 90 % sure of 505 or more (upper bound 741)'; the bound rounds down."""
-    return (
-        f"{format_rate(prediction.median)} {unit} likely; "
-        f"{100 * prediction.confidence:g} % sure of {floor_rate(prediction.lower):,g} or more "
-        f"(upper bound {format_rate(prediction.upper)})"
-    )
-
-
 def bottleneck_text(prediction: Prediction, *, on_cpu: bool = False) -> str:
     """The binding stage, and how far each stage is used; `on_cpu`: the CPU is the accelerator."""
     name = f"{prediction.bottleneck}"
@@ -250,68 +215,79 @@ def bottleneck_text(prediction: Prediction, *, on_cpu: bool = False) -> str:
     return f"{name} (used: {shares})"
 
 
-def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
-    """All but the first, which is told already; with regions where one stands in another."""
-    shown = ranked[1:]
-    if not shown:
+def latency_lines(latency: Latency | None, confidence: float) -> list[str]:
+    """'median 12 ms a batch; p99 latency <= 17 ms (confidence 0.9)'; none but for inference."""
+    if latency is None:
         return []
-    rows = [
-        [
-            "  " + one.spec.name,
-            short_gpu_text(one),
-            short_disk_text(one.spec.disk),
-            format_usd(one.spec.total_usd_per_hour),
-            f"{floor_rate(one.prediction.lower):,g}",
-            *_cost_cells(one),
-        ]
-        for one in shown
+    median, p99 = ceil_ms(latency.p50_seconds), ceil_ms(latency.p99_seconds)
+    return [
+        f"  latency     median {median:,g} ms a batch; "
+        f"p99 latency <= {p99:,g} ms (confidence {confidence:g})"
     ]
-    header = ["Alternatives", "gpu", "disk", "per hour", "surely/s"]
-    header += ["run takes", "per run"] if shown[0].run else ["likely/s", "per 1M"]
-    right = range(3, len(header))
-    places = place_texts(ranked)[1:]
-    if places:
-        header, rows = [*header, "region"], _beside(rows, places)
-    bound = _beside(rows, [str(one.prediction.bottleneck) for one in shown])
-    lines = table([*header, "bound by"], bound, right)
-    return ["", *(table(header, rows, right) if places and _too_wide(lines) else lines)]
 
 
-def _beside(rows: Sequence[list[str]], cells: Sequence[str]) -> list[list[str]]:
-    return [[*row, cell] for row, cell in zip(rows, cells, strict=True)]
+def run_lines(
+    request: Request, run: RunTime | None, usd: Span | None, confidence: float
+) -> list[str]:
+    """'90 epochs: median 30 h, p90 42.1 h', and what that costs; none without a run."""
+    if run is None:
+        return []
+    length = format_counted(run.samples, "sample")
+    if request.epochs is not None:
+        length = format_counted(request.epochs, "epoch")
+    hours = _span_text(run.hours, format_hours, confidence)
+    lines = [f"  run         {length}: {hours}{_first_epoch_text(request, run)}"]
+    return lines + ([f"  run costs   {_span_text(usd, _run_usd, confidence)}"] if usd else [])
 
 
-def _too_wide(lines: Sequence[str]) -> bool:
-    return max(map(len, lines)) > WIDTH
+def _first_epoch_text(request: Request, run: RunTime) -> str:
+    """How long the first epoch takes where reading the disk makes it slower than later ones."""
+    first, epochs = run.first_epoch, run.samples / request.dataset.samples
+    if first is None or epochs <= 1:
+        return ""
+    later = (run.hours.median - first.median) / (epochs - 1)
+    if first.median < _SLOWER * later:
+        return ""
+    return f" (the first, from the disk: {format_hours(first.median)})"
 
 
-def _cost_cells(one: Candidate) -> list[str]:
-    """Likely hours and dollars of the run where there is one, else rate and cost by samples."""
-    if one.run and one.usd_per_run:
-        return [format_hours(one.run.hours.median), format_usd(one.usd_per_run.median)]
-    return [format_rate(one.prediction.median), format_usd(one.usd_per_million_samples)]
+def _span_text(span: Span, write: Callable[..., str], confidence: float) -> str:
+    upper = write(span.upper, up=True) if isfinite(span.upper) else "unknown"
+    return f"median {write(span.median)}, {upper_name(confidence)} {upper}"
 
 
-def disk_text(disk: Disk) -> str:
-    """'gp3:158GiB:12000iops:250MiB/s' as `--disk` takes it, or 'local (210 GiB)'."""
-    return f"local ({disk.size_gib:.0f} GiB)" if disk.price is None else str(disk.choice)
+def _run_usd(usd: float, *, up: bool = False) -> str:
+    if usd < _LEAST_USD:
+        return f"under {format_usd(_LEAST_USD)}"
+    return format_usd(ceil_significant(usd) if up else usd)
 
 
-def wrapped(title: str, sentences: Sequence[str], lines: int) -> list[str]:
-    """Sentences after their title, folded to so many lines; none where there is nothing to say.
-
-    What has no room is counted, and no sentence is cut but a first one that fills all lines.
-    """
-    folded: list[str] = []
-    for kept in range(len(sentences), 0, -1):
-        left = len(sentences) - kept
-        end = f"; {left} more (-o json has all)." if left else "."
-        text = f"{title}: " + "; ".join(sentences[:kept]) + end
-        folded = textwrap.wrap(text, WIDTH, subsequent_indent="  ")
-        if len(folded) <= lines:
-            break
-    return folded[:lines]
+def other_setting_lines(
+    settings: Sequence[OtherSetting], before: Prediction, most: int | None = None
+) -> list[str]:
+    """A line a setting, or of the `most` that bring the whole most."""
+    best = sorted(settings, key=lambda setting: (setting.gain, setting.gpu_gain.median))[::-1]
+    shown = [setting for setting in settings if setting in best[:most]]
+    return folded("settings", (f"{_gpu_gain(one)}, here {_here(one, before)}" for one in shown))
 
 
-def _clip(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."
+def gpu_setting_lines(settings: Sequence[OtherSetting]) -> list[str]:
+    """The same for a GPU by itself."""
+    return folded("settings", map(_gpu_gain, settings))
+
+
+def _gpu_gain(setting: OtherSetting) -> str:
+    gain, measured = setting.gpu_gain, "" if setting.measured else ", not measured"
+    return (
+        f"{setting.name}: GPU {gain.median:.2f} times as fast "
+        f"({gain.lower:.2f} to {gain.upper:.2f}{measured})"
+    )
+
+
+def _here(setting: OtherSetting, before: Prediction) -> str:
+    """'+4.2 %, then bound by host'; 'nothing: bound by host'."""
+    percent, binds = 100 * (setting.gain - 1), setting.prediction.bottleneck
+    if abs(percent) < _NOTHING_PERCENT:
+        return f"nothing: bound by {binds}"
+    then = "" if binds is before.bottleneck else f", then bound by {binds}"
+    return f"{percent:+.2g} %{then}"

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from advisor.domain import Prediction, Verdict, Verification
-from advisor.render.document import rate_unit, request_document
+from advisor.render.blocks import bounds, rate_unit
+from advisor.render.document import request_document
 from advisor.render.text import WIDTH, interval_text
 from advisor.units import format_mib, format_rate
 
@@ -91,7 +92,7 @@ def _measured(one: Verification) -> str:
     if one.lower is None or one.upper is None:
         return f"{format_rate(one.rate)} {_unit(one)}, {steps}"
     low, high = format_rate(one.lower), format_rate(one.upper)
-    return f"{format_rate(one.rate)} {_unit(one)}; 95 % sure between {low} and {high}; {steps}"
+    return f"{format_rate(one.rate)} {_unit(one)}; 95 % interval {low} to {high}; {steps}"
 
 
 def _compared(one: Verification) -> list[str]:
@@ -102,7 +103,7 @@ def _compared(one: Verification) -> list[str]:
         within = one.prediction.lower <= one.rate <= one.prediction.upper
         off = 100 * (one.rate / one.prediction.median - 1)
         place = "inside" if within else "outside"
-        lines.append(f"  so it is    {off:+.0f} % off the likely rate, {place} the interval")
+        lines.append(f"  so it is    {off:+.0f} % off the median, {place} the interval")
     return lines
 
 
@@ -110,11 +111,7 @@ def _predicted(prediction: Prediction | None) -> dict[str, Any] | None:
     if prediction is None:
         return None
     return {
-        "throughput": {
-            "lower": prediction.lower,
-            "median": prediction.median,
-            "upper": prediction.upper,
-        },
+        "throughput": bounds(prediction),
         "confidence": prediction.confidence,
         "provenance": str(prediction.provenance),
     }

@@ -34,7 +34,7 @@ from models.performance.step_times_file import (
     write_cpu_step_times,
 )
 from models.performance.usable import measured_cpu_rate
-from sweeps.serialization import measurement_to_dict
+from sweeps.formats.serialization import measurement_to_dict
 
 ROWS = ROOT / "infra" / "cpu_steps" / "measurements.jsonl"
 _DROPPED = ("host", "fingerprint", "gpu_peak_allocated_mib", "gpu_peak_reserved_mib", "gpu")

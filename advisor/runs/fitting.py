@@ -23,7 +23,7 @@ from advisor.errors import DataError, UsageError
 from advisor.runs.reference_cpu import reference_cpu
 from models.performance import load_model, save_model
 from models.performance.networks import bundled_networks
-from sweeps.serialization import measurement_from_dict, measurement_to_dict
+from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
 
 if TYPE_CHECKING:
     from models.performance import PerformanceModel
@@ -94,7 +94,7 @@ def _taken_steps(
     shipped: PerformanceModel,
 ) -> TakenSteps:  # fmt: skip
     from models.performance.fit import taken_steps
-    from sweeps.observing import observed
+    from sweeps.anchors.observing import observed
 
     sheets, table = load_catalog().gpus, shipped.table
     steps: list[Observation] = []

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
+from sweeps.anchors.measure.script import anchor_of_script
 from sweeps.hook import FILE_VARIABLE, SCHEMA, SECONDS_VARIABLE, begun_mark
-from sweeps.measure.script import anchor_of_script
 
 _LOOK_EVERY_SECONDS = 0.2
 _SECONDS_TO_END = 5.0

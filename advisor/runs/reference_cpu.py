@@ -10,7 +10,7 @@ from models.performance.pipeline import ReferenceCpu
 
 # Log standard deviation of carrying rates to another CPU of the same architecture by the ratio of
 # PassMark's single-thread marks: how far its other mark strays from that ratio (benchmarks/
-# vcpu_truth, docs/vcpus.md). Where the measured CPU's own mark is not known it is judgement.
+# vcpu_truth, internals/processors.md). Judgement where the CPU has no mark.
 KNOWN_SIGMA = 0.10
 UNKNOWN_SIGMA = 0.30
 # What the kernel calls it, and what clouds do.

@@ -23,7 +23,7 @@ from benchmarks.claims.tables import markdown
 from benchmarks.claims.trials import FULL, QUICK
 from benchmarks.claims.words import read_claims
 from benchmarks.claims.work import Work
-from sweeps.environment import describe_machine
+from sweeps.machine.environment import describe_machine
 
 READ_AHEAD = "read-ahead"
 _ROWS_OF_FORMATS = ("A01", "A02")
@@ -60,7 +60,7 @@ def _arguments() -> argparse.Namespace:
         "--work", type=Path, default=Path(".claims"), help="where data and trials are kept"
     )
     parser.add_argument("--out", type=Path, help="write the JSON to a file, too")
-    parser.add_argument("--markdown", type=Path, help="write docs/claims.md")
+    parser.add_argument("--markdown", type=Path, help="write docs/internals/claims.md")
     parser.add_argument(
         "--read-ahead", type=int, metavar="KIB",
         help="set the disk's read-ahead meanwhile (root): 128 is Linux's default",

@@ -16,7 +16,7 @@ from typing import Any
 def main() -> None:
     """Convert what the job on stdin names, from a cold page cache, and tell how fast."""
     from sweeps.datasets.opening import open_dataset
-    from sweeps.page_cache import evict
+    from sweeps.worker.page_cache import evict
 
     job = json.loads(sys.stdin.readline())
     evict(open_dataset(Path(job["source"])).files)

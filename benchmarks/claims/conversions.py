@@ -12,17 +12,17 @@ from advisor.domain import Resources
 from advisor.errors import DataError
 from benchmarks.claims.scale import SCALE, CloudDisk
 from benchmarks.claims.trials import AMPLE_MIB
-from sweeps.child import Worker, WorkerEnded, WorkerLate, started_worker
-from sweeps.contention import busy_seconds, judge
-from sweeps.limits.choosing import (
+from sweeps.machine.contention import busy_seconds, judge
+from sweeps.machine.mounts import block_device
+from sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
+from sweeps.trial.limits.choosing import (
     allowed_cpus,
-    block_device,
     choose_cpus,
     choose_limiter,
     read_cores,
 )
-from sweeps.limits.usage import read_usage
-from sweeps.limits.words import Hold, request_for
+from sweeps.trial.limits.types import ResourceLimits, request_for
+from sweeps.trial.limits.usage import read_usage
 
 _COMMAND = (sys.executable, "-P", "-m", "benchmarks.claims.conversion_worker")
 _TIMEOUT_SECONDS = 300.0
@@ -82,12 +82,12 @@ def _attempt(job: ConversionJob, source: Path, target: Path) -> dict[str, Any]:
         "processes": job.processes,
         "limited_by": hold.limited_by.value,
         "other_cores": contention.other_cores,
-        "spoiled": contention.spoiled,
+        "spoiled": contention.interfered,
     }
 
 
 def _converse(
-    worker: Worker, hold: Hold, document: dict[str, Any], cpus: tuple[int, ...]
+    worker: Worker, hold: ResourceLimits, document: dict[str, Any], cpus: tuple[int, ...]
 ) -> dict[str, Any]:
     """Job out, `ready` in, limits on, `go` out, answer in; with what was used meanwhile."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS

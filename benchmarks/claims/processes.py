@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sweeps.child import worker_environment
+from sweeps.trial.child import worker_environment
 
 # Not getrusage's maximum: that one remembers the process which started this one.
 _PEAK = """

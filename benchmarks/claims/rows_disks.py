@@ -21,7 +21,7 @@ _DISKS = (
     "throttled (no rate of gn5's is published); the others have the documented limits of a 500 GiB "
     "disk."
 )
-# Block reads of a JPEG file that is not cached (docs/model.md).
+# Block reads of a JPEG file that is not cached (docs/internals/model.md).
 _READS_A_FILE = 4.6
 _TASK_OF_CONVERSION = "preprocessing"
 

@@ -1,4 +1,4 @@
-"""The comparison as Markdown: what docs/claims.md is made of."""
+"""The comparison as Markdown: what docs/internals/claims.md is made of."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ARTICLES = {
 
 
 def markdown(document: Mapping[str, Any]) -> str:
-    """The whole of docs/claims.md."""
+    """The whole of docs/internals/claims.md."""
     claims = document["claims"]
     parts = [_head(document), _summary(claims)]
     parts += [_article(title, claims, name) for name, title in _ARTICLES.items()]

@@ -19,9 +19,9 @@ from advisor.runs.sweeps.sweeping import execute_sweep
 from benchmarks.claims.trials import FORMATS, Datasets, Size
 from sweeps.datasets.folder import image_files, profile_folder
 from sweeps.datasets.places import made_whole
-from sweeps.runner import Progress
+from sweeps.driver.runner import Progress
+from sweeps.planning.sweep_data import StoredData
 from sweeps.store import open_store
-from sweeps.sweep_data import StoredData
 
 _STORE, _LINES = "trials.sqlite", "results.jsonl"
 

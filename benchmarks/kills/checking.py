@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement
-from sweeps.exporting import to_jsonl
-from sweeps.leftovers.removing import find_leftovers
-from sweeps.replaying import unmarked
+from sweeps.executors.replaying import unmarked
+from sweeps.formats.exporting import to_jsonl
 from sweeps.store import open_store
+from sweeps.trial.orphans.removing import find_orphans
 
 QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "200")
 
@@ -71,4 +71,4 @@ def unmarked_or_failed(row: Measurement) -> Measurement:
 
 def left_here() -> list[str]:
     """What killed processes left on this machine, once no sweep runs any more."""
-    return [f"{one.kind} {one.name}" for one in find_leftovers()]
+    return [f"{one.kind} {one.name}" for one in find_orphans()]

@@ -15,10 +15,10 @@ from typing import Any
 from advisor.cli.leaving import leaving_cleanly
 from advisor.domain import Status
 from advisor.runs.sweeps.sweeping import execute_sweep
-from sweeps.executors import Executor, ProcessExecutor
-from sweeps.importing import read_file
-from sweeps.replaying import replayed
-from sweeps.runner import Progress
+from sweeps.driver.runner import Progress
+from sweeps.executors.process import Executor, ProcessExecutor
+from sweeps.executors.replaying import replayed
+from sweeps.formats.importing import read_file
 from sweeps.store import open_store
 
 _MOST_ROUNDS = 50
@@ -32,7 +32,7 @@ def main(url: str, file: str, seconds: str, address: str | None = None) -> None:
 
     def executor() -> Executor:
         if address:
-            from sweeps.ray_executor import RayExecutor
+            from sweeps.executors.ray.executor import RayExecutor
 
             made: Executor = RayExecutor(address, measure=measure)
         else:

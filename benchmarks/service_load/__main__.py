@@ -1,7 +1,7 @@
 """`python -m benchmarks.service_load --json`: a real `advisor serve` under load on loopback.
 
 The client shares the cores with the service. Every question differs, and nothing keeps answers:
-what the service keeps of a workload does not know the target (docs/performance.md).
+what the service keeps of a workload does not know the target (docs/internals/performance.md).
 """
 
 from __future__ import annotations

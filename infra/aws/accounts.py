@@ -12,7 +12,7 @@ from infra.aws.errors import Kind, Refused
 from infra.aws.finding import KINDS
 from infra.aws.findings import Finding, good, missing, not_asked
 from infra.aws.permissions import action_of, mend_of, statements
-from infra.aws.requests import Order, run_instances
+from infra.aws.provisioning.requests import Order, run_instances
 
 # No instance has this id: EC2 looks at the permission first.
 _NOBODY = "i-00000000000000000"
@@ -91,7 +91,7 @@ def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
     EC2 is asked with `DryRun`. What changes only things that carry our tag (as our own policy
     has it) is refused for things that do not exist: of that, IAM is asked.
     """
-    region, sweep = order.rung.region, order.sweep
+    region, sweep = order.option.region, order.sweep
     described = tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd)
     group = {
         "GroupName": tags.name_of(sweep.id), "Description": "dry run", "VpcId": order.network,

@@ -10,7 +10,7 @@ from functools import cache
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
 from advisor.units import format_usd
-from infra.aws.launch import Rung, Sweep
+from infra.aws.launch_options import LaunchOption, Sweep
 
 BILLING_MINUTE = timedelta(minutes=1)
 # Nothing is launched that cannot live so long: boot and set-up take minutes, a trial a quarter of
@@ -58,13 +58,13 @@ def lasts(budget_usd: float, hourly: float, hours: float, spent_usd: float = 0.0
     return timedelta(hours=min(hours, paid, _YEAR_HOURS))
 
 
-def usd_per_hour(rung: Rung, sweep: Sweep) -> float:
+def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
     """What an hour costs at most: instance, every volume, a public address."""
-    disks = sum(_volume_usd(one.type, one.size_gib, one.iops, one.mib_per_second, rung.region)
+    disks = sum(_volume_usd(one.type, one.size_gib, one.iops, one.mib_per_second, option.region)
                 for one in sweep.volumes)  # fmt: skip
-    root = _volume_usd("gp3", sweep.root_gib, None, None, rung.region)
-    credits = _surplus_usd(rung.instance_type)
-    return rung.usd_per_hour + credits + disks + root + ADDRESS_USD_PER_HOUR
+    root = _volume_usd("gp3", sweep.root_gib, None, None, option.region)
+    credits = _surplus_usd(option.instance_type)
+    return option.usd_per_hour + credits + disks + root + ADDRESS_USD_PER_HOUR
 
 
 def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) -> None:

@@ -13,7 +13,7 @@ from infra.aws.asking import Aws
 from infra.aws.budget import Meter
 from infra.aws.errors import Refused
 from infra.aws.finding import KINDS, Managed, managed_of
-from infra.aws.launch import Machine, Sweep
+from infra.aws.launch_options import Machine, Sweep
 from infra.aws.machines import NotTold, instance
 from infra.aws.permissions import mend_of
 from infra.aws.removing import PATIENCE, POLL_SECONDS, remove_all

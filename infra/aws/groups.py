@@ -15,7 +15,7 @@ from advisor.errors import CloudError
 from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused, Unanswered
-from infra.aws.launch import Sweep
+from infra.aws.launch_options import Sweep
 
 _EXISTS = "InvalidGroup.Duplicate"
 # Seconds in which a group that exists surely shows in lists.

@@ -13,7 +13,7 @@ from advisor.errors import CloudError
 from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
-from infra.aws.launch import Machine, oldest_first
+from infra.aws.launch_options import Machine, oldest_first
 
 # 'User initiated (2026-11-21 16:00:00 GMT)'
 _ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")

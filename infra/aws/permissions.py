@@ -73,7 +73,7 @@ def mend_of(refused: Refused) -> str:
             "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` "
             "tells (a clock that is minutes off is refused, too)"
         )
-    return _MENDS.get(refused.kind, "ask again later; docs/cloud.md tells what each code means")
+    return _MENDS.get(refused.kind, "ask again later; docs/aws.md tells what each code means")
 
 
 def _what(refused: Refused) -> str:

@@ -10,11 +10,11 @@ from infra.aws import accounts, regions
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_asked
-from infra.aws.ladder import in_order
-from infra.aws.launch import Rung, Sweep
-from infra.aws.regions import Wish
-from infra.aws.requests import Order
-from infra.aws.slots import Region
+from infra.aws.launch_options import LaunchOption, Sweep
+from infra.aws.provisioning.fallbacks import in_order
+from infra.aws.provisioning.requests import Order
+from infra.aws.provisioning.slots import Region
+from infra.aws.regions import InstanceRequirements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,25 +25,25 @@ class Preflight:
     caller: str
     findings: tuple[Finding, ...]
     regions: tuple[Region, ...]
-    rungs: tuple[Rung, ...]
+    options: tuple[LaunchOption, ...]
 
     @property
-    def dearest(self) -> Rung | None:
+    def dearest(self) -> LaunchOption | None:
         """The offer that costs most: what bounds the bill."""
-        return max(self.rungs, key=lambda one: one.usd_per_hour, default=None)
+        return max(self.options, key=lambda one: one.usd_per_hour, default=None)
 
 
-def look(aws: Aws, names: Sequence[str], wish: Wish, sweep: Sweep) -> Preflight:
+def look(aws: Aws, names: Sequence[str], wish: InstanceRequirements, sweep: Sweep) -> Preflight:
     """Look at the account and at each region, the first of which is the one that was asked for.
 
     What is missing in a further region only leaves that region out.
     """
     caller, who = accounts.credentials(aws, names[0])
     if not who.ok:
-        return Preflight(caller="", findings=(who,), regions=(), rungs=())
+        return Preflight(caller="", findings=(who,), regions=(), options=())
     findings = [who, accounts.profile(aws, names[0], sweep.profile)]
     known: list[Region] = []
-    offers: list[Rung] = []
+    offers: list[LaunchOption] = []
     for name in names:
         region, found, told = _region(aws, name, wish)
         stops = name == names[0] and not found
@@ -53,10 +53,12 @@ def look(aws: Aws, names: Sequence[str], wish: Wish, sweep: Sweep) -> Preflight:
             offers += found
     types = [one.name for one in wish.types]
     ordered = tuple(in_order(offers, types, names))
-    return Preflight(caller=caller, findings=tuple(findings), regions=tuple(known), rungs=ordered)
+    return Preflight(caller=caller, findings=tuple(findings), regions=tuple(known), options=ordered)
 
 
-def _region(aws: Aws, name: str, wish: Wish) -> tuple[Region | None, list[Rung], list[Finding]]:
+def _region(
+    aws: Aws, name: str, wish: InstanceRequirements
+) -> tuple[Region | None, list[LaunchOption], list[Finding]]:
     enabled = accounts.region_enabled(aws, name)
     if not enabled.ok:
         return None, [], [enabled]
@@ -71,13 +73,13 @@ def _region(aws: Aws, name: str, wish: Wish) -> tuple[Region | None, list[Rung],
     told += about_spot
     # One network: the group is made in it.
     own = [one for one in nets if one.network == nets[0].network]
-    found = list(regions.rungs(name, wish, zones, own, allowed, caps))
+    found = list(regions.options(name, wish, zones, own, allowed, caps))
     if not found and all(one.ok or not one.stops for one in told):
         told.append(_no_offer(name, wish))
     return Region(name=name, image=image, network=nets[0].network), found, told
 
 
-def _no_offer(name: str, wish: Wish) -> Finding:
+def _no_offer(name: str, wish: InstanceRequirements) -> Finding:
     types = ", ".join(one.name for one in wish.types)
     return missing(
         "offer", f"no zone of {name} with a subnet offers {types} at a known price",
@@ -87,15 +89,15 @@ def _no_offer(name: str, wish: Wish) -> Finding:
 
 def allowed(aws: Aws, found: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
     """Whether the first offer may be launched and ended; EC2 is asked with `DryRun`."""
-    if not found.rungs:
+    if not found.options:
         return []
-    rung, region = found.rungs[0], found.regions[0]
+    option, region = found.options[0], found.regions[0]
     order = Order(
-        sweep=sweep, slot=slot, generation=0, rung=rung, image=region.image, group="",
+        sweep=sweep, slot=slot, generation=0, option=option, image=region.image, group="",
         network=region.network, user_data="", expires_at=aws.clock.now(), usd_per_hour=0.0,
         spent_before_usd=0.0,
     )  # fmt: skip
-    looks = accounts.lists(aws, rung.region)
+    looks = accounts.lists(aws, option.region)
     return [looks, *accounts.permissions(aws, order, found.caller)]
 
 

@@ -13,7 +13,7 @@ from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_asked, without
 from infra.aws.images import unfit
-from infra.aws.launch import Image, Rung
+from infra.aws.launch_options import Image, LaunchOption
 from infra.live.spot import newest_by_zone
 
 # Deep Learning AMI with the NVIDIA driver, Ubuntu 24.04; the newest one of each region. Not 22.04:
@@ -30,7 +30,7 @@ PriceOf = Callable[[str, str], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class InstanceRequirements:
     """What would do: types in the order of preference, markets, a subnet where one is named."""
 
     types: tuple[InstanceType, ...]
@@ -50,7 +50,7 @@ class Subnet:
     free: int
 
 
-def subnets(aws: Aws, region: str, wish: Wish) -> tuple[list[Subnet], Finding]:
+def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Subnet], Finding]:
     """The default subnets of a region, or the one that is named."""
     asked: dict[str, Any] = {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
     if wish.subnet:
@@ -79,7 +79,7 @@ def subnets(aws: Aws, region: str, wish: Wish) -> tuple[list[Subnet], Finding]:
     return usable, good("subnet", f"{len(usable)} in {region}")
 
 
-def image(aws: Aws, region: str, wish: Wish) -> tuple[Image | None, Finding]:
+def image(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[Image | None, Finding]:
     """The image: the one that is named, or the newest of AWS's with the GPU's driver."""
     try:
         name = wish.image or _newest_image(aws, region)
@@ -143,7 +143,9 @@ def offered_zones(
     return found, good("offering", told)
 
 
-def quotas(aws: Aws, region: str, wish: Wish) -> tuple[set[tuple[str, Market]], list[Finding]]:
+def quotas(
+    aws: Aws, region: str, wish: InstanceRequirements
+) -> tuple[set[tuple[str, Market]], list[Finding]]:
     """Types and markets that the account's quotas allow; what is not told is taken as allowed,
     and EC2 says it then."""
     allowed: set[tuple[str, Market]] = set()
@@ -180,7 +182,7 @@ def _quota(aws: Aws, region: str, code: str, needed: int) -> tuple[float | None,
 
 
 def spot_caps(
-    aws: Aws, region: str, wish: Wish
+    aws: Aws, region: str, wish: InstanceRequirements
 ) -> tuple[dict[tuple[str, str], float], list[Finding]]:
     """By type and zone what a spot request names at most; zones without a price are left out."""
     if Market.SPOT not in wish.markets:
@@ -206,14 +208,14 @@ def spot_caps(
     return caps, []
 
 
-def rungs(
+def options(
     region: str,
-    wish: Wish,
+    wish: InstanceRequirements,
     zones: Mapping[str, set[str]],
     nets: Sequence[Subnet],
     allowed: set[tuple[str, Market]],
     caps: Mapping[tuple[str, str], float],
-) -> Iterator[Rung]:
+) -> Iterator[LaunchOption]:
     """Every offer of the region that is allowed, and whose price is bounded."""
     for one in wish.types:
         for net in nets:
@@ -225,7 +227,7 @@ def rungs(
                 )
                 offered = net.zone in zones.get(one.name, ())
                 if offered and usd is not None and (one.name, market) in allowed:
-                    yield Rung(
+                    yield LaunchOption(
                         instance_type=one.name, region=region, zone=net.zone, subnet=net.id,
                         market=market, usd_per_hour=usd,
                     )  # fmt: skip

@@ -12,7 +12,7 @@ from infra.aws import machines
 from infra.aws.asking import Aws
 from infra.aws.budget import BILLING_MINUTE, Meter
 from infra.aws.errors import Kind, kind_of
-from infra.aws.launch import Machine
+from infra.aws.launch_options import Machine
 
 # Of a minute, so much may go into asking: the budget is looked at every minute all the same.
 _PATIENCE = 20.0

@@ -8,8 +8,8 @@ from datetime import date
 from typing import Any
 
 from advisor.domain import Market
+from infra.live.quotes import Quote, Refused, price_from
 from infra.live.session import client, required, told_as_live_error
-from infra.live.words import Quote, Refused, price_from
 
 # The API is served in a few regions only; this one knows the prices of all.
 _SERVED_IN = "us-east-1"

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from advisor.domain import Market
+from infra.live.quotes import Quote, Refused, price_from
 from infra.live.session import client, in_portions, required, told_as_live_error
-from infra.live.words import Quote, Refused, price_from
 
 _WHAT = "spot prices"
 

@@ -40,7 +40,7 @@ _CACHE_BYTES = 32 * 2.0**20
 _WIDER, _NARROWER = Prior(0.5, 0.5), Prior(1.0, 0.5)
 _UNKNOWN_WIDTH = Prior(0.0, 0.35)
 # What timm's two CPUs leave unsure when one is told from the other, and what 14 of their cores
-# do beyond that: docs/cpu_only.md.
+# do beyond that: docs/internals/processors.md.
 _OF_ANOTHER_CPU, _OF_A_DOUBLING = Prior(0.0, 0.24), Prior(0.0, 0.20)
 _LARGEST_MEASURED_CORES = 2.0
 # SGD with momentum reads weight, gradient and momentum and writes weight and momentum, in fp32.

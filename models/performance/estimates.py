@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from advisor.domain import Stage
 from advisor.records import dataclass
 from models.performance.intervals import gaussian_multiplier, half_widths
-from models.performance.join import exponents, join_logs, logs_by_stage
+from models.performance.join import exponents, logs_by_stage
 from models.performance.machines import Integers
 from models.performance.networks import Floats
 from models.performance.pipeline import (
@@ -27,6 +27,7 @@ from models.performance.pipeline import (
     STAGES,
     Pipeline,
     PipelineColumns,
+    join_logs,
     second_thread_cores,
     trial_group,
 )
@@ -36,7 +37,7 @@ Booleans = NDArray[np.bool_]
 # By stage, how far the logarithm of its rate is moved, each of shape (n,).
 Shift = Mapping[int, NDArray[np.floating[Any]]]
 
-# Log standard deviations of what no held-out residual describes, see docs/model.md; those of CPUs
+# Log standard deviations of what no held-out residual describes (internals/model.md); of CPUs
 # and cores are `python -m benchmarks.vcpu_truth`'s.
 _CPU_UNKNOWN_SIGMA = 0.30
 _PER_DOUBLING_OF_VCPUS_SIGMA = 0.05

@@ -3,41 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from models.performance.networks import Floats
 
-if TYPE_CHECKING:
-    from models.performance.pipeline import PipelineColumns
-
 GAMMA_RANGE = (1.0, 20.0)
 _LOG_2 = float(np.log(2.0))
-
-
-def join_logs(
-    columns: PipelineColumns, logs: Floats, parameters: Mapping[str, float]
-) -> tuple[Floats, Floats]:
-    """Joined log rates (..., n) of the stages' `logs` (4, ..., n), and weights (4, ..., n),
-    d log R / d log R_stage."""
-    gamma = exponents(columns.training, columns.batches_ahead, parameters)
-    several = columns.training * (columns.gpu_count > 1)
-    if several.any():
-        logs = logs.copy()
-        logs[0] -= parameters["join/several_gpus"] * several
-    accelerator, host, *others = logs
-    shared = (columns.on_cpu > 0) & np.isfinite(accelerator)
-    if not shared.any():
-        return smooth_log_minimum(logs, gamma)
-    # Network and decoding on the same cores: their times add.
-    cores = -np.logaddexp(-accelerator, parameters["cpu/sharing"] - host)
-    parallel = [np.where(shared, np.inf, accelerator), np.where(shared, cores, host), *others]
-    joined, weights = smooth_log_minimum(np.stack(parallel), gamma)
-    network_part = np.where(shared, np.exp(cores - accelerator), 0.0)
-    weights[0] += weights[1] * network_part
-    weights[1] *= 1 - network_part
-    return joined, weights
 
 
 def exponents(training: Floats, batches_ahead: Floats, parameters: Mapping[str, float]) -> Floats:

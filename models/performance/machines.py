@@ -21,7 +21,7 @@ _COLUMNS = (
 )  # fmt: skip
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
-# (infra/catalog_build/second_threads.py, docs/vcpus.md).
+# (infra/catalog_build/second_threads.py, docs/internals/processors.md).
 USUAL_SECOND_THREAD_YIELD = 0.33
 # GB/s from host to GPU where this type of instance was not measured, by compute capability: medians
 # of what SpareCores measured with nvbandwidth on 52 GPU servers. Nobody measured Hopper, so it

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain import (
+    MIB,
     CacheState,
     DataKind,
     Resources,
@@ -22,7 +23,7 @@ from advisor.domain import (
     require_positive,
 )
 from advisor.records import dataclass, field
-from models.performance.join import join_logs, logs_by_stage
+from models.performance.join import exponents, logs_by_stage, smooth_log_minimum
 from models.performance.machines import DiskTable, Integers, ResourceTable, useful_cores
 from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from models.performance.networks import Floats, NetworkTable
@@ -30,7 +31,6 @@ from models.performance.ranges import Ranges
 
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
 ALL_TRIALS = "trials"
-MIB = 2**20
 # `prefetch_factor` of PyTorch's DataLoader where nobody says otherwise. Several GPUs share them,
 # but to divide them would let a second GPU slow down a host that cannot feed the first.
 BATCHES_AHEAD_A_WORKER = 2
@@ -40,11 +40,11 @@ _READS_OF_A_ROW = 0.25
 # Measured on one core of a Xeon: WordPiece and byte-pair tokenisers of Hugging Face's `tokenizers`
 # take 2.9 and 2.7 MB/s, copies of random rows of a memory-mapped array into a batch 3.3 GB/s.
 _SECONDS_PER_BYTE = {DataKind.TOKENS: 3.5e-7, DataKind.TENSOR: 3.0e-10}
-# Log standard deviation of what second threads add, over CPUs and kinds of work (docs/vcpus.md).
+# Log standard deviation of what second threads add, over CPUs and work (internals/processors.md).
 SECOND_THREAD_SIGMA = 0.42
 # name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
 # one core of the reference machine; decoding figures are Pillow with libjpeg-turbo. Block reads
-# of a JPEG file that is not cached were counted. See docs/model.md for both measurements.
+# of a JPEG file that is not cached were counted. See docs/internals/model.md for both measurements.
 PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "host/seconds_per_sample": (np.log(1.0e-4), 0.8),
     "host/seconds_per_byte": (np.log(6.8e-9), 0.3),
@@ -367,3 +367,27 @@ class Pipeline:
         """Joined rates (n,), and the stages' weights (n, 4)."""
         logs, weights = join_logs(columns, logs_by_stage(rates), self.parameters)
         return np.exp(logs), weights.T
+
+
+def join_logs(
+    columns: PipelineColumns, logs: Floats, parameters: Mapping[str, float]
+) -> tuple[Floats, Floats]:
+    """Joined log rates (..., n) of the stages' `logs` (4, ..., n), and weights (4, ..., n),
+    d log R / d log R_stage."""
+    gamma = exponents(columns.training, columns.batches_ahead, parameters)
+    several = columns.training * (columns.gpu_count > 1)
+    if several.any():
+        logs = logs.copy()
+        logs[0] -= parameters["join/several_gpus"] * several
+    accelerator, host, *others = logs
+    shared = (columns.on_cpu > 0) & np.isfinite(accelerator)
+    if not shared.any():
+        return smooth_log_minimum(logs, gamma)
+    # Network and decoding on the same cores: their times add.
+    cores = -np.logaddexp(-accelerator, parameters["cpu/sharing"] - host)
+    parallel = [np.where(shared, np.inf, accelerator), np.where(shared, cores, host), *others]
+    joined, weights = smooth_log_minimum(np.stack(parallel), gamma)
+    network_part = np.where(shared, np.exp(cores - accelerator), 0.0)
+    weights[0] += weights[1] * network_part
+    weights[1] *= 1 - network_part
+    return joined, weights

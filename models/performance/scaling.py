@@ -1,7 +1,7 @@
 """How much of its own rate each GPU keeps when several of one host work at once.
 
 `efficiency(n) = n ** -exponent`: each doubling of the GPUs costs the same share. Parameters over
-step time and constants for each n were tried and told no more (docs/scaling.md). In training each
+step time and constants for each n were no better (internals/model.md). In training each
 GPU has a whole batch of its own (data parallel, weak scaling); in inference each has a process of
 its own. Batch size means that of one GPU.
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import IMAGENET
-from models.performance.join import join_logs, logs_by_stage
+from models.performance.join import logs_by_stage
 from models.performance.networks import Floats
-from models.performance.pipeline import PipelineColumns, host_rate
+from models.performance.pipeline import PipelineColumns, host_rate, join_logs
 
 # Before any run: a queue's own exponent, tasks are alike, and several GPUs lose a few per cent.
 STALL_PRIORS: Mapping[str, tuple[float, float]] = {

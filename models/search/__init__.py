@@ -1,6 +1,6 @@
 """Finding the cheapest configuration in few trials, from tables of other workloads.
 
-Knows configurations and costs, no networks: see `docs/search.md`.
+Knows configurations and costs, no networks: see `docs/internals/search.md`.
 """
 
 from models.search.engine import Problem, Proposal, propose

@@ -10,11 +10,12 @@ import math
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 
-_MIB = 2**20
+from advisor.domain import MIB
+
 _ROUNDING = 512
-_SMALL = _MIB
-_SMALL_SEGMENT, _LARGE_SEGMENT, _SEGMENT_ROUNDING = 2 * _MIB, 20 * _MIB, 2 * _MIB
-_OWN_SEGMENT_FROM = 10 * _MIB
+_SMALL = MIB
+_SMALL_SEGMENT, _LARGE_SEGMENT, _SEGMENT_ROUNDING = 2 * MIB, 20 * MIB, 2 * MIB
+_OWN_SEGMENT_FROM = 10 * MIB
 
 
 @dataclass(slots=True)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.domain import MIB
 from models.zoo.caching_allocator import CachingAllocator
 from models.zoo.kernels import PRIME_BATCH, KernelLog, per_sample, tensors_in
 
 if TYPE_CHECKING:
     import torch
 
-MIB = 2**20
 # Convolutions for which cuDNN's quickest algorithms need room beside their tensors.
 _WITH_WORKSPACE = frozenset(("conv_3x3", "conv_kxk", "conv_grouped"))
 # Batches at which memory is told: between them, and beyond, it is close to a line.

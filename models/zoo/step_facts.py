@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from advisor.domain import MIB
 from models.network_columns import KINDS, WIDTH_STEPS, MemoryFacts
 from models.zoo.autocast import as_on_a_gpu
 from models.zoo.kernels import (
@@ -32,7 +33,6 @@ from models.zoo.libraries import without_initial_values
 if TYPE_CHECKING:
     import torch
 
-MIB = 2**20
 _WIDEST = 255
 _LARGEST_SIZE = 65_535
 # 11 bits of a mantissa: 0.05 %, and the rest of a number is zeros, which compress.

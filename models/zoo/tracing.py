@@ -12,11 +12,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from advisor.domain import MIB
 from advisor.errors import AdvisorError, UsageError
 from models.zoo.autocast import as_on_a_gpu
 from models.zoo.checkpointing import Context, checkpointed
 from models.zoo.kernels import PRIME_BATCH, recording
-from models.zoo.live_memory import FACT_BATCHES, MIB, MemoryLog, memory_facts, recorded_memory
+from models.zoo.live_memory import FACT_BATCHES, MemoryLog, memory_facts, recorded_memory
 from models.zoo.opening import Runnable
 
 if TYPE_CHECKING:

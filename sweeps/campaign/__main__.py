@@ -25,10 +25,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(options)
     except AdvisorError as error:
-        _tell(f"campaign: {' '.join(str(error).split())}")
+        _report(f"campaign: {' '.join(str(error).split())}")
         return error.exit_code
     except KeyboardInterrupt:
-        _tell(f"campaign: interrupted; {options.out} has what was measured, run again to go on")
+        _report(f"campaign: interrupted; {options.out} has what was measured, run again to go on")
         return 130
 
 
@@ -41,14 +41,14 @@ def _run(options: argparse.Namespace) -> int:
     finished = run_campaign(
         _ACCELERATORS[options.device],
         networks=options.networks,
-        effort=QUICK if options.quick else BRIEF if options.brief else FULL,
+        budget=QUICK if options.quick else BRIEF if options.brief else FULL,
         out=options.out,
         data=options.data,
         ends_at=begun + options.minutes * 60,
-        tell=_tell,
+        report=_report,
     )
     ending = "all cells are measured" if finished else "the minutes are used up; run again to go on"
-    _tell(f"campaign: {ending}: {options.out}")
+    _report(f"campaign: {ending}: {options.out}")
     return 0
 
 
@@ -88,7 +88,7 @@ def _minutes(text: str) -> float:
     return minutes
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

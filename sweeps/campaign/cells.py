@@ -18,7 +18,7 @@ from advisor.domain import (
     Workload,
 )
 from models.zoo.networks import NETWORKS, Kind, NetworkInfo
-from sweeps.pipeline.policy import PREFETCH_FACTOR, loader_workers
+from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
 
 # The storage format of a batch that was made on the device: no data set, no input pipeline.
 SYNTHETIC = "synthetic"
@@ -41,7 +41,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class BenchmarkBudget:
     """Time boxes and the grid's size. `largest_batch` ends a ladder that memory does not end;
     `batches`, where there are any, are its only steps. Without `pipeline_tasks` no real input."""
 
@@ -56,18 +56,18 @@ class Effort:
     batches: tuple[int, ...] = ()
 
 
-FULL = Effort(
+FULL = BenchmarkBudget(
     seconds=0.8, min_steps=8, max_seconds=6.0, largest_batch=_LARGEST_BATCH,
     precisions=MEASURABLE_PRECISIONS, pipeline_tasks=_COMPUTED, pipeline_batch=64,
     pipeline_seconds=6.0,
 )  # fmt: skip
-QUICK = Effort(
+QUICK = BenchmarkBudget(
     seconds=0.2, min_steps=3, max_seconds=1.0, largest_batch=2,
     precisions=(Precision.FP32, Precision.BF16), pipeline_tasks=(Task.INFERENCE,),
     pipeline_batch=8, pipeline_seconds=1.0,
 )  # fmt: skip
 # What tells how fast a CPU computes: a few batch sizes in fp32, nothing read from a disk.
-BRIEF = Effort(
+BRIEF = BenchmarkBudget(
     seconds=0.6, min_steps=3, max_seconds=5.0, largest_batch=32,
     precisions=(Precision.FP32,), pipeline_tasks=(), pipeline_batch=8, pipeline_seconds=1.0,
     batches=(1, 8, 32),
@@ -75,7 +75,7 @@ BRIEF = Effort(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ladder:
+class BatchRange:
     """One network, task and precision, measured at rising batch sizes."""
 
     info: NetworkInfo
@@ -94,30 +94,32 @@ def default_networks() -> list[NetworkInfo]:
     return in_order(NETWORKS.values())
 
 
-def ladders(infos: Sequence[NetworkInfo], effort: Effort) -> Iterator[Ladder]:
+def batch_ranges(infos: Sequence[NetworkInfo], budget: BenchmarkBudget) -> Iterator[BatchRange]:
     """fp32 of all networks comes before any other precision: time may end at any cell."""
-    for precision in effort.precisions:
+    for precision in budget.precisions:
         for info in infos:
             for task in _COMPUTED:
-                yield Ladder(info=info, task=task, precision=precision)
+                yield BatchRange(info=info, task=task, precision=precision)
 
 
-def batch_sizes(ladder: Ladder, effort: Effort) -> list[int]:
+def batch_sizes(batch_range: BatchRange, budget: BenchmarkBudget) -> list[int]:
     """Powers of two, from the smallest batch that the task takes."""
-    least = ladder.info.min_training_batch if ladder.task is Task.TRAINING else 1
-    sizes = effort.batches or [1 << power for power in range(effort.largest_batch.bit_length())]
+    least = batch_range.info.min_training_batch if batch_range.task is Task.TRAINING else 1
+    sizes = budget.batches or [1 << power for power in range(budget.largest_batch.bit_length())]
     return [size for size in sizes if size >= least]
 
 
-def next_batch(ladder: Ladder, machine: Machine, effort: Effort, done: Mapping[str, Measurement]
+def next_batch(
+    batch_range: BatchRange, machine: Machine, budget: BenchmarkBudget,
+    done: Mapping[str, Measurement],
 ) -> int | None:  # fmt: skip
     """The first batch size without a result; None once the ladder is done.
 
     It ends below a batch that failed or found no memory, and above one whose step takes longer
     than four seconds: the larger ones would only do so too.
     """
-    for size in batch_sizes(ladder, effort):
-        row = done.get(synthetic_trial(ladder, size, machine, effort).trial_id)
+    for size in batch_sizes(batch_range, budget):
+        row = done.get(synthetic_trial(batch_range, size, machine, budget).trial_id)
         if row is None:
             return size
         if _ends(row):
@@ -125,24 +127,26 @@ def next_batch(ladder: Ladder, machine: Machine, effort: Effort, done: Mapping[s
     return None
 
 
-def synthetic_trial(ladder: Ladder, batch_size: int, machine: Machine, effort: Effort) -> Trial:
+def synthetic_trial(
+    batch_range: BatchRange, batch_size: int, machine: Machine, budget: BenchmarkBudget
+) -> Trial:
     """The network alone, on a batch made on the device."""
     plan = {
         "input": SYNTHETIC,
         "gpu": machine.gpu,
-        "measure_seconds": effort.seconds,
-        "min_steps": effort.min_steps,
-        "max_seconds": effort.max_seconds,
+        "measure_seconds": budget.seconds,
+        "min_steps": budget.min_steps,
+        "max_seconds": budget.max_seconds,
     }
-    if ladder.fingerprint:
-        plan["network_fingerprint"] = ladder.fingerprint
+    if batch_range.fingerprint:
+        plan["network_fingerprint"] = batch_range.fingerprint
     return Trial(
         workload=Workload(
-            network=ladder.info.name,
-            task=ladder.task,
+            network=batch_range.info.name,
+            task=batch_range.task,
             batch_size=batch_size,
-            precision=ladder.precision,
-            dataset=_synthetic_profile(ladder.info),
+            precision=batch_range.precision,
+            dataset=_synthetic_profile(batch_range.info),
         ),
         resources=machine.resources,
         accelerator=machine.accelerator,
@@ -158,7 +162,7 @@ def with_pipeline(infos: Iterable[NetworkInfo]) -> list[NetworkInfo]:
 def pipeline_trials(
     infos: Iterable[NetworkInfo],
     machine: Machine,
-    effort: Effort,
+    budget: BenchmarkBudget,
     dataset: DatasetProfile,
     dataset_path: str,
 ) -> list[Trial]:
@@ -168,16 +172,16 @@ def pipeline_trials(
     whole = machine.resources
     for info in with_pipeline(infos):
         for vcpus in (count for count in _VCPUS if count <= whole.vcpus):
-            for task in effort.pipeline_tasks:
+            for task in budget.pipeline_tasks:
                 workload = Workload(
-                    network=info.name, task=task, batch_size=effort.pipeline_batch, dataset=dataset
+                    network=info.name, task=task, batch_size=budget.pipeline_batch, dataset=dataset
                 )
-                trials.append(_pipeline_trial(workload, vcpus, machine, effort, dataset_path))
+                trials.append(_pipeline_trial(workload, vcpus, machine, budget, dataset_path))
     return trials
 
 
 def _pipeline_trial(
-    workload: Workload, vcpus: int, machine: Machine, effort: Effort, dataset_path: str
+    workload: Workload, vcpus: int, machine: Machine, budget: BenchmarkBudget, dataset_path: str
 ) -> Trial:
     whole = machine.resources
     threads_per_core = max(1, round(whole.vcpus / whole.physical_cores))
@@ -194,9 +198,9 @@ def _pipeline_trial(
         dataset_path=dataset_path,
         plan={
             "gpu": machine.gpu,
-            "measure_seconds": effort.pipeline_seconds,
-            "min_steps": effort.min_steps,
-            "max_seconds": 4 * effort.pipeline_seconds,
+            "measure_seconds": budget.pipeline_seconds,
+            "min_steps": budget.min_steps,
+            "max_seconds": 4 * budget.pipeline_seconds,
             "loader_workers": loader_workers(vcpus),
             "prefetch_factor": PREFETCH_FACTOR,
         },
@@ -205,7 +209,7 @@ def _pipeline_trial(
 
 def host_resources(vcpus: int, physical_cores: int, memory_mib: float) -> Resources:
     """The whole machine, its disk as it is."""
-    from sweeps.environment import local_cpu
+    from sweeps.machine.environment import local_cpu
 
     return Resources(
         vcpus=float(vcpus),

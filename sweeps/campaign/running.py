@@ -14,25 +14,25 @@ from advisor.domain import LimitedBy, Measurement, Stage, Status, Trial
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import AdvisorError, MeasuringError
 from models.zoo.opening import Runnable
-from sweeps.campaign.cells import Effort, Ladder, Machine, next_batch, synthetic_trial
+from sweeps.campaign.cells import BatchRange, BenchmarkBudget, Machine, next_batch, synthetic_trial
 from sweeps.campaign.records import Records
 from sweeps.campaign.surroundings import ask_nvidia_smi
-from sweeps.contention import busy_seconds, judge
-from sweeps.limits.choosing import allowed_cpus
-from sweeps.limits.usage import PROCESS_TREE, read_usage
-from sweeps.probe.nvidia_smi import STATE_FIELDS
-from sweeps.stepping import (
+from sweeps.machine.contention import busy_seconds, judge
+from sweeps.machine.nvidia_smi import STATE_FIELDS
+from sweeps.trial.faults import lacks_memory
+from sweeps.trial.limits.choosing import allowed_cpus
+from sweeps.trial.limits.usage import PROCESS_TREE, read_usage
+from sweeps.trial.trial_process import run_attempt
+from sweeps.worker.stepping import (
     Stepper,
     Steps,
     TimeBox,
     device_is_usable,
     free_memory,
-    is_out_of_memory,
     time_synthetic,
 )
-from sweeps.trial_process import run_attempt
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 # A cell that could not end in time is better begun in the next run.
 _TIME_FOR_A_CELL = 3.0
 
@@ -46,10 +46,10 @@ class Campaign:
     """
 
     machine: Machine
-    effort: Effort
+    budget: BenchmarkBudget
     records: Records
     environment: dict[str, Any]
-    tell: Tell
+    report: Report
     ends_at: float
     by_cpu_time: bool = False
     measured: int = 0
@@ -64,16 +64,16 @@ class Campaign:
         """On disk first, then told."""
         self.records.append(row)
         self.measured += 1
-        self.tell(_line(row))
+        self.report(_line(row))
 
 
-def run_ladder(campaign: Campaign, ladder: Ladder, network: Runnable) -> bool:
+def run_ladder(campaign: Campaign, batch_range: BatchRange, network: Runnable) -> bool:
     """Measure the ladder's cells that are missing; False when the time was used up.
 
     Raises `MeasuringError` when the device does not compute any more: the cell is recorded, and
     a new process goes on after it.
     """
-    size = next_batch(ladder, campaign.machine, campaign.effort, campaign.records.done)
+    size = next_batch(batch_range, campaign.machine, campaign.budget, campaign.records.done)
     if size is None:
         return True
     stepper: Stepper | None = None
@@ -81,11 +81,11 @@ def run_ladder(campaign: Campaign, ladder: Ladder, network: Runnable) -> bool:
     while size is not None:
         if campaign.seconds_left < _TIME_FOR_A_CELL:
             return False
-        trial = synthetic_trial(ladder, size, campaign.machine, campaign.effort)
+        trial = synthetic_trial(batch_range, size, campaign.machine, campaign.budget)
         try:
-            stepper = stepper or _stepper(campaign.machine, ladder, network)
+            stepper = stepper or _stepper(campaign.machine, batch_range, network)
         except MeasuringError as error:
-            campaign.skipped.append(f"{ladder.info.name}: {error}")
+            campaign.skipped.append(f"{batch_range.info.name}: {error}")
             return True
         except Exception as error:
             campaign.keep(_failure(trial, environment, error))
@@ -93,7 +93,7 @@ def run_ladder(campaign: Campaign, ladder: Ladder, network: Runnable) -> bool:
             campaign.keep(_measured(trial, stepper, campaign, environment))
         free_memory(campaign.machine.accelerator)
         _require_usable(campaign)
-        size = next_batch(ladder, campaign.machine, campaign.effort, campaign.records.done)
+        size = next_batch(batch_range, campaign.machine, campaign.budget, campaign.records.done)
     return True
 
 
@@ -112,19 +112,19 @@ def run_pipeline(campaign: Campaign, trials: Sequence[Trial]) -> bool:
     return True
 
 
-def _stepper(machine: Machine, ladder: Ladder, network: Runnable) -> Stepper:
+def _stepper(machine: Machine, batch_range: BatchRange, network: Runnable) -> Stepper:
     torch.manual_seed(0)
     return Stepper(
-        network, device=machine.accelerator, task=ladder.task, precision=ladder.precision
+        network, device=machine.accelerator, task=batch_range.task, precision=batch_range.precision
     )
 
 
 def _measured(
     trial: Trial, stepper: Stepper, campaign: Campaign, environment: dict[str, Any]
 ) -> Measurement:
-    effort = campaign.effort
+    budget = campaign.budget
     box = TimeBox(
-        seconds=effort.seconds, min_steps=effort.min_steps, max_seconds=effort.max_seconds
+        seconds=budget.seconds, min_steps=budget.min_steps, max_seconds=budget.max_seconds
     )
     started_at = datetime.now(UTC).isoformat()
     cpus = allowed_cpus()
@@ -140,8 +140,8 @@ def _measured(
         busy=busy_seconds(cpus) - busy, own=_own_seconds() - own, wall_seconds=wall,
         cpus=len(cpus), vcpus=trial.resources.vcpus,
     )  # fmt: skip
-    spoiled = contention.spoiled and not campaign.by_cpu_time
-    facts = {
+    interfered = contention.interfered and not campaign.by_cpu_time
+    facts = stepper.environment | {
         "gpu_peak_allocated_mib": steps.peak_allocated_mib,
         "gpu_peak_reserved_mib": steps.peak_reserved_mib,
         "own_cores": contention.own_cores,
@@ -149,7 +149,7 @@ def _measured(
     }
     return Measurement(
         trial=trial,
-        status=Status.CONTAMINATED if spoiled else Status.OK,
+        status=Status.CONTAMINATED if interfered else Status.OK,
         limited_by=LimitedBy.HOST,
         step_seconds=steps.step_seconds,
         warmup_step_seconds=steps.warmup_seconds,
@@ -164,7 +164,7 @@ def _measured(
 def _failure(
     trial: Trial, environment: dict[str, Any], error: Exception, started_at: str = ""
 ) -> Measurement:
-    memory = is_out_of_memory(error)
+    memory = lacks_memory(error)
     text = " ".join(str(error).split())[:500]
     return Measurement(
         trial=trial,

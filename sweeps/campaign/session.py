@@ -11,10 +11,10 @@ from advisor.errors import AdvisorError, MeasuringError, UsageError
 from models.zoo.opening import Runnable, open_network
 from sweeps.campaign.cells import (
     BRIEF,
-    Effort,
+    BenchmarkBudget,
+    batch_ranges,
     default_networks,
     in_order,
-    ladders,
     pipeline_trials,
     with_pipeline,
 )
@@ -42,11 +42,11 @@ def run_campaign(
     accelerator: str,
     *,
     networks: Sequence[str] | None,
-    effort: Effort,
+    budget: BenchmarkBudget,
     out: Path,
     data: Path | None,
     ends_at: float,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> bool:
     """Measure the missing cells until `ends_at` (time.monotonic()); whether all are done.
 
@@ -60,19 +60,19 @@ def run_campaign(
     records = Records(out)
     environment = describe(machine)
     campaign = Campaign(
-        machine=machine, effort=effort, records=records, environment=environment, tell=tell,
-        ends_at=ends_at, by_cpu_time=is_one_thread(machine) and effort is BRIEF,
+        machine=machine, budget=budget, records=records, environment=environment, report=report,
+        ends_at=ends_at, by_cpu_time=is_one_thread(machine) and budget is BRIEF,
     )  # fmt: skip
     if campaign.by_cpu_time:
         environment["timing"] = ONE_THREAD_TIMING
-    tell(f"campaign: {machine.gpu or environment['cpu_model']}; {len(records.done)} cells are "
+    report(f"campaign: {machine.gpu or environment['cpu_model']}; {len(records.done)} cells are "
          f"in {out} already")  # fmt: skip
     if accelerator == "cuda" and campaign.seconds_left > _LEAST_SECONDS_FOR_A_PROBE:
-        environment["fingerprint"] = short_fingerprint(tell)
+        environment["fingerprint"] = short_fingerprint(report)
     finished = _all_ladders(campaign, found) and _real_input(campaign, found, data)
     for line in dict.fromkeys(campaign.skipped):
-        tell(f"campaign: not measured: {line}")
-    tell(f"campaign: {campaign.measured} cells measured in this run")
+        report(f"campaign: not measured: {line}")
+    report(f"campaign: {campaign.measured} cells measured in this run")
     return finished
 
 
@@ -85,9 +85,9 @@ def _networks(names: Sequence[str] | None) -> list[Runnable]:
 
 def _all_ladders(campaign: Campaign, networks: Sequence[Runnable]) -> bool:
     by_name = {network.info.name: network for network in networks}
-    for ladder in ladders([network.info for network in networks], campaign.effort):
-        network = by_name[ladder.info.name]
-        marked = replace(ladder, fingerprint=network.fingerprint)
+    for batch_range in batch_ranges([network.info for network in networks], campaign.budget):
+        network = by_name[batch_range.info.name]
+        marked = replace(batch_range, fingerprint=network.fingerprint)
         if not run_ladder(campaign, marked, network):
             return False
     return True
@@ -96,25 +96,25 @@ def _all_ladders(campaign: Campaign, networks: Sequence[Runnable]) -> bool:
 def _real_input(campaign: Campaign, networks: Sequence[Runnable], data: Path | None) -> bool:
     # The worker builds networks of the zoo by name.
     infos = with_pipeline(network.info for network in networks if not network.fingerprint)
-    if not (infos and campaign.effort.pipeline_tasks):
+    if not (infos and campaign.budget.pipeline_tasks):
         return True
     if campaign.seconds_left < _LEAST_SECONDS_FOR_REAL_INPUT:
         return False
     try:
-        folder, profile = _dataset(data, campaign.tell)
+        folder, profile = _dataset(data, campaign.report)
     except UsageError:
         raise
     except (AdvisorError, ImportError) as error:
         campaign.skipped.append(f"the real input pipeline: {error}")
         return True
-    trials = pipeline_trials(infos, campaign.machine, campaign.effort, profile, str(folder))
+    trials = pipeline_trials(infos, campaign.machine, campaign.budget, profile, str(folder))
     return run_pipeline(campaign, trials)
 
 
-def _dataset(data: Path | None, tell: Callable[[str], None]) -> tuple[Path, DatasetProfile]:
+def _dataset(data: Path | None, report: Callable[[str], None]) -> tuple[Path, DatasetProfile]:
     if data is not None:
         return data.resolve(), profile_folder(data)
-    tell(f"campaign: {_MADE_SAMPLES} photographs for the real input pipeline")
+    report(f"campaign: {_MADE_SAMPLES} photographs for the real input pipeline")
     return ensure_dataset(_MADE_SAMPLES, _place())
 
 

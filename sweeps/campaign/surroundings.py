@@ -9,17 +9,17 @@ import torch
 
 from advisor.errors import MeasuringError
 from sweeps.campaign.cells import Machine, host_resources
-from sweeps.environment import (
+from sweeps.machine import nvidia_smi
+from sweeps.machine.environment import (
     describe_machine,
     describe_versions,
     physical_cores,
     total_memory_mib,
 )
-from sweeps.limits.choosing import allowed_cpus
-from sweeps.probe import nvidia_smi
 from sweeps.probe.accelerator import need_cuda
 from sweeps.probe.fingerprint import fingerprint
 from sweeps.probe.session import run_probe
+from sweeps.trial.limits.choosing import allowed_cpus
 
 _VERSIONS = ("torch", "torchvision", "numpy", "Pillow", "timm")
 _PROBED = ("gpu", "gemm")
@@ -78,8 +78,8 @@ def ask_nvidia_smi(fields: dict[str, str]) -> list[nvidia_smi.Facts] | None:
         return None
 
 
-def short_fingerprint(tell: Callable[[str], None]) -> dict[str, Any]:
+def short_fingerprint(report: Callable[[str], None]) -> dict[str, Any]:
     """Copy rates and matrix products of the GPU, in about ten seconds."""
     from pathlib import Path
 
-    return fingerprint(run_probe(_PROBED, quick=True, disk=Path(), tell=tell))
+    return fingerprint(run_probe(_PROBED, quick=True, disk=Path(), report=report))

@@ -11,11 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from advisor.domain import DatasetProfile
+from advisor.places import datasets_folder
 from sweeps.datasets.folder import image_files, read_profile
 from sweeps.datasets.photographs import write_samples
-from sweeps.datasets.places import PROFILE_FILE, datasets_place, made_whole
+from sweeps.datasets.places import PROFILE_FILE, made_whole
 from sweeps.datasets.side_processes import be_a_side_process
-from sweeps.leftovers.owning import deferred_signals
+from sweeps.trial.orphans.owning import deferred_signals
 
 SEED = 0
 _PROCESSES = 2
@@ -25,7 +26,7 @@ Progress = Callable[[int, int], None]
 
 def default_place(samples: int) -> Path:
     """Where a made data set of that size lives: the user's cache folder."""
-    return datasets_place() / f"photographs-{samples}"
+    return datasets_folder() / f"photographs-{samples}"
 
 
 def ensure_dataset(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from advisor.errors import DataError, UsageError
 from sweeps.datasets.folder import count_samples
-from sweeps.leftovers.folders import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
+from sweeps.trial.orphans.folders import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
 
 
 def dataset_on_mount(mount: Path, data: Path) -> Path:

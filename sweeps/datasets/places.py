@@ -9,16 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from advisor.errors import DataError, UsageError
-from sweeps.leftovers.folders import forget_unfinished, unfinished_name
+from sweeps.trial.orphans.folders import forget_unfinished, unfinished_name
 
 PROFILE_FILE = "profile.json"
-
-
-def datasets_place() -> Path:
-    """Where made data sets live: the user's cache folder."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("instance-sizing-advisor") / "datasets"
 
 
 def check_free(folder: Path) -> None:

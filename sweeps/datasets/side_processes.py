@@ -12,8 +12,8 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from advisor.errors import DataError
-from sweeps.leftovers.owning import deferred_signals
-from sweeps.worker_side import end_with_parent
+from sweeps.machine.processes import end_with_parent
+from sweeps.trial.orphans.owning import deferred_signals
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")

@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from advisor.domain import DatasetProfile
+from advisor.places import datasets_folder
 from sweeps.datasets.folder import read_profile
-from sweeps.datasets.places import PROFILE_FILE, datasets_place, made_whole
+from sweeps.datasets.places import PROFILE_FILE, made_whole
 from sweeps.datasets.text import VOCABULARY, profile_text
 
 # Name: (tokens with <eos>, sentences).
@@ -34,7 +35,7 @@ _WORDS = VOCABULARY - 1  # `<eos>` is the last one
 
 def default_text_place() -> Path:
     """Where the text lives that sweeps make: the user's cache folder."""
-    return datasets_place() / "penn-treebank-like"
+    return datasets_folder() / "penn-treebank-like"
 
 
 def ensure_text(place: Path | None = None) -> tuple[Path, DatasetProfile]:

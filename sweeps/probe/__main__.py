@@ -6,28 +6,23 @@ Progress goes to stderr. Ends with 0 when it answered, 2 for wrong arguments, 13
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
-import signal
 import sys
 from pathlib import Path
 
+from sweeps.machine.processes import end_with_parent
+from sweeps.probe.figures import PARTS
 from sweeps.probe.session import run_probe
-from sweeps.probe.words import PARTS
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Probe, and write the document to stdout; returns the exit code."""
     options = _parser().parse_args(arguments)
-    if sys.platform.startswith("linux"):
-        # Whoever asked for the answer has gone: nobody waits for it any more.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     try:
-        document = run_probe(options.only, quick=options.quick, disk=options.disk, tell=_tell)
+        document = run_probe(options.only, quick=options.quick, disk=options.disk, report=_report)
     except KeyboardInterrupt:
-        _tell("interrupted")
+        _report("interrupted")
         return 130
     sys.stdout.write(json.dumps(document, indent=1) + "\n")
     return 0
@@ -49,7 +44,7 @@ def _parts(text: str) -> tuple[str, ...]:
     return names
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from sweeps.limits.hierarchies import v1_parents, v2_parents
+from sweeps.trial.limits.hierarchies import v1_parents, v2_parents
 
 _PROC = Path("/proc/self")
 _MEMINFO = Path("/proc/meminfo")

@@ -12,14 +12,14 @@ from multiprocessing.connection import Connection
 
 from advisor.errors import MeasuringError
 from sweeps.datasets.photographs import make_sample
-from sweeps.limits.choosing import allowed_cpus, read_cores
 from sweeps.probe.boundaries import cpu_quota
 from sweeps.probe.decoder import decode_on
 from sweeps.probe.extras import missing
+from sweeps.probe.figures import Document, figure, skipped
 from sweeps.probe.session import Session
 from sweeps.probe.timing import LEAST_REPEATS
 from sweeps.probe.topology import thread_counts, threads_first_by_core
-from sweeps.probe.words import Document, figure, skipped
+from sweeps.trial.limits.choosing import allowed_cpus, read_cores
 
 _IMAGES = 24
 _SHORTEST_WINDOW_SECONDS = 0.06
@@ -40,7 +40,7 @@ def probe(session: Session) -> Document:
     cpus = threads_first_by_core(cores)[: max(1, math.ceil(min(cpu_quota(), len(cores))))]
     physical = len({cores[cpu] for cpu in cpus})
     counts = thread_counts(physical, len(cpus))
-    window = max(_SHORTEST_WINDOW_SECONDS, session.effort.decode / len(counts) / LEAST_REPEATS)
+    window = max(_SHORTEST_WINDOW_SECONDS, session.budget.decode / len(counts) / LEAST_REPEATS)
     with _decoders(cpus, images) as decoders:
         rates = _rates(decoders, counts, window)
     return {

@@ -6,14 +6,15 @@ import statistics
 from collections.abc import Sequence
 from functools import partial
 
-from sweeps.probe.mounts import MEMORY_FILE_SYSTEMS, describe_disk
-from sweeps.probe.reading import Opened, Pattern, Window, opened_past_cache, read_window
+from advisor.domain import MIB
+from sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
+from sweeps.probe.figures import Document, figure
+from sweeps.probe.reading import Opened, Pattern, TimedRead, opened_past_cache, timed_read
 from sweeps.probe.scratch import scratch_file
 from sweeps.probe.session import Session
 from sweeps.probe.timing import LEAST_REPEATS
-from sweeps.probe.words import Document, figure
 
-KIB, MIB = 2**10, 2**20
+KIB = 2**10
 _DEPTHS = (1, 16)
 _KINDS = {
     "sequential_1mib": Pattern(block_bytes=MIB, depth=1, at_random=False),
@@ -29,9 +30,9 @@ def probe(session: Session) -> Document:
 
     Raises `MeasuringError` when the folder cannot be written or is full.
     """
-    effort = session.effort
+    budget = session.budget
     with (
-        scratch_file(session.disk, effort.disk_file_mib * MIB, effort.disk_write) as written,
+        scratch_file(session.disk, budget.disk_file_mib * MIB, budget.disk_write) as written,
         opened_past_cache(*written) as file,
     ):
         facts = describe_disk(session.disk)
@@ -67,13 +68,13 @@ def _warn(session: Session, facts: Document, file: Opened) -> None:
 def _measured(session: Session, file: Opened, kind: str, depth: int) -> Document:
     one = _KINDS[kind]
     pattern = Pattern(block_bytes=one.block_bytes, depth=depth, at_random=one.at_random)
-    seconds = session.effort.disk_window
-    read_window(file, pattern, seconds / 4)
-    windows = [read_window(file, pattern, seconds) for _ in range(LEAST_REPEATS)]
+    seconds = session.budget.disk_window
+    timed_read(file, pattern, seconds / 4)
+    windows = [timed_read(file, pattern, seconds) for _ in range(LEAST_REPEATS)]
     return _figures(windows, pattern, _method(file, pattern))
 
 
-def _figures(windows: Sequence[Window], pattern: Pattern, method: str) -> Document:
+def _figures(windows: Sequence[TimedRead], pattern: Pattern, method: str) -> Document:
     rates = [window.reads_per_second for window in windows]
     busy = sum(one.processor_seconds for one in windows) / sum(one.wall_seconds for one in windows)
     found: Document = {
@@ -88,7 +89,7 @@ def _figures(windows: Sequence[Window], pattern: Pattern, method: str) -> Docume
     }
 
 
-def _percentile(window: Window, percent: int) -> float:
+def _percentile(window: TimedRead, percent: int) -> float:
     """Microseconds."""
     microseconds = [latency * 1e6 for latency in window.latencies]
     if len(microseconds) == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sweeps.probe.words import Document, is_figure
+from sweeps.probe.figures import Document, is_figure
 
 FINGERPRINT_SCHEMA = "advisor.fingerprint/1"
 _MACHINE_FACTS = ("cpu_model", "architecture", "cpus", "physical_cores", "memory_mib", "versions")

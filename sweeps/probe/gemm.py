@@ -11,9 +11,9 @@ from typing import Any
 from advisor.errors import MeasuringError
 from sweeps.probe.accelerator import CPU, CUDA, Accelerator, compute_capability, has_cuda
 from sweeps.probe.extras import load_torch
+from sweeps.probe.figures import Document, figure
 from sweeps.probe.session import Session
 from sweeps.probe.timing import largest_affordable
-from sweeps.probe.words import Document, figure
 
 _SIZES = (512, 1024, 2048, 4096, 8192)
 _PRECISIONS = {"cuda": ("fp32", "tf32", "fp16", "bf16"), "cpu": ("fp32", "bf16")}
@@ -28,7 +28,7 @@ def probe(session: Session) -> Document:
     for accelerator in (CPU, CUDA) if has_cuda() else (CPU,):
         found[accelerator.kind] = {
             precision: session.attempt(
-                partial(_figure, accelerator, precision, session.effort.gemm_figure)
+                partial(_figure, accelerator, precision, session.budget.gemm_figure)
             )
             for precision in _PRECISIONS[accelerator.kind]
         }

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from advisor.domain import MIB
 from advisor.errors import MeasuringError
-from sweeps.probe import nvidia_smi
+from sweeps.machine import nvidia_smi
 from sweeps.probe.accelerator import has_cuda, need_cuda
 from sweeps.probe.extras import load_torch
+from sweeps.probe.figures import Document, skipped
 from sweeps.probe.pci import accelerators
 from sweeps.probe.session import Session
 from sweeps.probe.transfers import copy_rates
 from sweeps.probe.under_load import state_under_load
-from sweeps.probe.words import Document, skipped
 
-MIB = 2**20
 _BUSY_PERCENT = 5
 _MODULE = Path("/proc/driver/nvidia/version")
 # What some versions of torch tell beyond the facts that all of them do.
@@ -46,7 +46,7 @@ def probe(session: Session) -> Document:
     found["before"] = session.attempt(lambda: {"gpus": nvidia_smi.query(nvidia_smi.STATE_FIELDS)})
     session.warnings += busy_gpus(found["before"].get("gpus", []))
     found["devices"] = merge_devices(known, torch_devices())
-    found["under_load"] = session.attempt(lambda: state_under_load(session.effort))
+    found["under_load"] = session.attempt(lambda: state_under_load(session.budget))
     return found | copy_rates(session)
 
 

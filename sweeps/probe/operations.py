@@ -10,9 +10,9 @@ from typing import Any
 
 from sweeps.probe.accelerator import CPU, CUDA, Accelerator, has_cuda
 from sweeps.probe.extras import load_torch
+from sweeps.probe.figures import Document, figure
 from sweeps.probe.layers import LAYERS, SIZES, Build, Layer, Setting
 from sweeps.probe.session import Session
-from sweeps.probe.words import Document, figure
 
 _BATCHES = {"cuda": 64, "cpu": 4}
 _PRECISIONS = {"cuda": ("fp32", "amp"), "cpu": ("fp32",)}
@@ -31,7 +31,7 @@ def probe(session: Session) -> Document:
     found: Document = {
         "device": accelerator.kind,
         "batch": _BATCHES[accelerator.kind],
-        "launch": session.attempt(partial(_launch, accelerator, session.effort.operation_figure)),
+        "launch": session.attempt(partial(_launch, accelerator, session.budget.operation_figure)),
     }
     # All classes at one size come before the next size: late ones may find no time left.
     for precision in _PRECISIONS[accelerator.kind]:
@@ -63,7 +63,7 @@ def _measured(session: Session, accelerator: Accelerator, precision: str, build:
         output, (*layer.inputs, *layer.weights), torch.ones_like(output), retain_graph=True,
     )  # fmt: skip
     again = layer.flops and layer.flops * _BACKWARD_FLOPS
-    seconds = session.effort.operation_figure
+    seconds = session.budget.operation_figure
     return {
         "shape": layer.shape,
         "sizes": dict(layer.sizes),

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import MeasuringError
-from sweeps.limits.choosing import allowed_cpus
 from sweeps.probe.boundaries import usable_memory_bytes
+from sweeps.probe.figures import Document, figure
 from sweeps.probe.session import Session
 from sweeps.probe.timing import time_calls
 from sweeps.probe.topology import last_level_cache_mib
-from sweeps.probe.words import Document, figure
+from sweeps.trial.limits.choosing import allowed_cpus
 
 _LEAST_BYTES = 128 * 2**20
 _CACHE_MULTIPLE = 4
@@ -69,7 +69,7 @@ def _figure(session: Session, work: str, run: Callable[[Work], float]) -> Docume
     """`run` does a work on all threads and returns the bytes of one array."""
     method, moved, function = _WORKS[work]
     array_bytes = run(function)
-    seconds = time_calls(lambda: run(function), session.effort.ram_figure)
+    seconds = time_calls(lambda: run(function), session.budget.ram_figure)
     return figure([array_bytes * moved / one / 1e9 for one in seconds], "GB/s", method)
 
 

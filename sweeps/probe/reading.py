@@ -26,7 +26,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class TimedRead:
     """What came of reading for a while; a latency in seconds of each read, at least one."""
 
     wall_seconds: float
@@ -63,7 +63,7 @@ def opened_past_cache(descriptor: int, size_bytes: int) -> Iterator[Opened]:
         os.close(again)
 
 
-def read_window(file: Opened, pattern: Pattern, seconds: float) -> Window:
+def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
     """Read for about `seconds`; a buffered file's pages are dropped from the cache before.
 
     Raises OSError when a read fails or ends short.
@@ -85,7 +85,7 @@ def read_window(file: Opened, pattern: Pattern, seconds: float) -> Window:
             stop.set()  # also on Ctrl-C: leaving waits for the threads
         latencies = [latency for reader in readers for latency in reader.result()]
         wall, processor = time.perf_counter() - start, time.process_time() - processor
-    return Window(wall_seconds=wall, processor_seconds=processor, latencies=tuple(latencies))
+    return TimedRead(wall_seconds=wall, processor_seconds=processor, latencies=tuple(latencies))
 
 
 def _offsets(pattern: Pattern, blocks: int, in_order: Iterator[int], thread: int) -> Iterator[int]:

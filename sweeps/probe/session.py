@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.contention import busy_seconds
-from sweeps.environment import describe_machine, describe_versions
-from sweeps.limits.choosing import allowed_cpus
-from sweeps.probe.words import PARTS, SCHEMA, Document, skipped
+from sweeps.machine.contention import busy_seconds
+from sweeps.machine.environment import describe_machine, describe_versions
+from sweeps.probe.figures import PARTS, SCHEMA, Document, skipped
+from sweeps.trial.limits.choosing import allowed_cpus
 
 # Other processes above this share of a core are told: they take from what is measured.
 _BUSY_NEIGHBOUR_CORES = 0.25
@@ -25,7 +25,7 @@ _VERSIONS = ("torch", "numpy", "Pillow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class ProbeBudget:
     """How many seconds each kind of measurement may take; past `total` nothing new begins
     (a machine with CUDA gets half as much again, for loading its libraries)."""
 
@@ -40,11 +40,11 @@ class Effort:
     operation_figure: float
 
 
-FULL = Effort(
+FULL = ProbeBudget(
     total=56, decode=8, ram_figure=0.6, disk_window=0.4, disk_write=3, disk_file_mib=1024,
     transfer_figure=0.5, gemm_figure=1.2, operation_figure=0.25,
 )  # fmt: skip
-QUICK = Effort(
+QUICK = ProbeBudget(
     total=12, decode=1.5, ram_figure=0.1, disk_window=0.06, disk_write=0.5, disk_file_mib=256,
     transfer_figure=0.15, gemm_figure=0.3, operation_figure=0.05,
 )  # fmt: skip
@@ -54,9 +54,9 @@ QUICK = Effort(
 class Session:
     """What every part is given: how much effort, which folder, and whom to tell."""
 
-    effort: Effort
+    budget: ProbeBudget
     disk: Path
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     ends_at: float
     warnings: list[str] = field(default_factory=list)
 
@@ -73,19 +73,19 @@ class Session:
 
     def allow_more_time(self) -> None:
         """CUDA is there: its libraries take seconds to load."""
-        self.ends_at += self.effort.total / 2
+        self.ends_at += self.budget.total / 2
 
 
 def run_probe(
-    parts: Iterable[str], *, quick: bool, disk: Path, tell: Callable[[str], None]
+    parts: Iterable[str], *, quick: bool, disk: Path, report: Callable[[str], None]
 ) -> Document:
     """The document `advisor.probe/1` of the asked parts (names of `PARTS`), in their order.
 
     Never raises for what a machine lacks: the place of what is missing says why.
     """
-    effort = QUICK if quick else FULL
+    budget = QUICK if quick else FULL
     began, asked = time.monotonic(), set(parts)
-    session = Session(effort=effort, disk=disk, tell=tell, ends_at=began + effort.total)
+    session = Session(budget=budget, disk=disk, report=report, ends_at=began + budget.total)
     document: Document = {
         "schema": SCHEMA,
         "started_at": datetime.now(UTC).isoformat(),
@@ -95,7 +95,7 @@ def run_probe(
     }
     chosen = [name for name in PARTS if name in asked]
     for number, name in enumerate(chosen, start=1):
-        tell(f"[{number}/{len(chosen)}] {name}: {PARTS[name]}")
+        report(f"[{number}/{len(chosen)}] {name}: {PARTS[name]}")
         document["parts"][name] = session.attempt(partial(_run_part, name, session))
     return {**document, "seconds": time.monotonic() - began, "warnings": session.warnings}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from advisor.domain import MIB
 from sweeps.probe.accelerator import CUDA
 from sweeps.probe.extras import load_torch
+from sweeps.probe.figures import Document, figure
 from sweeps.probe.session import Session
-from sweeps.probe.words import Document, figure
 
-MIB = 2**20
 _TRANSFER_BYTES = 128 * MIB
 _COPY_BYTES = 1024 * MIB
 _SHARE_OF_FREE_MEMORY = 0.2
@@ -17,7 +17,7 @@ _SHARE_OF_FREE_MEMORY = 0.2
 
 def copy_rates(session: Session) -> Document:
     """GB/s (10**9 bytes) over the bus, from pinned and pageable memory, and on the device."""
-    seconds = session.effort.transfer_figure
+    seconds = session.budget.transfer_figure
     found: Document = {
         direction: {
             memory: session.attempt(partial(_transfer, direction, memory, seconds))

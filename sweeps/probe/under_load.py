@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from advisor.errors import MeasuringError
-from sweeps.probe import nvidia_smi
+from sweeps.machine import nvidia_smi
 from sweeps.probe.accelerator import CUDA
 from sweeps.probe.extras import load_torch
-from sweeps.probe.session import Effort
-from sweeps.probe.words import Document
+from sweeps.probe.figures import Document
+from sweeps.probe.session import ProbeBudget
 
 _SIDE = 8192
 _SMALL_SIDE = 2048
@@ -18,7 +18,7 @@ _LOAD_FIGURES = 4  # how many transfer figures long the load lasts
 _MOST_QUEUED = 900  # beyond some 1,000 launches the host would wait for the device
 
 
-def state_under_load(effort: Effort) -> Document:
+def state_under_load(budget: ProbeBudget) -> Document:
     """nvidia-smi's state of every GPU, asked while device 0 multiplies matrices.
 
     Raises `MeasuringError` when the work was done before nvidia-smi answered: then it would
@@ -30,7 +30,7 @@ def state_under_load(effort: Effort) -> Document:
     left = CUDA.random(side, side, dtype=torch.float16)
     product = torch.empty_like(left)
     once = min(CUDA.time_calls(lambda: torch.mm(left, left, out=product), 0.0))
-    wanted = effort.transfer_figure * _LOAD_FIGURES
+    wanted = budget.transfer_figure * _LOAD_FIGURES
     launches = max(1, min(_MOST_QUEUED, int(wanted / once)))
     for _ in range(launches):
         torch.mm(left, left, out=product)

@@ -8,7 +8,8 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from sweeps.marks import place, runs, started
+from sweeps.machine.processes import is_running, start_ticks
+from sweeps.trial.ownership import place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ def this_process() -> Owner:
         host=host[:255],
         place=place(),
         pid=pid,
-        started=started(pid),
+        started=start_ticks(pid),
     )
 
 
@@ -48,4 +49,4 @@ def columns_of(owner: Owner) -> dict[str, Any]:
 
 def has_gone(where: str, pid: int, start_time: str) -> bool:
     """Whether that process surely runs no more; of other machines and containers, never."""
-    return bool(where) and where == place() and not runs(pid, start_time)
+    return bool(where) and where == place() and not is_running(pid, start_time)

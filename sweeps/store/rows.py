@@ -10,13 +10,13 @@ from typing import Any
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from sweeps.age import began_before
-from sweeps.serialization import (
+from sweeps.formats.serialization import (
     SCHEMA_VERSION,
     NewerFormatError,
     measurement_from_dict,
     measurement_to_dict,
 )
+from sweeps.planning.staleness import is_stale
 from sweeps.store.contract import Damaged, Stored
 
 Row = Mapping[str, Any]
@@ -79,7 +79,7 @@ def gives_way(known: Any, row: Row, since: datetime | None) -> bool:
         return False
     if known.status != Status.OK.value:
         return True
-    if began_before(known.started_at, since) and not began_before(row["started_at"], since):
+    if is_stale(known.started_at, since) and not is_stale(row["started_at"], since):
         return True
     coming, stored = _runs(row["payload"]), _runs(known.payload)
     return len(coming) > len(stored) and coming[: len(stored)] == stored

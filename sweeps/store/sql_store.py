@@ -12,7 +12,7 @@ import sqlalchemy as sql
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.places import user_folder
-from sweeps.serialization import NewerFormatError
+from sweeps.formats.serialization import NewerFormatError
 from sweeps.store.contract import Appended, Combine, Held, Stored, Summary
 from sweeps.store.database import (
     READING_PATIENCE_SECONDS,

@@ -9,13 +9,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from advisor.domain import Status
-from sweeps.watching.tally import Standing
+from sweeps.watching.tally import SweepProgress
 
 _PREFIX = "advisor_sweep_"
 _OUTCOMES = ("ok", "failed")
 
 
-def sweep_registry(standing: Callable[[], Standing]) -> CollectorRegistry:
+def sweep_registry(standing: Callable[[], SweepProgress]) -> CollectorRegistry:
     """A registry of this sweep alone: it asks where the sweep stands at every scrape."""
     registry = CollectorRegistry()
     registry.register(_OfSweep(standing))
@@ -23,7 +23,7 @@ def sweep_registry(standing: Callable[[], Standing]) -> CollectorRegistry:
 
 
 class _OfSweep(Collector):
-    def __init__(self, standing: Callable[[], Standing]) -> None:
+    def __init__(self, standing: Callable[[], SweepProgress]) -> None:
         self._standing = standing
 
     def collect(self) -> Iterator[Metric]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
 
 from advisor.errors import DataError, MeasuringError
-from sweeps.events import WARNING, tell
+from sweeps.events import WARNING, emit
 
 
 @contextmanager
@@ -57,7 +57,7 @@ class TextFile:
         except OSError as error:
             if not self._told:
                 self._told = True
-                tell("metrics_file_failed", level=WARNING, reason=str(error))
+                emit("metrics_file_failed", level=WARNING, reason=str(error))
 
     def _write(self) -> None:
         # Each thread has a part of its own: the runner's and that of the heartbeat write.

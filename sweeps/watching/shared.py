@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from sweeps.store.contract import Held, Summary
-from sweeps.trial_process import TIMEOUT_SECONDS
+from sweeps.trial.trial_process import TIMEOUT_SECONDS
 
 _LATEST = 20
 _FEWEST = 3

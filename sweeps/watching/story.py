@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement
-from sweeps.telling import asked_facts, ending_facts
+from sweeps.trial.formatting import asked_facts, ending_facts
 from sweeps.watching.logfile import OLDER_FILES
 
 Line = Mapping[str, Any]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from sweeps.events import Event, this_node
-from sweeps.plan import USUAL_TRIAL_SECONDS
-from sweeps.telling import trial_name
+from sweeps.planning.plan import USUAL_TRIAL_SECONDS
+from sweeps.trial.formatting import trial_name
 
 if TYPE_CHECKING:
-    from sweeps.runner import Progress
+    from sweeps.driver.runner import Progress
 
 HERE = "here"
 _ENDED_ELSEWHERE = ("not_stored", "kept_in_file")
@@ -33,7 +33,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SweepProgress:
     """Where a sweep stands. `rest_seconds` is expected, by `basis`; dollars are None without a
     price."""
 
@@ -119,14 +119,14 @@ class Tally:
             elif event.event == "heartbeat_failed":
                 self._heartbeats["failed"] += 1
 
-    def standing(self) -> Standing:
+    def standing(self) -> SweepProgress:
         """Where it stands now."""
         with self._lock:
             now = self._clock()
             left = max(0, self._total - self._before - self._done)
             rest, basis = self._expected(left, now)
             elapsed = now - self._begun
-            return Standing(
+            return SweepProgress(
                 total=self._total, skipped=self._skipped, left=left, counts=dict(self._counts),
                 running=tuple(
                     Running(trial_id=trial_id, name=one.name, where=one.where,

@@ -32,9 +32,9 @@ from benchmarks.claims.tables import markdown, table
 from benchmarks.claims.trials import FULL, Plan
 from benchmarks.claims.words import Finding, Kind, Verdict, read_claims
 from benchmarks.claims.work import Work
-from sweeps.limits.choosing import block_device
-from sweeps.pipeline.policy import STORED_ORDER
-from sweeps.sweep_data import StoredData
+from sweeps.machine.mounts import block_device
+from sweeps.planning.sweep_data import StoredData
+from sweeps.worker.pipeline.policy import STORED_ORDER
 
 _FORMAT = {
     "format": "tar", "vcpus": 8.0, "cache": "cold", "samples_per_second": 400.0,

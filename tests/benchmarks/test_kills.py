@@ -8,7 +8,7 @@ import pytest
 from benchmarks.kills import __main__ as kills
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_what_is_killed_leaves_the_same_rows_and_nothing_else(monkeypatch, capsys, postgresql):
     monkeypatch.setattr(kills.signal, "signal", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["kills", "--kills", "4", "--seed", "5", "--trials", "20"])

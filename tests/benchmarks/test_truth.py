@@ -252,7 +252,7 @@ def test_the_page_marks_misses_and_tells_what_was_not_scored():
     text = page({"gpu": {"groups": groups}})
     assert "| a GPU, data sheet only | `--refit-without gpu` | **50** / **50** | 14 / 10 |" in text
     assert "| `--refit-without batch` | not scored |" in text
-    assert "| gpu | gpu T4 | 30 | 50 |" in text
+    assert "- **gpu**: gpu T4 50 % (50, +50, 30)." in text
 
 
 def test_pages_quote_three_figures_between_their_marks():

@@ -12,13 +12,13 @@ from advisor.domain import LimitedBy, Status, Task
 from advisor.errors import MeasuringError
 from sweeps.datasets.folder import profile_folder
 from sweeps.datasets.photographs import write_samples
-from sweeps.executors import InlineExecutor, ProcessExecutor
-from sweeps.trial_process import measure_trial
+from sweeps.executors.process import InlineExecutor, ProcessExecutor
+from sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import resources, trial
-from tests.sweeps.ray_clusters import cluster_of
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.machine,
     # Ray and torch leave sockets and files to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -80,6 +80,26 @@ class ExecutorContract:
         assert groups() == []
 
 
+@pytest.mark.smoke
+def test_a_sweep_by_processes_measures_for_real(images):
+    (row,) = ProcessExecutor(partial(measure_trial, repeats=0)).execute([on(images)])
+    assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
+    assert row.throughput_samples_per_second > 0
+    assert groups() == []
+
+
+@pytest.mark.ray
+@pytest.mark.smoke
+def test_a_sweep_by_ray_measures_for_real(images):
+    from sweeps.executors.ray.executor import RayExecutor
+
+    executor = RayExecutor(measure=partial(measure_trial, repeats=0))
+    (row,) = executor.execute([on(images)])
+    executor.close()
+    assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
+    assert row.throughput_samples_per_second > 0
+
+
 class TestProcess(ExecutorContract):
     @pytest.fixture
     def executor(self):
@@ -101,31 +121,27 @@ class TestProcess(ExecutorContract):
         assert row.stage_rates["accelerator"] == 4 / 0.2
 
 
+@pytest.mark.ray
 class TestRay(ExecutorContract):
     @pytest.fixture
     def executor(self):
-        from sweeps.ray_executor import RayExecutor
+        from sweeps.executors.ray.executor import RayExecutor
 
-        return RayExecutor()
+        return RayExecutor(measure=partial(measure_trial, repeats=0))
 
 
 class TestRayCluster(ExecutorContract):
-    """Two nodes: what holds on one machine holds for several."""
-
-    @pytest.fixture(scope="class")
-    def cluster(self):
-        with cluster_of({}, {}) as cluster:
-            yield cluster
+    """Several nodes: what holds on one machine holds for them."""
 
     @pytest.fixture
-    def executor(self, cluster):
-        from sweeps.ray_executor import RayExecutor
+    def executor(self, ray_cluster):
+        from sweeps.executors.ray.executor import RayExecutor
 
-        return RayExecutor(cluster.address)
+        return RayExecutor(ray_cluster.address, measure=partial(measure_trial, repeats=0))
 
 
 def test_an_unreachable_cluster_is_told_with_the_way_out():
-    from sweeps.ray_executor import RayExecutor
+    from sweeps.executors.ray.executor import RayExecutor
 
     with pytest.raises(MeasuringError, match="--executor process"):
         RayExecutor("127.0.0.1:1")

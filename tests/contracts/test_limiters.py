@@ -10,20 +10,21 @@ from pathlib import Path
 import pytest
 
 from advisor.domain import LimitedBy
-from sweeps.leftovers.removing import clean_up
-from sweeps.limits.cgroup_v1 import CgroupV1
-from sweeps.limits.cgroup_v2 import CgroupV2, usable_parent
-from sweeps.limits.choosing import (
+from sweeps.machine.mounts import block_device
+from sweeps.machine.processes import stat_fields
+from sweeps.trial.limits.cgroup_v1 import CgroupV1
+from sweeps.trial.limits.cgroup_v2 import CgroupV2, usable_parent
+from sweeps.trial.limits.choosing import (
     allowed_cpus,
     asks_for_whole_machine,
-    block_device,
     choose_cpus,
 )
-from sweeps.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
-from sweeps.limits.usage import read_usage, stat_fields
-from sweeps.limits.without_cgroups import Affinity, Unlimited, WholeMachine
-from sweeps.limits.words import LimitRequest
-from sweeps.page_cache import evict
+from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
+from sweeps.trial.limits.types import LimitRequest
+from sweeps.trial.limits.usage import read_usage
+from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
+from sweeps.trial.orphans.removing import clean_up
+from sweeps.worker.page_cache import evict
 
 BURN = "sum(1 for _ in iter(int, 1))"
 
@@ -204,9 +205,9 @@ class TestCgroupV1(LimiterContract):
     def test_groups_and_processes_of_a_killed_owner_are_removed(self):
         code = (
             "import subprocess, sys, time\n"
-            "from sweeps.limits.cgroup_v1 import CgroupV1\n"
-            "from sweeps.limits.hierarchies import v1_parents\n"
-            "from sweeps.limits.words import LimitRequest\n"
+            "from sweeps.trial.limits.cgroup_v1 import CgroupV1\n"
+            "from sweeps.trial.limits.hierarchies import v1_parents\n"
+            "from sweeps.trial.limits.types import LimitRequest\n"
             "request = LimitRequest(vcpus=1, memory_mib=64, cpus=(0,))\n"
             "with CgroupV1(v1_parents()).hold(request) as hold:\n"
             "    child = subprocess.Popen(['sleep', '600'])\n"

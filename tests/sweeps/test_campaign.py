@@ -18,23 +18,23 @@ from sweeps.campaign import running
 from sweeps.campaign.cells import (
     FULL,
     QUICK,
-    Ladder,
+    BatchRange,
     Machine,
+    batch_ranges,
     batch_sizes,
     default_networks,
     host_resources,
-    ladders,
     next_batch,
     pipeline_trials,
     synthetic_trial,
 )
 from sweeps.campaign.records import Records
 from sweeps.campaign.running import Campaign, run_ladder
-from sweeps.importing import read_file
+from sweeps.formats.importing import read_file
 from tests.sweeps.builders import PROFILE, measurement
 
 MACHINE = Machine(accelerator="cpu", resources=host_resources(4, 2, 16_000), gpu=None)
-LADDER = Ladder(info=network_info("cifar10_cnn"), task=Task.INFERENCE, precision=Precision.FP32)
+LADDER = BatchRange(info=network_info("cifar10_cnn"), task=Task.INFERENCE, precision=Precision.FP32)
 
 
 def cell(batch_size, **changes):
@@ -64,7 +64,7 @@ def test_a_ladder_ends_without_memory_on_a_fault_and_when_steps_get_long(last):
 
 def test_training_begins_with_the_smallest_batch_that_can_be_trained_on():
     info = network_info("deeplabv3_resnet50")
-    training = Ladder(info=info, task=Task.TRAINING, precision=Precision.FP32)
+    training = BatchRange(info=info, task=Task.TRAINING, precision=Precision.FP32)
     assert batch_sizes(training, FULL)[0] == 2
     assert batch_sizes(replace(training, task=Task.INFERENCE), FULL)[0] == 1
 
@@ -72,14 +72,14 @@ def test_training_begins_with_the_smallest_batch_that_can_be_trained_on():
 def test_classifiers_of_images_come_first_and_fp32_before_any_other_precision():
     kinds = [info.kind for info in default_networks()]
     assert kinds == sorted(kinds, key=lambda kind: kind is not Kind.IMAGE)
-    precisions = [ladder.precision for ladder in ladders(default_networks(), FULL)]
+    precisions = [batch_range.precision for batch_range in batch_ranges(default_networks(), FULL)]
     assert precisions == sorted(precisions, key=list(Precision).index)
 
 
 def test_every_cell_is_another_trial_and_another_gpu_too():
     cells = [
-        synthetic_trial(ladder, size, MACHINE, FULL).trial_id
-        for ladder in ladders(default_networks(), FULL)
+        synthetic_trial(batch_range, size, MACHINE, FULL).trial_id
+        for batch_range in batch_ranges(default_networks(), FULL)
         for size in (1, 2)
     ]
     assert len(set(cells)) == len(cells)
@@ -132,9 +132,9 @@ def test_a_contaminated_cell_is_measured_again_in_the_next_run_but_not_in_this_o
 
 def campaign(tmp_path, seconds=60.0):
     return Campaign(
-        machine=MACHINE, effort=replace(QUICK, seconds=0.01, max_seconds=0.1),
+        machine=MACHINE, budget=replace(QUICK, seconds=0.01, max_seconds=0.1),
         records=Records(tmp_path / "c.jsonl"), environment={"cpu_model": "EPYC"},
-        tell=lambda _line: None, ends_at=time.monotonic() + seconds,
+        report=lambda _line: None, ends_at=time.monotonic() + seconds,
     )  # fmt: skip
 
 
@@ -189,6 +189,7 @@ def test_what_cannot_be_measured_is_one_line(arguments, code, said, capsys, tmp_
     assert len(told.splitlines()) == 1
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_the_command_goes_on_where_its_minutes_ended_and_writes_rows_that_can_be_imported(tmp_path):
     out = tmp_path / "deep" / "c.jsonl"

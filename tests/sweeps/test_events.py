@@ -6,14 +6,14 @@ import subprocess
 import sys
 
 from advisor.domain import Status
-from sweeps.child import started_worker
-from sweeps.events import WARNING, collected, hand_on_all, heard, tell
-from sweeps.trial_process import measure_trial
+from sweeps.events import WARNING, collected, emit, forward_all, subscribe
+from sweeps.trial.child import started_worker
+from sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import measurement, trial
 
 UNHEARD = """
-from sweeps.events import tell, WARNING
-tell("attempt_ended", level=WARNING, reason="nobody asked")
+from sweeps.events import emit, WARNING
+emit("attempt_ended", level=WARNING, reason="nobody asked")
 """
 
 
@@ -24,12 +24,12 @@ def test_what_nobody_listens_to_is_printed_nowhere():
 
 def test_events_survive_the_way_to_another_process():
     with collected() as there:
-        tell("steady", trial_id="abc", steps=20, seconds=4.5)
-        tell("stored", trial_id="abc", level=WARNING)
+        emit("steady", trial_id="abc", steps=20, seconds=4.5)
+        emit("stored", trial_id="abc", level=WARNING)
     assert json.loads(json.dumps(there)) == there
     here = []
-    with heard(here.append):
-        hand_on_all(there)
+    with subscribe(here.append):
+        forward_all(there)
     assert [(one.event, one.trial_id, one.level) for one in here] == [
         ("steady", "abc", logging.INFO),
         ("stored", "abc", logging.WARNING),
@@ -57,8 +57,8 @@ def test_every_attempt_is_told_with_how_it_ended():
 
 def test_what_a_worker_tells_is_handed_on_and_is_no_answer():
     with collected() as event:
-        tell("loaded", trial_id="abc")
-    script = f"print({json.dumps({'told': event[0]})!r}); print('\"ready\"')"
+        emit("loaded", trial_id="abc")
+    script = f"print({json.dumps({'event': event[0]})!r}); print('\"ready\"')"
     with collected() as told, started_worker((sys.executable, "-c", script)) as worker:
         assert worker.receive(1e9) == "ready"
     assert [one["event"] for one in told] == ["loaded"]

@@ -13,8 +13,8 @@ from advisor.domain.live import PriceAnswer
 from advisor.records import dataclass, replace
 from advisor.units import format_usd
 from infra.live.on_demand import on_demand
+from infra.live.quotes import Quote, Refused
 from infra.live.spot import spot
-from infra.live.words import Quote, Refused
 
 LIVE_MARKETS = (Market.ON_DEMAND, Market.SPOT)
 # A price that is told at so many times the known one, or at less than that part of it, is not

@@ -8,7 +8,7 @@ from advisor.answers.reporting.subject import Subject
 from advisor.catalog.local_disks import LOCAL
 from advisor.domain import HOURS_PER_MONTH, Disk, Market, Price
 from advisor.errors import AdvisorError
-from advisor.render.document import price_document
+from advisor.render.blocks import price_block
 from advisor.render.sizing.facts import per_million, per_month
 
 
@@ -39,7 +39,7 @@ def _choice(subject: Subject, market: Market, price: Price, disk_usd: float) -> 
         "disk_usd_per_hour": subject.machines * disk_usd,
         "usd_per_month": per_month(total),
         "usd_per_million_samples": per_million(total, subject.one.prediction.median),
-        **{key: price_document(price)[key] for key in ("kind", "as_of", "source", "terms")},
+        **{key: price_block(price)[key] for key in ("kind", "as_of", "source", "terms")},
     }
 
 

@@ -10,7 +10,7 @@ from advisor.engine import answers
 from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
 from advisor.records import replace
-from advisor.render.document import candidate_document
+from advisor.render.blocks import candidate_block
 from advisor.render.sizing.drawing import Drawn, drawn_rows
 
 _Key = tuple[str, str, str, str, str, int]
@@ -32,7 +32,7 @@ def price_throughput(answer: Recommendation, prepared: Prepared) -> list[dict[st
         drawn.setdefault(_key(one), one)
     chosen = answer.chosen
     rows = [
-        Drawn(candidate_document(one), answers=answers(request, one), chosen=one is chosen)
+        Drawn(candidate_block(one), answers=answers(request, one), chosen=one is chosen)
         for one in drawn.values()
     ]
     return drawn_rows(rows)

@@ -76,7 +76,7 @@ def _bundled() -> list[dict[str, Any]]:
 def _parsed(text: str) -> Iterable[Measurement]:
     import json
 
-    from sweeps.serialization import measurement_from_dict
+    from sweeps.formats.serialization import measurement_from_dict
 
     return (measurement_from_dict(json.loads(line)) for line in text.splitlines() if line.strip())
 

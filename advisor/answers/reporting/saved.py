@@ -28,8 +28,8 @@ from advisor.domain.ranges import ANY
 from advisor.errors import AdvisorError, UsageError
 from advisor.questions.datasets import DATASETS, dataset_for
 from advisor.questions.disks import disk_answers
+from advisor.render.blocks import candidate_block
 from advisor.render.document import SCHEMA as RECOMMENDATION
-from advisor.render.document import candidate_document
 from advisor.render.sizing.checking import first_fault
 from advisor.render.sizing.facts import SCHEMA as REPORT
 
@@ -88,7 +88,7 @@ def answered_again(
     one, told = answer.chosen or answer.nearest, _spec_of(document)
     if one is None or told is None or (answer.chosen is None) != (not document["recommendation"]):
         return None
-    return answer if _same(candidate_document(one), told) else None
+    return answer if _same(candidate_block(one), told) else None
 
 
 def _spec_of(document: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.domain import Candidate, Market
-from advisor.render.document import rate_unit
+from advisor.render.blocks import rate_unit
 from advisor.render.text import disk_text
 from advisor.units import floor_rate, format_usd
 

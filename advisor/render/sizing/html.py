@@ -13,7 +13,6 @@ from advisor.errors import UsageError
 from advisor.render.i18n.printing import FILTERS
 from advisor.render.i18n.sentences import told
 from advisor.render.i18n.words import Words, report_words
-from advisor.render.rejections import tempting
 from advisor.render.sizing.naming import disk_name, gpu_name, spec_name
 from advisor.render.sizing.phrases import (
     answer_sentences,
@@ -86,7 +85,7 @@ def _section(section: Mapping[str, Any], number: int, room: Room, t: Words) -> d
         "specs": _telling_specs(section["price_throughput"])[: room.specs],
         "turns": _near(section["break_even"])[: room.turns],
         "drawn": [one for one in section["measured"] if one["trial_id"] in drawn],
-        "rejected": tempting(answer["rejected"], answer["recommendation"])[: room.rejected],
+        "rejected": answer["rejected"][: room.rejected],
     }
 
 

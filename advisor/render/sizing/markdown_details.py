@@ -193,7 +193,7 @@ def _usd(usd: float | None, t: Words) -> str:
 
 
 def _rejected(section: Document, t: Words) -> str:
-    """How many for which reason, and the cheapest of them."""
+    """How many for which reason, and the nearest of them."""
     answer = section["recommendation"]
     counts = answer["catalog"]["rejected_by_reason"]
     if not counts:
@@ -209,21 +209,13 @@ def _rejected(section: Document, t: Words) -> str:
             md_text(t.known("reason." + one["reason"], one["reason"])),
             md_text(told(one["detail"], t.language) or one["detail"]),
         ]
-        for one in _tempting(answer)[:_REJECTED]
+        for one in answer["rejected"][:_REJECTED]
     ]
     few = _table(("instance", "per_hour", "reason", "detail"), rows, t, right=(1,))
-    more = len(answer["rejected"]) - len(rows)
+    more = answer["catalog"]["offers_rejected"] - len(rows)
     return _table(("reason", "count"), told_counts, t, right=(1,)) + (
         f"\n\n{_and_more(few, more, t)}" if few else ""
     )
-
-
-def _tempting(answer: Document) -> Sequence[Document]:
-    """Those below the pick's price, the dearest first: nearest to what was asked."""
-    pick = answer["recommendation"]
-    limit = pick["price"]["total_usd_per_hour"] if pick else float("inf")
-    cheaper = [one for one in answer["rejected"] if 0 < (one["usd_per_hour"] or 0.0) < limit]
-    return cheaper[::-1]
 
 
 def _evidence(section: Document, t: Words) -> str:

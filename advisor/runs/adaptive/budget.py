@@ -10,7 +10,7 @@ from statistics import mean
 from advisor.domain import Measurement
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
-from sweeps.plan import USUAL_TRIAL_SECONDS
+from sweeps.planning.plan import USUAL_TRIAL_SECONDS
 
 # Of a trial, before and after its counted window: start-up, page cache, drained batches, stages.
 OVERHEAD_SECONDS = 9.0

@@ -31,8 +31,8 @@ from models.performance.memory.host import host_memory_mib
 from models.performance.networks import Floats, bundled_networks
 from models.performance.pipeline import PipelineRequest, pipeline_columns
 from models.performance.surface import Question, Surface
-from sweeps.observing import observed
-from sweeps.plan import EMULATED
+from sweeps.anchors.observing import observed
+from sweeps.planning.plan import EMULATED
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from models.performance.surface import (
     next_trials,
 )
 from models.performance.surface.belief import USUAL_NOISE
-from sweeps.trial_process import REPEATS_WHEN_SPOILED
+from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED
 
 BATCH = 4
 _MOST_RUNS = 3
@@ -237,7 +237,7 @@ def _tries(measurement: Measurement) -> int:
 def _noise(measurement: Measurement) -> float:
     """Variance of the log rate of one run: of its own steps, and no less than what repeats on a
     quiet machine differ by."""
-    from sweeps.statistics import step_interval
+    from sweeps.quality.statistics import step_interval
 
     own = step_interval(measurement.step_seconds, measurement.trial.loader_period)
     deviation = own.relative_error / _DEVIATIONS if own else 0.0

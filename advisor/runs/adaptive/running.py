@@ -13,8 +13,8 @@ from advisor.runs.adaptive.planning import AdaptiveSweep, Item, Standing
 from advisor.runs.sweeps.sweeping import measuring_here, probed_machine
 
 if TYPE_CHECKING:
-    from sweeps.executors import Executor
-    from sweeps.runner import Progress
+    from sweeps.driver.runner import Progress
+    from sweeps.executors.process import Executor
     from sweeps.store import MeasurementStore
 
 
@@ -36,7 +36,7 @@ def run_adaptive(
     trial that takes longer than expected ends the sweep when time is up, never in its middle.
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
-    from sweeps.runner import known_rows
+    from sweeps.driver.runner import known_rows
 
     known = known_rows(sweep.trials, store, since=since)
     standing = sweep.standing(known)
@@ -71,7 +71,7 @@ def _measure(
     since: datetime | None,
 ) -> None:
     """One more good run of each trial, under leases; runs that were spoiled do not count."""
-    from sweeps.runner import run_sweep
+    from sweeps.driver.runner import run_sweep
 
     runs = {item.trial.trial_id: 1 + _good_runs(known.get(item.trial.trial_id)) for item in items}
     run_sweep(

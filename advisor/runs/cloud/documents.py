@@ -26,7 +26,7 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
         "schema": PLAN_SCHEMA,
         "sweep_id": plan.sweep.id,
         "owner": plan.sweep.owner,
-        "can_launch": bool(plan.preflight.rungs) and not stopping,
+        "can_launch": bool(plan.preflight.options) and not stopping,
         "budget_usd": plan.sweep.budget_usd,
         "most_usd": round(plan.most_usd, 4),
         "hours": plan.sweep.hours,
@@ -40,7 +40,7 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
             for one in plan.sweep.volumes
         ],
         "command": ["advisor", *plan.options.command.split(), *plan.options.arguments],
-        "offers": [_offer(plan, number) for number in range(len(plan.preflight.rungs))],
+        "offers": [_offer(plan, number) for number in range(len(plan.preflight.options))],
         "checks": [
             {"check": one.check, "ok": one.ok, "stops": one.stops and not one.ok,
              "told": one.told, "mend": one.mend}
@@ -50,15 +50,15 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
 
 
 def _offer(plan: CloudPlan, number: int) -> dict[str, Any]:
-    rung = plan.preflight.rungs[number]
-    hourly = usd_per_hour(rung, plan.sweep)
+    option = plan.preflight.options[number]
+    hourly = usd_per_hour(option, plan.sweep)
     paid = lasts(plan.sweep.budget_usd, hourly, plan.sweep.hours)
     return {
-        "instance_type": rung.instance_type,
-        "region": rung.region,
-        "zone": rung.zone,
-        "market": str(rung.market),
-        "instance_usd_per_hour_at_most": round(rung.usd_per_hour, 6),
+        "instance_type": option.instance_type,
+        "region": option.region,
+        "zone": option.zone,
+        "market": str(option.market),
+        "instance_usd_per_hour_at_most": round(option.usd_per_hour, 6),
         "usd_per_hour_at_most": round(hourly, 6),
         "minutes_paid": int(paid / timedelta(minutes=1)),
     }

@@ -21,7 +21,7 @@ from advisor.runs.cloud.running import CloudRun, Say, run_cloud
 from infra.aws.clock import LeavingClock
 from infra.aws.ending import NotEndedError
 from infra.aws.findings import refuse_missing
-from infra.aws.launch import Machine
+from infra.aws.launch_options import Machine
 
 if TYPE_CHECKING:
     from infra.aws.asking import Aws

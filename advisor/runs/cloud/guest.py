@@ -25,8 +25,8 @@ from infra.aws.guest.job import SWEEP_RUN, VERIFY
 if TYPE_CHECKING:
     from infra.aws.asking import Aws
     from infra.aws.guest.job import Job
-    from infra.aws.guest.mailbox import Mailbox
     from infra.aws.guest.metadata import Metadata
+    from infra.aws.guest.result_bucket import ResultBucket
     from infra.aws.guest.supervising import Child
 
 POLL_SECONDS = 2.0
@@ -74,38 +74,38 @@ def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
     Raises `AdvisorError` where it cannot even begin; that is told in the bucket too, as far as
     that answers.
     """
-    job, mailbox = _fetched(guest, url, region)
-    diary = Diary(mailbox, guest.metadata.instance_id(), guest.aws.clock)
+    job, result_bucket = _fetched(guest, url, region)
+    diary = Diary(result_bucket, guest.metadata.instance_id(), guest.aws.clock)
     diary.note(Phase.STARTED)
     try:
         mounts = guest.mount(job)
         diary.note(Phase.MOUNTED)
-        return _swept(job, mounts, expires_at, guest, mailbox, diary)
+        return _swept(job, mounts, expires_at, guest, result_bucket, diary)
     except AdvisorError as error:
         diary.note(Phase.ENDED, End.FAILED, said=str(error))
         raise
 
 
-def _fetched(guest: Guest, url: str, region: str) -> tuple[Job, Mailbox]:
+def _fetched(guest: Guest, url: str, region: str) -> tuple[Job, ResultBucket]:
     from infra.aws.guest.job import job_from_json, place_of
-    from infra.aws.guest.mailbox import Mailbox
+    from infra.aws.guest.result_bucket import ResultBucket
 
     bucket, key = place_of(url)
-    content = Mailbox(guest.aws, region, bucket, "").get(key)
+    content = ResultBucket(guest.aws, region, bucket, "").get(key)
     if content is None:
         raise DataError(f"there is no job at {url}; was it removed?")
     job = job_from_json(content.decode(errors="replace"))
-    return job, Mailbox(guest.aws, job.region, job.bucket, job.prefix)
+    return job, ResultBucket(guest.aws, job.region, job.bucket, job.prefix)
 
 
 def _swept(
-    job: Job, mounts: Mapping[str, Path], expires_at: datetime, guest: Guest, mailbox: Mailbox,
-    diary: Diary,
+    job: Job, mounts: Mapping[str, Path], expires_at: datetime, guest: Guest,
+    result_bucket: ResultBucket, diary: Diary,
 ) -> End:  # fmt: skip
     from infra.aws.guest.supervising import Child, Watch, watching
 
     database, log = _database_url(job, guest), guest.folder / "sweep.log"
-    sender = None if job.database_parameter else Sending(mailbox, database)
+    sender = None if job.database_parameter else Sending(result_bucket, database)
     environment = {**os.environ, "ADVISOR_DATABASE_URL": database, **own_data(job, mounts)}
     diary.note(Phase.SWEEPING)
     with closing(Child(command_of(guest.advisor, job, mounts), environment, log)) as child:
@@ -156,13 +156,13 @@ class Sending:
     """From the sweep's own database here to the bucket; begins with what is there already, so
     that an instance goes on where the one before it was taken back."""
 
-    def __init__(self, mailbox: Mailbox, database: str) -> None:
+    def __init__(self, result_bucket: ResultBucket, database: str) -> None:
         from sweeps.store import open_store
 
         self._database = database
         with closing(open_store(database)) as store:
-            Collector(mailbox).collect(store)
-        self._sender = Sender(mailbox)
+            Collector(result_bucket).collect(store)
+        self._sender = Sender(result_bucket)
         self._seen: object = None
 
     def send(self) -> bool:

@@ -14,12 +14,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.errors import DataError
-from sweeps.exporting import to_jsonl
-from sweeps.importing import read_line
+from sweeps.formats.exporting import to_jsonl
+from sweeps.formats.importing import read_line
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement
-    from infra.aws.guest.mailbox import Mailbox
+    from infra.aws.guest.result_bucket import ResultBucket
     from sweeps.store import MeasurementStore
 
 FOLDER = "measurements/"
@@ -29,9 +29,9 @@ _LOG = logging.getLogger(__name__)
 class Sender:
     """Writes rows into the bucket that are not there yet."""
 
-    def __init__(self, mailbox: Mailbox) -> None:
-        self._mailbox = mailbox
-        self._there = set(mailbox.keys(FOLDER))
+    def __init__(self, result_bucket: ResultBucket) -> None:
+        self._mailbox = result_bucket
+        self._there = set(result_bucket.keys(FOLDER))
 
     def send(self, rows: Iterable[Measurement]) -> int:
         """How many were written now. What could not be sent is sent at the next call."""
@@ -44,9 +44,9 @@ class Sender:
         return written
 
 
-def rows_sent(mailbox: Mailbox) -> list[Measurement]:
+def rows_sent(result_bucket: ResultBucket) -> list[Measurement]:
     """Every row that instances have sent; `DataError` for what is none."""
-    return [read_line(mailbox.get(key) or b"") for key in mailbox.keys(FOLDER)]
+    return [read_line(result_bucket.get(key) or b"") for key in result_bucket.keys(FOLDER)]
 
 
 class Collector:
@@ -56,8 +56,8 @@ class Collector:
     `refused` has what is no measurement, and why, by name: it keeps no other one back.
     """
 
-    def __init__(self, mailbox: Mailbox, since: datetime | None = None) -> None:
-        self._mailbox = mailbox
+    def __init__(self, result_bucket: ResultBucket, since: datetime | None = None) -> None:
+        self._mailbox = result_bucket
         self._since = since
         self._taken: set[str] = set()
         self.refused: dict[str, str] = {}

@@ -13,7 +13,7 @@ from advisor.domain import LIST, OBSERVED, InstanceType, Market
 from advisor.errors import LiveError, UsageError
 from infra.aws.budget import refuse_too_small, usd_per_hour
 from infra.aws.guest.job import SWEEP_RUN
-from infra.aws.launch import Sweep, Volume, checked_sweep_id, sweep_id_of
+from infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sweep_id_of
 
 if TYPE_CHECKING:
     from infra.aws.asking import Aws
@@ -74,7 +74,7 @@ class CloudPlan:
     @property
     def most_usd_per_hour(self) -> float | None:
         """What an hour of the dearest offer costs with its volumes; None without an offer."""
-        hourly = [usd_per_hour(one, self.sweep) for one in self.preflight.rungs]
+        hourly = [usd_per_hour(one, self.sweep) for one in self.preflight.options]
         return max(hourly, default=None)
 
     @property
@@ -93,7 +93,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     `UsageError` for what cannot be asked, and for a budget that pays no offer long enough.
     """
     from infra.aws.preflight import allowed, bucket, look
-    from infra.aws.regions import Wish
+    from infra.aws.regions import InstanceRequirements
 
     catalog = load_catalog()
     types = serving_types(catalog, options)
@@ -105,7 +105,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         volumes=options.volumes or volumes(catalog, options.disks),
         profile=options.profile,
     )
-    wish = Wish(
+    wish = InstanceRequirements(
         types=types, markets=options.markets, price_of=price_of or bounded_price(aws),
         subnet=options.subnet, image=options.image,
     )  # fmt: skip
@@ -235,7 +235,7 @@ def bounded_price(aws: Aws) -> PriceOf:
     estimate bounds nothing."""
     from infra.live.bounded import Deadline
     from infra.live.on_demand import on_demand
-    from infra.live.words import Quote
+    from infra.live.quotes import Quote
 
     catalog = load_catalog()
     told: dict[tuple[str, str], float | None] = {}
@@ -265,7 +265,7 @@ def bounded_price(aws: Aws) -> PriceOf:
 
 
 def _refuse_small_budget(found: Preflight, sweep: Sweep) -> None:
-    if not found.rungs:
+    if not found.options:
         return
-    cheapest = min(found.rungs, key=lambda one: usd_per_hour(one, sweep))
+    cheapest = min(found.options, key=lambda one: usd_per_hour(one, sweep))
     refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest))

@@ -20,10 +20,10 @@ from infra.aws.watching import Why
 if TYPE_CHECKING:
     from infra.aws.asking import Aws
     from infra.aws.guest.job import Job
-    from infra.aws.guest.mailbox import Mailbox
-    from infra.aws.launch import Machine, Rung
-    from infra.aws.renting import Rented
-    from infra.aws.slots import UserData
+    from infra.aws.guest.result_bucket import ResultBucket
+    from infra.aws.launch_options import LaunchOption, Machine
+    from infra.aws.provisioning.renting import Rented
+    from infra.aws.provisioning.slots import UserData
 
 # Of a minute: the budget is looked at once a minute, whatever S3 does.
 _PATIENCE = 8.0
@@ -53,9 +53,11 @@ class CloudRun:
 class BucketWork:
     """What the guests of a slot send: rows into the user's store, and where they stand."""
 
-    def __init__(self, mailbox: Mailbox, say: Say, since: datetime | None = None) -> None:
-        self._mailbox = mailbox
-        self._collector = Collector(mailbox, since)
+    def __init__(
+        self, result_bucket: ResultBucket, say: Say, since: datetime | None = None
+    ) -> None:
+        self._mailbox = result_bucket
+        self._collector = Collector(result_bucket, since)
         self._say = say
         self._phases: dict[str, Phase] = {}
         self.collected = 0
@@ -108,15 +110,15 @@ def run_cloud(
 
     `CloudError` names what is missing before anything is launched, or what may be left after.
     """
-    from infra.aws.guest.mailbox import Mailbox
-    from infra.aws.ladder import Ladder
-    from infra.aws.renting import rent
-    from infra.aws.slots import Slot
+    from infra.aws.guest.result_bucket import ResultBucket
+    from infra.aws.provisioning.fallbacks import Fallbacks
+    from infra.aws.provisioning.renting import rent
+    from infra.aws.provisioning.slots import Slot
 
     refuse_missing(plan.findings)
     job = job_of(plan)
-    patient = Mailbox(aws, job.region, job.bucket, job.prefix)
-    impatient = Mailbox(aws.less_patient(_PATIENCE), job.region, job.bucket, job.prefix)
+    patient = ResultBucket(aws, job.region, job.bucket, job.prefix)
+    impatient = ResultBucket(aws.less_patient(_PATIENCE), job.region, job.bucket, job.prefix)
     work = BucketWork(impatient, say, plan.options.since)
     if _is_done(patient, say):
         return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
@@ -135,7 +137,7 @@ def run_cloud(
 
     try:
         rented = rent(
-            aws, slot, Ladder(plan.preflight.rungs), work,
+            aws, slot, Fallbacks(plan.preflight.options), work,
             queue=timedelta(minutes=plan.options.queue_minutes),
             on_machine=launched,
         )  # fmt: skip
@@ -166,9 +168,9 @@ def job_of(plan: CloudPlan) -> Job:
     )
 
 
-def _is_done(mailbox: Mailbox, say: Say) -> bool:
+def _is_done(result_bucket: ResultBucket, say: Say) -> bool:
     with _told_with_its_mend():
-        return BucketWork(mailbox, say).is_done()
+        return BucketWork(result_bucket, say).is_done()
 
 
 @contextmanager
@@ -183,19 +185,19 @@ def _told_with_its_mend() -> Iterator[None]:
         raise CloudError(f"nothing was launched: {explained(refused)}") from refused
 
 
-def _prepared(aws: Aws, job: Job, mailbox: Mailbox) -> UserData:
+def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
     """Put job and software into the bucket; returns what makes each instance's start script."""
     from infra.aws.guest.job import job_to_json
-    from infra.aws.guest.mailbox import Mailbox as Box
+    from infra.aws.guest.result_bucket import ResultBucket as Box
     from infra.aws.guest.software import packed_software
     from infra.aws.guest.user_data import user_data
 
     software = packed_software()
     with _told_with_its_mend():
         Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
-        mailbox.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
+        result_bucket.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
 
-    def script(expires_at: datetime, _rung: Rung) -> str:
+    def script(expires_at: datetime, _rung: LaunchOption) -> str:
         return user_data(job, software, expires_at=expires_at, now=aws.clock.now())
 
     return script

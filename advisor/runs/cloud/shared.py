@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from sweeps.age import began_before
+from sweeps.planning.staleness import is_stale
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement
-    from infra.aws.launch import Machine
+    from infra.aws.launch_options import Machine
 
 
 class SharedRows:
@@ -56,4 +56,4 @@ def _measured_by(machine: Machine, host: str, started_at: str) -> bool:
     """EC2 names a host after its private address, or after its id; the time tells it from others
     that had the address before."""
     names = (f"ip-{machine.private_ip.replace('.', '-')}", machine.id)
-    return host in names and not began_before(started_at, machine.launched_at)
+    return host in names and not is_stale(started_at, machine.launched_at)

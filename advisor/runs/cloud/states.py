@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from infra.aws.clock import Clock
-    from infra.aws.guest.mailbox import Mailbox
+    from infra.aws.guest.result_bucket import ResultBucket
 
 FOLDER = "guests/"
 SCHEMA = "advisor.guest-state/1"
@@ -59,8 +59,8 @@ class GuestState:
 class Diary:
     """What one instance tells of itself. A bucket that does not answer stops no sweep."""
 
-    def __init__(self, mailbox: Mailbox, instance_id: str, clock: Clock) -> None:
-        self._mailbox = mailbox
+    def __init__(self, result_bucket: ResultBucket, instance_id: str, clock: Clock) -> None:
+        self._mailbox = result_bucket
         self._instance_id = instance_id
         self._clock = clock
 
@@ -92,11 +92,11 @@ class Diary:
             _LOG.warning("could not write %s: %s", key, error)
 
 
-def guest_states(mailbox: Mailbox) -> list[GuestState]:
+def guest_states(result_bucket: ResultBucket) -> list[GuestState]:
     """All instances that have told of themselves; what cannot be read is passed over."""
     states = []
-    for key in mailbox.keys(FOLDER):
-        content = mailbox.get(key) if key.endswith(".json") else None
+    for key in result_bucket.keys(FOLDER):
+        content = result_bucket.get(key) if key.endswith(".json") else None
         if content is not None and (state := _state(content)):
             states.append(state)
     return states

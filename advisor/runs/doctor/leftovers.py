@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.runs.doctor.words import Finding, State
-from sweeps.leftovers.removing import find_leftovers, remove
-from sweeps.leftovers.words import Leftover
+from sweeps.trial.orphans.orphan import Orphan
+from sweeps.trial.orphans.removing import find_orphans, remove
 
 _TOLD_COMMANDS = 3
 
 
 def check_leftovers(*, keep: bool) -> Finding:
     """Remove it, or with `keep` only tell of it; what a live sweep owns is none."""
-    left = find_leftovers()
+    left = find_orphans()
     if not left:
         return Finding(check="leftovers", state=State.OK, found="none", facts=_facts([], [], []))
     if keep:
@@ -23,7 +23,7 @@ def check_leftovers(*, keep: bool) -> Finding:
             facts=_facts(left, [], []),
         )  # fmt: skip
     outcome = remove(left)
-    stuck = [one.leftover for one in outcome.stuck]
+    stuck = [one.orphan for one in outcome.stuck]
     facts = _facts(left, outcome.gone, stuck)
     if not stuck:
         words = f"of killed sweeps, removed: {_named(left)}"
@@ -36,9 +36,9 @@ def check_leftovers(*, keep: bool) -> Finding:
     )  # fmt: skip
 
 
-def _named(left: list[Leftover]) -> str:
+def _named(left: list[Orphan]) -> str:
     """'5 cgroups (/sys/..), 1 folder (/tmp/..)': one name of each kind."""
-    kinds: dict[str, list[Leftover]] = {}
+    kinds: dict[str, list[Orphan]] = {}
     for one in left:
         kinds.setdefault(one.kind, []).append(one)
     return ", ".join(
@@ -51,7 +51,7 @@ def _counted(kind: str, count: int) -> str:
     return kind if count == 1 else f"{kind}{'es' if kind.endswith('s') else 's'}"
 
 
-def _commands(stuck: list[Leftover]) -> str:
+def _commands(stuck: list[Orphan]) -> str:
     some = "; ".join(f"sudo {one.command}" for one in stuck[:_TOLD_COMMANDS])
     return some + "; .. (-o json has all)" * (len(stuck) > _TOLD_COMMANDS)
 

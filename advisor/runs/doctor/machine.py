@@ -13,12 +13,11 @@ from typing import Any
 
 from advisor.domain import LimitedBy
 from advisor.errors import MeasuringError
-from advisor.places import user_folder
+from advisor.places import datasets_folder, user_folder
 from advisor.runs.doctor.words import Finding, State
-from sweeps.datasets.places import datasets_place
-from sweeps.limits.choosing import allowed_cpus, choose_limiter
-from sweeps.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents
-from sweeps.limits.words import LimitRequest
+from sweeps.trial.limits.choosing import allowed_cpus, choose_limiter
+from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents
+from sweeps.trial.limits.types import LimitRequest
 
 _GIB = 2**30
 # A made data set of 10,000 images takes 1.1 GB, rows of a large sweep some tens of MiB.
@@ -63,7 +62,7 @@ def check_limits() -> Finding:
 
 def check_disk() -> Finding:
     """Room where rows, data sets and scratch files go."""
-    places = {"rows": user_folder(), "data sets": datasets_place(), "scratch": Path("/tmp")}
+    places = {"rows": user_folder(), "data sets": datasets_folder(), "scratch": Path("/tmp")}
     free = {name: _free(place) for name, place in places.items()}
     facts = {"free_bytes": {str(places[name]): size for name, size in free.items()}}
     name = min(free, key=lambda one: free[one])

@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.runs.doctor.words import Finding, State
-from sweeps.probe.nvidia_smi import query
+from sweeps.machine.nvidia_smi import query
 
 _PATIENCE_SECONDS = 60.0
 _DRIVER = Path("/proc/driver/nvidia/version")

@@ -52,7 +52,7 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
 
 def check_unsaved() -> Finding:
     """Measurements that a database could not take, and that nobody has imported yet."""
-    from sweeps.spool import unsaved_files
+    from sweeps.driver.spool import unsaved_files
 
     left = [str(one) for one in unsaved_files()]
     if not left:

@@ -27,7 +27,7 @@ from advisor.runs.sweeps.run_asking import checked_answers
 from advisor.runs.sweeps.sweeping import plan_sweep
 from models.performance.networks import bundled_networks
 from sweeps.datasets.decoding import DECODERS, PILLOW
-from sweeps.disks import split_disks
+from sweeps.planning.disks import split_disks
 
 HERE, AWS = "here", "aws"
 EXECUTORS = ("ray", "process")  # inline holds no limits, and is for debugging by hand

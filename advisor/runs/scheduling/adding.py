@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from advisor.errors import UsageError
 from advisor.questions.words import one_of
+from advisor.runs.cron import CronLine
 from advisor.runs.scheduling.checking import Checked, monthly_budget
 from advisor.runs.scheduling.commands import kind_of
-from advisor.runs.scheduling.crontab import Crontab
 from sweeps.store.schedule_words import Misfire, NewSchedule, Reporting
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -33,7 +33,7 @@ def new_schedule(
     times: Times, checked: Checked, folder: str, now: float, reporting: Reporting | None = None
 ) -> tuple[NewSchedule, datetime]:
     """The schedule and its first due time; `UsageError` names what is wrong."""
-    line = Crontab(times.cron, times.timezone)
+    line = CronLine(times.cron, times.timezone)
     due = line.require_due(datetime.fromtimestamp(now, UTC))
     new = NewSchedule(
         name=_checked_name(times.name or "-".join(kind_of(checked.words) or ())),

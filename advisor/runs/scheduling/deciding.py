@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from advisor.runs.scheduling.crontab import Crontab
-from advisor.runs.scheduling.zones import zone_of
+from advisor.runs.cron import CronLine, zone_of
 from advisor.units import format_counted, format_hours, format_usd
 from sweeps.store.schedule_words import (
     OPEN_STATES,
@@ -83,7 +82,7 @@ def _counted(schedule: Schedule, run: Run) -> float:
 
 def _due_times(schedule: Schedule, now: float) -> list[float]:
     first = max(schedule.considered_until, now - _LONGEST_LOOK_BACK_SECONDS)
-    line = Crontab(schedule.cron, schedule.timezone)
+    line = CronLine(schedule.cron, schedule.timezone)
     between = line.between(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(now, UTC))
     return [one.timestamp() for one in between]
 

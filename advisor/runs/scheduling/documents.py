@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from advisor.runs.scheduling.zones import zone_of
+from advisor.runs.cron import zone_of
 
 if TYPE_CHECKING:
     from sweeps.store.schedule_book import ScheduleBook
@@ -31,7 +31,7 @@ class Standing:
 
 def standings(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> list[Standing]:
     """How each of them stands now (seconds since 1970)."""
-    from advisor.runs.scheduling.crontab import Crontab
+    from advisor.runs.cron import CronLine
     from advisor.runs.scheduling.deciding import month_of, spent_usd
 
     found = []
@@ -43,7 +43,7 @@ def standings(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> 
         found.append(
             Standing(
                 schedule=one,
-                next_due=Crontab(one.cron, one.timezone).after(moment),
+                next_due=CronLine(one.cron, one.timezone).after(moment),
                 last=next(iter(latest), None),
                 report=next((run.report for run in latest if run.report), {}),
                 month=moment.astimezone(zone).strftime("%Y-%m"),

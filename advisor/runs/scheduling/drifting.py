@@ -11,9 +11,9 @@ from typing import Any
 
 from advisor.domain import Measurement, Status
 from advisor.runs.verification.verifying_verdict import Rate, rate_of
-from sweeps.age import began_before
-from sweeps.checking import REPEATS_DIFFER
-from sweeps.telling import trial_name
+from sweeps.planning.staleness import is_stale
+from sweeps.quality.checking import REPEATS_DIFFER
+from sweeps.trial.formatting import trial_name
 
 # Facts of a machine that explain another rate; `versions` has those of packages.
 _TELLING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")
@@ -30,7 +30,7 @@ class Shift:
     trial: str
     before: Rate
     now: Rate
-    began_before: str
+    is_stale: str
     beyond: bool
 
     @property
@@ -75,7 +75,7 @@ def drift_between(fresh: Iterable[Measurement], earlier: Sequence[Measurement]) 
 
 def is_fresh(row: Measurement, since_seconds: float) -> bool:
     """Whether it was measured at or after that moment (seconds since 1970)."""
-    return not began_before(row.started_at, datetime.fromtimestamp(since_seconds, UTC))
+    return not is_stale(row.started_at, datetime.fromtimestamp(since_seconds, UTC))
 
 
 def interval_of(row: Measurement) -> Rate | None:
@@ -106,7 +106,7 @@ def _shift(before: Measurement, now: Measurement) -> Shift | None:
         trial=trial_name(now.trial),
         before=old,
         now=new,
-        began_before=before.started_at,
+        is_stale=before.started_at,
         beyond=apart and large,
     )
 

@@ -1,8 +1,6 @@
 """The daemon: one of them leads, gives each due time its row, and starts a process for each row.
 
-APScheduler tells the due times (`crontab`); its own scheduler and job stores are left out, since
-a job store must never be shared by two schedulers (its documentation says so), and two daemons
-on one database are what this is for. What a daemon decides lies in the database before it acts, and
+What a daemon decides lies in the database before it acts, and
 each run is a process of its own: killed at any moment, the next leader goes on from the rows.
 """
 
@@ -18,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.errors import DataError, UsageError
+from advisor.runs.cron import CronLine
 from advisor.runs.scheduling.commands import ADVISOR, environment, is_sweep, works_elsewhere
-from advisor.runs.scheduling.crontab import Crontab
 from advisor.runs.scheduling.deciding import Known, decided, month_of
 from advisor.runs.sweeps.sweeping import sweep_runs_here
 from sweeps.store.owners import Owner, this_process
@@ -165,7 +163,7 @@ class Daemon:
 
     def _claim(self, schedule: Schedule, fence: int) -> None:
         now = self._clock()
-        due = Crontab(schedule.cron, schedule.timezone).after(_moment(schedule.considered_until))
+        due = CronLine(schedule.cron, schedule.timezone).after(_moment(schedule.considered_until))
         if due is None or due.timestamp() > now:
             return
         rows = decided(schedule, now, self._known(schedule, due.timestamp(), now))

@@ -229,7 +229,7 @@ def _shift_document(one: Shift) -> dict[str, Any]:
             "lower": one.before.lower,
             "rate": one.before.typical,
             "upper": one.before.upper,
-            "started_at": one.began_before,
+            "started_at": one.is_stale,
         },
         "now": {"lower": one.now.lower, "rate": one.now.typical, "upper": one.now.upper},
     }

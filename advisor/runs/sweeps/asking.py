@@ -12,7 +12,7 @@ from advisor.quantities import parse_memory_mib, parse_positive
 from advisor.questions.words import one_of
 from advisor.runs.sweeps.sweeping import SweepOptions
 from sweeps.datasets.decoding import decoder
-from sweeps.disks import split_disks
+from sweeps.planning.disks import split_disks
 
 _NEEDED = ("networks", "tasks", "vcpus", "memory", "disks")
 _NOT_WITH_PRESET = (*_NEEDED, "accelerator", "batch_sizes", "cache", "precision")

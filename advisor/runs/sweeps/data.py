@@ -12,8 +12,8 @@ from sweeps.datasets.making import default_place, ensure_dataset
 from sweeps.datasets.mounting import copy_to_mount
 from sweeps.datasets.text import TEXT
 from sweeps.datasets.text_making import PTB_PARTS, default_text_place, ensure_text
-from sweeps.networks import planned_network
-from sweeps.sweep_data import StoredData, SweepData
+from sweeps.planning.networks import planned_network
+from sweeps.planning.sweep_data import StoredData, SweepData
 
 if TYPE_CHECKING:
     from advisor.runs.sweeps.sweeping import SweepOptions

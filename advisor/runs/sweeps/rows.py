@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import Measurement, Status, Trial
-from sweeps.serialization import trial_to_dict
+from sweeps.formats.serialization import trial_to_dict
 
 if TYPE_CHECKING:
     from sweeps.store import Damaged, MeasurementStore, Stored

@@ -28,19 +28,18 @@ from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
 from advisor.runs.probing import kept_fingerprint
 from advisor.runs.sweeps.presets import PRESETS, requests_of_preset
 from sweeps.datasets.decoding import PILLOW
-from sweeps.disks import parse_named_rate
-from sweeps.environment import local_cpu, physical_cores, total_memory_mib
-from sweeps.networks import planned_network
-from sweeps.plan import EMULATED, Machine, SweepRequest, plan_trials
-from sweeps.sweep_data import SweepData
+from sweeps.machine.environment import local_cpu, physical_cores, total_memory_mib
+from sweeps.planning.disks import parse_named_rate
+from sweeps.planning.networks import planned_network
+from sweeps.planning.plan import EMULATED, Machine, SweepRequest, plan_trials
+from sweeps.planning.sweep_data import SweepData
 
 if TYPE_CHECKING:
-    from sweeps.executors import Executor
-    from sweeps.runner import Outcome, Progress
+    from sweeps.driver.runner import Outcome, Progress
+    from sweeps.executors.process import Executor
     from sweeps.store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
-_LOCK = "\0instance-sizing-advisor/sweep"
 EXECUTORS = ("ray", "process", "inline")
 _DEFAULT_DISK_GIB = 500.0
 # A cluster's nodes are checked by Ray when a trial is placed, not by this machine's size.
@@ -120,11 +119,11 @@ def execute_sweep(
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
-    from sweeps.repeating import rounds
-    from sweeps.runner import RETRIED, Outcome, run_sweep, standing
+    from sweeps.driver.runner import RETRIED, Outcome, run_sweep, stored_runs
+    from sweeps.planning.repeating import rounds
 
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
-    if not rounds(trials, standing(trials, store, again, since=since).done):
+    if not rounds(trials, stored_runs(trials, store, again, since=since).done):
         return Outcome()
     with measuring_here(trials, executor, ray_address) as chosen:
         return run_sweep(
@@ -139,9 +138,9 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     Returns the run by itself: somebody waits, so that neighbours spoil it and do not repeat it.
     Raises `MeasuringError` while a sweep runs on this machine.
     """
-    from sweeps.executors import ProcessExecutor
-    from sweeps.runner import known_rows
-    from sweeps.trial_process import measure_trial
+    from sweeps.driver.runner import known_rows
+    from sweeps.executors.process import ProcessExecutor
+    from sweeps.trial.trial_process import measure_trial
 
     known_rows([trial], store)  # a row that cannot be read is told before, not after
     with (
@@ -158,8 +157,8 @@ def keep_run(fresh: Measurement, store: MeasurementStore) -> None:
     """One more run of a trial, wherever it was measured, joins the trial's row.
 
     `DataError`, when the store does not take it, names the file that holds it."""
-    from sweeps.repeating import merged
-    from sweeps.spool import Spool
+    from sweeps.driver.spool import Spool
+    from sweeps.planning.repeating import merged
 
     try:
         store.join(fresh, merged)
@@ -285,15 +284,15 @@ def _executor(name: str | Callable[[], Executor], ray_address: str | None) -> It
     if not isinstance(name, str):
         chosen = name()
     elif name == "ray":
-        from sweeps.ray_executor import RayExecutor
+        from sweeps.executors.ray.executor import RayExecutor
 
         chosen = RayExecutor(ray_address)
     elif name == "process":
-        from sweeps.executors import ProcessExecutor
+        from sweeps.executors.process import ProcessExecutor
 
         chosen = ProcessExecutor()
     elif name == "inline":
-        from sweeps.executors import InlineExecutor
+        from sweeps.executors.process import InlineExecutor
 
         chosen = InlineExecutor()
     else:
@@ -304,11 +303,17 @@ def _executor(name: str | Callable[[], Executor], ray_address: str | None) -> It
         chosen.close()
 
 
+def _lock_name() -> str:
+    """The machine's lock; `ADVISOR_SWEEP_LOCK` names another one, for hosts that play several
+    machines (a socket's name has 107 bytes)."""
+    return f"instance-sizing-advisor/{os.environ.get('ADVISOR_SWEEP_LOCK', 'sweep')[-80:]}"
+
+
 def sweep_runs_here() -> bool:
     """Whether a sweep has this machine now, so that another one would be refused; asked without
     taking its lock, which would get in the way of one that begins at this moment."""
     try:
-        return f"@{_LOCK[1:]}" in Path("/proc/net/unix").read_text().split()
+        return f"@{_lock_name()}" in Path("/proc/net/unix").read_text().split()
     except OSError:
         return False
 
@@ -320,7 +325,7 @@ def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
     The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the
     process that holds it.
     """
-    from sweeps.leftovers.owning import owning
+    from sweeps.trial.orphans.owning import owning
 
     if elsewhere:
         with owning():
@@ -328,7 +333,7 @@ def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
         return
     with socket.socket(socket.AF_UNIX) as lock, owning():
         try:
-            lock.bind(_LOCK)
+            lock.bind(f"\0{_lock_name()}")
         except OSError as error:
             raise MeasuringError(
                 "another sweep runs on this machine, and two would spoil each other; wait for "

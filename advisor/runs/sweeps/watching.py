@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError
 from advisor.places import sweep_log_path
-from sweeps.events import Event, heard, tell
-from sweeps.telling import asked_facts, trial_name
+from sweeps.events import Event, emit, subscribe
+from sweeps.trial.formatting import asked_facts, trial_name
 from sweeps.watching.logfile import LEVELS, logged, print_warning
 from sweeps.watching.tally import Tally
 
 if TYPE_CHECKING:
-    from sweeps.runner import Progress
+    from sweeps.driver.runner import Progress
     from sweeps.watching.serving import TextFile
 
 LOCAL_HOST = "127.0.0.1"
@@ -48,7 +48,7 @@ class Watch:
 
     def planned(self, trials: Sequence[Trial], *, executor: str, database: str) -> None:
         """The sweep begins: its trials, who executes them, where they are stored."""
-        tell("sweep_began", trials=len(trials), executor=executor, database=database)
+        emit("sweep_began", trials=len(trials), executor=executor, database=database)
         self._planned_at, self._planned = time.time(), len(trials)
 
     def following(self, shown: Callable[[Progress], None]) -> Callable[[Progress], None]:
@@ -67,8 +67,8 @@ class Watch:
         # Of ten thousand trials only those that begin are worth a line, at the plan's time.
         trial_id = trial.trial_id
         facts = {"of": self._planned, **asked_facts(trial)}
-        tell("planned", trial_id=trial_id, at=self._planned_at, **facts)
-        tell("began", trial_id=trial_id, trial=trial_name(trial))
+        emit("planned", trial_id=trial_id, at=self._planned_at, **facts)
+        emit("began", trial_id=trial_id, trial=trial_name(trial))
 
     def write_to(self, path: Path) -> None:
         """Keep the metrics in this file; `DataError` where that cannot be."""
@@ -88,7 +88,7 @@ class Watch:
         standing = self.tally.standing()
         counts = {status.value: count for status, count in standing.counts.items()}
         facts: dict[str, Any] = {} if error is None else {"reason": _told(error)}
-        tell("sweep_ended", counts=counts, left=standing.left,
+        emit("sweep_ended", counts=counts, left=standing.left,
              seconds=round(standing.elapsed_seconds, 3), **facts)  # fmt: skip
         self._update()
 
@@ -107,7 +107,7 @@ def watched(options: WatchOptions, *, where: str = "") -> Iterator[Watch]:
     watch = Watch(Tally(usd_per_hour=options.usd_per_hour, where=where))
     with ExitStack() as stack:
         _log(stack, options)
-        stack.enter_context(heard(watch.note))
+        stack.enter_context(subscribe(watch.note))
         if options.metrics_port is not None:
             watch.address = stack.enter_context(
                 _served(watch, options.metrics_port, options.metrics_host)

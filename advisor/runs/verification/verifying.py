@@ -42,11 +42,11 @@ from advisor.runs.verification.verifying_place import (
 )
 from advisor.runs.verification.verifying_verdict import Answers, judged
 from models.performance import PerformanceModel
-from sweeps.disks import UNLIMITED
-from sweeps.environment import instance_type
-from sweeps.networks import planned_network
-from sweeps.plan import SweepRequest, plan_trials
-from sweeps.sweep_data import SweepData
+from sweeps.machine.environment import instance_type
+from sweeps.planning.disks import UNLIMITED
+from sweeps.planning.networks import planned_network
+from sweeps.planning.plan import SweepRequest, plan_trials
+from sweeps.planning.sweep_data import SweepData
 
 if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
@@ -173,7 +173,7 @@ def answers_around(
 def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> PerformanceModel:
     """The model once it knows the GPU's step that was measured; itself where there was none, as
     an emulated GPU tells nothing of GPUs."""
-    from sweeps.observing import observed
+    from sweeps.anchors.observing import observed
 
     one = observed(fresh, "", lambda name: sheet_of(name, catalog.gpus))
     if not isinstance(one, Observation) or not model.table.knows(one.workload.network):

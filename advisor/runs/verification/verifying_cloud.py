@@ -19,7 +19,7 @@ from advisor.runs.verification.verifying import answers_around
 from advisor.runs.verification.verifying_place import AUTO, Place, refuse_several_gpus
 from advisor.runs.verification.verifying_verdict import judged
 from infra.aws.guest.job import VERIFY
-from infra.aws.launch import Volume, sweep_id_of
+from infra.aws.launch_options import Volume, sweep_id_of
 from models.performance import PerformanceModel
 
 if TYPE_CHECKING:
@@ -140,10 +140,10 @@ def _volume(disk: Disk) -> Volume:
 
 def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
     """The last good run of the verification; else its last one, whatever came of it."""
-    from infra.aws.guest.mailbox import Mailbox
+    from infra.aws.guest.result_bucket import ResultBucket
 
     job = job_of(plan)
-    rows = rows_sent(Mailbox(aws, job.region, job.bucket, job.prefix))
+    rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     if not rows:
         raise CloudError(
             f"nothing was measured on {plan.options.instance} ({run.why}): "

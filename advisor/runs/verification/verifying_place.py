@@ -10,8 +10,8 @@ from advisor.domain import Disk, DiskRate, Gpu, InstanceType, Request, Task
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
-from sweeps.disks import UNLIMITED
-from sweeps.plan import EMULATED, Machine
+from sweeps.planning.disks import UNLIMITED
+from sweeps.planning.plan import EMULATED, Machine
 
 # Firmware and kernel keep some of what an instance is sold with.
 _VISIBLE_MEMORY = 0.9
@@ -88,7 +88,7 @@ def gpus_of_this_machine() -> tuple[str, ...]:
     """Names of the NVIDIA GPUs here; empty without any."""
     if not has_cuda():
         return ()
-    from sweeps.probe.nvidia_smi import query
+    from sweeps.machine.nvidia_smi import query
 
     try:
         return tuple(str(gpu["name"]) for gpu in query({"name": "name"}) if gpu.get("name"))

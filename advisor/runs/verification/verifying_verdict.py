@@ -22,9 +22,9 @@ from advisor.domain import (
 from advisor.errors import MeasuringError
 from advisor.runs.verification.verifying_place import Place
 from advisor.units import format_mib, format_rate, format_usd
-from sweeps.checking import FEW_STEPS, check
-from sweeps.disks import UNLIMITED
-from sweeps.statistics import step_interval
+from sweeps.planning.disks import UNLIMITED
+from sweeps.quality.checking import FEW_STEPS, check
+from sweeps.quality.statistics import step_interval
 
 # Told with the verdict already, or about statistics that the verdict looks at itself.
 _SAID_ALREADY = frozenset({"not limited", "few steps", "wide interval", "contaminated"})
@@ -167,7 +167,7 @@ def _caveats(
             f"{data.samples:,} {data.name} of {data.bytes_per_sample / 1000:.0f} kB stood for "
             f"{request.dataset.name}"
         )
-    weak = [one for one in check(measurement).weaknesses if one.kind not in _SAID_ALREADY]
+    weak = [one for one in check(measurement).issues if one.kind not in _SAID_ALREADY]
     return (*said, *(f"{one.kind}: {one.detail}" for one in weak))
 
 

@@ -71,6 +71,10 @@ EXPLAIN = flag(
     About(name="explain", default=False, about="Say what binds, what more of each resource would "
           "bring, and how far this is from what was measured."),
 )  # fmt: skip
+EXPLAIN_REJECTED = flag(
+    About(name="explain_rejected", default=False,
+          about="Name every rejected type and why, not the nearest ten alone."),
+)  # fmt: skip
 INPUT = text(
     About(name="input", about="One sample, as 384, 3x384x384 or seq:384; the network's own where "
                               "nothing is said."),
@@ -134,6 +138,7 @@ RECOMMEND = Form(
         number(About(name="horizon_hours", default=HOURS_PER_MONTH, about="How long it will be "
                      "paid for; decides whether a verifying trial pays.")),
         EXPLAIN,
+        EXPLAIN_REJECTED,
         flag(About(name="pareto", default=False, about="The Pareto front of price and rate.")),
         flag(About(name="strict", default=False, about="Refuse a price older than 90 days.")),
         flag(About(name="allow_extrapolation", default=False,

@@ -7,7 +7,6 @@ from typing import Any
 
 from advisor.render.i18n.printing import per_month, percent, plain, surely
 from advisor.render.i18n.words import Words
-from advisor.render.rejections import tempting
 from advisor.service.page.exporting import export_links
 from advisor.service.page.frame import Frame
 from advisor.service.page.points import chart_points
@@ -15,8 +14,6 @@ from advisor.service.page.specs import LOCAL, spec_row, spec_view
 from advisor.service.page.ways import ways_out
 from advisor.units import format_rate, format_usd
 
-# Rows of cheaper types that are shown at first; the rest is one link away.
-SHOWN_REJECTED = 12
 # Instances that are compared side by side: more columns nobody reads.
 COMPARED = 4
 
@@ -101,21 +98,18 @@ def _close_call(
 
 
 def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
-    """Cheaper types: those that run and fall short first, the dearest at the head: they tempt."""
+    """The nearest rejected types, or all of them, in the document's order."""
     t, pick = frame.words, document["recommendation"]
-    cheaper = tempting(document["rejected"], pick)
-    if not cheaper:
+    shown, number = document["rejected"], document["catalog"]["offers_rejected"]
+    if not shown:
         return None
-    all_of_them = frame.request.query_params.get("rejected") == "all"
-    shown = cheaper if all_of_them else cheaper[:SHOWN_REJECTED]
-    key = "why.title" if pick else "why.none_title"
     return {
-        "title": t(key, number=f"{len(cheaper):,}"),
+        "title": t("why.title" if pick else "why.none_title", number=f"{number:,}"),
         "of": document["catalog"]["offers_considered"],
         "counts": list(document["catalog"]["rejected_by_reason"].items()),
         "shown": shown,
-        "number": len(cheaper),
-        "more_href": frame.same("/", rejected="all") if len(shown) < len(cheaper) else None,
+        "number": number,
+        "more_href": frame.same("/", rejected="all") if len(shown) < number else None,
     }
 
 

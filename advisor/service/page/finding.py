@@ -58,8 +58,9 @@ def _form(request: Request, shown: Mapping[str, str], frame: Frame) -> dict[str,
 def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[dict[str, Any], int]:
     """The answer's values, or what is wrong with the question and the way out."""
     try:
-        words = read_form(RECOMMEND, asked) | {"pareto": True}
-        document = recommended(ground, words).document()
+        every = asked.get("rejected") == "all"
+        words = read_form(RECOMMEND, asked) | {"pareto": True, "explain_rejected": every}
+        document = recommended(ground, words).message_document()
         values = answer_view(document, frame)
         if values["pick"]:
             values["what_if"] = what_if_of(ground, document["recommendation"], frame)

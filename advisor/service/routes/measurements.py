@@ -150,7 +150,7 @@ async def import_(request: Request) -> Response:
 
 def _import(settings: Settings, body: bytes) -> dict[str, Any]:
     from advisor.runs.stored.documents import import_document
-    from sweeps.importing import read_lines
+    from sweeps.formats.importing import read_lines
 
     read = read_lines(io.BytesIO(body), most_refused=_MOST_REFUSED)
     with stored(settings, reading=False) as store:

@@ -6,10 +6,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from advisor.domain import Resources, Task, Workload
+from advisor.domain import MIB, Resources, Task, Workload
 from models.performance.networks import Floats, NetworkFacts
 
-MIB = 2**20
 # Formulas that hold for one machine and for columns of them.
 Numbers = TypeVar("Numbers", float, Floats)
 # Anonymous memory of the measured pipeline: a process with torch and torchvision imported, and

@@ -1,6 +1,6 @@
 """Which trial of a sweep to run next, from the physical form and its doubt.
 
-Fitted trials go in, indices of trials come out; measuring is somebody else's. See docs/search.md.
+Fitted trials go in, indices of trials come out; see internals/search.md.
 """
 
 from models.performance.surface.anchors import anchor_trials, log_determinant

@@ -7,7 +7,7 @@ import io
 from datetime import date
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, load_catalog
@@ -170,7 +170,6 @@ def rows_or_refusal(text):
         return str(error)
 
 
-@settings(deadline=None)
 @given(st.lists(lines, min_size=1, max_size=4))
 @example([{"as_of": "0\n0"}])
 def test_whatever_a_file_says_prices_are_right_or_the_file_is_refused(changes):
@@ -187,16 +186,12 @@ def test_whatever_a_file_says_prices_are_right_or_the_file_is_refused(changes):
         assert set(row.facts) <= set(FACTS)
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_read_or_refused_in_one_line(text):
     told = rows_or_refusal(text)
     assert not isinstance(told, str) or len(told.splitlines()) == 1
 
 
-@settings(
-    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(usd=st.floats(1e-6, 1e4), vcpus=st.integers(1, 512), memory=st.floats(0.5, 4096))
 def test_what_is_imported_comes_back(tmp_path, usd, vcpus, memory):
     """Price and facts survive the way through the stored file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, load_catalog, matches
@@ -116,7 +116,6 @@ EVERYTHING = [
 ]
 
 
-@settings(deadline=None)
 @given(queries)
 def test_the_catalogue_offers_exactly_what_matches(query):
     """Looking only where it is worth it never loses or adds an offer."""
@@ -143,7 +142,6 @@ def place(offer):
     return offer.price.usd_per_hour, name.cloud, offer.region, name.name, offer.market
 
 
-@settings(deadline=None, max_examples=20)
 @given(queries)
 def test_the_cheapest_region_of_each_type_is_found(query):
     """Where no disk has a price: one offer a type and market, and no other is below it."""

@@ -53,7 +53,6 @@ told = st.builds(
 )
 
 
-@settings(max_examples=25, deadline=None)
 @given(told)
 def test_each_price_is_the_newest_that_is_known(refreshed: Refreshed) -> None:
     catalog = load_catalog(live=refreshed)
@@ -71,7 +70,7 @@ def test_each_price_is_the_newest_that_is_known(refreshed: Refreshed) -> None:
                 assert catalog.price(name, region, market, "aws") == plain(expected)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(told)
 def test_no_offer_is_told_twice_or_lost(refreshed: Refreshed) -> None:
     query = OfferQuery(cloud="aws", instances=tuple(NAMES))
@@ -84,7 +83,6 @@ def test_no_offer_is_told_twice_or_lost(refreshed: Refreshed) -> None:
     assert places == {key: plain(one) for key, one in merged.items() if key[:2] not in gone}
 
 
-@settings(max_examples=25, deadline=None)
 @given(told, told)
 def test_what_is_kept_is_read_back_and_newer_answers_count(
     first: Refreshed, second: Refreshed

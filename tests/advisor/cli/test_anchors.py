@@ -16,7 +16,7 @@ from models.performance import load_model
 SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 MODEL, GPUS = load_model(), load_catalog().cards
 BATCHES = (8, 16, 32, 64)
-ANCHOR_SCHEMA = json.loads((files("sweeps.measure") / "anchor.schema.json").read_text())
+ANCHOR_SCHEMA = json.loads((files("sweeps.anchors.measure") / "anchor.schema.json").read_text())
 
 
 def captured(network):

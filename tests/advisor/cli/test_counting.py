@@ -79,7 +79,7 @@ def test_one_gpu_of_several_reaches_what_a_smaller_sister_does(ask):
     )
     assert (rates[1]["gpus_used"], rates[2]["gpus_used"]) == (1, 2)
     ratio = rates[2]["throughput"]["median"] / rates[1]["throughput"]["median"]
-    # Each step beside real data waits for the last GPU's batch: six per cent (docs/model.md).
+    # Each step beside real data waits for the last GPU's batch: six per cent (internals/model.md).
     assert 0.93 < ratio / (2 * rates[2]["gpu_efficiency"]) <= 1.001
 
 

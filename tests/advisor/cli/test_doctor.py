@@ -72,6 +72,7 @@ def test_it_starts_without_torch_ray_or_the_database():
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_the_real_one_tells_every_check_once(capsys):
     code = main.run(["doctor", "--dry-run", "-o", "json"])

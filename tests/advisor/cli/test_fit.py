@@ -14,7 +14,7 @@ from advisor.domain import REPLAYED_FROM, Provenance, Task, Workload
 from advisor.errors import DataError
 from advisor.places import own_model_path
 from models.performance import load_model
-from sweeps.serialization import measurement_to_dict
+from sweeps.formats.serialization import measurement_to_dict
 from sweeps.store import open_store
 from tests.models.performance.synthetic import measure, measurement, trials, true_parameters
 from tests.models.performance.test_probed import FINGERPRINT

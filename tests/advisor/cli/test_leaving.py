@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.datasets.photographs import write_samples
-from sweeps.leftovers.removing import find_leftovers
+from sweeps.trial.orphans.removing import find_orphans
 from tests.processes import as_in_a_terminal
 
 LEAVING = """
@@ -18,7 +18,7 @@ import os, sys, time
 from pathlib import Path
 from advisor.cli import main
 from advisor.cli.leaving import leaving_cleanly
-from sweeps.marks import new_name, scratch_parent
+from sweeps.trial.ownership import new_name, scratch_parent
 import click
 
 @click.command()
@@ -75,7 +75,7 @@ def test_a_second_signal_does_not_wait_and_leaves_nothing_either():
 
 def of(pid):
     """What that process has, or has left."""
-    return find_leftovers(lambda mark: mark.pid == pid)
+    return find_orphans(lambda mark: mark.pid == pid)
 
 
 def making(pid, home):
@@ -86,6 +86,8 @@ def running(pid, home):
     return {"process", "folder"} <= {one.kind for one in of(pid)}
 
 
+@pytest.mark.kills
+@pytest.mark.machine
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(

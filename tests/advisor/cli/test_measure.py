@@ -14,7 +14,7 @@ from advisor.domain import Precision, Task
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs.measuring_script import measure_script
 from tests.processes import gone
-from tests.sweeps.test_measure import validate
+from tests.sweeps.anchors.test_measure import validate
 
 LOOP = """
 import time
@@ -145,12 +145,14 @@ def test_a_child_that_cannot_measure_is_one_clear_error(script, error, said):
 
 def test_without_torch_the_extra_is_named():
     script = (
-        "import sys; sys.modules['torch'] = None\nfrom sweeps.measure.__main__ import main; main()"
+        "import sys; sys.modules['torch'] = None\n"
+        "from sweeps.anchors.measure.__main__ import main; main()"
     )
     with pytest.raises(MeasuringError, match=r"torch is not installed.*\[sweep\]"):
         child(script)
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_an_own_network_is_measured_and_shown(tmp_path, capsys):
     Path("net.py").write_text(

@@ -58,7 +58,7 @@ def test_a_host_that_cannot_be_is_refused(ask, wrong):
 def test_a_card_by_itself_is_predicted_whoever_rents_it_out(ask, gpu):
     code, out, _ = ask(*QUESTION, "--gpu", gpu)
     assert code == 0
-    assert "images/s likely" in out
+    assert "images/s (confidence 0.9)" in out
     document = json.loads(ask(*QUESTION, "--gpu", gpu, "-o", "json")[1])
     validate(document, GPU_SCHEMA)
     assert document["predicted"]["throughput"]["lower"] > 0

@@ -13,7 +13,7 @@ from advisor.cli import main
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs import probing
 from advisor.runs.probing import parse_parts, probe_machine
-from sweeps.probe.words import PARTS, skipped
+from sweeps.probe.figures import PARTS, skipped
 from tests.processes import gone
 from tests.sweeps.probe.samples import document, gpu_part, operations_part
 from tests.sweeps.probe.test_showing import validate
@@ -180,6 +180,7 @@ def test_without_torch_and_pillow_the_light_core_answers_and_names_the_extra(tmp
     assert found["parts"]["ram"]["one_thread"]["read"]["value"] > 0
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_whole_quick_probe_is_valid_and_shown(tmp_path, capsys):
     assert main.run(["probe", "--quick", "--disk", str(tmp_path), "-o", "json"]) == 0
@@ -191,6 +192,7 @@ def test_a_whole_quick_probe_is_valid_and_shown(tmp_path, capsys):
     assert told.err.count("/7]") == 7
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
     command = [sys.executable, "-m", "advisor", "probe", "--only", "decode,disk"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import check, load_catalog, resources_of
@@ -61,7 +61,6 @@ requests = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests)
 def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
     answer = recommend(request, CATALOG, MODEL, today=CATALOG.as_of)
@@ -84,7 +83,6 @@ def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests)
 def test_asking_to_be_less_sure_is_never_dearer(request):
     sure = recommend(request, CATALOG, MODEL, today=CATALOG.as_of).chosen

@@ -194,7 +194,7 @@ def test_a_command_that_would_be_refused_is_refused_when_it_is_added(capsys, com
     ("options", "words"),
     [
         (("--cron", "0 3 * *"), "has 4 fields"),
-        (("--cron", "0 3 30 2 *"), "never falls due"),
+        (("--cron", "0 3 30 2 *"), "bad day-of-month"),
         ((*WEEKLY[:2], "--timezone", "Berlin"), "Europe/Berlin"),
         ((*WEEKLY, "--misfire", "later"), "unknown misfire 'later'"),
         ((*WEEKLY, "--name", "../up"), "must be up to 64 letters"),

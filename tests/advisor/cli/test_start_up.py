@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from sweeps.serialization import measurement_to_dict
+from sweeps.formats.serialization import measurement_to_dict
 from tests.advisor.cli.test_anchors import anchor
-from tests.sweeps.test_anchors import a_measurement
+from tests.sweeps.anchors.test_anchors import a_measurement
 
 HEAVY = {
     "torch", "ray", "boto3", "pandas", "sklearn", "scipy", "sqlalchemy", "rich", "matplotlib",

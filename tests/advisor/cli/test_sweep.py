@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from advisor.cli.sweep import sweep
 from advisor.domain import LimitedBy, Status
 from advisor.errors import AdvisorError, MeasuringError, UsageError
-from advisor.runs.sweeps import sweeping
 from sweeps.datasets.photographs import write_samples
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement
@@ -30,12 +29,6 @@ def ask(*arguments):
         raise result.exception
     assert result.exit_code == 0, result.output
     return result.stdout
-
-
-@pytest.fixture(autouse=True)
-def _own_lock(monkeypatch, tmp_path):
-    """A sweep that somebody runs on this machine is none of the tests' business."""
-    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
 
 
 @pytest.fixture
@@ -70,7 +63,7 @@ def measured(monkeypatch):
             pass
 
     fake = Fake()
-    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: fake)
+    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda: fake)
     return fake
 
 
@@ -235,11 +228,13 @@ def test_the_gpus_of_a_cluster_are_planned_side_by_side():
 
 def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch):
     with socket.socket(socket.AF_UNIX) as other:
-        other.bind(sweeping._LOCK)
+        other.bind(f"\0instance-sizing-advisor/{os.environ['ADVISOR_SWEEP_LOCK']}")
         with pytest.raises(AdvisorError, match="another sweep"):
             ask("run", *GRID, "--data", images, "--executor", "process")
 
 
+@pytest.mark.kills
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
     """kill -9 in the middle of the second trial: one row is kept, one trial is measured again."""

@@ -18,7 +18,7 @@ from advisor.cli.main import run
 from advisor.runs.cloud.measurements import Sender
 from advisor.runs.cloud.states import Diary, End, Phase
 from infra.aws import regions
-from infra.aws.guest.mailbox import Mailbox
+from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
 from tests.infra.aws.bed import Bed, prepared
 from tests.infra.aws.faults import LOST_REPLY
@@ -57,7 +57,7 @@ def guest_that_measures(
     seen: set[str] = set()
 
     def finish(machine: Any) -> None:
-        box = Mailbox(bed.aws(), "us-east-1", "results", f"sweeps/{sweep}/g4dn.xlarge")
+        box = ResultBucket(bed.aws(), "us-east-1", "results", f"sweeps/{sweep}/g4dn.xlarge")
         bed.faulty.plan = lambda _: ""
         Sender(box).send([measurement(**row)])
         Diary(box, machine.id, bed.clock).note(Phase.ENDED, ending, 0, "29 trials")

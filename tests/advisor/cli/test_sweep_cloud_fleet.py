@@ -13,7 +13,7 @@ import pytest
 from advisor.cli.main import run
 from advisor.runs.cloud.measurements import Sender
 from advisor.runs.cloud.states import Diary, End, Phase
-from infra.aws.guest.mailbox import Mailbox
+from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
 from tests.advisor.cli.test_sweep_cloud import GRID, account, schema
 from tests.infra.aws.bed import Bed, worn
@@ -31,7 +31,7 @@ def guests_that_measure(bed: Bed, endings: dict[str, End]) -> None:
 
     def finish(machine: Any) -> None:
         kind = machine.instance_type
-        box = Mailbox(
+        box = ResultBucket(
             bed.aws(), "us-east-1", "results", f"sweeps/nightly-{kind.replace('.', '-')}/{kind}"
         )
         gpu = json.loads(box.get("job.json") or b"")["arguments"][-1]

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from advisor.cli.sweep import sweep
 from advisor.domain import Status
-from advisor.runs.sweeps import sweeping
 from sweeps.datasets.photographs import write_samples
 from tests.sweeps.builders import measurement
 
@@ -49,8 +48,7 @@ class Executor:
 @pytest.fixture
 def grid(monkeypatch, tmp_path):
     """A grid over a few images, and an executor that measures nothing."""
-    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
-    monkeypatch.setattr("sweeps.executors.ProcessExecutor", Executor)
+    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", Executor)
     folder = tmp_path / "images"
     folder.mkdir()
     write_samples(folder, range(8), seed=0)
@@ -91,7 +89,7 @@ def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(grid, m
         measurement(trial=one, status=Status.FAILED, step_seconds=(), reason="no such device")
         for one in trials
     )
-    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda: failed)
+    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda: failed)
     asked = ("run", *map(str, grid), "--budget", "2trials", "--executor", "process")
     result = CliRunner().invoke(sweep, asked)
     assert "no such device" in str(result.exception)

@@ -134,6 +134,7 @@ def test_a_trial_without_a_log_is_told_from_its_row():
     assert [words in text for words in ("planned", "status ok", "stored")] == [True] * 3
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
     """Live display on a pseudo terminal, status beside it, Ctrl-C, then the rest."""

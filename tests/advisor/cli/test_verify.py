@@ -8,7 +8,6 @@ import pytest
 
 from advisor.cli.main import run
 from advisor.domain import Status
-from advisor.runs.sweeps import sweeping
 from sweeps.datasets.photographs import write_samples
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement
@@ -18,10 +17,9 @@ SCHEMA = json.loads((files("advisor.render") / "schemas/verification.schema.json
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch, tmp_path):
-    """Own store, own lock: a sweep that somebody runs here is none of the tests' business."""
+    """Own store and day."""
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/store.sqlite")
     monkeypatch.setenv("ADVISOR_TODAY", "2026-07-21")
-    monkeypatch.setattr(sweeping, "_LOCK", f"\0advisor-test{tmp_path}"[:100])
 
 
 @pytest.fixture
@@ -53,7 +51,7 @@ class Fake:
 @pytest.fixture
 def measured(monkeypatch):
     fake = Fake()
-    monkeypatch.setattr("sweeps.executors.ProcessExecutor", lambda _measure: fake)
+    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda _measure: fake)
     return fake
 
 
@@ -145,6 +143,7 @@ def test_an_emulated_gpu_that_is_too_slow_by_itself_is_not_tried(measured, capsy
     assert "nothing can be learnt here" in capsys.readouterr().err
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_real_trial_measures_and_answers(tmp_path, capsys):
     """Anything decodes an image in ten seconds, whatever else runs on the machine."""

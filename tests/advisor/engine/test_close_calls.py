@@ -5,7 +5,7 @@ from datetime import date
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
@@ -35,7 +35,6 @@ questions = st.builds(
     gpus=st.sampled_from([(), ("T4", "A10G", "L4")]),
     accelerated_only=st.just(True),
 )
-few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -83,7 +82,6 @@ def test_a_rate_known_exactly_is_a_step():
     assert chance_of_reaching(one, 101.0) == 0.0
 
 
-@few
 @given(questions)
 def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
     answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
@@ -103,7 +101,6 @@ def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
         assert usd <= (request.max_usd_per_hour or float("inf"))
 
 
-@few
 @given(questions, st.floats(min_value=0.01, max_value=10_000))
 def test_the_horizon_changes_what_is_told_and_never_what_is_recommended(request, other):
     one = recommend(request, CATALOG, PlainModel(), today=TODAY)

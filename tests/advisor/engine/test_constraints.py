@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
@@ -92,7 +92,6 @@ def cheapest_by_hand(request):
     return min(found, default=None)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests)
 def test_what_is_chosen_keeps_every_constraint_and_nothing_cheaper_does(request):
     answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
@@ -107,7 +106,6 @@ def test_what_is_chosen_keeps_every_constraint_and_nothing_cheaper_does(request)
     assert least is None or spec.total_usd_per_hour <= least
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests, st.data())
 def test_a_tighter_constraint_is_never_cheaper(request, data):
     tighter = data.draw(
@@ -138,7 +136,6 @@ def test_a_tighter_constraint_is_never_cheaper(request, data):
         assert second.spec.total_usd_per_hour >= first.spec.total_usd_per_hour - 1e-12
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests)
 def test_a_quota_rejects_only_what_it_does_not_hold(request):
     answer = recommend(request, CATALOG, PlainModel(), today=TODAY)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog, resources_of
@@ -41,7 +41,6 @@ requests = st.builds(
     max_gpus=st.sampled_from([None, 1, 2]),
     max_count=st.integers(1, 30),
 )
-few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def ask(request):
@@ -65,7 +64,6 @@ def by_brute_force(request):
 
 
 @pytest.mark.slow
-@few
 @given(requests)
 def test_no_cheaper_number_of_instances_that_meets_the_target_is_passed_over(request):
     answer, prices = ask(request), list(by_brute_force(request))
@@ -81,7 +79,6 @@ def test_no_cheaper_number_of_instances_that_meets_the_target_is_passed_over(req
 
 
 @pytest.mark.slow
-@few
 @given(requests, st.integers(1, 20))
 def test_more_instances_to_choose_from_are_never_dearer(request, more):
     first = ask(request).chosen
@@ -91,7 +88,7 @@ def test_more_instances_to_choose_from_are_never_dearer(request, more):
         assert second.spec.total_usd_per_hour <= first.spec.total_usd_per_hour * (1 + 1e-12)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6)
 @given(requests)
 def test_where_one_instance_is_asked_for_one_is_given(request):
     answer = ask(replace(request, max_count=1))

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
@@ -71,7 +71,6 @@ def cheapest_by_brute_force(request):
     return best
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests)
 def test_no_cheaper_instance_with_or_without_a_gpu_is_passed_over(request):
     chosen, best = ask(request).chosen, cheapest_by_brute_force(request)
@@ -82,7 +81,6 @@ def test_no_cheaper_instance_with_or_without_a_gpu_is_passed_over(request):
         assert best is None or chosen.spec.total_usd_per_hour <= best + 1e-12
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests)
 def test_keeping_cpus_out_never_makes_it_cheaper(request):
     free, limited = ask(request).chosen, ask(replace(request, accelerated_only=True)).chosen
@@ -92,7 +90,7 @@ def test_keeping_cpus_out_never_makes_it_cheaper(request):
         assert limited.spec.offer.instance.gpu_name is not None
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4)
 @given(requests)
 def test_with_room_for_all_every_type_is_ranked_or_rejected_and_never_both(request):
     answer = ask(replace(request, max_results=3000))
@@ -103,7 +101,7 @@ def test_with_room_for_all_every_type_is_ranked_or_rejected_and_never_both(reque
     assert all(one.detail for one in answer.rejected)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(requests, st.booleans())
 def test_fewer_results_begin_like_more(request, by_sample):
     request = replace(request, target_throughput=None) if by_sample else request

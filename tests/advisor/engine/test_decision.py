@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import Rejection, check, load_catalog, resources_of
@@ -63,7 +63,6 @@ def by_brute_force(request):
                     yield offer.price.usd_per_hour + disk.usd_per_hour, one
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests)
 def test_no_cheaper_spec_that_meets_the_target_is_passed_over(request):
     answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
@@ -81,7 +80,6 @@ def test_no_cheaper_spec_that_meets_the_target_is_passed_over(request):
         assert spec.total_usd_per_hour / answer.chosen.prediction.median <= cheapest / 0.95 + 1e-12
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests, st.floats(min_value=1.01, max_value=4))
 def test_a_higher_target_is_never_cheaper(request, factor):
     low = replace(request, target_throughput=request.target_throughput or 100.0)
@@ -94,7 +92,6 @@ def test_a_higher_target_is_never_cheaper(request, factor):
         assert second.spec.total_usd_per_hour >= first.spec.total_usd_per_hour
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests)
 def test_every_type_is_ranked_or_rejected_with_a_reason_and_never_both(request):
     answer = recommend(replace(request, max_results=500), CATALOG, PlainModel(), today=TODAY)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog, resources_of
@@ -23,7 +23,7 @@ from advisor.domain import (
 from advisor.engine import recommend
 from advisor.engine.candidates import runnable
 from advisor.engine.querying import query_of
-from advisor.render.document import disk_document
+from advisor.render.blocks import disk_block
 from tests.advisor.engine.one_by_one import OneByOne
 
 CATALOG = load_catalog()
@@ -88,7 +88,7 @@ def lower_with(offer, iops, rate, dataset):
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12)
 @given(st.floats(50, 9000), st.sampled_from([30_000.0, 110_000.0, 1_500_000.0]))
 def test_no_order_of_a_fine_grid_is_a_cheaper_answer(target, sample_bytes):
     """Brute force over the provisioning of the chosen instance, for small and large files."""
@@ -108,7 +108,7 @@ def test_no_order_of_a_fine_grid_is_a_cheaper_answer(target, sample_bytes):
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12)
 @given(st.one_of(st.none(), st.floats(20, 9000)), st.sampled_from(list(Task)))
 def test_the_answer_is_never_dearer_than_the_best_coarse_step(target, task):
     """What the catalogue's own steps would have answered, over all instances."""
@@ -131,7 +131,7 @@ def test_the_answer_is_never_dearer_than_the_best_coarse_step(target, task):
                 assert answer.spec.total_usd_per_hour <= total + 1e-12
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(st.floats(20, 8000), st.floats(1, 1.2))
 def test_more_throughput_is_never_cheaper(target, factor):
     """To the cent: the search ends at whole units, not somewhere near."""
@@ -175,7 +175,7 @@ def test_a_burst_that_a_short_test_would_see_is_told():
     answer = ask(target_throughput=450, gpus=("L4",))
     (warning,) = [one for one in answer.warnings if "short test" in one]
     assert "for about 30 min (lent by g6.xlarge), then" in warning
-    told = disk_document(answer.chosen.spec.disk)
+    told = disk_block(answer.chosen.spec.disk)
     assert (told["burst"]["seconds"], told["burst"]["lent_by"]) == (1800, ["g6.xlarge"])
     assert told["burst"]["read_mib_per_second"] > told["read_mib_per_second"]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog, resources_of
@@ -41,7 +41,6 @@ def explained(instance, disk, workload):
     return explain(CATALOG, MODEL, instance, disk, workload, prediction), prediction, has
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(disks, workloads)
 def test_gains_are_what_the_model_predicts_with_more_and_never_a_loss(place, workload):
     found, before, has = explained(*place, workload)
@@ -67,7 +66,6 @@ def test_gains_are_what_the_model_predicts_with_more_and_never_a_loss(place, wor
         assert gain.bottleneck is after.bottleneck
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(disks, workloads)
 def test_the_next_stage_leaves_headroom_and_every_fact_is_told(place, workload):
     found, prediction, _ = explained(*place, workload)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
@@ -48,7 +48,6 @@ def test_nobody_waits_for_a_training_step():
         replace(QUESTION, task=Task.TRAINING, max_latency_ms=10)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.floats(1, 200), st.one_of(st.none(), st.floats(1, 2000)))
 def test_what_is_recommended_keeps_the_latency_and_is_no_cheaper_for_it(limit, target):
     free = ask(target_throughput=target)

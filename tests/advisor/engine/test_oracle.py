@@ -63,12 +63,10 @@ def check(place, request, seed, model=MODEL):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
-)
+@settings(suppress_health_check=list(HealthCheck))
 @given(questions(count=5))
 def test_the_answer_is_the_cheapest_one_every_reason_is_true_and_asking_more_costs_more(drawn):
-    """Ten thousand requests: a thousand worlds, five pairs of a question and a tighter one."""
+    """Worlds of their own; five pairs of a question and a tighter one in each."""
     place, pairs, seed = drawn
     for request, limit, tighter in pairs:
         note(f"tightened: {limit}")
@@ -76,7 +74,7 @@ def test_the_answer_is_the_cheapest_one_every_reason_is_true_and_asking_more_cos
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+@settings(suppress_health_check=list(HealthCheck))
 @given(real_questions(REAL, POPULAR))
 def test_the_shipped_catalogue_and_model_answer_so_too(drawn):
     request, limit, tighter, seed = drawn

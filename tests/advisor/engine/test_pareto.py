@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import date
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
@@ -12,7 +12,7 @@ from advisor.engine import answers, recommend
 from advisor.engine.decision import specs_that_answer
 from advisor.engine.pareto import pareto_front
 from advisor.engine.prepared import Prepared
-from advisor.render.pareto import thinned
+from advisor.render.recommendation import thinned
 from tests.builders import candidate, prediction
 
 from .plain_model import PlainModel
@@ -50,7 +50,6 @@ def test_the_front_is_what_nothing_beats(found):
     assert [place(one) for one in front] == sorted(unbeaten)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(questions)
 def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
     answer = recommend(replace(request, pareto=True), CATALOG, PlainModel(), today=TODAY)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
@@ -48,7 +48,6 @@ def test_adding_and_scaling_keep_the_order_of_the_bounds(one, other, factor):
         assert span.lower <= span.median <= span.upper
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 32), st.floats(5, 500), st.integers(1, 10**9))
 def test_time_times_rate_gives_the_samples_at_each_bound(vcpus, read, samples):
     """The longest time goes with the lowest rate; what is read once has one rate alone."""
@@ -59,7 +58,6 @@ def test_time_times_rate_gives_the_samples_at_each_bound(vcpus, read, samples):
     assert time.sure_rate == pytest.approx(usual.lower)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.floats(5, 500), st.floats(0.1, 100))
 def test_only_the_first_epoch_of_a_training_waits_for_the_disk(read, epochs):
     time, warm, cold = run_on(machine(vcpus=16, read=read), epochs=epochs)
@@ -72,7 +70,6 @@ def test_only_the_first_epoch_of_a_training_waits_for_the_disk(read, epochs):
     assert time.hours.lower <= time.hours.median <= time.hours.upper
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.floats(1, 4), st.floats(1, 4), st.integers(1, 64))
 def test_more_of_a_resource_never_takes_longer(faster, roomier, vcpus):
     base = run_on(machine(vcpus=vcpus, read=60.0), epochs=3)[0].hours
@@ -80,7 +77,6 @@ def test_more_of_a_resource_never_takes_longer(faster, roomier, vcpus):
     assert run_on(better, epochs=3)[0].hours.median <= base.median * (1 + 1e-9)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.floats(0.1, 300), st.floats(0.5, 400), st.floats(0.1, 500))
 def test_limits_are_surely_kept_and_the_cheapest_run_that_keeps_them_is_chosen(epochs, hours, usd):
     answer = ask(epochs=epochs, max_hours=hours, max_run_usd=usd, max_results=500)

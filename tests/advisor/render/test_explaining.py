@@ -1,7 +1,6 @@
 """An explanation in a few short lines, and as values that keep their schema."""
 
 import json
-import os
 from pathlib import Path
 
 import jsonschema
@@ -11,6 +10,7 @@ from advisor.domain import Stage
 from advisor.domain.explanation import Distance, Explanation, Gain
 from advisor.render.document import recommendation_document
 from advisor.render.explaining import explanation_document, explanation_text
+from tests.alike import assert_golden_text
 from tests.builders import recommendation
 
 from .test_renderers import SCHEMA, SOURCES
@@ -65,10 +65,7 @@ EXPLANATION = Explanation(
     ],
 )
 def test_a_format_changes_only_when_we_mean_it(name, content):
-    golden = GOLDEN / name
-    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
-        golden.write_text(content)
-    assert content == golden.read_text()
+    assert_golden_text(GOLDEN / name, content)
 
 
 def test_the_document_with_an_explanation_keeps_its_schema():

@@ -6,7 +6,6 @@ Golden files stand in tests/golden/export; ADVISOR_WRITE_GOLDEN=1 writes them an
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from dataclasses import replace
 from functools import cache
@@ -25,6 +24,7 @@ from moto import mock_aws
 from advisor.domain import Candidate, DiskChoice, Market
 from advisor.errors import UsageError
 from advisor.render.exporting import FORMATS, export
+from tests.alike import assert_golden_text
 from tests.builders import candidate
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "export"
@@ -56,12 +56,8 @@ PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second":
     ],
 )
 def test_an_export_changes_only_when_we_mean_it(format: str, case: str, one: Candidate) -> None:
-    golden = GOLDEN / f"{format}-{case}.txt"
     content = export(one, format)
-    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True, parents=True)
-        golden.write_text(content)
-    assert content == golden.read_text()
+    assert_golden_text(GOLDEN / f"{format}-{case}.txt", content)
 
 
 @cache

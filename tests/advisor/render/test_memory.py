@@ -4,7 +4,6 @@ Golden files stand in tests/golden; ADVISOR_WRITE_GOLDEN=1 writes them anew, for
 """
 
 import json
-import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from models.performance.memory import (
     Verdict,
     WhatIf,
 )
+from tests.alike import assert_golden_text
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SCHEMA = json.loads((files("advisor.render") / "schemas/memory.schema.json").read_text())
@@ -85,10 +85,7 @@ def answer() -> MemoryAnswer:
     ],
 )
 def test_a_format_changes_only_when_we_mean_it(name, content):
-    golden = GOLDEN / name
-    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
-        golden.write_text(content)
-    assert content == golden.read_text()
+    assert_golden_text(GOLDEN / name, content)
 
 
 def test_the_document_is_what_the_schema_says_and_its_parts_add_up():

@@ -6,7 +6,6 @@ Golden files stand in tests/golden; ADVISOR_WRITE_GOLDEN=1 writes them anew, for
 import csv
 import io
 import json
-import os
 import shlex
 from dataclasses import replace
 from importlib.resources import files
@@ -27,10 +26,11 @@ from advisor.domain import (
     Stage,
     Task,
 )
+from advisor.render.blocks import risk
 from advisor.render.document import Sources, recommendation_document
-from advisor.render.risk import risk
+from advisor.render.recommendation import recommendation_text
 from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
-from advisor.render.text import recommendation_text
+from tests.alike import assert_golden_text
 from tests.builders import candidate, close_call, prediction, recommendation, rejected
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -115,11 +115,7 @@ def text(**changes):
     ],
 )
 def test_a_format_changes_only_when_we_mean_it(name, content):
-    golden = GOLDEN / name
-    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(content)
-    assert content == golden.read_text()
+    assert_golden_text(GOLDEN / name, content)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ Golden files stand in tests/golden; ADVISOR_WRITE_GOLDEN=1 writes them anew, for
 """
 
 import json
-import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from advisor.domain import Request, Status, Task, Verdict, Verification
 from advisor.render.verification import verification_document, verification_text
+from tests.alike import assert_golden_text
 from tests.builders import instance, prediction
 from tests.sweeps.builders import measurement
 
@@ -58,10 +58,7 @@ NOT_KNOWN = {
     ],
 )
 def test_a_format_changes_only_when_we_mean_it(name, content):
-    golden = GOLDEN / name
-    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
-        golden.write_text(content)
-    assert content == golden.read_text()
+    assert_golden_text(GOLDEN / name, content)
 
 
 @pytest.mark.parametrize("changes", [{}, NOT_KNOWN])

@@ -16,8 +16,8 @@ from advisor.runs.cloud.measurements import Collector, Sender, object_of
 from advisor.runs.cloud.states import End, Phase, guest_states
 from infra.aws.asking import Aws
 from infra.aws.guest.job import Job, job_to_json
-from infra.aws.guest.mailbox import Mailbox
 from infra.aws.guest.metadata import Metadata
+from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.reaping import aws
@@ -62,7 +62,7 @@ def bucket(monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     with mock_aws():
         boto3.client("s3", region_name=REGION).create_bucket(Bucket=BUCKET)
-        yield mailbox()
+        yield result_bucket()
 
 
 def real_time(faults=None):
@@ -71,8 +71,8 @@ def real_time(faults=None):
     return aws(faults and {REGION: faults}, SystemClock())
 
 
-def mailbox(faults=None):
-    return Mailbox(real_time(faults), REGION, BUCKET, "sweeps/s1")
+def result_bucket(faults=None):
+    return ResultBucket(real_time(faults), REGION, BUCKET, "sweeps/s1")
 
 
 def guest(folder, service, *, pace=0.05, code=0, **changes):
@@ -88,14 +88,14 @@ def guest(folder, service, *, pace=0.05, code=0, **changes):
 
 def run(a_guest, job=JOB, lasts=LATER):
     """Put the job into the bucket, and do it."""
-    mailbox().put("job.json", job_to_json(job).encode())
+    result_bucket().put("job.json", job_to_json(job).encode())
     return run_job(job.url, REGION, datetime.now(UTC) + lasts, a_guest)
 
 
 def collected(tmp_path):
     """What the controller has in its store after collecting, by trial id."""
     with closing(open_store(f"sqlite:///{tmp_path / 'controller.sqlite'}")) as store:
-        Collector(mailbox()).collect(store)
+        Collector(result_bucket()).collect(store)
         return {one.trial.trial_id: one for one in store.all()}
 
 

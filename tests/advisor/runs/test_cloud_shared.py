@@ -9,7 +9,7 @@ import pytest
 
 from advisor.domain import Market
 from advisor.runs.cloud.shared import SharedRows
-from infra.aws.launch import Machine
+from infra.aws.launch_options import Machine
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 

@@ -90,9 +90,6 @@ def _same(answer, code, document):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(task=tasks, model=networks, words=st.tuples(shared, limits))
 def test_a_recommendation_is_the_command_lines(service, as_typed, task, model, words):
     asked = {"task": task, "model": model, **words[0], **words[1]}
@@ -100,9 +97,6 @@ def test_a_recommendation_is_the_command_lines(service, as_typed, task, model, w
     _same(service.post("/v1/recommend", json=asked), code, document)
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(
     task=tasks,
     model=networks,
@@ -116,9 +110,7 @@ def test_a_prediction_is_the_command_lines(service, as_typed, task, model, words
     _same(service.post("/v1/predict", json=asked), code, document)
 
 
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=10)
 @given(words=shared, what=st.sampled_from([
     {"instance": ["g4dn.xlarge", "g5.xlarge"]}, {"gpu": "T4,V100", "baseline": "L4"}, {},
     {"instance": ["g4dn.xlarge"]}, {"instance": ["g4dn.xlarge", "c5.xlarge"]},

@@ -11,7 +11,7 @@ from benchmarks.hostile_requests import Hostile, changed, hostile_requests, oper
 from benchmarks.served import Served
 from benchmarks.service_fuzz import NO_TORCH, Asker, Findings, defects_in, described, fuzz, judge
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.night
 # What the guard says to requests that no description allows is a refusal, too.
 CHECKS = """
 [checks.negative_data_rejection]

@@ -10,7 +10,7 @@ from advisor.cli.measurements import measurements as command
 from advisor.domain import Status
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
-from sweeps.exporting import to_csv, to_jsonl
+from sweeps.formats.exporting import to_csv, to_jsonl
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 

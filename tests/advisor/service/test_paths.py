@@ -98,7 +98,7 @@ def test_the_hook_would_tell(tmp_path):
     assert [line.split()[0] for line in touched(found)] == ["open"]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_no_name_from_a_client_is_opened_run_or_connected_to(watched):
     service, found = watched
     key = service.advisor("keys", "add", "any", "--scope", "admin").strip()

@@ -11,7 +11,7 @@ from advisor.service.access_keys import add_key
 from advisor.service.app import create_app
 from advisor.service.guard import key_ring
 from advisor.service.settings import Settings
-from sweeps.serialization import measurement_to_dict
+from sweeps.formats.serialization import measurement_to_dict
 from sweeps.store.api_keys import ApiKeys
 from tests.sweeps.builders import measurement, resources, trial
 

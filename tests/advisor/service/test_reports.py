@@ -66,7 +66,7 @@ def test_a_report_is_what_the_command_writes(client, form):
     assert posted.content == answer.content
 
 
-def test_a_pdf_comes_whole_and_typed(client):
+def test_a_pdf_comes_whole_and_typed(client, pango):
     answer = client.get("/v1/reports/pdf", params=QUESTION | {"as_of": "2026-11-22"})
     assert answer.headers["content-type"] == "application/pdf"
     assert answer.headers["content-disposition"].endswith('"googlenet-inference.pdf"')

@@ -47,6 +47,8 @@ def shown(server, path, state):
     raise AssertionError(job)
 
 
+@pytest.mark.kills
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
     server = Server(tmp_path, arguments=[f"--allow-data=photos={made_photographs(tmp_path, 40)}"])
@@ -85,6 +87,8 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         server.close()
 
 
+@pytest.mark.kills
+@pytest.mark.machine
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, workers):

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from infra.aws import launching, making, requests, watching
+from infra.aws import watching
 from infra.aws.errors import Refused, Unanswered
-from infra.aws.launch import Machine
+from infra.aws.launch_options import Machine
+from infra.aws.provisioning import launching, making, requests
 
 Patch = pytest.MonkeyPatch
 
@@ -53,8 +54,8 @@ def _seldom_looked(patch: Patch) -> None:
 
 
 def _no_end(patch: Patch) -> None:
-    from infra.aws import renting
     from infra.aws.ending import Ended
+    from infra.aws.provisioning import renting
 
     patch.setattr(renting, "end_sweep", lambda *_: Ended(removed=(), left=()))
 

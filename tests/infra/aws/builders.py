@@ -9,10 +9,10 @@ from typing import Any
 from advisor.catalog import load_catalog
 from advisor.domain import Market
 from infra.aws import tags
-from infra.aws.launch import Machine, Rung, Sweep, Volume
+from infra.aws.launch_options import LaunchOption, Machine, Sweep, Volume
 from infra.aws.preflight import Preflight, look
-from infra.aws.regions import Wish
-from infra.aws.slots import Slot
+from infra.aws.provisioning.slots import Slot
+from infra.aws.regions import InstanceRequirements
 from infra.aws.watching import Why
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.clocks import FakeClock
@@ -29,10 +29,10 @@ def a_sweep(**changes: Any) -> Sweep:
     return Sweep(**{**values, **changes})
 
 
-def a_wish(*types: str, markets: Sequence[Market] = BOTH, **changes: Any) -> Wish:
+def a_wish(*types: str, markets: Sequence[Market] = BOTH, **changes: Any) -> InstanceRequirements:
     catalog = load_catalog()
     named = tuple(catalog.instance(name, "aws") for name in types or ("g4dn.xlarge",))
-    return Wish(
+    return InstanceRequirements(
         types=named, markets=tuple(markets),
         price_of=changes.pop("price_of", lambda name, _region: PRICES.get(name)), **changes,
     )  # fmt: skip
@@ -51,7 +51,7 @@ def a_slot(found: Preflight, **sweep: Any) -> Slot:
     )
 
 
-def guest_script(expires_at: datetime, _rung: Rung) -> str:
+def guest_script(expires_at: datetime, _rung: LaunchOption) -> str:
     """What the guests of the bed read: when they power off."""
     return tags.time_text(expires_at)
 

@@ -10,10 +10,10 @@ from typing import Any
 from advisor.errors import AdvisorError
 from infra.aws import tags
 from infra.aws.errors import Kind, known_codes
-from infra.aws.ladder import Ladder
 from infra.aws.preflight import Preflight
+from infra.aws.provisioning.fallbacks import Fallbacks
+from infra.aws.provisioning.renting import rent
 from infra.aws.reap import reap
-from infra.aws.renting import rent
 from tests.infra.aws import faults
 from tests.infra.aws.bed import REGIONS, Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot
@@ -139,7 +139,7 @@ class Launch:
         slot = a_slot(self.found, id=self.sweep_id, budget_usd=self.budget_usd, hours=3.0)
         try:
             rent(
-                self.bed.aws(self.seed + number), slot, Ladder(self.found.rungs),
+                self.bed.aws(self.seed + number), slot, Fallbacks(self.found.options),
                 Minutes(self.bed.clock, minutes), queue=timedelta(minutes=4),
             )  # fmt: skip
         except Crashed:
@@ -206,7 +206,7 @@ class Launch:
         return max([self.bed.clock.now(), *filter(None, told)])
 
     def _without_capacity(self) -> set[tuple[str, str, str]]:
-        offers = [(one.instance_type, one.zone, one.market) for one in self.found.rungs]
+        offers = [(one.instance_type, one.zone, one.market) for one in self.found.options]
         share = self.chance.choice([0.0, 0.5, 0.9, 1.0])
         return {one for one in offers if self.chance.random() < share}
 

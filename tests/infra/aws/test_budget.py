@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.domain import Market
 from advisor.errors import UsageError
 from infra.aws.budget import BILLING_MINUTE, LEAST, Meter, lasts, refuse_too_small, usd_per_hour
-from infra.aws.launch import Rung
+from infra.aws.launch_options import LaunchOption
 from tests.infra.aws.builders import a_sweep
 from tests.infra.aws.clocks import START
 
@@ -59,7 +59,7 @@ def test_no_budget_buys_more_than_the_hours_allowed() -> None:
 
 def test_a_burstable_type_costs_its_surplus_credits_too() -> None:
     """It is launched as unlimited: a t3.xlarge that computes all the time is $0.20/h dearer."""
-    known = Rung(
+    known = LaunchOption(
         instance_type="m5.xlarge", region="us-east-1", zone="us-east-1a", subnet="",
         market=Market.ON_DEMAND, usd_per_hour=0.1664,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from tests.infra.aws.recording import actions, recorded_calls
 from tests.infra.aws.serving import serving
 from tests.infra.live.conftest import without_real_aws
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.night  # records a dozen sweeps
 POLICY = policy("controller", account=ACCOUNT, bucket="results")
 SWEEP = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD", "--sweep-id",
          "nightly")  # fmt: skip

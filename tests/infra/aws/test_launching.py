@@ -11,8 +11,8 @@ from moto.ec2.models import ec2_backends
 from advisor.errors import CloudError
 from infra.aws import tags
 from infra.aws.errors import Unanswered
-from infra.aws.ladder import Ladder
-from infra.aws.launching import BudgetOverError, Launching, NoCapacityError
+from infra.aws.provisioning.fallbacks import Fallbacks
+from infra.aws.provisioning.launching import BudgetOverError, Launching, NoCapacityError
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.builders import a_slot, looked
 from tests.infra.aws.ec2_ways import ACCOUNT
@@ -42,7 +42,7 @@ def always(operation: str, fault: str) -> Any:
 def launching(bed: Bed, *types: str, regions=("us-east-1",), **sweep: Any) -> Launching:
     found = looked(bed, *types, regions=regions)
     bed.faulty.asked.clear()
-    return Launching(bed.aws(), a_slot(found, **sweep), Ladder(found.rungs))
+    return Launching(bed.aws(), a_slot(found, **sweep), Fallbacks(found.options))
 
 
 def run_requests(bed: Bed) -> list[Request]:
@@ -221,10 +221,10 @@ def test_a_group_that_shows_late_is_waited_for(bed: Bed, code: str) -> None:
 def test_two_controllers_keep_one_instance(bed: Bed, monkeypatch) -> None:
     """The second one does not see the first one's; after its own launch both are there."""
     found = looked(bed)
-    one = Launching(bed.aws(), a_slot(found), Ladder(found.rungs))
+    one = Launching(bed.aws(), a_slot(found), Fallbacks(found.options))
     machine, _ = one.get(in_minutes(bed, 1))
     bed.clock.sleep(5)
-    other = Launching(bed.aws(), a_slot(found), Ladder(found.rungs[1:]))
+    other = Launching(bed.aws(), a_slot(found), Fallbacks(found.options[1:]))
     monkeypatch.setattr(other, "_adopted", lambda: None)
     kept, _ = other.get(in_minutes(bed, 1))
     assert kept.id == machine.id

@@ -17,8 +17,8 @@ from advisor.runs.cloud.guest import Guest, run_job
 from advisor.runs.cloud.measurements import Sender
 from infra.aws.finding import KINDS
 from infra.aws.guest.job import Job, job_to_json
-from infra.aws.guest.mailbox import Mailbox
 from infra.aws.guest.metadata import Metadata
+from infra.aws.guest.result_bucket import ResultBucket
 from infra.aws.guest.volumes import volume_ids
 from infra.aws.policies import NAMES, allowed_actions, policy, policy_text
 from infra.aws.reap import reap
@@ -99,7 +99,7 @@ def test_a_guest_may_do_exactly_what_it_does(account, monkeypatch, tmp_path):
             sweep_id="s1", region="us-east-1", bucket=BUCKET, prefix="sweeps/s1", arguments=(),
             database_parameter=parameter,
         )  # fmt: skip
-        box = Mailbox(aws(), "us-east-1", BUCKET, job.prefix)
+        box = ResultBucket(aws(), "us-east-1", BUCKET, job.prefix)
         box.put("job.json", job_to_json(job).encode())
         with serving() as service, recorded_calls(monkeypatch) as now:
             run_job(job.url, "us-east-1", datetime.now(UTC) + timedelta(hours=1), Guest(
@@ -152,7 +152,11 @@ def _asked_in_source() -> set[str]:
     but for the mailbox, which both use."""
     folder = Path(infra.aws.__file__).parent
     found: set[str] = set()
-    for path in (*folder.glob("*.py"), folder / "guest/mailbox.py"):
+    for path in (
+        *folder.glob("*.py"),
+        *folder.glob("provisioning/*.py"),
+        folder / "guest/result_bucket.py",
+    ):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("ask", "pages"):
                 found |= set(_operation(node))

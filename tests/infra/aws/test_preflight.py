@@ -42,16 +42,16 @@ def test_a_good_account_lacks_nothing_and_nothing_is_made(bed: Bed) -> None:
 
 
 def test_spot_comes_before_on_demand_and_the_cheapest_zone_first(bed: Bed) -> None:
-    rungs = looked(bed).rungs
-    spot = [one for one in rungs if one.market is Market.SPOT]
-    assert rungs[: len(spot)] == tuple(spot)
+    options = looked(bed).options
+    spot = [one for one in options if one.market is Market.SPOT]
+    assert options[: len(spot)] == tuple(spot)
     assert [one.usd_per_hour for one in spot] == sorted(one.usd_per_hour for one in spot)
-    assert all(one.usd_per_hour <= 0.526 for one in rungs)
+    assert all(one.usd_per_hour <= 0.526 for one in options)
 
 
 def test_a_spot_request_never_names_more_than_the_price_on_demand(bed: Bed) -> None:
     bed.ways.spot_usd = 0.5
-    assert {one.usd_per_hour for one in looked(bed).rungs} == {0.526}
+    assert {one.usd_per_hour for one in looked(bed).options} == {0.526}
 
 
 @pytest.mark.parametrize(
@@ -140,14 +140,14 @@ def test_a_quota_of_nothing_is_told_with_the_command_that_raises_it(bed: Bed) ->
 def test_a_quota_of_one_market_leaves_the_other(bed: Bed) -> None:
     bed.ways.quotas = {"L-3819A6DF": 0.0}
     assert missing(bed) == {}
-    assert {one.market for one in looked(bed).rungs} == {Market.ON_DEMAND}
+    assert {one.market for one in looked(bed).options} == {Market.ON_DEMAND}
 
 
 def test_a_quota_that_may_not_be_asked_is_left_to_ec2(bed: Bed) -> None:
     bed.ways.denied = {"GetServiceQuota"}
     assert missing(bed) == {}
     found = looked(bed)
-    assert found.rungs
+    assert found.options
     assert any('"servicequotas:GetServiceQuota"' in one.mend for one in found.findings)
 
 
@@ -155,7 +155,7 @@ def test_spot_prices_that_may_not_be_asked_are_told_and_leave_on_demand(bed: Bed
     bed.ways.denied = {"DescribeSpotPriceHistory"}
     assert missing(bed) == {}
     found = looked(bed)
-    assert {one.market for one in found.rungs} == {Market.ON_DEMAND}
+    assert {one.market for one in found.options} == {Market.ON_DEMAND}
     assert any('"ec2:DescribeSpotPriceHistory"' in one.mend for one in found.findings)
 
 
@@ -196,18 +196,18 @@ def test_a_type_that_the_region_has_not_is_told(bed: Bed) -> None:
     found = looked(bed, "p2.xlarge", image=bed.ways.image)
     (one,) = [one for one in found.findings if not one.ok]
     assert one.check == "offering"
-    assert found.rungs == ()
+    assert found.options == ()
 
 
 def test_a_further_region_that_lacks_something_is_only_left_out(bed: Bed) -> None:
     found = looked(bed, "g4dn.xlarge", regions=("us-east-1", "us-nowhere-1"))
     assert [one for one in found.findings if one.stops and not one.ok] == []
-    assert {one.region for one in found.rungs} == {"us-east-1"}
+    assert {one.region for one in found.options} == {"us-east-1"}
 
 
 def test_an_offer_without_a_known_price_is_not_launched(bed: Bed) -> None:
     found = looked(bed, price_of=lambda *_: None)
-    assert found.rungs == ()
+    assert found.options == ()
     assert "catalog refresh" in next(one.mend for one in found.findings if one.check == "offer")
 
 

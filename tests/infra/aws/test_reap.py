@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import boto3
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
@@ -219,7 +219,7 @@ def test_a_time_without_a_zone_is_refused():
         reap(aws(), now=NOW.replace(tzinfo=None))
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5)
 @given(
     things=st.lists(
         st.tuples(

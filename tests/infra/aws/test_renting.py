@@ -9,9 +9,9 @@ import pytest
 
 from advisor.errors import CloudError
 from infra.aws import tags
-from infra.aws.ladder import Ladder
-from infra.aws.launching import Launching
-from infra.aws.renting import Rented, rent
+from infra.aws.provisioning.fallbacks import Fallbacks
+from infra.aws.provisioning.launching import Launching
+from infra.aws.provisioning.renting import Rented, rent
 from infra.aws.watching import Why
 from tests.infra.aws.bed import Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked
@@ -24,7 +24,7 @@ def rented(bed: Bed, minutes: float, plan: Any = None, **sweep: Any) -> Rented:
     bed.faulty.asked.clear()
     bed.faulty.plan = plan or (lambda _: "")
     return rent(
-        bed.aws(), a_slot(found, **sweep), Ladder(found.rungs), Minutes(bed.clock, minutes),
+        bed.aws(), a_slot(found, **sweep), Fallbacks(found.options), Minutes(bed.clock, minutes),
         queue=timedelta(minutes=1),
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ def test_ctrl_c_ends_what_was_launched(bed: Bed) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         rent(
-            bed.aws(), a_slot(found), Ladder(found.rungs), Interrupted(bed.clock, 60),
+            bed.aws(), a_slot(found), Fallbacks(found.options), Interrupted(bed.clock, 60),
             queue=timedelta(),
         )  # fmt: skip
     assert bed.left() == []
@@ -207,7 +207,7 @@ def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:
             return super().told(machine)
 
     done = rent(
-        bed.aws(), a_slot(found), Ladder(found.rungs), Noticed(bed.clock, 30),
+        bed.aws(), a_slot(found), Fallbacks(found.options), Noticed(bed.clock, 30),
         queue=timedelta(minutes=1),
     )  # fmt: skip
     assert done.instances == 2
@@ -239,7 +239,7 @@ def test_a_group_of_that_name_that_is_somebodys_own_is_left_alone(bed: Bed) -> N
 def test_a_sweep_of_that_name_of_another_owner_is_not_touched(bed: Bed) -> None:
     """Both call theirs `nightly`: neither adopts, ends or removes what is the other's."""
     found = looked(bed)
-    machine, _ = Launching(bed.aws(), a_slot(found), Ladder(found.rungs)).get(bed.clock.now())
+    machine, _ = Launching(bed.aws(), a_slot(found), Fallbacks(found.options)).get(bed.clock.now())
     with pytest.raises(CloudError, match="--owner ada"):
         rented(bed, 30, owner="eve")
     assert [one.id for one in bed.instances("running")] == [machine.id]

@@ -12,7 +12,7 @@ from tests.infra.aws.bed import Bed
 from tests.infra.aws.series import series
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_launches_with_faults_of_every_code_leave_nothing(bed: Bed) -> None:
     done = series(bed, range(2_000, 2_130))
     assert done.wrong == {}

@@ -12,8 +12,8 @@ from advisor.domain import Market
 from infra.live.facts import Facts, facts
 from infra.live.offered import offered
 from infra.live.quotas import vcpu_quota
+from infra.live.quotes import Quote, Refused
 from infra.live.spot import newest_by_zone, spot
-from infra.live.words import Quote, Refused
 from tests.infra.live.recorded import Recorded
 
 TODAY = date(2026, 11, 21)

@@ -9,7 +9,7 @@ import pytest
 from advisor.domain import Market
 from advisor.errors import LiveError
 from infra.live.on_demand import on_demand
-from infra.live.words import Quote, Refused
+from infra.live.quotes import Quote, Refused
 from tests.infra.live.recorded import Recorded, product
 
 TODAY = date(2026, 11, 21)

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from moto import mock_aws
 
-from sweeps.placing import refuse_impossible
-from tests.sweeps.test_placing import on
+from sweeps.executors.ray.placing import refuse_impossible
+from tests.sweeps.executors.test_placing import on
 
 FILE = Path(__file__).resolve().parents[3] / "infra" / "ray" / "aws.yaml"
 pytestmark = [

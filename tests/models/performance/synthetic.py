@@ -19,12 +19,13 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from models.performance.join import join_logs, logs_by_stage
+from models.performance.join import logs_by_stage
 from models.performance.networks import bundled_networks
 from models.performance.on_cpu import published_on_cpu
 from models.performance.pipeline import (
     PIPELINE_PRIORS,
     PipelineRequest,
+    join_logs,
     pipeline_columns,
     stage_rates,
 )

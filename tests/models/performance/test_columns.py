@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Cpu, DiskRate, Gpu, Precision, Resources, Task, Workload
@@ -50,7 +50,6 @@ workloads = st.builds(
 ANY = Resources(vcpus=8, physical_cores=4, memory_mib=32768, disk=DiskRate(type="any"))
 
 
-@settings(deadline=None, max_examples=50)
 @given(workloads, st.lists(machines, min_size=1, max_size=6), st.sampled_from((0.5, 0.9, 0.95)))
 def test_columns_and_single_predictions_agree(workload, asked, confidence):
     """Every number of `predict_columns` is the one that `predict` tells of that machine alone."""
@@ -113,7 +112,6 @@ def test_a_gpu_without_a_data_sheet_is_refused_by_name():
 disks = machines.map(lambda one: one.disk)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(workloads, machines, disks), min_size=1, max_size=5))
 def test_rows_with_other_disks_are_predicted_as_if_they_had_come_with_them(asked):
     """`prepare` changes nothing but how often the rest is computed; `lowers` are the lower ones."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Task
@@ -34,7 +34,6 @@ def test_a_network_like_measured_ones_takes_their_deviation(place, deviation):
     assert variances[0] < between[1][0]
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.lists(st.floats(-50, 50), min_size=4, max_size=4))
 def test_the_doubt_is_never_negative_nor_more_than_without_relatives(place):
     kinship = kinship_of(*two_families())

@@ -51,7 +51,7 @@ def predict(workload_, resources, confidence=0.9):
     return load_model().predict([(workload_, resources)], confidence=confidence)[0]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(gpus, networks, tasks, precisions, st.integers(1, 512), st.integers(1, 192))
 def test_bounds_enclose_the_median_and_nothing_is_faster_than_its_stages(
     gpu, network, task, precision, batch_size, vcpus
@@ -64,7 +64,7 @@ def test_bounds_enclose_the_median_and_nothing_is_faster_than_its_stages(
     assert answer.bottleneck in answer.stage_rates
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(gpus, networks, st.floats(0.5, 0.94), st.floats(0.0, 0.04))
 def test_more_confidence_never_narrows_the_interval(gpu, network, confidence, more):
     low = predict(workload(network), machine(gpu), confidence)
@@ -73,7 +73,7 @@ def test_more_confidence_never_narrows_the_interval(gpu, network, confidence, mo
     assert high.upper >= low.upper * (1 - 1e-9)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(networks, st.sampled_from((Task.TRAINING, Task.INFERENCE)), st.integers(1, 64))
 def test_better_resources_never_slow_a_workload(network, task, vcpus):
     """More vCPUs, a faster disk or more memory can only help.
@@ -90,7 +90,7 @@ def test_better_resources_never_slow_a_workload(network, task, vcpus):
         assert predict(workload(network, task), better).median >= base * 0.999
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     networks, st.sampled_from(("T4", "L4", None)), st.floats(1.0, 400.0), st.floats(1.0, 1.5),
     st.sampled_from(("x86_64", "aarch64")),
@@ -194,7 +194,7 @@ def test_the_pace_of_an_emulated_gpu_takes_short_names_and_refuses_unknown_ones(
         published_step_seconds(*args, "T5")
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(networks, st.sampled_from((Task.TRAINING, Task.INFERENCE)), gpus, st.integers(1, 256))
 def test_a_larger_batch_takes_longer_and_wastes_no_less(network, task, gpu, batch_size):
     """Step time grows with the batch, time a sample does not."""

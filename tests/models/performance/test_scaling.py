@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Provenance, Stage, Task
@@ -45,7 +45,6 @@ def test_one_gpu_no_gpu_and_preprocessing_scale_nothing():
     assert model.of(Task.PREPROCESSING, card, 4, 0.9) is ALONE
 
 
-@settings(deadline=None)
 @given(
     any_task,
     gpus,

@@ -58,7 +58,6 @@ def in_columns(steps):
     return columns, theta
 
 
-@settings(deadline=None, max_examples=25)
 @given(networks, conditions, st.sampled_from((1, 16, 300)), st.integers(0, 2**31))
 def test_slopes_are_what_differences_of_the_function_tell(network, how, batch, seed):
     """Along any direction: Gauss-Newton steps stand on every entry of the table of slopes."""
@@ -72,7 +71,6 @@ def test_slopes_are_what_differences_of_the_function_tell(network, how, batch, s
     assert slopes @ direction == pytest.approx(difference / 2e-5, rel=1e-4, abs=1e-6)
 
 
-@settings(deadline=None, max_examples=25)
 @given(networks, conditions, st.integers(1, 500), st.floats(1.01, 4))
 def test_a_larger_batch_never_takes_less_time_nor_more_a_sample(network, how, batch, times):
     """But for what the cache holds of a small one."""
@@ -82,7 +80,7 @@ def test_a_larger_batch_never_takes_less_time_nor_more_a_sample(network, how, ba
     assert large <= small * times * (1 + np.exp(theta[columns.common["l2"]]))
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(networks, conditions)
 def test_steps_together_take_what_each_takes_alone(network, how):
     """Columns are only a way of computing: rows of one step never reach another."""

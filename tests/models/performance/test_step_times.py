@@ -73,7 +73,7 @@ def variance(workload, gpu, times):
     return float(times.estimates([(workload, card(gpu))], TABLE.of(workload)).variance[0])
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(cells, st.floats(0.8, 1.25), st.sampled_from((8, 64)))
 def test_a_trial_moves_its_cell_to_what_was_measured_and_makes_it_surer(cell, times, batch):
     """Nearly so: a trial has its own error, and what is known otherwise weighs a little."""
@@ -89,7 +89,7 @@ def test_a_trial_moves_its_cell_to_what_was_measured_and_makes_it_surer(cell, ti
     assert rate(asked, gpu, after).provenance is Provenance.MEASURED
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(st.permutations(range(3)), cells)
 def test_the_order_of_trials_does_not_matter(order, cell):
     network, gpu, precision = cell
@@ -231,7 +231,6 @@ def test_only_an_eager_step_at_a_measured_input_is_published():
     assert rate(work(UNMEASURED), "T4").provenance is Provenance.MODELLED
 
 
-@settings(deadline=None, max_examples=25)
 @given(cells, st.floats(0.5, 0.99), st.floats(0.0, 0.0099))
 def test_intervals_grow_with_confidence(cell, confidence, more):
     network, gpu, precision = cell

@@ -73,7 +73,7 @@ def test_failures_lead_to_where_it_works(table):
     assert not math.isinf(done.steps[-1].regret)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.data())
 def test_no_trial_is_proposed_twice_and_none_that_is_not_on_offer(data):
     """Whatever the trials so far gave."""
@@ -89,7 +89,7 @@ def test_no_trial_is_proposed_twice_and_none_that_is_not_on_offer(data):
 
 
 @given(st.integers(0, 1000))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_same_seed_gives_the_same_trials(seed):
     table = Table.of(runs("own", 9.0, 30))
     problem, outcome = table.problem("own", ()), table.outcome("own")

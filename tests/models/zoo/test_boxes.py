@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.zoo.torchvision_import import import_torchvision
@@ -25,7 +25,6 @@ def _greedy(boxes, scores, threshold):
     return kept
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 40), st.integers(0, 2**31), st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0]))
 def test_suppression_keeps_what_the_greedy_definition_keeps(count, seed, threshold):
     generator = torch.Generator().manual_seed(seed)

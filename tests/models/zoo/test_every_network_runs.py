@@ -27,7 +27,7 @@ _PIXELS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_training_step_and_an_inference_are_real(name):
     """The loss is a number, reaches the weights, and the network answers in eval mode."""

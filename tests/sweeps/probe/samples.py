@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sweeps.probe.words import SCHEMA, figure, skipped
+from sweeps.probe.figures import SCHEMA, figure, skipped
 
 # Two T4s; `nvidia-smi --query-gpu=index,uuid,pci.bus_id,name,driver_version,compute_cap,
 # memory.total,clocks.max.sm,clocks.max.memory,power.limit,pcie.link.gen.max,pcie.link.width.max,

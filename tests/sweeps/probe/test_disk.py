@@ -8,7 +8,7 @@ import pytest
 
 from advisor.errors import MeasuringError
 from sweeps.probe import disk, reading, scratch
-from sweeps.probe.reading import Opened, Pattern, opened_past_cache, read_window
+from sweeps.probe.reading import Opened, Pattern, opened_past_cache, timed_read
 from sweeps.probe.scratch import scratch_file
 from tests.sweeps.probe.test_session import _session
 
@@ -60,7 +60,7 @@ def test_a_quota_that_ends_the_writing_is_told(tmp_path, monkeypatch):
 
 def test_reads_are_counted_with_a_latency_each(written):
     with opened_past_cache(*written) as file:
-        window = read_window(file, ANYWHERE, 0.02)
+        window = timed_read(file, ANYWHERE, 0.02)
     assert len(window.latencies) >= ANYWHERE.depth
     assert min(window.latencies) > 0
     assert window.reads_per_second == len(window.latencies) / window.wall_seconds
@@ -76,7 +76,7 @@ def test_reading_in_order_takes_each_block_once_whatever_the_depth(written, monk
 
     with opened_past_cache(*written) as file:
         monkeypatch.setattr(reading.os, "preadv", recording)
-        read_window(file, Pattern(block_bytes=MIB, depth=4, at_random=False), 0.005)
+        timed_read(file, Pattern(block_bytes=MIB, depth=4, at_random=False), 0.005)
     seen = offsets[:16]
     assert len(set(seen)) == len(seen)
     assert all(offset % MIB == 0 and offset < written[1] for offset in offsets)
@@ -93,7 +93,7 @@ def test_where_o_direct_is_refused_reads_are_buffered_and_say_so(written, monkey
     monkeypatch.setattr(reading.os, "open", refuse)
     with opened_past_cache(*written) as file:
         assert not file.direct
-        assert read_window(file, ANYWHERE, 0.01).latencies
+        assert timed_read(file, ANYWHERE, 0.01).latencies
 
 
 def test_a_read_that_ends_short_is_an_error(tmp_path):
@@ -102,7 +102,7 @@ def test_a_read_that_ends_short_is_an_error(tmp_path):
     with path.open("rb") as handle:
         file = Opened(descriptor=handle.fileno(), size_bytes=2 * 4096, direct=False)
         with pytest.raises(OSError, match="a read ended after"):
-            read_window(file, Pattern(block_bytes=4096, depth=1, at_random=False), 0.05)
+            timed_read(file, Pattern(block_bytes=4096, depth=1, at_random=False), 0.05)
 
 
 def test_memory_does_not_pass_for_a_disk(tmp_path, monkeypatch):
@@ -115,7 +115,9 @@ def test_memory_does_not_pass_for_a_disk(tmp_path, monkeypatch):
 
 
 def test_rates_latencies_and_iops_belong_together(tmp_path):
-    windows = [reading.Window(wall_seconds=2.0, processor_seconds=0.1, latencies=(0.01,) * 200)] * 5
+    windows = [
+        reading.TimedRead(wall_seconds=2.0, processor_seconds=0.1, latencies=(0.01,) * 200)
+    ] * 5
     pattern = Pattern(block_bytes=128 * 1024, depth=1, at_random=True)
     found = disk._figures(windows, pattern, "a test")
     assert found["iops"]["value"] == 100.0

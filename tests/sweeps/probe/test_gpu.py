@@ -5,7 +5,7 @@ import torch
 
 from advisor.errors import MeasuringError
 from sweeps.probe import accelerator, gemm, gpu, layers, operations, under_load
-from sweeps.probe.words import is_figure, is_skipped
+from sweeps.probe.figures import is_figure, is_skipped
 from tests.sweeps.probe.cuda_rehearsal import rehearsed_cuda
 from tests.sweeps.probe.samples import document
 from tests.sweeps.probe.test_session import _session

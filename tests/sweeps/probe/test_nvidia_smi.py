@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import MeasuringError
-from sweeps.probe import nvidia_smi
-from sweeps.probe.nvidia_smi import FACT_FIELDS, PACE_FIELDS, STATE_FIELDS, parse_query, query
+from sweeps.machine import nvidia_smi
+from sweeps.machine.nvidia_smi import FACT_FIELDS, PACE_FIELDS, STATE_FIELDS, parse_query, query
 from tests.sweeps.probe.samples import BANNER, QUERY_T4, STATE_RTX, UNKNOWN_FIELD
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweeps.machine.mounts import describe_disk, mount_of, parse_mountinfo
 from sweeps.probe import boundaries, pci, topology
-from sweeps.probe.mounts import describe_disk, mount_of, parse_mountinfo
 from tests.sweeps.probe.samples import LSPCI, MEMINFO, MOUNTINFO, NODE_MEMINFO
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from advisor.errors import MeasuringError
 from sweeps.probe import session
+from sweeps.probe.figures import PARTS
 from sweeps.probe.session import FULL, QUICK, Session, run_probe
-from sweeps.probe.words import PARTS
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def _raise(error):
 def test_parts_run_in_the_order_of_measuring_and_are_told(parts, tmp_path):
     parts(cpu=lambda _: {"a": 1}, gpu=lambda _: {"b": 2})
     told = []
-    document = run_probe(["gpu", "cpu"], quick=True, disk=tmp_path, tell=told.append)
+    document = run_probe(["gpu", "cpu"], quick=True, disk=tmp_path, report=told.append)
     assert list(document["parts"]) == ["cpu", "gpu"]
     assert [line.split(":")[0] for line in told] == ["[1/2] cpu", "[2/2] gpu"]
     assert document["quick"] is True
@@ -44,7 +44,7 @@ def test_a_failing_part_costs_no_other_one(parts, tmp_path):
         gpu=lambda _: _raise(MeasuringError("no GPU here")),
         ram=lambda _: {"fine": True},
     )
-    found = run_probe(["cpu", "ram", "gpu"], quick=True, disk=tmp_path, tell=lambda _: None)
+    found = run_probe(["cpu", "ram", "gpu"], quick=True, disk=tmp_path, report=lambda _: None)
     assert found["parts"]["cpu"] == {"skipped": "RuntimeError: CUDA error: an illegal access"}
     assert found["parts"]["gpu"] == {"skipped": "no GPU here"}
     assert found["parts"]["ram"]["fine"] is True
@@ -55,14 +55,14 @@ def test_a_busy_neighbour_is_told(parts, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "_others_seconds", lambda: next(moments))
     monkeypatch.setattr(session, "_SHORTEST_JUDGED_SECONDS", 0.0)
     parts(cpu=lambda _: {})
-    found = run_probe(["cpu"], quick=True, disk=tmp_path, tell=lambda _: None)
+    found = run_probe(["cpu"], quick=True, disk=tmp_path, report=lambda _: None)
     assert "other processes used" in found["warnings"][0]
     assert found["parts"]["cpu"]["other_cores"] > 1
 
 
 def _session(tmp_path, ends_in):
     return Session(
-        effort=QUICK, disk=tmp_path, tell=lambda _: None, ends_at=time.monotonic() + ends_in
+        budget=QUICK, disk=tmp_path, report=lambda _: None, ends_at=time.monotonic() + ends_in
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 import sweeps.probe
 from advisor.render.text import table
 from sweeps.probe import PARTS, fingerprint
+from sweeps.probe.figures import skipped
 from sweeps.probe.showing import headline, not_measured, sections
-from sweeps.probe.words import skipped
 from tests.sweeps.probe.samples import document, gpu_part, measured, operations_part
 
 SCHEMA = json.loads((Path(sweeps.probe.__file__).parent / "probe.schema.json").read_text())

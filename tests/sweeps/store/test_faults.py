@@ -16,6 +16,7 @@ from advisor.errors import DataError, UsageError
 from sweeps.store import SqlStore, dialects, open_store
 from sweeps.store.database import Database
 from sweeps.store.owners import this_process
+from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial
 
 
@@ -39,7 +40,7 @@ def url(path):
     return f"sqlite:///{path}"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def either(request, url):
     if request.param == "sqlite":
         return url

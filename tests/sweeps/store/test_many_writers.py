@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from sweeps.store import SqlStore, open_store
+from tests.postgresql import DATABASES
 from tests.sweeps.store.writer import OWN_FROM
 
 WRITERS, OWN, SHARED = 8, 1250, 200
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request):
     if request.param == "postgresql":
         yield request.getfixturevalue("postgresql").new_database()
@@ -47,7 +48,7 @@ def sizes(store):
     return [int(one.trial.resources.memory_mib) for one in store.all()]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(400)
 def test_eight_writers_lose_none_of_ten_thousand(url):
     writers = [started(url, number, OWN, SHARED) for number in range(WRITERS)]
@@ -60,7 +61,7 @@ def test_eight_writers_lose_none_of_ten_thousand(url):
     assert sum(won) == SHARED  # each shared trial was told to be theirs to one writer only
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_killed_writer_leaves_whole_rows_and_holds_up_nobody(url):
     with closing(SqlStore(url)) as store:
         killed, other = started(url, 0, 100_000, 0), started(url, 1, 300, 0)

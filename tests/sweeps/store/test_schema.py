@@ -13,6 +13,7 @@ from advisor.errors import DataError
 from sweeps.store import SqlStore, open_store
 from sweeps.store.schema import HEAD, VERSION_TABLE, VERSIONS
 from sweeps.store.tables import METADATA
+from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial
 
 # Two rows, written by the last version that kept no version of its tables.
@@ -131,7 +132,7 @@ def test_another_programs_tables_and_alembic_do_not_matter_in_postgresql(postgre
     store.close()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/m.sqlite"

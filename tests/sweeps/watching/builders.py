@@ -2,7 +2,7 @@
 
 from advisor.domain import Status
 from sweeps.store.contract import Held
-from sweeps.watching.tally import Running, Standing
+from sweeps.watching.tally import Running, SweepProgress
 
 
 def running(**changes):
@@ -33,7 +33,7 @@ def standing(**changes):
         "heartbeats": {"ok": 6},
         "last_heartbeat_at": 1795269671.25,
     }
-    return Standing(**{**values, **changes})
+    return SweepProgress(**{**values, **changes})
 
 
 def held(**changes):

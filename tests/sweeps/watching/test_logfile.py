@@ -13,7 +13,7 @@ from datetime import datetime
 import pytest
 
 from advisor.errors import DataError
-from sweeps.events import DEBUG, WARNING, handled, tell
+from sweeps.events import DEBUG, WARNING, emit, handled
 from sweeps.watching import logfile
 from sweeps.watching.logfile import SharedFile, logged
 from sweeps.watching.story import log_lines
@@ -21,11 +21,11 @@ from sweeps.watching.story import log_lines
 WRITER = """
 import sys
 from pathlib import Path
-from sweeps.events import handled, tell
+from sweeps.events import emit, handled
 from sweeps.watching.logfile import SharedFile
 with handled(SharedFile(Path(sys.argv[1]), most_bytes=int(sys.argv[3]))):
     for number in range(200):
-        tell("stored", trial_id=f"{sys.argv[2]}-{number}", text="x" * 50)
+        emit("stored", trial_id=f"{sys.argv[2]}-{number}", text="x" * 50)
 """
 
 
@@ -36,7 +36,7 @@ def written(path):
 def test_a_line_says_when_what_which_trial_and_where(tmp_path):
     path = tmp_path / "deep" / "log.jsonl"
     with logged(path):
-        tell("attempt_ended", trial_id="abc", level=WARNING, attempt=1, seconds=2.5, reason="full")
+        emit("attempt_ended", trial_id="abc", level=WARNING, attempt=1, seconds=2.5, reason="full")
     (line,) = written(path)
     assert datetime.fromisoformat(line.pop("time")).tzinfo
     assert line.pop("node")
@@ -49,7 +49,7 @@ def test_a_line_says_when_what_which_trial_and_where(tmp_path):
 
 def test_what_json_does_not_have_is_null_and_no_password_is_written(tmp_path):
     with logged(tmp_path / "l"):
-        tell("x", rate=float("nan"), where={"url": "postgresql://me:secret@db/x"}, of=[tmp_path])
+        emit("x", rate=float("nan"), where={"url": "postgresql://me:secret@db/x"}, of=[tmp_path])
     (line,) = written(tmp_path / "l")
     assert line["rate"] is None
     assert line["where"] == {"url": "postgresql://me:***@db/x"}
@@ -62,34 +62,34 @@ def test_a_disk_without_locks_is_told_once_and_ends_nothing(tmp_path, monkeypatc
 
     monkeypatch.setattr(logfile.fcntl, "flock", refuse)
     with logged(tmp_path / "l"):
-        tell("stored")
-        tell("stored")
+        emit("stored")
+        emit("stored")
     assert capsys.readouterr().err.count("no locks available") == 1
 
 
 def test_a_log_that_cannot_be_opened_anew_ends_nothing(tmp_path):
     folder = tmp_path / "f"
     with logged(folder / "l"):
-        tell("stored")
+        emit("stored")
         shutil.rmtree(folder)
-        tell("stored")
-        tell("stored")
+        emit("stored")
+        emit("stored")
         folder.mkdir()
-        tell("began")
+        emit("began")
     assert [line["event"] for line in written(folder / "l")] == ["began"]
 
 
 def test_the_level_holds_back_what_is_below_it(tmp_path):
     with logged(tmp_path / "l", logging.WARNING):
-        tell("heartbeat", level=DEBUG)
-        tell("stored")
-        tell("heartbeat_failed", level=WARNING)
+        emit("heartbeat", level=DEBUG)
+        emit("stored")
+        emit("heartbeat_failed", level=WARNING)
     assert [line["event"] for line in written(tmp_path / "l")] == ["heartbeat_failed"]
 
 
 def test_warnings_of_sweeps_are_logged_and_still_told(tmp_path, capsys):
     with logged(tmp_path / "l"):
-        logging.getLogger("sweeps.runner").warning("waiting for %d trials", 2)
+        logging.getLogger("sweeps.driver.runner").warning("waiting for %d trials", 2)
     (line,) = written(tmp_path / "l")
     assert (line["event"], line["text"]) == ("message", "waiting for 2 trials")
     assert capsys.readouterr().err == "waiting for 2 trials\n"
@@ -99,7 +99,7 @@ def test_its_size_is_bounded(tmp_path):
     file = SharedFile(tmp_path / "l", most_bytes=2000, older=2)
     with closing(file), handled(file):
         for number in range(200):
-            tell("stored", trial_id=str(number))
+            emit("stored", trial_id=str(number))
     files = [one for one in tmp_path.iterdir() if one.suffix != ".lock"]
     assert {one.name for one in files} == {"l", "l.1", "l.2"}
     assert all(one.stat().st_size <= 2000 for one in files)
@@ -132,8 +132,8 @@ def test_a_log_that_cannot_be_written_any_more_is_told_once(tmp_path, capsys):
     handler._open = Full
     (tmp_path / "l").unlink()
     with closing(handler), handled(handler):
-        tell("stored")
-        tell("stored")
+        emit("stored")
+        emit("stored")
     assert capsys.readouterr().err.count("cannot be written") == 1
 
 

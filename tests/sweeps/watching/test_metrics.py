@@ -1,7 +1,6 @@
 """Metrics are what Prometheus reads."""
 
 import http.client
-import os
 import re
 import threading
 from contextlib import closing
@@ -15,6 +14,7 @@ from advisor.errors import DataError, MeasuringError
 from sweeps.events import collected
 from sweeps.watching.metrics import sweep_registry
 from sweeps.watching.serving import TextFile, served
+from tests.alike import assert_golden_text
 from tests.sweeps.watching.builders import standing
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "sweep_metrics.prom"
@@ -29,9 +29,7 @@ def page(**changes):
 
 
 def test_the_page_is_the_golden_one():
-    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
-        GOLDEN.write_text(page())
-    assert page() == GOLDEN.read_text()
+    assert_golden_text(GOLDEN, page())
 
 
 def test_names_follow_the_conventions_of_promtool():

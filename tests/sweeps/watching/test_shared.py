@@ -14,6 +14,7 @@ from advisor.domain import Status
 from sweeps.store import SqlStore
 from sweeps.store.owners import this_process
 from sweeps.watching.shared import Snapshot, look_at, pace_of
+from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial
 from tests.sweeps.watching.builders import held
 
@@ -23,7 +24,7 @@ OLD = Path(__file__).parents[2] / "data" / "measurements-0001.sqlite"
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/m.sqlite"

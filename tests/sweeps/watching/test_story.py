@@ -4,10 +4,10 @@ import json
 from contextlib import closing
 
 from advisor.domain import Status
-from sweeps.events import collected, hand_on_all
-from sweeps.runner import run_sweep
+from sweeps.driver.runner import run_sweep
+from sweeps.events import collected, forward_all
 from sweeps.store import SqlStore
-from sweeps.trial_process import measure_trial
+from sweeps.trial.trial_process import measure_trial
 from sweeps.watching.logfile import logged
 from sweeps.watching.story import log_lines, row_story, story_of, story_text
 from tests.sweeps.builders import measurement, resources, trial
@@ -45,7 +45,7 @@ def test_a_story_is_in_the_order_in_which_it_happened_not_in_which_it_arrived(tm
         measure_trial(TRIALS[0], attempt=lambda one: measurement(trial=one))
     late, early = ({**told[0], "at": at} for at in (20.0, 10.0))
     with logged(tmp_path / "l"):
-        hand_on_all([late, early])
+        forward_all([late, early])
     times = [line["time"] for line in story_of(log_lines(tmp_path / "l"), TRIALS[0].trial_id)]
     assert times == ["1970-01-01T00:00:10.000Z", "1970-01-01T00:00:20.000Z"]
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Status
+from sweeps.driver.runner import Progress
 from sweeps.events import Event
-from sweeps.runner import Progress
 from sweeps.watching.tally import Tally
 from tests.sweeps.builders import measurement, resources, trial
 

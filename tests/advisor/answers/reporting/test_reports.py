@@ -5,7 +5,6 @@ it anew, for review.
 """
 
 import json
-import os
 from contextlib import closing
 from dataclasses import replace
 from datetime import date
@@ -25,7 +24,7 @@ from advisor.errors import UsageError
 from advisor.questions.hardware import wanted_gpus, wanted_memory, wanted_vcpus
 from sweeps.store import open_store
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
-from tests.alike import alike
+from tests.alike import alike, assert_golden_document
 from tests.sweeps.builders import measurement, trial
 
 DAY = date(2026, 11, 22)
@@ -70,11 +69,7 @@ def gathered(*questions):
 def test_a_team_of_workloads_gives_the_golden_report():
     found = gathered(*TEAM)
     found["reproducibility"]["versions"] = VERSIONS
-    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
-        GOLDEN.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(found, indent=1, allow_nan=False, ensure_ascii=False)
-        (GOLDEN / "team.json").write_text(text + "\n")
-    assert alike(json.loads(json.dumps(found)), golden_report())
+    assert_golden_document(GOLDEN / "team.json", found)
 
 
 def test_a_report_is_as_its_schema_says():

@@ -10,7 +10,7 @@ from advisor.domain import CacheState, DiskRate, Stage, Task, Workload
 from .disks import every_disk
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-P99_OVER_P50 = 1.35  # docs/model.md
+P99_OVER_P50 = 1.35  # docs/internals/model.md
 
 
 @dataclass(frozen=True)

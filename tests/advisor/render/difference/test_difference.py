@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.render.difference.document import difference
@@ -195,7 +195,6 @@ def test_markdown_has_what_the_text_has(old, new):
         assert all(one in difference_markdown(found) for one in words)
 
 
-@settings(max_examples=20)
 @given(st.data())
 def test_swapping_the_sides_mirrors_the_difference(data):
     """Whatever is left out or multiplied: what came in one direction goes in the other."""

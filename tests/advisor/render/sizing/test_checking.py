@@ -2,7 +2,7 @@
 
 import copy
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.render.sizing.checking import first_fault
@@ -37,7 +37,6 @@ def test_a_report_that_was_saved_is_taken():
     assert first_fault(SMALL, "advisor.report/1") is None
 
 
-@settings(max_examples=100)
 @given(st.sampled_from(PLACES), ODD, st.booleans())
 def test_what_the_library_refuses_is_refused_here(place, odd, leaves_out):
     spoiled = copy.deepcopy(SMALL)

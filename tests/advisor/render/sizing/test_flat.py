@@ -2,7 +2,6 @@
 
 import io
 import math
-import os
 
 import pandas as pd
 import pytest
@@ -11,6 +10,7 @@ from advisor.csv_cells import harmless
 from advisor.render.sizing.flat import report_csv, report_rows
 from tests.advisor.render.sizing.hostile import HOSTILE, with_name
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report
+from tests.alike import assert_golden_text
 
 
 def reopened(document):
@@ -32,10 +32,7 @@ def leaves(value):
 
 def test_a_report_changes_only_when_we_mean_it():
     content = report_csv(golden_report())
-    golden = GOLDEN / "team.csv"
-    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
-        golden.write_text(content, encoding="utf-8")
-    assert content == golden.read_text(encoding="utf-8")
+    assert_golden_text(GOLDEN / "team.csv", content)
 
 
 def test_every_value_of_the_document_stands_in_a_cell():

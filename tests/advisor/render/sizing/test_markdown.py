@@ -4,7 +4,6 @@ Golden files stand in tests/golden/report; ADVISOR_WRITE_GOLDEN=1 writes them an
 """
 
 import html
-import os
 import re
 
 import pytest
@@ -16,15 +15,13 @@ from advisor.render.sizing.markdown import MOST_CHARACTERS, report_markdown
 from advisor.render.sizing.markdown_cells import md_code, md_table, md_text
 from tests.advisor.render.sizing.hostile import HOSTILE, with_name
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report
+from tests.alike import assert_golden_text
 
 
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
 def test_a_report_changes_only_when_we_mean_it(language):
     content = report_markdown(golden_report(), language)
-    golden = GOLDEN / f"team.{language}.md"
-    if os.environ.get("ADVISOR_WRITE_GOLDEN"):
-        golden.write_text(content, encoding="utf-8")
-    assert content == golden.read_text(encoding="utf-8")
+    assert_golden_text(GOLDEN / f"team.{language}.md", content)
 
 
 def test_the_paragraph_has_the_documents_numbers():

@@ -8,25 +8,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.render.sizing import pdf as pdf_module
-from advisor.render.sizing.fonts import require_fonts
 from tests.advisor.render.sizing.reports import golden_report
-
-
-def _can_set():
-    """Pango, and a font that has Chinese."""
-    try:
-        pdf_module._weasyprint()
-        require_fonts("a中")
-    except UsageError:
-        return False
-    return True
-
-
-needs_pango = pytest.mark.skipif(
-    not _can_set(),
-    reason="no Pango or no Chinese font (apt-get install libpango-1.0-0 libpangoft2-1.0-0 "
-    "libharfbuzz-subset0 fonts-wqy-microhei)",
-)
 
 
 def _short(document):
@@ -35,7 +17,7 @@ def _short(document):
 
 
 @pytest.fixture(scope="module")
-def made():
+def made(pango):
     return pdf_module.report_pdf(_short(golden_report()), "zh-CN")
 
 
@@ -47,7 +29,8 @@ def _titles(outline):
             yield one.title
 
 
-@needs_pango
+@pytest.mark.smoke
+@pytest.mark.usefixtures("pango")
 def test_bookmarks_lead_to_every_workload(made):
     import io
 
@@ -61,7 +44,7 @@ def test_bookmarks_lead_to_every_workload(made):
     assert reader.trailer["/Root"]["/Lang"] == "zh-CN"
 
 
-@needs_pango
+@pytest.mark.usefixtures("pango")
 def test_fonts_are_inside(made):
     """Whoever gets it need not have them."""
     import io
@@ -75,7 +58,7 @@ def test_fonts_are_inside(made):
             assert any(f"/FontFile{kind}" in files for kind in ("", "2", "3"))
 
 
-@needs_pango
+@pytest.mark.usefixtures("pango")
 def test_every_page_has_something_on_it(made):
     """Drawn as a reader's program would, in grey: some ink, and never a page full of it."""
     import pypdfium2
@@ -90,7 +73,7 @@ def test_every_page_has_something_on_it(made):
             assert grey[:, -10:].min() > 200, "something runs over the right margin"
 
 
-@needs_pango
+@pytest.mark.usefixtures("pango")
 @pytest.mark.slow
 def test_another_process_makes_the_same_bytes(made):
     code = (
@@ -119,7 +102,7 @@ def _in_a_world_without(fonts, tmp_path, text):
     return done.stderr
 
 
-@needs_pango
+@pytest.mark.usefixtures("pango")
 def test_who_sets_a_page_still_refuses_images_that_are_cut_off():
     from PIL import ImageFile
 
@@ -127,7 +110,7 @@ def test_who_sets_a_page_still_refuses_images_that_are_cut_off():
     assert not ImageFile.LOAD_TRUNCATED_IMAGES
 
 
-@needs_pango
+@pytest.mark.usefixtures("pango")
 def test_a_missing_font_is_told_before_anything_is_drawn(tmp_path):
     """Pango would end the process, or draw boxes."""
     import matplotlib

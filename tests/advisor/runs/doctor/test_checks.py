@@ -14,10 +14,11 @@ from advisor.errors import MeasuringError
 from advisor.runs.doctor import leftovers, machine, packages, records
 from advisor.runs.doctor.examining import document, run_checks, worst
 from advisor.runs.doctor.words import Finding, State
-from sweeps.leftovers.words import Leftover
-from sweeps.marks import own_mark
 from sweeps.store import open_store
 from sweeps.store.owners import this_process
+from sweeps.trial.orphans.orphan import Orphan
+from sweeps.trial.ownership import own_tag
+from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement
 
 SCHEMA = json.loads((files("advisor.render") / "schemas/doctor.schema.json").read_text())
@@ -25,7 +26,7 @@ PRICES = datetime.date(2026, 7, 20)
 
 
 def left(remove=lambda: None):
-    return Leftover(kind="cgroup", name="/g", owner=own_mark(), command="rmdir '/g'", remove=remove)
+    return Orphan(kind="cgroup", name="/g", owner=own_tag(), command="rmdir '/g'", remove=remove)
 
 
 def refuse():
@@ -42,7 +43,7 @@ def refuse():
     ],
 )
 def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, found, keep, state, words):
-    monkeypatch.setattr(leftovers, "find_leftovers", lambda: found)
+    monkeypatch.setattr(leftovers, "find_orphans", lambda: found)
     told = leftovers.check_leftovers(keep=keep)
     assert told.state is state
     assert words.replace(".", "") in told.found.replace("(", "").replace(")", "")
@@ -133,7 +134,7 @@ def test_a_gpu_whose_driver_fails_is_a_problem_and_no_gpu_is_none(monkeypatch, t
     assert "--gpus all" in packages.check_gpu().advice
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request, tmp_path, monkeypatch):
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path}/m.sqlite"
@@ -205,4 +206,4 @@ def test_a_check_that_fails_itself_hides_no_other():
 def test_limits_are_really_tried_and_nothing_of_that_is_left():
     told = machine.check_limits()
     assert told.state in State
-    assert not list(Path("/sys/fs/cgroup").glob(f"*/{own_mark()}-*"))
+    assert not list(Path("/sys/fs/cgroup").glob(f"*/{own_tag()}-*"))

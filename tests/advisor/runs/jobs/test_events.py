@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.runs.jobs.events import EventLog
@@ -54,7 +54,6 @@ def test_an_id_that_is_none_begins_anew(tmp_path):
         assert numbers(EventLog(path, bad).look()) == [1]
 
 
-@settings(max_examples=50)
 @given(st.lists(st.sampled_from(["tell", "turn", "resume", "look"]), max_size=40))
 def test_nothing_is_lost_or_told_twice_while_the_log_is_turned(tmp_path_factory, steps):
     path = tmp_path_factory.mktemp("log") / "events.jsonl"

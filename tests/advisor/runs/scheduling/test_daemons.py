@@ -3,15 +3,17 @@
 import pytest
 
 from benchmarks.schedule_kills import Series
+from tests.postgresql import DATABASES
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/schedules.sqlite"
     return request.getfixturevalue("postgresql").new_database()
 
 
+@pytest.mark.kills
 @pytest.mark.slow
 def test_daemons_that_are_killed_at_any_moment_neither_lose_nor_repeat_a_job(url, tmp_path):
     """At last both are asked to end, and do."""

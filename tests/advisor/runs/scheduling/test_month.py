@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random
 
 import pytest
 
+from advisor.runs.cron import CronLine
 from sweeps.store.schedule_words import Misfire, RunState
-from tests.advisor.runs.scheduling.test_crontab import brute_force
 from tests.advisor.runs.scheduling.world import World
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -33,8 +33,7 @@ def world(monkeypatch, random):
 
 
 def due_times(name):
-    minute = timedelta(minutes=1)
-    return [one.timestamp() for one in brute_force(*SCHEDULES[name], FIRST + minute, LAST)]
+    return [one.timestamp() for one in CronLine(*SCHEDULES[name]).between(FIRST, LAST)]
 
 
 def moments(random, due):

@@ -19,7 +19,7 @@ from advisor.runs.scheduling.deciding import spent_usd
 from advisor.runs.scheduling.executing import execute
 from advisor.runs.scheduling.refitting import after_sweep
 from advisor.runs.scheduling.results import result_of
-from infra.aws.guest.mailbox import Mailbox
+from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
 from sweeps.store.owners import this_process
 from sweeps.store.schedule_book import open_schedules
@@ -67,7 +67,7 @@ def row(began):
 
 def measured_there(bed, due, instance_id):
     """What a guest leaves in the bucket: a row that began after the due time, and its end."""
-    box = Mailbox(bed.aws(), "us-east-1", "results", f"sweeps/{id_of(due)}/g4dn.xlarge")
+    box = ResultBucket(bed.aws(), "us-east-1", "results", f"sweeps/{id_of(due)}/g4dn.xlarge")
     Sender(box).send([row(due + timedelta(minutes=9))])
     Diary(box, instance_id, bed.clock).note(Phase.ENDED, End.DONE, 0, "1 trial")
 

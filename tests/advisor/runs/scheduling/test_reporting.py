@@ -182,6 +182,7 @@ def test_no_document_of_a_schedule_holds_a_targets_secret(book, tmp_path):
     assert "hidden" not in text
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 def test_a_real_run_reports_by_real_processes(book, tmp_path, monkeypatch):
     """`advisor fit` fails where nothing was measured; the report is made and sent all the same."""

@@ -7,7 +7,7 @@ import pytest
 from moto import mock_aws
 
 from infra.aws.errors import Refused
-from infra.aws.guest.mailbox import Mailbox
+from infra.aws.guest.result_bucket import ResultBucket
 from tests.infra.aws.reaping import aws
 
 BUCKET = "advisor-test"
@@ -22,27 +22,27 @@ def bucket(monkeypatch):
         yield BUCKET
 
 
-def mailbox(bucket, faults=None, prefix="sweeps/s1"):
-    return Mailbox(aws({"us-east-1": faults or {}}), "us-east-1", bucket, prefix)
+def result_bucket(bucket, faults=None, prefix="sweeps/s1"):
+    return ResultBucket(aws({"us-east-1": faults or {}}), "us-east-1", bucket, prefix)
 
 
 def test_an_object_is_written_once(bucket):
-    box = mailbox(bucket)
+    box = result_bucket(bucket)
     assert box.put_once("a/1", b"first")
     assert not box.put_once("a/1", b"second")
     assert box.get("a/1") == b"first"
 
 
 def test_what_may_change_is_written_again(bucket):
-    box = mailbox(bucket)
+    box = result_bucket(bucket)
     box.put("state", b"1")
     box.put("state", b"2")
     assert box.get("state") == b"2"
 
 
 def test_names_are_told_beneath_a_folder_and_nothing_beside_the_prefix(bucket):
-    mailbox(bucket, prefix="sweeps/s10").put("a/9", b"")
-    box = mailbox(bucket)
+    result_bucket(bucket, prefix="sweeps/s10").put("a/9", b"")
+    box = result_bucket(bucket)
     for key in ("a/2", "a/1", "b/1"):
         box.put(key, b"")
     assert list(box.keys("a/")) == ["a/1", "a/2"]
@@ -50,7 +50,7 @@ def test_names_are_told_beneath_a_folder_and_nothing_beside_the_prefix(bucket):
 
 
 def test_many_names_come_in_pages(bucket, monkeypatch):
-    box = mailbox(bucket)
+    box = result_bucket(bucket)
     names = [f"a/{number:04}" for number in range(1_005)]
     s3 = boto3.client("s3", region_name="us-east-1")
     for name in names:
@@ -59,14 +59,14 @@ def test_many_names_come_in_pages(bucket, monkeypatch):
 
 
 def test_nothing_there_is_none(bucket):
-    assert mailbox(bucket).get("job.json") is None
+    assert result_bucket(bucket).get("job.json") is None
 
 
 def test_two_writers_at_one_moment_are_told_apart_by_asking_again(bucket):
     faults = {"put_object": ["ConditionalRequestConflict", "SlowDown"]}
-    assert mailbox(bucket, faults).put_once("a/1", b"x")
+    assert result_bucket(bucket, faults).put_once("a/1", b"x")
 
 
 def test_a_missing_right_is_told(bucket):
     with pytest.raises(Refused, match="AccessDenied"):
-        mailbox(bucket, {"put_object": "AccessDenied"}).put_once("a/1", b"x")
+        result_bucket(bucket, {"put_object": "AccessDenied"}).put_once("a/1", b"x")

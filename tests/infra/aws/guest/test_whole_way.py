@@ -21,7 +21,7 @@ from advisor.runs.cloud.measurements import Collector
 from advisor.runs.cloud.states import End, Phase, guest_states
 from infra.aws.asking import Aws
 from infra.aws.guest.job import Job, job_to_json
-from infra.aws.guest.mailbox import Mailbox
+from infra.aws.guest.result_bucket import ResultBucket
 from infra.aws.guest.software import packed_software
 from infra.aws.guest.user_data import user_data
 from sweeps.datasets.photographs import write_samples
@@ -80,8 +80,8 @@ class Account:
     instances: int = 0
 
     @property
-    def mailbox(self) -> Mailbox:
-        return Mailbox(Aws(), REGION, BUCKET, "sweeps/s1")
+    def result_bucket(self) -> ResultBucket:
+        return ResultBucket(Aws(), REGION, BUCKET, "sweeps/s1")
 
     def prepared(self, lasts=timedelta(hours=1)) -> tuple[Sandbox, str]:
         """A new instance with its job and its software in the bucket, as a controller leaves
@@ -98,8 +98,8 @@ class Account:
             sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=arguments
         )
         software = packed_software(ROOT)
-        Mailbox(Aws(), REGION, BUCKET, "").put_once(software.key, software.content)
-        self.mailbox.put("job.json", job_to_json(job).encode())
+        ResultBucket(Aws(), REGION, BUCKET, "").put_once(software.key, software.content)
+        self.result_bucket.put("job.json", job_to_json(job).encode())
         now = datetime.now(UTC)
         return box, user_data(
             job, software, expires_at=now + lasts, now=now, root=str(box.folder / "root"),
@@ -123,13 +123,13 @@ class Account:
         """What a controller collects, by trial."""
         path = self.folder / "controller.sqlite"
         with closing(open_store(f"sqlite:///{path}")) as store:
-            Collector(self.mailbox).collect(store)
+            Collector(self.result_bucket).collect(store)
             return {one.trial.trial_id: one for one in store.all()}
 
     @property
     def ends(self) -> list[End]:
         """How each instance has ended, in order."""
-        states = {one.instance_id: one for one in guest_states(self.mailbox)}
+        states = {one.instance_id: one for one in guest_states(self.result_bucket)}
         return [states[name].end for name in sorted(states)]
 
 
@@ -154,14 +154,14 @@ def test_each_trial_counts_once_whatever_becomes_of_the_instances(account):
     rows = account.rows()
     assert [steps(row) for row in rows.values()] == [STEPS] * 3
     assert all(rows[name] == row for name, row in first.items())
-    assert len(list(account.mailbox.keys("measurements/"))) == 3
-    assert b"3 trials: " in account.mailbox.get("guests/i-00000000000000003.log")
+    assert len(list(account.result_bucket.keys("measurements/"))) == 3
+    assert b"3 trials: " in account.result_bucket.get("guests/i-00000000000000003.log")
 
 
 def test_a_killed_sweep_is_told_and_is_the_machines_end(account):
     with account.measuring() as box:
         os.kill(*box.processes("sweep", "run"), signal.SIGKILL)
-    (state,) = guest_states(account.mailbox)
+    (state,) = guest_states(account.result_bucket)
     assert (state.phase, state.end, state.exit_code) == (Phase.ENDED, End.FAILED, -9)
     assert box.calls[-1] == "shutdown -h now"
     assert not account.rows()

@@ -6,7 +6,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.render.sizing.charts import style
@@ -60,7 +60,6 @@ def test_a_chart_holds_its_texts_as_texts():
 
 
 @given(st.lists(st.tuples(NAMES, RATES, RATES, st.booleans()), min_size=1, max_size=6), RATES)
-@settings(max_examples=25, deadline=None)
 def test_any_names_and_rates_can_be_drawn(rows, target):
     """Whatever somebody calls a workload, the picture is well-formed and says it as it is."""
     dots = [PriceDot(name, usd, rate, rate, rate, front, False) for name, usd, rate, front in rows]

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
@@ -13,6 +14,7 @@ def test_the_first_answer_is_there_without_waiting_for_the_script(visit):
     expect(page.locator(".pick-name")).to_have_text("g4dn.2xlarge")
 
 
+@pytest.mark.smoke
 def test_an_answer_follows_what_is_typed(visit):
     """No button, no reload; the address is that of the question, and Back returns."""
     page = visit(QUESTION, **DESK)

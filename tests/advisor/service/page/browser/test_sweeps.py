@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 
+@pytest.mark.machine
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_sweep_is_live(visit):

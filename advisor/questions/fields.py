@@ -1,0 +1,447 @@
+"""The kinds of fields that questions have: how each is read, printed and described.
+
+A field is declared once, in `advisor.questions.models`, as a type with its `About`:
+`max_price: Annotated[float | None, About("USD per hour, disk included.", Number())] = None`.
+Options of the command line, fields over HTTP, their schemas and the text that asks again follow
+from that. A value comes as a text (of a command line, a plan or a link) or as a JSON value; a
+client over HTTP (`from_json`, `from_link`) has narrower limits than somebody at a keyboard.
+
+Whatever is wrong is a `UsageError` that names its `field`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from advisor.domain.references import is_own
+from advisor.errors import UsageError, unknown_name
+from advisor.messages import FieldName, Message
+from advisor.quantities import parse_memory_mib, parse_positive
+from advisor.questions.values import Curve
+from advisor.records import dataclass
+
+Schema = dict[str, Any]
+LONGEST_TEXT = 300
+MOST_ITEMS = 64
+MOST_POINTS = 256
+# As far as a double counts, which is what JSON's readers have.
+_MOST_WHOLE = 2**53
+_YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
+
+
+def wrong(
+    field: str, text: str, /, *, hint: Message | str | None = None, **parameters: object
+) -> UsageError:
+    """The error of one field; `{field}` in the text is its name as the reader knows it."""
+    named = {"field": FieldName(field), **parameters}
+    message = Message(text, code="", **named)
+    return UsageError(message, hint=hint, field=field)
+
+
+class Kind:
+    """A text, and what all kinds have in common. `repeats`: it may be given several times."""
+
+    metavar = "TEXT"
+    repeats = False
+
+    def from_text(self, text: str, field: str) -> Any:
+        """What a command line or a plan has."""
+        return some_text(text, field)
+
+    def from_json(self, value: Any, field: str) -> Any:
+        """A JSON value of a client."""
+        return self.from_text(client_text(value, field), field)
+
+    def from_link(self, texts: Sequence[str], field: str) -> Any:
+        """What the query of a client's link has."""
+        return self.from_json(_only(texts, field), field)
+
+    def text_of(self, value: Any) -> str:
+        """As `from_text` takes it."""
+        return str(value)
+
+    def schema(self) -> Schema:
+        """JSON Schema of the value."""
+        return {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}
+
+
+class Text(Kind):
+    """A text that is shown again: nothing in it may steer a terminal."""
+
+    def __init__(self, metavar: str = "TEXT") -> None:
+        self.metavar = metavar
+
+    def from_text(self, text: str, field: str) -> str:
+        """The text without blanks around it."""
+        return shown_text(text, field)
+
+
+class Network(Text):
+    """The name of a network; a file of the server is never opened for a client."""
+
+    def __init__(self) -> None:
+        super().__init__("NAME|FILE.py:BUILD")
+
+    def from_json(self, value: Any, field: str) -> str:
+        """A name, never a file."""
+        name = str(super().from_json(value, field))
+        if is_own(name) or name.startswith(("/", ".", "~")) or "\\" in name:
+            raise wrong(
+                field, "{field} names a file, and no file is opened for a client",
+                hint="take a name of /v1/networks, or ask by `advisor` where the file is",
+            )  # fmt: skip
+        return name
+
+
+class Number(Kind):
+    """A finite number above 0."""
+
+    metavar = "NUMBER"
+
+    def __init__(
+        self,
+        *,
+        whole: bool = False,
+        most: float = math.inf,
+        client_most: float = math.inf,
+        metavar: str = "NUMBER",
+    ) -> None:
+        self.whole = whole
+        self.most = most
+        self.client_most = min(most, client_most, _MOST_WHOLE if whole else math.inf)
+        self.metavar = metavar
+
+    def from_text(self, text: str, field: str) -> float:
+        """'500' -> 500.0; refuses 0, -5, nan, inf and 'abc'."""
+        return self._checked(text, field, self.most)
+
+    def from_json(self, value: Any, field: str) -> float:
+        """The same of a JSON number."""
+        if type(value) not in (int, float):
+            raise wrong(field, "{field} must be a number, not {what}", what=json_name(value))
+        return self._checked(value, field, self.client_most)
+
+    def from_link(self, texts: Sequence[str], field: str) -> float:
+        """The same of a link."""
+        return self._checked(_only(texts, field), field, self.client_most)
+
+    def text_of(self, value: Any) -> str:
+        """Without loss, as far as twelve digits go."""
+        return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+    def schema(self) -> Schema:
+        """With its limits."""
+        schema: Schema = {"type": "integer" if self.whole else "number", "exclusiveMinimum": 0}
+        if math.isfinite(self.client_most):
+            schema["maximum"] = self.client_most
+        return schema
+
+    def _checked(self, value: Any, field: str, most: float) -> float:
+        number = _positive(value, field)
+        if number > most:
+            raise wrong(
+                field, "{field} must be at most {most:,.0f}, not '{value}'", most=most, value=value
+            )
+        if not self.whole:
+            return number
+        if number != math.floor(number):
+            raise wrong(field, "{field} must be a whole number, not '{value}'", value=value)
+        return int(number)
+
+
+class Probability(Number):
+    """A number from 0.5 up to, not including, 1."""
+
+    def __init__(self) -> None:
+        super().__init__(metavar="PROBABILITY")
+
+    def schema(self) -> Schema:
+        """With its limits."""
+        return {"type": "number", "minimum": 0.5, "exclusiveMaximum": 1}
+
+    def _checked(self, value: Any, field: str, most: float) -> float:
+        number = super()._checked(value, field, most)
+        if not 0.5 <= number < 1:
+            raise wrong(
+                field, "{field} must lie between 0.5 and 1 (as 0.9), not '{value}'", value=value
+            )
+        return number
+
+
+class Choice(Kind):
+    """One of a closed list, in whatever case; a mistyped one gets the nearest name."""
+
+    def __init__(self, noun: str, names: Iterable[str]) -> None:
+        self.noun = noun
+        self.names = tuple(str(name) for name in names)
+        self._members = {str(name).lower(): name for name in names}
+        self.metavar = f"[{'|'.join(self.names)}]"
+
+    def from_text(self, text: str, field: str) -> Any:
+        """The member of the list."""
+        member = self._members.get(text.strip().lower())
+        if member is None:
+            raise unknown_name(self.noun, text, self.names, field=field)
+        return member
+
+    def schema(self) -> Schema:
+        """With all names."""
+        return {"type": "string", "enum": list(self.names)}
+
+
+class DatasetName(Kind):
+    """A known data set, or a path of one's own: a client has no paths."""
+
+    metavar = "NAME|PATH"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._known = Choice("dataset", names)
+
+    def from_json(self, value: Any, field: str) -> Any:
+        """A known one alone."""
+        return self._known.from_json(value, field)
+
+    def schema(self) -> Schema:
+        """With all names."""
+        return self._known.schema()
+
+
+class Flag(Kind):
+    """Yes or no."""
+
+    metavar = ""
+
+    def from_text(self, text: str, field: str) -> bool:
+        """As a plan has it: true, yes, on, false, no, off."""
+        if text.lower() not in (*_YES, *_NO):
+            raise wrong(field, "{field} is true or false, not '{text}'", text=text)
+        return text.lower() in _YES
+
+    def from_json(self, value: Any, field: str) -> bool:
+        """A JSON boolean."""
+        if not isinstance(value, bool):
+            raise wrong(field, "{field} must be true or false, not {what}", what=json_name(value))
+        return value
+
+    def from_link(self, texts: Sequence[str], field: str) -> bool:
+        """`true` or `false`."""
+        text = _only(texts, field).lower()
+        if text not in ("true", "false"):
+            raise wrong(field, "{field} must be true or false, not '{text}'", text=text)
+        return text == "true"
+
+    def schema(self) -> Schema:
+        """A boolean."""
+        return {"type": "boolean"}
+
+
+class Parsed(Kind):
+    """A text that stands for a value; `or_number` takes the JSON number 8 for "8"."""
+
+    def __init__(
+        self,
+        parse: Callable[[str], Any],
+        write: Callable[[Any], str],
+        metavar: str,
+        *,
+        or_number: bool = False,
+    ) -> None:
+        self._parse = parse
+        self._write = write
+        self._or_number = or_number
+        self.metavar = metavar
+
+    def from_text(self, text: str, field: str) -> Any:
+        """The value; an error of the parser gets the field's name."""
+        try:
+            return self._parse(shown_text(text, field))
+        except UsageError as error:
+            error.field = error.field or field
+            raise
+
+    def from_json(self, value: Any, field: str) -> Any:
+        """The value of a text, or of a number where that is allowed."""
+        if self._or_number and type(value) in (int, float):
+            value = f"{value:g}" if value != int(value) else str(int(value))
+        return super().from_json(value, field)
+
+    def text_of(self, value: Any) -> str:
+        """The text that stands for the value."""
+        return self._write(value)
+
+    def schema(self) -> Schema:
+        """A text, or a number where that is allowed."""
+        schema = super().schema()
+        if self._or_number:
+            schema |= {"type": ["string", "number"], "exclusiveMinimum": 0}
+        return schema
+
+
+class Texts(Text):
+    """Several texts: an option or a word of a link that is given again for each."""
+
+    repeats = True
+
+    def from_json(self, value: Any, field: str) -> tuple[str, ...]:
+        """A list of texts."""
+        if not isinstance(value, list):
+            raise wrong(field, "{field} must be a list of texts, not {what}", what=json_name(value))
+        if not 1 <= len(value) <= MOST_ITEMS:
+            raise wrong(
+                field, "{field} takes 1 to {most} texts, not {count}", most=MOST_ITEMS,
+                count=len(value),
+            )  # fmt: skip
+        return tuple(self.from_text(client_text(item, field), field) for item in value)
+
+    def from_link(self, texts: Sequence[str], field: str) -> tuple[str, ...]:
+        """Each of them."""
+        return self.from_json(list(texts), field)
+
+    def schema(self) -> Schema:
+        """An array."""
+        return {"type": "array", "minItems": 1, "maxItems": MOST_ITEMS, "items": super().schema()}
+
+
+class Files(Kind):
+    """Files of this machine; no client has them."""
+
+    metavar = "FILE"
+    repeats = True
+
+    def from_text(self, text: str, field: str) -> Path:
+        """One of them."""
+        return Path(some_text(text, field))
+
+
+class File(Kind):
+    """A file of this machine; no client has one."""
+
+    metavar = "FILE"
+
+    def from_text(self, text: str, field: str) -> Path:
+        """Its path."""
+        return Path(some_text(text, field))
+
+
+_CURVES: Mapping[str, Schema] = {
+    "vcpus": {"type": "integer", "minimum": 1, "maximum": 1024},
+    "memory": Kind().schema(),
+    "disk": Kind().schema(),
+}
+
+
+class CurveOf(Kind):
+    """Lists of vCPUs ([1, 2, 4]), RAM (["8GiB"]) and disks (["gp3:1TiB"]); in a link the same as
+    JSON text. Only clients have it."""
+
+    metavar = "JSON"
+
+    def from_json(self, value: Any, field: str) -> Curve:
+        """The points."""
+        if not isinstance(value, dict) or not value or value.keys() - set(_CURVES):
+            raise wrong(field, "{field} takes an object with some of {names}", names=tuple(_CURVES))
+        lists = {name: self._points(value.get(name, ()), f"{field}.{name}") for name in _CURVES}
+        whole = Number(whole=True, most=_CURVES["vcpus"]["maximum"])
+        return Curve(
+            tuple(int(whole.from_json(item, f"{field}.vcpus")) for item in lists["vcpus"]),
+            tuple(
+                parse_memory_mib(client_text(item, f"{field}.memory")) for item in lists["memory"]
+            ),
+            tuple(client_text(item, f"{field}.disk") for item in lists["disk"]),
+        )
+
+    def from_link(self, texts: Sequence[str], field: str) -> Curve:
+        """The same of JSON text."""
+        import msgspec
+
+        try:
+            value = msgspec.json.decode(_only(texts, field))
+        except msgspec.DecodeError:
+            raise wrong(field, "{field} is no JSON", hint="write it as a body has it") from None
+        return self.from_json(value, field)
+
+    def schema(self) -> Schema:
+        """An object of arrays."""
+        return {
+            "type": "object",
+            "properties": {
+                name: {"type": "array", "items": items, "minItems": 1, "maxItems": MOST_POINTS}
+                for name, items in _CURVES.items()
+            },
+            "additionalProperties": False,
+            "minProperties": 1,
+        }
+
+    def _points(self, value: Any, field: str) -> Sequence[Any]:
+        if value == () or (isinstance(value, list) and 1 <= len(value) <= MOST_POINTS):
+            return tuple(value)
+        raise wrong(field, "{field} takes a list of 1 to {most}", most=MOST_POINTS)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a field is: its help in plain English, its kind, and what None means.
+
+    `where` is 'both', or 'cli' or 'http' for what the other does not have; a field that is
+    `required` is so for clients, where the command line has another way to say it. `section` is
+    the heading that `--help` lists it under.
+    """
+
+    help: str
+    kind: Kind
+    usual: str = ""
+    where: str = "both"
+    section: str = "Options"
+    required: bool = False
+
+
+def some_text(value: Any, field: str) -> str:
+    """The text without blanks around it; nothing at all is a mistake of a script."""
+    text = str(value).strip()
+    if not text:
+        raise wrong(field, "{field} is empty", hint="name one, or leave it out")
+    return text
+
+
+def shown_text(value: Any, field: str) -> str:
+    """A text that is shown again: nothing in it may steer a terminal."""
+    text = some_text(value, field)
+    if not text.isprintable():
+        raise wrong(field, "{field} has characters that cannot be shown: {text!r}", text=text)
+    return text
+
+
+def client_text(value: Any, field: str) -> str:
+    """A text of JSON: something in it, nothing that steers a terminal, and no book."""
+    if not isinstance(value, str):
+        raise wrong(field, "{field} must be a text, not {what}", what=json_name(value))
+    if len(value) > LONGEST_TEXT:
+        raise wrong(
+            field, "{field} is longer than {most} characters", most=LONGEST_TEXT,
+            hint="make it shorter",
+        )  # fmt: skip
+    return shown_text(value, field)
+
+
+def json_name(value: Any) -> str:
+    """What JSON calls a value: the value itself may be a book."""
+    if value is None:
+        return "null"
+    kinds = {bool: "a boolean", str: "a text", list: "a list", dict: "an object"}
+    return kinds.get(type(value), "a number")
+
+
+def _positive(value: Any, field: str) -> float:
+    try:
+        return parse_positive(str(value), field)
+    except UsageError:
+        raise wrong(field, "{field} must be a number above 0, not '{value}'", value=value) from None
+
+
+def _only(texts: Sequence[str], field: str) -> str:
+    if len(texts) > 1:
+        raise wrong(field, "{field} is given {count} times", count=len(texts), hint="give it once")
+    return texts[0]

@@ -1,0 +1,247 @@
+"""Questions from what somebody wrote, and back: option texts, JSON bodies, links, schemas."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, get_args
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from advisor.errors import UsageError, unknown_name
+from advisor.messages import Message, option_name
+from advisor.questions.fields import About, Schema, wrong
+from advisor.questions.models import Question
+
+Q = TypeVar("Q", bound=Question)
+MOST_LINK_WORDS = 200
+
+
+class Field(NamedTuple):
+    """One field of a question; `default` is NODEFAULT where it must be given."""
+
+    name: str
+    about: About
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether nobody can leave it out."""
+        return self.default is msgspec.NODEFAULT
+
+    @property
+    def option(self) -> str:
+        """'--max-price'."""
+        return option_name(self.name)
+
+
+class UnreadableError(UsageError):
+    """What came is no JSON object, or no query of a link: nothing in it can be looked at."""
+
+
+@cache
+def fields_of(kind: type[Question]) -> Mapping[str, Field]:
+    """The fields of a question by name, in the order in which they are declared."""
+    abouts = {
+        name: get_args(annotation)[1]
+        for base in reversed(kind.__mro__)
+        for name, annotation in vars(base).get("__annotations__", {}).items()
+    }
+    names = kind.__struct_fields__
+    defaults = (msgspec.NODEFAULT,) * (len(names) - len(kind.__struct_defaults__))
+    given = (*defaults, *kind.__struct_defaults__)
+    return {
+        name: Field(name, abouts[name], value) for name, value in zip(names, given, strict=True)
+    }
+
+
+def from_texts(kind: type[Q], texts: Mapping[str, Sequence[str]], noun: str = "field") -> Q:
+    """A question from texts by field, as a plan has them; several texts of one field that takes
+    one value are joined by commas. Raises `UsageError`."""
+    fields, values = fields_of(kind), {}
+    for name, given in texts.items():
+        field = fields.get(name)
+        if field is None or field.about.where == "http":
+            raise unknown_name(noun, name, fields, field=name)
+        read = field.about.kind
+        if read.repeats:
+            values[name] = tuple(read.from_text(text, name) for text in given)
+        else:
+            values[name] = read.from_text(",".join(given), name)
+    return _made(kind, values)
+
+
+def from_values(kind: type[Q], values: Mapping[str, Any]) -> Q:
+    """A question from JSON values of a client by field; null leaves a field out.
+
+    Raises `UsageError` that names the field.
+    """
+    fields = _client_fields(kind)
+    found = {}
+    for name, value in values.items():
+        if name not in fields:
+            raise _unknown(name, fields)
+        if value is not None:
+            found[name] = fields[name].about.kind.from_json(value, name)
+    return _made(kind, found, client=True)
+
+
+def from_json(kind: type[Q], body: bytes) -> Q:
+    """A question from a JSON body. `UnreadableError` for what is no JSON."""
+    try:
+        values = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UnreadableError(
+            "the body is no JSON: {why}", why=str(error),
+            hint="send one JSON object in UTF-8, without NaN",
+        ) from None  # fmt: skip
+    if not isinstance(values, dict):
+        raise UsageError(
+            "the body must be an object", hint='send fields like {"task": "inference"}'
+        )
+    return from_values(kind, values)
+
+
+def from_link(kind: type[Q], query: bytes) -> Q:
+    """A question from the query of a link. `UnreadableError` for what is no query."""
+    try:
+        pairs = parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="strict",
+            max_num_fields=MOST_LINK_WORDS,
+        )  # fmt: skip
+    except ValueError:
+        raise UnreadableError(
+            "the query of the link cannot be read", hint="write it as name=value, in UTF-8"
+        ) from None
+    return from_pairs(kind, pairs)
+
+
+def from_pairs(kind: type[Q], pairs: Iterable[tuple[str, str]]) -> Q:
+    """A question from the names and texts of a link."""
+    fields, texts = _client_fields(kind), dict[str, list[str]]()
+    for name, text in pairs:
+        if name not in fields:
+            raise _unknown(name, fields)
+        texts.setdefault(name, []).append(text)
+    found = {name: fields[name].about.kind.from_link(given, name) for name, given in texts.items()}
+    return _made(kind, found, client=True)
+
+
+def options_of(question: Question) -> list[str]:
+    """The words of a command line that asks this: ['--task', 'inference', ..].
+
+    What is as it would be anyway is left out.
+    """
+    words: list[str] = []
+    for name, texts in texts_of(question).items():
+        option = option_name(name)
+        is_flag = getattr(question, name) is True
+        words += [option] if is_flag else [word for text in texts for word in (option, text)]
+    return words
+
+
+def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
+    """Each field that is not as it would be anyway, as `from_texts` takes it."""
+    found = {}
+    for field in fields_of(type(question)).values():
+        value = getattr(question, field.name)
+        if field.about.where != "http" and value != field.default:
+            values = value if field.about.kind.repeats else (value,)
+            found[field.name] = tuple(_text(field, each) for each in values)
+    return found
+
+
+def schema_of(kind: type[Question], title: str = "") -> Schema:
+    """JSON Schema of a question's body; null leaves a field out."""
+    fields = _client_fields(kind)
+    return {
+        "title": title or str(kind.__doc__).splitlines()[0],
+        "type": "object",
+        "properties": {name: _property(field) for name, field in fields.items()},
+        "required": [name for name, field in fields.items() if _is_required(field)],
+        "additionalProperties": False,
+    }
+
+
+def parameters_of(kind: type[Question]) -> list[Schema]:
+    """The same fields as OpenAPI's query parameters."""
+    return [_parameter(field) for field in _client_fields(kind).values()]
+
+
+def _client_fields(kind: type[Question]) -> dict[str, Field]:
+    return {name: one for name, one in fields_of(kind).items() if one.about.where != "cli"}
+
+
+def _is_required(field: Field) -> bool:
+    return field.required or field.about.required
+
+
+def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> Q:
+    for field in fields_of(kind).values():
+        needed = field.required or (client and field.about.required)
+        if needed and field.name not in values:
+            raise wrong(field.name, "{field} is missing", hint=_hint_of(field))
+    return kind(**values)
+
+
+def _hint_of(field: Field) -> Message:
+    return Message("give it: {help}", help=field.about.help)
+
+
+def _unknown(name: str, fields: Mapping[str, Field]) -> UsageError:
+    shown = "".join(letter if letter.isprintable() else "?" for letter in name[:60])
+    near = difflib.get_close_matches(name[:100], fields, n=1)
+    hint = (
+        Message("did you mean {name}?", name=near[0])
+        if near
+        else Message("there are: {names}", names=tuple(fields))
+    )
+    return UsageError(
+        "there is no field '{name}'", name=shown, hint=hint, field=shown, code="unknown_field"
+    )
+
+
+def _text(field: Field, value: Any) -> str:
+    return "true" if value is True else field.about.kind.text_of(value)
+
+
+def _property(field: Field) -> Schema:
+    schema = field.about.kind.schema() | {"description": _description(field)}
+    if not _is_required(field):
+        kinds = schema["type"]
+        schema["type"] = [*([kinds] if isinstance(kinds, str) else kinds), "null"]
+        if "enum" in schema:
+            schema["enum"] = [*schema["enum"], None]
+        schema |= _default(field)
+    return schema
+
+
+def _parameter(field: Field) -> Schema:
+    schema = field.about.kind.schema() | ({} if field.required else _default(field))
+    # An object is written as JSON text, which OpenAPI calls content.
+    is_object = schema["type"] == "object"
+    where = (
+        {"content": {"application/json": {"schema": schema}}} if is_object else {"schema": schema}
+    )
+    return {
+        "name": field.name,
+        "in": "query",
+        "required": _is_required(field),
+        "description": _description(field),
+        **where,
+    }
+
+
+def _description(field: Field) -> str:
+    usual = f" Default: {field.about.usual}." if field.about.usual else ""
+    return field.about.help + usual
+
+
+def _default(field: Field) -> Schema:
+    """A default that JSON can have; None and () say nothing."""
+    value = field.default
+    return (
+        {} if value in (None, ()) else {"default": str(value) if isinstance(value, str) else value}
+    )

@@ -1,0 +1,410 @@
+"""The blocks of JSON that documents share: a price, a disk, an instance, a prediction, a run, ...
+
+Each concept is written by one function here, whatever document it stands in. Values are JSON-ready
+and not rounded, but for sentences, which are `Message`s until `render.document.plain` or a report
+renders them. Null is what is not known or does not apply, never 0.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from math import inf, isfinite
+from typing import Any
+
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    IMAGENET,
+    BatchPoint,
+    Burst,
+    Candidate,
+    Change,
+    CloseCall,
+    DatasetProfile,
+    Disk,
+    InstanceType,
+    Latency,
+    OtherSetting,
+    Precision,
+    Prediction,
+    Price,
+    Range,
+    Recommendation,
+    Rejected,
+    Relaxation,
+    Request,
+    RunTime,
+    Span,
+    Task,
+    Workload,
+)
+from advisor.domain.live import LiveCheck, PriceAnswer
+
+BOUNDS = ("lower", "median", "upper")
+# So many rejected types are named where nobody wants them all.
+NEAREST_REJECTED = 10
+# Reasons of types that run the workload and still do not answer.
+RAN = frozenset(
+    {
+        "too_slow", "latency", "too_long", "over_max_cost", "over_max_price", "no_interval",
+        "gpu_memory", "memory", "no_disk", "quota",
+    }
+)  # fmt: skip
+RISKS = ("very low", "low", "medium", "high", "very high")
+# Least lower bound over the median of each risk but the highest.
+_RISK_SHARES = (0.95, 0.85, 0.6, 0.4)
+
+
+def bounds(interval: Any) -> dict[str, float]:
+    """Lower bound, median and upper bound of a `Prediction` or a `Span`."""
+    return {name: getattr(interval, name) for name in BOUNDS}
+
+
+def finite_bounds(span: Span) -> dict[str, float | None]:
+    """The same, with null for an infinite bound: no bound is known."""
+    return {name: value if isfinite(value) else None for name, value in bounds(span).items()}
+
+
+def rate_unit(dataset: DatasetProfile) -> str:
+    """'images/s', 'sequences/s': what a throughput counts."""
+    return f"{dataset.sample}s/s"
+
+
+def range_block(limits: Range) -> dict[str, float | None] | None:
+    """Both ends, null where one is open; null for a range that leaves out nothing."""
+    return {"least": limits.least, "most": limits.most} if limits.limits else None
+
+
+def instance_block(instance: InstanceType) -> dict[str, Any]:
+    """What an instance type has."""
+    gpu = None
+    if instance.gpu_name is not None:
+        gpu = {
+            "name": instance.gpu_name,
+            "count": instance.gpu_count,
+            "memory_mib": instance.gpu_memory_mib,
+        }
+    return {
+        "instance_type": instance.name,
+        "gpu": gpu,
+        "vcpus": instance.vcpus,
+        "physical_cores": instance.physical_cores,
+        "memory_mib": instance.memory_mib,
+    }
+
+
+def disk_block(disk: Disk) -> dict[str, Any]:
+    """A disk with what it sustains on its instance."""
+    return {
+        "type": disk.rate.type,
+        "order": str(disk.choice),
+        "size_gib": disk.size_gib,
+        "read_mib_per_second": disk.rate.read_mib_per_second,
+        "read_iops": disk.rate.read_iops,
+        "binding_limit": disk.binding_limit,
+        "price_as_of": disk.price.as_of.isoformat() if disk.price else None,
+        "burst": _burst_block(disk.burst),
+    }
+
+
+def _burst_block(burst: Burst | None) -> dict[str, Any] | None:
+    """What the disk reads at first, and for how long; None where it never reads faster."""
+    if burst is None:
+        return None
+    return {
+        "read_mib_per_second": burst.read_mib_per_second,
+        "read_iops": burst.read_iops,
+        "seconds": burst.seconds if isfinite(burst.seconds) else None,
+        "lent_by": list(burst.causes),
+    }
+
+
+def price_block(price: Price) -> dict[str, Any]:
+    """An instance's price with its date and source."""
+    return {
+        "usd_per_hour": price.usd_per_hour,
+        "kind": price.kind,
+        "as_of": price.as_of.isoformat(),
+        "source": price.source,
+        "terms": price.terms,
+    }
+
+
+def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, Any]:
+    """Throughput with its interval, what binds, and how far each stage is used."""
+    return {
+        "batch_size": workload.batch_size,
+        "predicted": {
+            "throughput": bounds(prediction),
+            "unit": rate_unit(workload.dataset),
+            "confidence": prediction.confidence,
+            "provenance": str(prediction.provenance),
+            "gpus_used": prediction.gpus_used,
+            "gpu_efficiency": prediction.gpu_efficiency,
+        },
+        "bottleneck": str(prediction.bottleneck),
+        "utilization": _by_stage(prediction.utilization),
+        "stage_rates": _by_stage(prediction.stage_rates),
+        "risk": risk(prediction),
+        "extrapolation": list(prediction.extrapolation),
+    }
+
+
+def _by_stage(values: Mapping[Any, float]) -> dict[str, float]:
+    return {str(stage): value for stage, value in values.items()}
+
+
+def gpu_prediction_block(
+    workload: Workload | None, prediction: Prediction | None
+) -> dict[str, Any]:
+    """The part of a prediction that a GPU by itself has; rates are null where no batch fits."""
+    if workload is None or prediction is None:
+        return {"batch_size": None, "predicted": None, "extrapolation": []}
+    whole = prediction_block(workload, prediction)
+    return {name: whole[name] for name in ("batch_size", "predicted", "extrapolation")}
+
+
+def risk(prediction: Prediction) -> int:
+    """0 (very low) to 4 (very high), as AWS Compute Optimizer counts it: how wide the interval is,
+    and how far it was extrapolated.
+
+    One fact outside of what was measured makes it 2 at least, three of them 3; 4 where no held-out
+    residuals stand behind the interval.
+    """
+    if not prediction.calibrated:
+        return len(RISKS) - 1
+    share = prediction.lower / prediction.median
+    by_width = next((i for i, least in enumerate(_RISK_SHARES) if share >= least), 4)
+    outside = len(prediction.extrapolation)
+    return max(by_width, 3 if outside >= 3 else 2 if outside else 0)
+
+
+def latency_block(latency: Latency | None) -> dict[str, Any] | None:
+    """One batch's latency in milliseconds; null but for inference, p99 null without a bound."""
+    if latency is None:
+        return None
+    bounded = isfinite(latency.p99_seconds)
+    return {
+        "p50_ms": 1000 * latency.p50_seconds,
+        "p99_ms": 1000 * latency.p99_seconds if bounded else None,
+    }
+
+
+def batch_point_block(point: BatchPoint) -> dict[str, Any]:
+    """What an instance reaches at one batch size."""
+    return {
+        "batch_size": point.batch_size,
+        "throughput": bounds(point.prediction),
+        "bottleneck": str(point.prediction.bottleneck),
+        "latency": latency_block(point.latency),
+    }
+
+
+def run_block(run: RunTime | None, usd: Span | None) -> dict[str, Any] | None:
+    """Hours and dollars of a whole run; null where none was asked for, `usd` without a price."""
+    if run is None:
+        return None
+    return {
+        "samples": run.samples,
+        "hours": finite_bounds(run.hours),
+        "usd": finite_bounds(usd) if usd else None,
+        "first_epoch_hours": finite_bounds(run.first_epoch) if run.first_epoch else None,
+    }
+
+
+def candidate_block(candidate: Candidate) -> dict[str, Any]:
+    """A spec with its price, prediction and cost."""
+    spec, prediction = candidate.spec, candidate.prediction
+    predicted = prediction_block(candidate.workload, prediction)
+    predicted["predicted"]["throughput_each"] = bounds(prediction.times(1 / spec.count))
+    return {
+        "cloud": spec.offer.instance.cloud,
+        "region": spec.offer.region,
+        "market": str(spec.offer.market),
+        "count": spec.count,
+        **instance_block(spec.offer.instance),
+        "disk": disk_block(spec.disk),
+        "price": {
+            **price_block(spec.offer.price),
+            "disk_usd_per_hour": spec.disk.usd_per_hour,
+            "usd_per_hour_each": spec.usd_per_hour_each,
+            "total_usd_per_hour": spec.total_usd_per_hour,
+        },
+        **predicted,
+        "latency": latency_block(candidate.latency),
+        "cost": {"usd_per_million_samples": candidate.usd_per_million_samples},
+        "run": run_block(candidate.run, candidate.usd_per_run),
+        "note": candidate.note,
+    }
+
+
+def pareto_block(candidate: Candidate) -> dict[str, Any]:
+    """A spec of the front of price and rate."""
+    offer = candidate.spec.offer
+    return {
+        "instance_type": offer.instance.name,
+        "cloud": offer.instance.cloud,
+        "region": offer.region,
+        "gpu": offer.instance.gpu_name,
+        "disk": str(candidate.spec.disk.choice),
+        "batch_size": candidate.workload.batch_size,
+        "total_usd_per_hour": candidate.spec.total_usd_per_hour,
+        "lower": candidate.prediction.lower,
+        "usd_per_million_samples": candidate.usd_per_million_samples,
+    }
+
+
+def rejected_block(rejected: Rejected) -> dict[str, Any]:
+    """A type that is not recommended, and why."""
+    return {
+        "instance_type": rejected.instance_type,
+        "reason": rejected.reason,
+        "detail": rejected.detail,
+        "usd_per_hour": rejected.usd_per_hour,
+    }
+
+
+def nearest_rejected(answer: Recommendation) -> list[Rejected]:
+    """The rejected types, nearest to the answer first: cheaper ones before dearer ones, those that
+    run the workload and miss a limit before those that cannot run it, then by how little their
+    price differs from the answer's. Where nothing answers, the cheapest of each reason leads:
+    hundreds that are too slow would hide the few that lack a disk.
+    """
+    if answer.chosen is None:
+        rising = sorted(answer.rejected, key=lambda one: (one.reason not in RAN, _usd(one)))
+        first = {rejected.reason: rejected for rejected in reversed(rising)}
+        return sorted(rising, key=lambda rejected: first[rejected.reason] is not rejected)
+    price = answer.chosen.spec.total_usd_per_hour
+    return sorted(
+        answer.rejected,
+        key=lambda one: (_usd(one) >= price, one.reason not in RAN, abs(_usd(one) - price)),
+    )
+
+
+def _usd(rejected: Rejected) -> float:
+    """Infinite where its price is not known: then it is not cheaper."""
+    return inf if rejected.usd_per_hour is None else rejected.usd_per_hour
+
+
+def relaxation_block(relaxation: Relaxation) -> dict[str, Any]:
+    """Changes that are enough together, and what they give."""
+    spec = relaxation.gives.spec
+    return {
+        "changes": [_change_block(change) for change in relaxation.changes],
+        "gives": {
+            "instance_type": spec.offer.instance.name,
+            "region": spec.offer.region,
+            "total_usd_per_hour": spec.total_usd_per_hour,
+            "lower": relaxation.gives.prediction.lower,
+        },
+    }
+
+
+def _change_block(change: Change) -> dict[str, Any]:
+    return {
+        "constraint": change.constraint,
+        "option": change.option,
+        "from": change.before,
+        "to": change.after,
+    }
+
+
+def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any]]:
+    """What other settings bring; `gain` is the factor by which the GPU alone is faster."""
+    return [
+        {
+            "change": setting.name,
+            "option": setting.option,
+            "gain": setting.gpu_gain.median,
+            "lower": setting.gpu_gain.lower,
+            "upper": setting.gpu_gain.upper,
+            "measured": setting.measured,
+            "throughput_gain": setting.gain,
+            "throughput": bounds(setting.prediction),
+            "bottleneck": str(setting.prediction.bottleneck),
+        }
+        for setting in settings
+    ]
+
+
+def borderline_blocks(answer: Recommendation) -> list[dict[str, Any]]:
+    """The document's `close_calls`: borderline candidates, and the trial that settles each."""
+    return [_borderline_block(answer.request, call) for call in answer.close_calls]
+
+
+def _borderline_block(request: Request, call: CloseCall) -> dict[str, Any]:
+    spec, instead = call.candidate.spec, call.instead
+    per_hour = call.saves_usd_per_hour
+    return {
+        "kind": str(call.kind),
+        "instance_type": spec.offer.instance.name,
+        "count": spec.count,
+        "disk": str(spec.disk.choice),
+        "batch_size": call.candidate.workload.batch_size,
+        "usd_per_hour": spec.total_usd_per_hour,
+        "probability": call.probability,
+        "instead_of": instead.spec.offer.instance.name if instead else None,
+        "saves_usd_per_hour": per_hour,
+        "saves_usd_per_month": None if per_hour is None else per_hour * HOURS_PER_MONTH,
+        "trial": {
+            "instance_type": spec.offer.instance.name,
+            "command": verify_command(request, call.candidate),
+            "minutes": call.trial_minutes,
+            "usd": call.trial_usd,
+        },
+        "horizon_hours": request.horizon_hours,
+        "expected_usd": call.worth_usd,
+    }
+
+
+def verify_command(request: Request, candidate: Candidate) -> str:
+    """What to type on an instance of the candidate's type: the question, made definite."""
+    options = {
+        "--task": str(request.task),
+        "--model": request.network,
+        "--target-throughput": f"{(request.target_throughput or 0.0) / candidate.spec.count:g}",
+        "--instance": candidate.spec.offer.instance.name,
+        "--disk": str(candidate.spec.disk.choice),
+        "--batch-size": str(candidate.workload.batch_size),
+    }
+    if request.precision is not Precision.FP32:
+        options["--precision"] = str(request.precision)
+    if candidate.spec.offer.instance.gpu_count > 1 and request.task is not Task.PREPROCESSING:
+        options["--max-gpus"] = "1"
+    if request.dataset != IMAGENET:
+        options["--data"] = request.dataset.name
+    return " ".join(["advisor verify", *(f"{k} {shlex.quote(v)}" for k, v in options.items())])
+
+
+def price_answer_block(answer: PriceAnswer) -> dict[str, Any]:
+    """A price that a cloud was asked for: the one before, the new one, or why there is none."""
+    return {
+        "instance_type": answer.instance_type,
+        "region": answer.region,
+        "market": str(answer.market),
+        "before": price_block(answer.before) if answer.before else None,
+        "told": price_block(answer.told) if answer.told else None,
+        "changed": answer.changed,
+        "refused_usd_per_hour": answer.not_believed,
+        "why": answer.why,
+    }
+
+
+def live_block(check: LiveCheck | None) -> dict[str, Any] | None:
+    """Every type that a cloud was asked for, in order; null where none was to be asked."""
+    if check is None:
+        return None
+    return {
+        "as_of": check.as_of.isoformat(),
+        "checked": [
+            {
+                **price_answer_block(checked.answer),
+                "offered": checked.offered,
+                "quota_code": checked.quota_code,
+                "vcpu_quota": checked.vcpu_quota,
+                "verified": checked.verified,
+            }
+            for checked in check.checked
+        ],
+        "warnings": list(check.warnings),
+    }

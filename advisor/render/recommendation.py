@@ -1,0 +1,346 @@
+"""Recommendation -> one screen of plain text: at most 100 columns and 25 lines."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+
+from advisor.domain import (
+    Candidate,
+    Change,
+    CloseCall,
+    CloseCallKind,
+    Recommendation,
+    Rejected,
+    Request,
+    computes_on_cpu,
+)
+from advisor.domain.live import LiveCheck, LiveChecked
+from advisor.render.blocks import nearest_rejected, rate_unit, verify_command
+from advisor.render.document import Sources
+from advisor.render.text import (
+    INDENT,
+    WIDTH,
+    beside,
+    bottleneck_text,
+    cost_line,
+    counted,
+    disk_text,
+    gpus_lines,
+    interval_text,
+    latency_lines,
+    lower_name,
+    lower_text,
+    other_setting_lines,
+    place_texts,
+    price_text,
+    rate_cells,
+    rate_columns,
+    run_lines,
+    short_disk_text,
+    short_gpu_text,
+    standing_lines,
+    table,
+    terms_lines,
+    wrapped,
+)
+from advisor.units import format_hours, format_mib, format_rate, format_usd
+
+LINES = 25
+SHOWN_ALTERNATIVES = 5
+SHOWN_REJECTED = 3
+SHOWN_FRONT = 4
+LONG_FRONT = 20
+SHOWN_SETTINGS = 2
+# The borderline candidate is the first of the three next-cheaper ones.
+REJECTED_BESIDE_BORDERLINE = 2
+# What is free has no logarithm.
+_LEAST_USD = 1e-6
+
+
+def recommendation_text(
+    answer: Recommendation,
+    sources: Sources,
+    *,
+    all_rejected: bool = False,
+    specs: int | None = None,
+) -> str:
+    """The answer for a terminal, on one screen but for what is asked for: `all_rejected` lists
+    every rejected type, `specs` so many specs; a front of price and rate that was asked for is
+    longer than one that comes without a target.
+    """
+    chosen, borderline = answer.chosen, _borderline_lines(answer)
+    head = ["No offer meets this."]
+    if chosen is not None:
+        head = _headline(chosen, sources) + _facts(answer, chosen)
+    head += borderline + _relaxations(answer)
+    pareto = answer.request.pareto
+    front = _front(answer, LONG_FRONT if pareto else SHOWN_FRONT)
+    foot = _live_lines(answer.live) + wrapped("Assumed", answer.assumptions, 2)
+    foot += wrapped("Warning", answer.warnings, 2 if front else 3)
+    most = REJECTED_BESIDE_BORDERLINE if borderline else SHOWN_REJECTED
+    most -= bool(answer.other_settings)
+    most = max(0, min(most, LINES - len(head) - len(foot) - 2))
+    if front:
+        most = 0  # it tells more of what is cheaper
+        front = front if all_rejected else [*front, ""]
+    tail = front + _rejections(answer, None if all_rejected else most) + foot
+    # A blank line and a header stand above the alternatives.
+    left = max(0, LINES - len(head) - len(tail) - 2)
+    room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
+    shown = max(0, room if specs is None else specs - 1)
+    lines = head + _alternatives(answer.ranked[: 1 + shown]) + tail
+    return "\n".join(lines if all_rejected else map(_clip, lines))
+
+
+def _headline(chosen: Candidate, sources: Sources) -> list[str]:
+    spec = chosen.spec
+    priced = price_text(spec.offer.market, spec.offer.price)
+    return [
+        *standing_lines(chosen.prediction, priced, sources.model_id),
+        "",
+        f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
+        f"{spec.offer.region}, {spec.offer.market}",
+    ]
+
+
+def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
+    instance, prediction, request = chosen.spec.offer.instance, chosen.prediction, answer.request
+    gpu = ""
+    if instance.gpu_name:
+        memory = format_mib(instance.gpu_memory_mib) if instance.gpu_memory_mib else "? memory"
+        gpu = f"{instance.gpu_count} x {instance.gpu_name} {memory}, "
+    unit = rate_unit(chosen.workload.dataset)
+    question = f"{request.network} {request.task}, batch {chosen.workload.batch_size}"
+    if request.target_throughput is not None:
+        question += f", at least {format_rate(request.target_throughput)} {unit}"
+    on_cpu = computes_on_cpu(instance, chosen.workload)
+    return [
+        f"  for         {question}",
+        f"  has         {gpu}{counted(instance.vcpus, 'vCPU')} "
+        f"({counted(instance.physical_cores, 'core')}), {format_mib(instance.memory_mib)} RAM",
+        f"  throughput  {interval_text(prediction, unit)}",
+        *_sharing_lines(chosen),
+        *latency_lines(chosen.latency, prediction.confidence),
+        *run_lines(request, chosen.run, chosen.usd_per_run, prediction.confidence),
+        cost_line(chosen.usd_per_million_samples, chosen.spec.offer.price, chosen.spec.disk),
+        *terms_lines(chosen.spec.offer.price),
+        f"  bound by    {bottleneck_text(prediction, on_cpu=on_cpu)}",
+        *other_setting_lines(answer.other_settings, prediction, SHOWN_SETTINGS),
+    ]
+
+
+def _sharing_lines(chosen: Candidate) -> list[str]:
+    """What each of several instances reaches, and what each of several GPUs keeps."""
+    spec, lines = chosen.spec, gpus_lines(chosen.prediction)
+    if spec.count > 1:
+        each = interval_text(
+            chosen.prediction.times(1 / spec.count), rate_unit(chosen.workload.dataset)
+        )
+        usd = format_usd(spec.usd_per_hour_each)
+        lines.append(f"  each of {spec.count:<3} {each}, {usd}/h")
+    return lines
+
+
+def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
+    """All but the first, which stands above; with regions where they differ."""
+    shown = ranked[1:]
+    if not shown:
+        return []
+    rows = [
+        [
+            "  " + candidate.spec.name,
+            short_gpu_text(candidate),
+            short_disk_text(candidate.spec.disk),
+            format_usd(candidate.spec.total_usd_per_hour),
+            *_rate_and_cost(candidate),
+        ]
+        for candidate in shown
+    ]
+    rates = rate_columns(shown[0].prediction.confidence)
+    header = ["Alternatives", "gpu", "disk", "per hour"]
+    header += [rates[0], "run takes", "per run"] if shown[0].run else [*rates, "per 1M"]
+    right = range(3, len(header))
+    places = place_texts(ranked)[1:]
+    if places:
+        header, rows = [*header, "region"], _with_cells(rows, places)
+    bound = _with_cells(rows, [str(candidate.prediction.bottleneck) for candidate in shown])
+    lines = table([*header, "bound by"], bound, right)
+    too_wide = places and max(map(len, lines)) > WIDTH
+    return ["", *(table(header, rows, right) if too_wide else lines)]
+
+
+def _with_cells(rows: Sequence[list[str]], cells: Sequence[str]) -> list[list[str]]:
+    return [[*row, cell] for row, cell in zip(rows, cells, strict=True)]
+
+
+def _rate_and_cost(candidate: Candidate) -> list[str]:
+    """The lower bound; then median hours and dollars of the run, else the median rate and the cost
+    by samples."""
+    lower, median = rate_cells(candidate.prediction)
+    if candidate.run and candidate.usd_per_run:
+        return [
+            lower,
+            format_hours(candidate.run.hours.median),
+            format_usd(candidate.usd_per_run.median),
+        ]
+    return [lower, median, format_usd(candidate.usd_per_million_samples)]
+
+
+def _front(answer: Recommendation, most: int) -> list[str]:
+    """The Pareto front of price and rate: the cheapest, the fastest, and what lies between."""
+    if len(answer.pareto) < 2:
+        return []
+    shown = thinned(answer.pareto, most)
+    lower = f"{lower_name(shown[0].prediction.confidence)}/s"
+    header = [f"Pareto front ({len(answer.pareto)})", "gpu", "disk", "batch", "per hour", lower]
+    header.append("per 1M")
+    rows = [
+        [
+            f"  {candidate.spec.offer.instance.name}",
+            short_gpu_text(candidate),
+            short_disk_text(candidate.spec.disk),
+            str(candidate.workload.batch_size),
+            format_usd(candidate.spec.total_usd_per_hour),
+            lower_text(candidate.prediction.lower),
+            format_usd(candidate.usd_per_million_samples),
+        ]
+        for candidate in shown
+    ]
+    places = place_texts(shown)
+    if places:
+        header, rows = [*header, "region"], _with_cells(rows, places)
+    return ["", *table(header, rows, right=range(3, 7))]
+
+
+def thinned(front: Sequence[Candidate], most: int) -> list[Candidate]:
+    """At most so many of a front, about the same ratio of prices apart; the ends stay."""
+    if len(front) <= most:
+        return list(front)
+    logs = [math.log(max(point.spec.total_usd_per_hour, _LEAST_USD)) for point in front]
+    step = (logs[-1] - logs[0]) / (most - 1)
+    marks = [logs[0] + step * number for number in range(most - 1)]
+    kept = {next(at for at, log in enumerate(logs) if log >= mark) for mark in marks}
+    return [front[at] for at in sorted({*kept, len(front) - 1})]
+
+
+def _relaxations(answer: Recommendation) -> list[str]:
+    """What would make something answer, where nothing does."""
+    if not answer.relaxations:
+        return []
+    most = max(len(relaxation.changes) for relaxation in answer.relaxations)
+    titles = {1: "One change would do", 2: "Two changes would do"}
+    title = titles.get(most, "No two changes would do; together these")
+    rows = [
+        [
+            "  " + " ".join(map(_change_text, relaxation.changes)),
+            relaxation.gives.spec.offer.instance.name,
+            format_usd(relaxation.gives.spec.total_usd_per_hour),
+            lower_text(relaxation.gives.prediction.lower),
+        ]
+        for relaxation in answer.relaxations
+    ]
+    lower = f"{lower_name(answer.request.confidence)}/s"
+    return ["", *table([title, "gives", "per hour", lower], rows, right=(2, 3))]
+
+
+def _change_text(change: Change) -> str:
+    """'--max-price 1.014', as it is typed."""
+    return f"{change.option} {change.after}" if change.after else f"no {change.option}"
+
+
+def _borderline_lines(answer: Recommendation) -> list[str]:
+    """The borderline candidate that matters most and the command of its trial."""
+    if not answer.close_calls:
+        return []
+    first = answer.close_calls[0]
+    trial = f"about {format_usd(first.trial_usd)}, {first.trial_minutes:g} min"
+    text = f"{_borderline_text(answer.request, first)}. One trial settles it ({trial}):"
+    command = _folded_command(verify_command(answer.request, first.candidate), WIDTH - INDENT)
+    return beside("borderline", [*textwrap.wrap(text, WIDTH - INDENT), *command])
+
+
+def _borderline_text(request: Request, call: CloseCall) -> str:
+    spec, target = call.candidate.spec, format_rate(request.target_throughput or 0.0)
+    name = f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h"
+    chance, miss = f"{100 * call.probability:.0f} %", f"{100 * (1 - call.probability):.0f} %"
+    if call.saves_usd_per_hour is None:
+        return f"{name} may reach {target}/s ({chance})"
+    over = format_usd(call.saves_usd_per_hour * request.horizon_hours)
+    money = f"{format_usd(call.saves_usd_per_hour)}/h ({over} in {request.horizon_hours:,g} h)"
+    if call.kind is CloseCallKind.CHEAPER_MAY_REACH:
+        return f"{name} may reach {target}/s too ({chance}), saving {money}"
+    assert call.instead is not None
+    return (
+        f"it may miss {target}/s ({miss}); {call.instead.spec.name} is much safer and "
+        f"costs {money} more"
+    )
+
+
+def _folded_command(command: str, width: int) -> list[str]:
+    """A command over several lines that can be pasted as they are."""
+    pieces = command.replace(" --", "\n--").split("\n")
+    lines, room = [pieces[0]], width - len(" \\")
+    for piece in pieces[1:]:
+        if len(lines[-1]) + 1 + len(piece) <= room:
+            lines[-1] += f" {piece}"
+        else:
+            lines.append(f"  {piece}")
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
+def _rejections(answer: Recommendation, most: int | None) -> list[str]:
+    """The `most` nearest ones that would cost less; all, however dear, where it is None."""
+    chosen, shown = answer.chosen, nearest_rejected(answer)
+    counts = ", ".join(f"{count} {reason}" for reason, count in answer.rejected_by_reason.items())
+    title = f"Rejected {len(shown)}: {counts}"
+    if most is not None:
+        title = f"Why not ({counts})"
+        if chosen is not None:
+            limit = chosen.spec.total_usd_per_hour
+            shown = [
+                one for one in shown if one.usd_per_hour is not None and one.usd_per_hour < limit
+            ]
+            title = f"Cheaper, but ({len(shown)} in all)"
+        above = {call.candidate.spec.offer.instance.name for call in answer.close_calls[:1]}
+        shown = [one for one in shown if one.instance_type not in above][:most]
+    return ["", title, *map(_rejection, shown)] if shown else []
+
+
+def _rejection(rejected: Rejected) -> str:
+    usd = rejected.usd_per_hour
+    price = "" if usd is None else f" {format_usd(usd)}/h"
+    return f"  {rejected.instance_type}{price}: {rejected.detail}"
+
+
+def _live_lines(check: LiveCheck | None) -> list[str]:
+    """Each type of which the cloud gave a price or an offer."""
+    if check is None:
+        return []
+    known = [one for one in check.checked if one.answer.told or one.offered is not None]
+    return wrapped("Live", [_live_text(one) for one in known], 3)
+
+
+def _live_text(checked: LiveChecked) -> str:
+    """'g4dn.xlarge $0.526/h (as known), offered, quota 8 vCPUs'."""
+    offered = {True: "offered", False: "no longer offered", None: "offer not confirmed"}
+    name = f"{checked.answer.instance_type} {_live_price(checked)}"
+    parts = [name, offered[checked.offered]]
+    if checked.vcpu_quota is not None:
+        parts.append(f"quota {checked.vcpu_quota:g} vCPUs")
+    return ", ".join(parts)
+
+
+def _live_price(checked: LiveChecked) -> str:
+    now, before = checked.answer.told, checked.answer.before
+    if now is None:
+        return "price not verified"
+    if before is None:
+        return f"{format_usd(now.usd_per_hour)}/h (unknown before)"
+    was = f"was {format_usd(before.usd_per_hour)}" if checked.answer.changed else "as known"
+    return f"{format_usd(now.usd_per_hour)}/h ({was})"
+
+
+def _clip(line: str) -> str:
+    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."

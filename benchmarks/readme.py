@@ -1,0 +1,67 @@
+"""The answer and the picture of the READMEs, made again: `python -m benchmarks.readme`.
+
+Asks the real commands: `advisor recommend` for the text, `advisor report` for the chart of price
+against throughput (SVG, in both languages). Needs the extra `report`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import unquote
+
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
+FOLDER = ROOT / "docs" / "images"
+QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "500")
+DATE = "2026-11-22"
+PICTURES = {"price.svg": "en", "price.zh-CN.svg": "zh-CN"}
+_ANSWER = re.compile(r"(<!-- answer -->\n```\n).*?(```\n<!-- /answer -->)", re.DOTALL)
+_CHART = re.compile(r"""src=["']data:image/svg\+xml[^,"]*,(.*?%3C/svg%3E)""", re.DOTALL)
+# Pages may be dark; the chart's letters are.
+_BACKGROUND = "<rect width='100%' height='100%' fill='#fff'/>"
+
+
+def main() -> None:
+    """Write both pages and both pictures."""
+    text = answer()
+    for page in PAGES:
+        page.write_text(with_answer(page.read_text(), text))
+    for name, language in PICTURES.items():
+        (FOLDER / name).write_text(first_chart(language) + "\n")
+
+
+def answer() -> str:
+    """What the command prints, 100 columns wide."""
+    command = [sys.executable, "-m", "advisor", "recommend", *QUESTION]
+    environment = {**os.environ, "COLUMNS": "100"}
+    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return run.stdout
+
+
+def with_answer(page: str, text: str) -> str:
+    """The page with the text between its marks."""
+    return _ANSWER.sub(lambda match: f"{match[1]}{text.rstrip()}\n{match[2]}", page)
+
+
+def first_chart(language: str) -> str:
+    """The first chart of the report, as SVG on white."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "report.html"
+        command = [
+            sys.executable, "-m", "advisor", "report", *QUESTION, "--date", DATE,
+            "--language", language, "--out", str(out),
+        ]  # fmt: skip
+        subprocess.run(command, check=True)
+        chart = _CHART.search(out.read_text())
+    assert chart, "the report has no chart"
+    tag, rest = unquote(chart[1]).split(">", 1)
+    return f"{tag}>{_BACKGROUND}{rest}"
+
+
+if __name__ == "__main__":
+    main()

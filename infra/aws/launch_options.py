@@ -1,0 +1,129 @@
+"""What is launched, where, and what of it is found in the cloud: values."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from advisor.domain import Market
+from advisor.errors import UsageError
+
+LIVE_STATES = ("pending", "running", "stopping", "stopped")
+ENDED_STATES = ("shutting-down", "terminated")
+_SWEEP_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,39}")
+# Letters of /dev/sd?: f to p are what EC2 recommends for data volumes.
+_DEVICES = "fghijklmnop"
+
+
+def checked_sweep_id(text: str) -> str:
+    """The id, where it can stand in names, tags and shell commands; else `UsageError`."""
+    if not _SWEEP_ID.fullmatch(text):
+        raise UsageError(f"'{text}' is no sweep id: letters, digits and dashes, at most 40")
+    return text
+
+
+def sweep_id_of(*asked: str) -> str:
+    """Twelve hex digits of what was asked: the same question finds its own instance again."""
+    return hashlib.sha256("\0".join(asked).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """One EBS volume, encrypted and deleted with its instance; None is what the type includes."""
+
+    type: str
+    size_gib: int
+    iops: int | None = None
+    mib_per_second: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A machine image of a region, with the disk that it boots from."""
+
+    id: str
+    root_device: str
+    root_gib: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """What all instances of a sweep share. `hours` is the longest that one of them may live,
+    whatever the budget pays; `volumes` are its data disks, `profile` its instance profile
+    (empty: none)."""
+
+    id: str
+    owner: str
+    budget_usd: float
+    hours: float
+    volumes: tuple[Volume, ...] = ()
+    root_gib: int = 120
+    profile: str = ""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Device names of the volumes, in their order; the guest finds them by size and type."""
+        return tuple(f"/dev/sd{letter}" for letter in _DEVICES[: len(self.volumes)])
+
+    def __post_init__(self) -> None:
+        checked_sweep_id(self.id)
+        if len(self.volumes) > len(_DEVICES):
+            raise UsageError(f"at most {len(_DEVICES)} disk types go on one instance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOption:
+    """One offer of the ladder. `usd_per_hour` is the instance's at most: the on-demand price, or
+    the `MaxPrice` of a spot request."""
+
+    instance_type: str
+    region: str
+    zone: str
+    subnet: str
+    market: Market
+    usd_per_hour: float
+
+    def __str__(self) -> str:
+        return f"{self.instance_type} {self.market} in {self.zone}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """An instance of ours as EC2 tells it; times are aware UTC."""
+
+    id: str
+    region: str
+    zone: str
+    instance_type: str
+    market: Market
+    state: str
+    launched_at: datetime
+    token: str
+    slot: str
+    generation: int
+    usd_per_hour: float
+    spent_before_usd: float
+    expires_at: datetime | None
+    ended_at: datetime | None = None
+    reason: str = ""
+    private_ip: str = ""
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is or may come to be billed."""
+        return self.state in LIVE_STATES
+
+
+def client_token(sweep_id: str, slot: str, generation: int, option: LaunchOption) -> str:
+    """The `ClientToken` of one offer's request: the same after a crash, another one for each
+    offer and each generation (at most 64 characters, EC2 API, "Ensuring idempotency")."""
+    asked = (sweep_id, slot, str(generation), option.instance_type, option.zone, option.market)
+    return "advisor-" + hashlib.sha256("\0".join(asked).encode()).hexdigest()[:48]
+
+
+def oldest_first(found: Iterator[Machine] | list[Machine]) -> list[Machine]:
+    """In an order that every controller finds the same."""
+    return sorted(found, key=lambda one: (one.launched_at, one.id))

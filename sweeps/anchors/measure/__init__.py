@@ -1,0 +1,44 @@
+"""Two minutes of one network on the machine at hand, as a document: docs/sweeps.md.
+
+In a notebook: `from sweeps.anchors.measure import measure_network`. Needs torch and NumPy;
+torchvision for the networks that come from it, torchvision and Pillow for `data`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import Precision, Task
+from sweeps.anchors.measure.document import COMPUTED
+
+
+def measure_network(
+    reference: str,
+    *,
+    minutes: float = 2.0,
+    tasks: Sequence[Task] = COMPUTED,
+    precision: Precision = Precision.FP32,
+    data: Path | None = None,
+    device: str | None = None,
+    report: Callable[[str], None] = lambda _line: None,
+) -> dict[str, Any]:
+    """The document `advisor.anchor/1` of a network of the zoo, or of `path/to/file.py:build`.
+
+    On `device` (default: CUDA where torch sees one, else the CPU). `data` is a folder of JPEG
+    files for networks that take images. Raises `UsageError` for what cannot be asked,
+    `MeasuringError` where torch or the device is missing, or nothing could be measured.
+    """
+    from sweeps.probe.extras import load_torch
+
+    load_torch()
+    from sweeps.anchors.measure.network import measure
+
+    return measure(
+        reference, minutes=minutes, tasks=tasks, precision=precision, data=data, device=device,
+        report=report,
+    )  # fmt: skip
+
+
+__all__ = ["measure_network"]

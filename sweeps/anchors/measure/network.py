@@ -1,0 +1,203 @@
+"""Measures one network within some minutes: batches, loader, operations. Needs torch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from advisor.domain import MIB, Precision, Status, Task
+from advisor.errors import AdvisorError, MeasuringError, UsageError
+from models.zoo.opening import Runnable, open_network
+from sweeps.anchors.measure.document import (
+    SYNTHETIC,
+    Run,
+    best_run,
+    document,
+    goes_on,
+    measured_runs,
+)
+from sweeps.anchors.measure.loader import measure_with_loader
+from sweeps.anchors.measure.operations import captured_operations, profiled_operators
+from sweeps.anchors.measure.session import Session
+from sweeps.probe.accelerator import need_cuda
+from sweeps.trial.faults import lacks_memory
+from sweeps.worker.stepping import (
+    Stepper,
+    TimeBox,
+    free_memory,
+    time_synthetic,
+)
+
+_LEAST_STEPS = 4
+_MOST_POWER = 16
+# Of a task's time, what the ladder of batch sizes gets; the rest is for loader and profile.
+_LADDER_SHARE = 0.6
+_BATCHES_EXPECTED = 7
+
+
+def measure(
+    reference: str,
+    *,
+    minutes: float,
+    tasks: Sequence[Task],
+    precision: Precision,
+    data: Path | None,
+    device: str | None,
+    report: Callable[[str], None],
+) -> dict[str, Any]:
+    """See `sweeps.anchors.measure.measure_network`."""
+    begun = time.monotonic()
+    network = open_network(reference)
+    session = Session(
+        network=network, device=_device(device), precision=precision, data=data,
+        ends_at=begun + minutes * 60, report=report,
+    )  # fmt: skip
+    if data is not None and not network.info.takes_images:
+        raise UsageError(f"{reference} takes no images; leave --data out")
+    torch.manual_seed(0)
+    for number, task in enumerate(tasks):
+        _measure_task(session, task, session.seconds_left / (len(tasks) - number))
+    _require_something(session)
+    if session.device == "cpu":
+        session.warnings.append("measured on this CPU, not on a GPU")
+    return document(
+        what=_what(network),
+        device=_device_facts(session.device),
+        runs=session.runs,
+        seconds=time.monotonic() - begun,
+        warnings=session.warnings,
+        stage_rates=session.stage_rates,
+        operators=session.operators,
+        captured=_captured(session, tasks),
+    )
+
+
+def _measure_task(session: Session, task: Task, seconds: float) -> None:
+    ends_at = time.monotonic() + seconds
+    stepper = _stepper(session, task)
+    runs: list[Run] = []
+    least = session.network.info.min_training_batch if task is Task.TRAINING else 1
+    box = TimeBox(
+        seconds=max(0.05, _LADDER_SHARE * seconds / _BATCHES_EXPECTED), min_steps=_LEAST_STEPS,
+        max_seconds=max(0.1, 2 * _LADDER_SHARE * seconds / _BATCHES_EXPECTED),
+    )  # fmt: skip
+    for size in (1 << power for power in range(_MOST_POWER)):
+        left = ends_at - time.monotonic() - (1 - _LADDER_SHARE) * seconds
+        if not goes_on(runs, left, _LEAST_STEPS):
+            break
+        if size >= least:
+            runs.append(_synthetic_run(session, stepper, task, size, box))
+    session.runs += runs
+    best = best_run(runs)
+    if best:
+        session.stage_rates[task.value] = {"accelerator": best["samples_per_second"]}
+        _with_loader(session, stepper, task, best, ends_at)
+        session.operators[task.value] = _profile(session, stepper, best["batch_size"], ends_at)
+    del stepper
+    free_memory(session.device)
+
+
+def _stepper(session: Session, task: Task) -> Stepper:
+    session.report(f"{session.network.info.name}: {task} on {session.device}")
+    stepper = Stepper(
+        session.network, device=session.device, task=task, precision=session.precision
+    )
+    for name, value in stepper.environment.items():
+        session.warnings.append(f"{task}: {name.replace('_', ' ')} are {value}")
+    return stepper
+
+
+def _synthetic_run(session: Session, stepper: Stepper, task: Task, size: int, box: TimeBox) -> Run:
+    try:
+        run = session.run_of(task, SYNTHETIC, size, time_synthetic(stepper, size, box))
+        session.report(f"{task} batch {size}: {run['samples_per_second']:.4g} "
+                     f"{session.network.info.unit}s/s")  # fmt: skip
+    except AdvisorError:
+        raise
+    except Exception as error:
+        status = Status.OUT_OF_MEMORY if lacks_memory(error) else Status.FAILED
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
+        session.report(f"{task} batch {size}: {status.value.replace('_', ' ')}")
+        run = _ended(session, task, size, status, reason)
+    # Only here is the error gone, and with it what its traceback held.
+    free_memory(session.device)
+    return run
+
+
+def _ended(session: Session, task: Task, size: int, status: Status, reason: str) -> Run:
+    return {
+        "task": task.value,
+        "precision": session.precision.value,
+        "input": SYNTHETIC,
+        "batch_size": size,
+        "status": status.value,
+        "samples_per_second": None,
+        "step_seconds": [],
+        "warmup_step_seconds": [],
+        "gpu_peak_allocated_mib": None,
+        "gpu_peak_reserved_mib": None,
+        "reason": reason,
+    }
+
+
+def _with_loader(session: Session, stepper: Stepper, task: Task, best: Run, ends_at: float) -> None:
+    if session.data is None:
+        return
+    # The profile gets a quarter of what is left.
+    seconds = 0.75 * (ends_at - time.monotonic())
+    measure_with_loader(session, stepper, task, best["batch_size"], max(1.0, seconds))
+
+
+def _profile(session: Session, stepper: Stepper, size: int, ends_at: float) -> list[dict[str, Any]]:
+    session.report("operation profile")
+    try:
+        return profiled_operators(stepper, size, max(0.5, (ends_at - time.monotonic()) / 2))
+    except Exception as error:
+        session.warnings.append(f"no operation profile: {type(error).__name__}: {error}")
+        return []
+
+
+def _captured(session: Session, tasks: Sequence[Task]) -> dict[str, Any]:
+    found = {task.value: captured_operations(session.network, task) for task in tasks}
+    return {name: operations for name, operations in found.items() if operations}
+
+
+def _require_something(session: Session) -> None:
+    if measured_runs(session.runs):
+        return
+    reasons = {run["reason"] for run in session.runs if run["reason"]}
+    why = "; ".join(sorted(reasons)) or "no time for a single batch: give more --minutes"
+    raise MeasuringError(f"nothing could be measured: {why}")
+
+
+def _device(wanted: str | None) -> str:
+    if wanted == "cuda":
+        need_cuda()
+    return wanted or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _device_facts(device: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {"kind": device, "gpu": None, "threads": torch.get_num_threads()}
+    if device == "cuda":
+        facts |= {
+            "gpu": torch.cuda.get_device_name(0),
+            "gpu_memory_mib": torch.cuda.get_device_properties(0).total_memory / MIB,
+            "cuda": torch.version.cuda,
+        }
+    return facts
+
+
+def _what(network: Runnable) -> dict[str, Any]:
+    info = network.info
+    return {
+        "kind": "network",
+        "name": info.name,
+        "fingerprint": network.fingerprint,
+        "input_shape": list(info.input_shape),
+        "unit": info.unit,
+        "samples_per_row": info.samples_per_row,
+    }

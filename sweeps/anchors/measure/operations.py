@@ -1,0 +1,87 @@
+"""What a step consists of: profiled operators, and the operations captured without computing."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import defaultdict
+from typing import Any
+
+import torch
+
+from advisor.domain import Task
+from models.zoo.capture import capture_operations
+from models.zoo.opening import Runnable
+from sweeps.worker.stepping import Stepper
+
+_KEPT = 30
+_MOST_STEPS = 5
+
+
+def profiled_operators(stepper: Stepper, batch_size: int, seconds: float) -> list[dict[str, Any]]:
+    """The 30 operators with the most self time, per step: on a GPU the time of their kernels, on
+    a CPU their own. `share` is of all operators' self time."""
+    from torch.profiler import ProfilerActivity, profile
+
+    on_gpu = stepper.device.type == "cuda"
+    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
+    inputs, targets = stepper.batch(batch_size)
+    stepper.step(inputs, targets)
+    ends_at, steps = time.monotonic() + seconds, 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the profiler's advice to its own users
+        with profile(activities=activities) as profiled:
+            while steps == 0 or (steps < _MOST_STEPS and time.monotonic() < ends_at):
+                stepper.step(inputs, targets)
+                steps += 1
+        averages = profiled.key_averages()
+    # Kernels are listed beside the operators that started them, whose self time they are.
+    rows = [(one, _self_microseconds(one, on_gpu)) for one in averages if _is_operator(one)]
+    return _table(rows, steps)
+
+
+def _self_microseconds(average: Any, on_gpu: bool) -> float:
+    return float(average.self_device_time_total if on_gpu else average.self_cpu_time_total)
+
+
+def _is_operator(average: Any) -> bool:
+    return str(average.device_type).endswith("CPU")
+
+
+def _table(rows: list[tuple[Any, float]], steps: int) -> list[dict[str, Any]]:
+    total = sum(microseconds for _, microseconds in rows) or 1.0
+    rows.sort(key=lambda row: row[1], reverse=True)
+    return [
+        {
+            "name": average.key,
+            "calls_per_step": average.count / steps,
+            "self_seconds_per_step": microseconds / steps / 1e6,
+            "share": microseconds / total,
+        }
+        for average, microseconds in rows[:_KEPT]
+        if microseconds > 0
+    ]
+
+
+def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, float]] | None:
+    """Kernels, FLOPs and bytes a sample by class of operation; None where the network cannot be
+    captured (it takes no square images, or does not run on the meta device)."""
+    shape = network.info.input_shape
+    if not network.info.takes_images or shape[1] != shape[2]:
+        return None
+    try:
+        with torch.device("meta"):
+            module = network.build()
+        operations = capture_operations(module, shape[-1], training=task is Task.TRAINING)
+    except Exception:
+        return None  # said by its absence: other outputs than logits, sizes that depend on data
+    found: dict[str, dict[str, float]] = defaultdict(
+        lambda: {"count": 0, "flops_per_sample": 0.0, "bytes_per_sample": 0.0, "fixed_bytes": 0.0}
+    )
+    for operation in operations:
+        row = found[operation.kind]
+        row["count"] += 1
+        row["flops_per_sample"] += operation.flops
+        row["bytes_per_sample"] += operation.sample_bytes
+        row["fixed_bytes"] += operation.fixed_bytes
+    return dict(found)

@@ -1,0 +1,133 @@
+"""What a measurement tells of its GPU alone: an observation, or why it is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import (
+    REPLAYED_FROM,
+    Measurement,
+    Observation,
+    Status,
+    Task,
+    Tf32,
+)
+from advisor.domain.checks import is_positive
+from advisor.errors import UsageError
+from advisor.records import replace
+from sweeps.anchors.records import (
+    FEWEST_STEPS,
+    LONGEST_STEP_SECONDS,
+    TOO_LONG,
+    AnchorFile,
+    RefusedRow,
+    SheetOf,
+    no_anchor,
+)
+from sweeps.formats.importing import Refused, read_lines
+
+_SYNTHETIC = "synthetic"
+
+
+def read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorFile:
+    """The measurements in lines of JSON; `UsageError` where there is not one."""
+    read = read_lines(content.split(b"\n"))
+    if not read.measurements:
+        raise no_anchor(path, _first(read.refused))
+    found = [observed(one, f"{path}, ", sheet_of) for one in read.measurements]
+    bad = [RefusedRow(f"{path}, line {one.line}", one.reason, True) for one in read.refused]
+    return AnchorFile(
+        path,
+        tuple(one for one in found if isinstance(one, Observation)),
+        tuple([one for one in found if isinstance(one, RefusedRow)] + bad),
+    )
+
+
+def _first(refused: tuple[Refused, ...]) -> str:
+    return f"line {refused[0].line}: {refused[0].reason}" if refused else "it is empty"
+
+
+def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | RefusedRow:
+    """The step of PyTorch on a real GPU that was measured; `where` begins its origin."""
+    origin = f"{where}trial {row.trial.trial_id}"
+    for reason, is_told in _faults(row):
+        return RefusedRow(origin, reason, is_told)
+    seconds, gpu = _step_seconds(row), gpu_of(row)
+    assert seconds is not None
+    assert gpu is not None
+    try:
+        sheet = sheet_of(gpu)
+    except UsageError as error:
+        return RefusedRow(origin, str(error), True)
+    peak: Any = row.environment.get("gpu_peak_reserved_mib")
+    return Observation(
+        workload=replace(row.trial.workload, tf32=_tf32(row)),
+        gpu=sheet,
+        seconds=seconds,
+        peak_mib=peak if is_positive(peak) else None,
+        origin=origin,
+    )
+
+
+def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
+    """Why a measurement tells nothing of a GPU, and whether that is worth a word beside good
+    ones."""
+    accelerator, workload = row.trial.accelerator, row.trial.workload
+    if row.status is not Status.OK:
+        yield f"status {row.status}", row.status is Status.CONTAMINATED
+    if accelerator.partition(":")[0] != "cuda":
+        never = ": a GPU that was never there" * accelerator.startswith("emulated:")
+        yield f"it was measured on {accelerator}, not on a GPU{never}", True
+    if REPLAYED_FROM in row.environment:
+        yield "it was replayed from a file, not measured", True
+    if workload.task is Task.PREPROCESSING:
+        yield "preprocessing uses no GPU", False
+    if row.trial.samples_per_step != workload.batch_size:
+        yield "it counts words, not images or sequences", False
+    yield from _faults_of_running(row)
+
+
+def _faults_of_running(row: Measurement) -> Iterator[tuple[str, bool]]:
+    if not gpu_of(row):
+        yield "it does not say on which GPU", True
+    versions = row.environment.get("versions")
+    if not (isinstance(versions, dict) and versions.get("torch")):
+        yield "it does not say that PyTorch ran, and rates mean PyTorch's", True
+    seconds = _step_seconds(row)
+    if seconds is None:
+        yield "what the network alone takes is not in it", False
+    elif seconds > LONGEST_STEP_SECONDS:
+        yield TOO_LONG, True
+    if len(row.step_seconds) < FEWEST_STEPS:
+        yield f"{len(row.step_seconds)} steps are too few, it takes {FEWEST_STEPS}", True
+
+
+def gpu_of(row: Measurement) -> str | None:
+    """The GPU's name as the machine told it."""
+    told: Any = row.environment.get("gpu") or row.trial.plan.get("gpu")
+    if isinstance(told, str):
+        return told
+    return row.trial.resources.gpu.name if row.trial.resources.gpu else None
+
+
+def _tf32(row: Measurement) -> Tf32:
+    """What torch was set to, where the machine told it; else what was planned."""
+    environment: Mapping[str, Any] = row.environment
+    if environment.get("float32_matmul_precision") in ("high", "medium"):
+        return Tf32.ON
+    if environment.get("tf32_convolutions") is False:
+        return Tf32.OFF
+    return row.trial.workload.tf32
+
+
+def _step_seconds(row: Measurement) -> float | None:
+    """Of a step without the input pipeline: all of a synthetic one, else what the stage's own
+    run says."""
+    batch = row.trial.samples_per_step
+    if row.trial.workload.dataset.storage_format == _SYNTHETIC:
+        rate = row.throughput_samples_per_second
+    else:
+        rate = row.stage_rates.get("accelerator")
+    return batch / rate if rate and is_positive(rate) else None

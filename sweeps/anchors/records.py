@@ -1,0 +1,50 @@
+"""Rows of a file that a user measured, and why others are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import Gpu, Observation
+from advisor.errors import UsageError
+
+SCHEMA = "advisor.anchor/1"
+WAY_OUT = "--anchor takes what `advisor measure --out` or `advisor measurements export` wrote"
+# Of a run, its first steps say how it started; fewer than these say nothing of how it goes on.
+FEWEST_STEPS = 3
+# Nobody measures a step of a day: such a number is in another unit, or damaged.
+LONGEST_STEP_SECONDS = 86_400.0
+TOO_LONG = "a step of more than a day is no measured one; times are in seconds"
+
+# From what CUDA calls a card to its data sheet; `UsageError` where there is none.
+SheetOf = Callable[[str], Gpu]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row that is no anchor. `is_told`: worth a word even where other rows are good."""
+
+    origin: str
+    reason: str
+    is_told: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorFile:
+    """All of one file. `captured` and `input_shape` describe its network where it says so.
+
+    An observation's network is "" where a script does not name it.
+    """
+
+    path: Path
+    observations: tuple[Observation, ...]
+    refused: tuple[RefusedRow, ...]
+    input_shape: tuple[int, ...] | None = None
+    captured: Mapping[str, Any] = field(default_factory=dict)
+
+
+def no_anchor(path: Path, why: str) -> UsageError:
+    """A file that cannot be used, in one line with the way out."""
+    return UsageError(f"{path} is no anchor: {why}; {WAY_OUT}")

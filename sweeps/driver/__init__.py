@@ -1,0 +1,1 @@
+"""Takes a plan through its executor into the store."""

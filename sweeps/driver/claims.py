@@ -1,0 +1,158 @@
+"""Whose turn each trial is, among all drivers of a store; what this driver measured is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from advisor.domain import Measurement, Status, Trial
+from advisor.errors import DataError
+from sweeps.driver.spool import Spool
+from sweeps.events import WARNING, Event, emit, this_node
+from sweeps.planning.repeating import merged, wanted_runs
+from sweeps.trial.formatting import kept_facts, trial_name
+
+if TYPE_CHECKING:
+    from sweeps.store import MeasurementStore
+    from sweeps.store.owners import Owner
+
+
+class TrialClaims:
+    """Trials are offered to an executor under a lease each, and what comes back is stored.
+
+    `retried` has the start of the runs that are to be replaced, by trial_id; `runs_of` says how
+    many good runs a trial is to have.
+    """
+
+    def __init__(
+        self,
+        store: MeasurementStore,
+        owner: Owner,
+        retried: Mapping[str, str],
+        runs_of: Callable[[Trial], int] = wanted_runs,
+    ) -> None:
+        self._store = store
+        self._owner = owner
+        self._retried = retried
+        self._runs_of = runs_of
+        self._in_hand: dict[str, tuple[Trial, Measurement | None]] = {}
+        self._left: list[Trial] = []
+        self._failure: DataError | None = None
+        self._spool = Spool()
+        self.passed_over = 0
+
+    def offered(self, trials: Iterable[Trial]) -> Iterator[Trial]:
+        """The trials that are still to be measured, each once this driver has its lease.
+
+        None any more once the store has failed: what is in flight comes to its end.
+        """
+        for trial in trials:
+            try:
+                turn = self._failure is None and self._is_mine(trial)
+            except DataError as error:
+                self._failure = error
+            if self._failure:
+                return
+            if turn:
+                yield trial
+
+    def left_to_others(self) -> list[Trial]:
+        """The trials that somebody else had the lease of; asked again, none."""
+        left, self._left = self._left, []
+        return [] if self._failure else left
+
+    def leave(self, trials: Iterable[Trial]) -> None:
+        """Leave these to the others for now."""
+        self._left.extend(trials)
+
+    def note(self, event: Event) -> None:
+        """What `sweeps.events` tells: the lease of a trial that a cluster has placed says where,
+        and counts from then, for those who watch the store."""
+        trial, _ = self._in_hand.get(event.trial_id, (None, None))
+        if trial and event.event == "placed" and event.node != this_node():
+            with suppress(DataError):
+                where = f"{trial_name(trial)}, on {event.node}"
+                self._store.leases.take(event.trial_id, self._owner, where)
+
+    def keep(self, measurement: Measurement) -> bool:
+        """Store a run, and end its lease with that; False when somebody else was faster.
+
+        Once the store has failed for good, everything that still comes is kept in a file.
+        """
+        _, row = self._in_hand.pop(measurement.trial.trial_id, (None, None))
+        if self._failure is None:
+            try:
+                kept = self._store.join(measurement, self._combined, owner=self._owner)
+            except DataError as error:
+                self._failure = error
+            except KeyboardInterrupt as error:  # while a database that is away is waited for
+                path = self._spool.keep(self._combined(row, measurement) or measurement)
+                error.args = (f"the last one is kept: advisor measurements import {path}",)
+                raise
+            else:
+                self.passed_over += kept is None
+                _emit_kept(measurement, kept)
+                return kept is not None
+        path = self._spool.keep(self._combined(row, measurement) or measurement)
+        emit(
+            "kept_in_file", trial_id=measurement.trial.trial_id, level=WARNING, file=str(path),
+            reason=str(self._failure),
+        )  # fmt: skip
+        return True
+
+    def raise_if_failed(self) -> None:
+        """`DataError` when the store has failed; it names the file, where one was needed."""
+        if self._failure:
+            raise self._spool.explained(self._failure) from self._failure
+
+    def _is_mine(self, trial: Trial) -> bool:
+        trial_id = trial.trial_id
+        if trial_id in self._in_hand:  # an earlier run of it has not come back yet
+            self._left.append(trial)
+            return False
+        if not self._store.leases.take(trial_id, self._owner, trial_name(trial)):
+            emit("left_to_another", trial_id=trial_id)
+            self._left.append(trial)
+            return False
+        # Its row as it is now: while the lease lasts, nobody else adds a run.
+        stored = self._store.read([trial_id])
+        row = stored.measurements[0] if stored.measurements else None
+        if self._needs_run(row, trial):
+            self._in_hand[trial_id] = (trial, row)
+            return True
+        self.passed_over += 1
+        emit("measured_meanwhile", trial_id=trial_id)
+        self._store.leases.give_back(self._owner, [trial_id])
+        return False
+
+    def _needs_run(self, row: Measurement | None, trial: Trial) -> bool:
+        if row is None or self._is_retried(row):
+            return True
+        # The repeats of what failed would end as its first run did, whoever had that.
+        return row.status is Status.OK and 1 + len(row.repeats) < self._runs_of(trial)
+
+    def _is_retried(self, row: Measurement) -> bool:
+        """Whether this is still the row that was to be replaced when the sweep began."""
+        return self._retried.get(row.trial.trial_id) == row.started_at
+
+    def _combined(self, row: Measurement | None, fresh: Measurement) -> Measurement | None:
+        """The trial's row after the run; None when it has all its runs already.
+
+        A run that did not end well never takes the place of a good one: it is kept beside it."""
+        if row is None:
+            return fresh
+        if self._is_retried(row):
+            worse = row.status is Status.OK and fresh.status is not Status.OK
+            return merged(row, fresh) if worse else fresh
+        if row.status is Status.OK and not self._needs_run(row, fresh.trial):
+            return None
+        return merged(row, fresh)
+
+
+def _emit_kept(fresh: Measurement, kept: Measurement | None) -> None:
+    trial_id = fresh.trial.trial_id
+    if kept is None:
+        emit("not_stored", trial_id=trial_id, level=WARNING, reason="another one was faster")
+        return
+    emit("stored", trial_id=trial_id, runs=1 + len(kept.repeats), **kept_facts(kept))

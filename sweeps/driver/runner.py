@@ -1,0 +1,208 @@
+"""Runs a plan: skips what is done, stores after every trial, tells how far it is."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from advisor.domain import Measurement, Status, Trial
+from advisor.errors import DataError
+from advisor.units import format_counted
+from sweeps.driver.claims import TrialClaims
+from sweeps.driver.leasing import leasing
+from sweeps.events import subscribe
+from sweeps.executors.process import Executor
+from sweeps.planning.repeating import in_order, rounds, wanted_runs
+from sweeps.planning.staleness import is_stale
+from sweeps.store.rows import in_parts
+
+if TYPE_CHECKING:
+    from sweeps.store import Damaged, MeasurementStore
+
+RETRIED = frozenset({Status.CONTAMINATED, Status.FAILED, Status.TIMED_OUT})
+POLL_SECONDS = 2.0
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a sweep is. Told when it begins (nothing is done), when a trial starts (`started`)
+    and ends (`measurement`), and when others may have measured some."""
+
+    done: int
+    total: int
+    skipped: int
+    started: Trial | None = None
+    measurement: Measurement | None = None
+
+
+class Ended(Protocol):
+    """How a trial ended, and why."""
+
+    @property
+    def status(self) -> Status:
+        """In one word."""
+
+    @property
+    def reason(self) -> str:
+        """Empty where it ended well."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a sweep measured now; the measurements themselves are in the store, and nowhere else:
+    ten thousand of them would fill the driver's memory."""
+
+    measured: int = 0
+    failed: int = 0
+    first_failure: str = ""
+
+    def count(self, measurement: Ended) -> None:
+        """One more. Out of memory and contaminated are results; a failure is for the user."""
+        self.measured += 1
+        if measurement.status in (Status.FAILED, Status.TIMED_OUT):
+            self.failed += 1
+            self.first_failure = self.first_failure or measurement.reason
+
+
+def run_sweep(
+    trials: Sequence[Trial],
+    executor: Executor,
+    store: MeasurementStore,
+    *,
+    on_progress: Callable[[Progress], None] = lambda _progress: None,
+    again: frozenset[Status] = frozenset(),
+    since: datetime | None = None,
+    machine: Mapping[str, Any] = MappingProxyType({}),
+    runs_of: Callable[[Trial], int] = wanted_runs,
+    poll_seconds: float = POLL_SECONDS,
+) -> Outcome:
+    """Measure the trials that have no row yet, those whose row has a status in `again` or began
+    before `since`, and those with fewer runs than planned (`runs_of`); repeats in random order,
+    each into its trial's row.
+
+    Each measurement is durable before the next trial's result is taken, so that a kill loses
+    only what was in flight. What is known of the `machine` joins every row's environment.
+    Trials that other drivers measure are left to them, and waited for at the end: those that
+    they give up are measured here. The executor is closed by its owner. `DataError`, when the
+    store takes no more, names the file that holds what was measured.
+    """
+    before = stored_runs(trials, store, again, runs_of, since)
+    todo = list(in_order(rounds(trials, before.done, runs_of)))
+    skipped = len(trials) - len({trial.trial_id for trial in todo})
+    outcome = Outcome()
+
+    def emit(**news: Any) -> None:
+        done = outcome.measured + turns.passed_over
+        on_progress(Progress(done=done, total=len(todo), skipped=skipped, **news))
+
+    def announced(offered: Iterable[Trial]) -> Iterator[Trial]:
+        for trial in offered:
+            emit(started=trial)
+            yield trial
+
+    with leasing(store.leases) as owner:
+        turns = TrialClaims(store, owner, before.retried, runs_of)
+        emit()
+        with subscribe(turns.note):
+            for queue in _queues(todo, turns, store, poll_seconds):
+                for bare in executor.execute(announced(turns.offered(queue))):
+                    measurement = replace(bare, environment={**bare.environment, **machine})
+                    if turns.keep(measurement):
+                        outcome.count(measurement)
+                        emit(measurement=measurement)
+                emit()
+        turns.raise_if_failed()
+    return outcome
+
+
+def known_rows(
+    trials: Sequence[Trial],
+    store: MeasurementStore,
+    again: frozenset[Status] = frozenset(),
+    since: datetime | None = None,
+) -> dict[str, Measurement]:
+    """The rows of the trials by id, but for those that are to be measured again: of a status in
+    `again`, or begun before `since`.
+
+    A row that cannot be read counts as failed: `DataError` names it where those are not asked for.
+    """
+    stored = store.read(trial.trial_id for trial in trials)
+    if Status.FAILED not in again:
+        _refuse(stored.damaged)
+    return {
+        row.trial.trial_id: row
+        for row in stored.measurements
+        if row.status not in again and not is_stale(row.started_at, since)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRuns:
+    """What is there before a sweep: runs that need no other, and when those began that are to be
+    replaced; each by trial_id."""
+
+    done: dict[str, int]
+    retried: dict[str, str]
+
+
+def stored_runs(
+    trials: Sequence[Trial],
+    store: MeasurementStore,
+    again: frozenset[Status] = frozenset(),
+    runs_of: Callable[[Trial], int] = wanted_runs,
+    since: datetime | None = None,
+) -> StoredRuns:
+    """How far the trials are. Step times are read only of trials with repeats, and to find the
+    damaged rows that count as failed where those are measured again; a part at a time, since those
+    of ten thousand trials would fill the memory."""
+    named = {trial.trial_id: trial for trial in trials}  # an id is a hash, made at every asking
+    summaries = store.summaries(named)
+    retried = {
+        name: one.started_at
+        for name, one in summaries.items()
+        if one.status in again or is_stale(one.started_at, since)
+    }
+    done = {name: runs_of(named[name]) for name in summaries if name not in retried}
+    repeated = {name for name, runs in done.items() if runs > 1}
+    for part in in_parts(list(done if Status.FAILED in again else repeated)):
+        stored = store.read(part)
+        if Status.FAILED not in again:
+            _refuse(stored.damaged)
+        for one in stored.damaged:
+            del done[one.trial_id]
+        for row in stored.measurements:
+            if row.status is Status.OK and (name := row.trial.trial_id) in repeated:
+                done[name] = 1 + len(row.repeats)
+    return StoredRuns(done, retried)
+
+
+def _refuse(damaged: Sequence[Damaged]) -> None:
+    for one in damaged:
+        raise DataError(one.words)
+
+
+def _queues(
+    todo: Sequence[Trial], turns: TrialClaims, store: MeasurementStore, poll_seconds: float
+) -> Iterator[Sequence[Trial]]:
+    """All trials; then, as long as others measure some of them, those that they let go."""
+    yield todo
+    told = 0
+    while waiting := turns.left_to_others():
+        held = store.leases.held()
+        free = [trial for trial in waiting if trial.trial_id not in held]
+        turns.leave([trial for trial in waiting if trial.trial_id in held])
+        if free:
+            yield free
+            continue
+        if told != len(waiting):
+            told = len(waiting)
+            drivers = sorted({one.driver for one in held.values()})
+            counted = format_counted(told, "trial")
+            _LOG.warning("waiting for %s, measured by %s", counted, ", ".join(drivers))
+        time.sleep(poll_seconds)

@@ -1,0 +1,81 @@
+"""Measurements that the store could not take: kept in a file that can be imported later."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from advisor.domain import Measurement
+from advisor.errors import DataError
+from advisor.places import user_folder
+from sweeps.formats.exporting import to_jsonl
+
+_BEGIN = "unsaved-"
+
+
+class Spool:
+    """A JSONL file of `advisor measurements import`, made with its first line."""
+
+    def __init__(self) -> None:
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        self._name = f"{_BEGIN}{stamp}-{os.getpid()}.jsonl"
+        self.path: Path | None = None
+
+    def keep(self, measurement: Measurement) -> Path:
+        """Write it durably; returns the file. `DataError` when no place takes it."""
+        line = to_jsonl([measurement])
+        for path in [self.path] if self.path else self._places():
+            try:
+                _append(path, line)
+            except OSError:
+                continue
+            self.path = path
+            return path
+        raise DataError("no place on this machine took what was measured; free some space")
+
+    def explained(self, failure: DataError) -> DataError:
+        """The failure, with what to do with the file where there is one."""
+        if self.path is None:
+            return failure
+        return DataError(
+            f"{failure}; what was measured is kept, and no run of it lost: once the database is "
+            f"back, advisor measurements import {self.path}"
+        )
+
+    def _places(self) -> Iterator[Path]:
+        return (folder / self._name for folder in _folders())
+
+
+def unsaved_files() -> list[Path]:
+    """What spools of this machine hold, until somebody has imported and removed it."""
+    return sorted({one for folder in _folders() for one in folder.glob(f"{_BEGIN}*.jsonl")})
+
+
+def _folders() -> tuple[Path, ...]:
+    return user_folder(), Path.cwd(), Path(tempfile.gettempdir())
+
+
+def _append(path: Path, line: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("a") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        _cut(path, whole)
+        raise
+
+
+def _cut(path: Path, size: int) -> None:
+    """What a full disk took half is no line."""
+    if not path.exists():
+        return
+    if size:
+        os.truncate(path, size)
+    else:
+        path.unlink()

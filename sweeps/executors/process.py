@@ -1,0 +1,87 @@
+"""Ways to execute trials. Rules: every trial handed over comes back as exactly one
+measurement, in any order; what happens to one trial never stops the others; `close` leaves
+no process and no cgroup behind, also in the middle of a trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from advisor.domain import LimitedBy, Measurement, Trial
+from sweeps.trial.limits.choosing import allowed_cpus
+from sweeps.trial.orphans.removing import clean_up
+from sweeps.trial.trial_process import measure_trial
+
+Measure = Callable[[Trial], Measurement]
+
+
+class Executor(Protocol):
+    """See the rules above."""
+
+    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
+        """`MeasuringError` that names the way out, when it can never take some of the trials."""
+
+    def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
+        """Measurements as they come."""
+
+    def close(self) -> None:
+        """End what runs, give back what was taken."""
+
+
+class ProcessExecutor:
+    """One trial after the other, each in a worker process under limits, on this machine."""
+
+    def __init__(self, measure: Measure = measure_trial) -> None:
+        self._measure = measure
+        clean_up()
+
+    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
+        """None: they are planned for this machine."""
+
+    def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
+        """See `Executor`."""
+        return map(self._measure, trials)
+
+    def close(self) -> None:
+        """Worker processes end with their trial; only groups of killed sweeps may be left."""
+        clean_up()
+
+
+class InlineExecutor:
+    """In this very process, without limits: for debugging the worker, never for results.
+
+    Imports torch here, and marks every measurement as not limited, so that it is not fitted.
+    """
+
+    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
+        """None: they are planned for this machine."""
+
+    def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
+        """See `Executor`."""
+        return map(_measure_here, trials)
+
+    def close(self) -> None:
+        """Nothing was taken."""
+
+
+def _measure_here(trial: Trial) -> Measurement:
+    from dataclasses import replace
+
+    from sweeps.trial.faults import ending_of
+    from sweeps.trial.limits.usage import PROCESS_TREE
+    from sweeps.worker.measuring import measure
+
+    job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}
+    try:
+        return replace(measure(trial, job, None), limited_by=LimitedBy.NONE)
+    except Exception as error:
+        ending = ending_of(error, trial.dataset_path)
+        return Measurement(
+            trial=trial,
+            status=ending.status,
+            limited_by=LimitedBy.NONE,
+            started_at=datetime.now(UTC).isoformat(),
+            reason=ending.reason,
+        )

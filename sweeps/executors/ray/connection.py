@@ -1,0 +1,136 @@
+"""A Ray of our own, or a given cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import MeasuringError
+from sweeps.executors.ray.placing import TRIAL_RESOURCE
+from sweeps.trial.orphans.owning import deferred_signals
+from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+
+_CONNECT_SECONDS = 5.0
+_START_ATTEMPTS = 3
+_OBJECT_STORE_BYTES = 80 * 2**20  # measurements are small; Ray's default is 30 % of memory
+_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Unlimited by default; and a trial beyond its memory is a result, not a reason to repeat.
+    "RAY_task_oom_retries": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+def connected(address: str | None) -> Any:
+    """Ray, connected to the cluster, or to a new one on this machine that ends with us."""
+    os.environ.update(_SETTINGS)
+    if not address:
+        # Else Ray leaves one in the home, and clusters started there later ask for it.
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
+    with nullcontext() if address else _on_loopback():
+        return _started(address)
+
+
+def _started(address: str | None) -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise MeasuringError(
+            "Ray is not installed; install the extra 'sweep', or use --executor process"
+        ) from error
+    if address:
+        _refuse_unreachable(address)
+    options = {"address": address} if address else _own_ray()
+    for remaining in reversed(range(_START_ATTEMPTS)):
+        try:
+            # Above errors: the loss of a node is told by us, and not with Ray's state dump.
+            with deferred_signals():
+                ray.init(**options, logging_level=logging.CRITICAL, log_to_driver=False)
+            return ray
+        except KeyboardInterrupt:
+            ray.shutdown()
+            raise
+        # On a busy machine a part of Ray may miss a deadline of Ray's own (15 s for its agent),
+        # and that comes as a bare Exception.
+        except Exception as error:
+            ray.shutdown()
+            if not remaining:
+                raise _no_ray(address, error) from error
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """What starts here is nobody else's: on Linux a Ray would listen on every address of the
+    machine, as a node of a cluster must. Ray asks this setting of macOS and Windows on Linux too,
+    once, when it is imported; clusters that this process starts later are to listen as ever."""
+    before = os.environ.get(_CLUSTERS)
+    os.environ[_CLUSTERS] = "0"
+    _let_ray_know(cluster=False)
+    try:
+        yield
+    finally:
+        os.environ.pop(_CLUSTERS)
+        if before is not None:
+            os.environ[_CLUSTERS] = before
+        _let_ray_know(cluster=before != "0")
+
+
+def _let_ray_know(*, cluster: bool) -> None:
+    """Tell a Ray that is imported already."""
+    constants = sys.modules.get("ray._private.ray_constants")
+    if constants is not None:
+        constants.ENABLE_RAY_CLUSTER = cluster  # type: ignore[attr-defined]
+
+
+def _own_ray() -> dict[str, Any]:
+    root = str(Path(__file__).resolve().parents[3])
+    return {
+        "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
+        "include_dashboard": False,
+        "dashboard_host": "127.0.0.1",  # were it ever switched on
+        "num_cpus": 1,
+        "num_gpus": 0,
+        "resources": {TRIAL_RESOURCE: 1},
+        "object_store_memory": _OBJECT_STORE_BYTES,
+        "runtime_env": {"env_vars": {"PYTHONPATH": root, OWNER_VARIABLE: str(own_tag())}},
+    }
+
+
+def _no_ray(address: str | None, error: Exception) -> MeasuringError:
+    where = f"connect to Ray at '{address}'" if address else "start Ray"
+    text = " ".join(str(error).split())[:200]
+    hint = "try on a quieter machine, or with"
+    if address:
+        hint = "check --ray-address, or use"
+        if not os.environ.get("RAY_AUTH_MODE"):
+            # Ray 2.60's error does not tell that the cluster asks for a token; stderr does.
+            hint = "set RAY_AUTH_MODE=token if InvalidAuthToken stands above, " + hint
+    return MeasuringError(f"cannot {where} ({text}); {hint} --executor process")
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Ray itself tries for minutes, and fills the screen meanwhile."""
+    if address.startswith("ray://"):
+        raise MeasuringError(
+            f"--ray-address {address}: Ray Client cannot tell when a trial begins; stand on a node "
+            "of the cluster and give HOST:6379, or auto"
+        )
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        return  # `auto`, and what else Ray may understand
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise MeasuringError(
+            f"nothing answers at --ray-address {address} ({error}); start the cluster, or use "
+            "--executor process"
+        ) from error

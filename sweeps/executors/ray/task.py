@@ -1,0 +1,97 @@
+"""What runs on a node of a Ray cluster, around one trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import LimitedBy, Measurement, Status, Trial
+from advisor.errors import AdvisorError
+from sweeps.datasets.making import default_place, ensure_dataset
+from sweeps.datasets.text_making import default_text_place, ensure_text
+from sweeps.events import collected, emit, this_node
+from sweeps.executors.process import Measure
+from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
+from sweeps.machine.environment import total_memory_mib
+from sweeps.trial.limits.choosing import allowed_cpus
+from sweeps.trial.orphans.removing import clean_up
+
+Told = dict[str, Any]
+NODE, EVENTS = "node", "events"  # what is told beside a measurement
+
+
+def measuring_task(measure: Measure, *, on_cluster: bool) -> Callable[[Told], Iterator[Told]]:
+    """A function of a trial that tells, as soon as it begins, its node, and then the measurement,
+    each with the events until then.
+
+    A node of a cluster is prepared first: what a killed trial left there is removed, and data that
+    sweeps make themselves are made.
+    """
+
+    def run(document: Told) -> Iterator[Told]:
+        trial = trial_from_dict(document)
+        with collected() as events:
+            emit("placed", trial_id=trial.trial_id)
+        yield {NODE: this_node(), EVENTS: events}
+        with collected() as events:
+            refused = _prepared(trial) if on_cluster else ""
+            measured = _failure(trial, refused) if refused else measure(trial)
+        yield {**measurement_to_dict(measured), EVENTS: events}
+
+    return run
+
+
+def _prepared(trial: Trial) -> str:
+    """Make the node ready; why it cannot hold the trial, if so."""
+    _clean_node()
+    try:
+        _make_data(trial)
+    except AdvisorError as error:
+        return str(error)
+    return _too_large(trial)
+
+
+@cache
+def _clean_node() -> None:
+    """Once in each process of Ray: a trial that is killed takes its process with it, and the one
+    that follows cleans. (A look through all groups takes tens of milliseconds.)"""
+    with suppress(OSError):  # others that clean the same machine now were faster
+        clean_up()
+
+
+def _make_data(trial: Trial) -> None:
+    """The same at every place: the pictures and the text are drawn from a fixed seed."""
+    place, samples = Path(trial.dataset_path), trial.workload.dataset.samples
+    if not trial.dataset_path or place.exists():
+        return
+    if place.name == default_place(samples).name:
+        ensure_dataset(samples, place)
+    elif place.name == default_text_place().name:
+        ensure_text(place)
+
+
+def _too_large(trial: Trial) -> str:
+    """Why this node cannot hold the trial; Ray's own count of CPUs may be anything."""
+    resources, cpus, memory = trial.resources, len(allowed_cpus()), total_memory_mib()
+    if resources.vcpus > cpus:
+        return f"{resources.vcpus:g} vCPUs asked for, but node {this_node()} has {cpus}"
+    if resources.memory_mib > memory:
+        return (
+            f"{resources.memory_mib:,.0f} MiB of memory asked for, but node {this_node()} has "
+            f"{memory:,.0f} MiB; ask for less, or start a larger node"
+        )
+    return ""
+
+
+def _failure(trial: Trial, reason: str) -> Measurement:
+    return Measurement(
+        trial=trial,
+        status=Status.FAILED,
+        limited_by=LimitedBy.NONE,
+        reason=reason,
+        started_at=datetime.now(UTC).isoformat(),
+    )

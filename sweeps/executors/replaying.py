@@ -1,0 +1,67 @@
+"""Answers trials with measurements that were taken before: for tests and benchmarks of everything
+around a measurement, and never for results.
+
+`replayed` is a way to measure for every executor: all of a trial's process, limits, folders and
+conversation are real, only the worker (`python -m sweeps.executors.replaying FILE SECONDS`, on
+stdin what `sweeps.worker` takes) looks the trial up instead of measuring it. What comes back is
+marked `environment.replayed_from` (REPLAYED_FROM), and `advisor fit` leaves it out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import REPLAYED_FROM, Measurement, Trial
+from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from sweeps.trial.trial_process import measure_trial, run_attempt
+
+_AS_MEASURED = "as_measured"
+
+
+def replayed(file: Path, seconds: float) -> partial[Measurement]:
+    """A `process.Measure` that answers each trial from a file of `advisor measurements export`
+    after so many seconds; it can be sent to other processes."""
+    command = (sys.executable, "-P", "-m", "sweeps.executors.replaying", str(file), str(seconds))
+    return partial(measure_trial, attempt=partial(run_attempt, command=command))
+
+
+def unmarked(measurement: Measurement) -> Measurement:
+    """As it is in the file: without the mark, and what the replay's machine added."""
+    environment: Any = measurement.environment[_AS_MEASURED]
+    return replace(measurement, environment=environment)
+
+
+def answer_of(lines: Sequence[str], trial: Trial, file: str) -> Measurement:
+    """The trial's measurement in the lines of the file, marked."""
+    for line in lines:
+        found = measurement_from_dict(json.loads(line))
+        if found.trial.trial_id == trial.trial_id:
+            marked = {REPLAYED_FROM: file, _AS_MEASURED: dict(found.environment)}
+            return replace(found, environment=marked)
+    raise LookupError(f"'{file}' has no measurement of the trial {trial.trial_id}")
+
+
+def main(file: str, seconds: float) -> None:
+    """The worker's side of the conversation."""
+    from sweeps.formats.serialization import trial_from_dict
+    from sweeps.machine.processes import end_with_parent
+    from sweeps.trial.worker_side import send, wait_for_go
+
+    end_with_parent()
+    job = json.loads(sys.stdin.readline())
+    answer = answer_of(Path(file).read_text().splitlines(), trial_from_dict(job["trial"]), file)
+    if job.get("wait_for_go"):
+        wait_for_go()
+    time.sleep(seconds)
+    send(measurement_to_dict(answer))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]))

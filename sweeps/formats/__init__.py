@@ -1,0 +1,1 @@
+"""Measurements as documents and files."""

@@ -1,0 +1,141 @@
+"""Measurements out of a JSONL file: every line is taken, or refused with its number and reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from advisor.domain import Measurement, Status
+from advisor.domain.checks import is_positive
+from advisor.errors import DataError, UsageError
+from advisor.strict_json import check_json
+from sweeps.formats.serialization import measurement_from_dict
+
+_MOST_ROWS = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A line that is no measurement, counted from 1, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLines:
+    """One measurement a trial, and the lines that were refused; `repeated` counts lines of a
+    trial that gave way to another line of it."""
+
+    measurements: tuple[Measurement, ...]
+    refused: tuple[Refused, ...]
+    repeated: int
+
+
+def read_file(path: Path) -> ReadLines:
+    """What the file's lines hold; `DataError` when it cannot be read at all."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"cannot read '{path}' ({error.strerror}); name a file of `advisor measurements "
+            "export` or of a campaign"
+        ) from error
+    return read_lines(content.split(b"\n"))
+
+
+def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> ReadLines:
+    """The measurements of the lines, in order; empty lines are passed over.
+
+    Where a trial occurs more than once, a row that ended well beats one that did not, and a
+    later row an earlier one. `UsageError` when more than `most_refused` lines are refused: what
+    somebody else sends is no file of ours then, and its troubles would fill the memory.
+    """
+    rows: dict[str, Measurement] = {}
+    refused: list[Refused] = []
+    taken = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = read_line(line)
+        except DataError as error:
+            refused.append(Refused(number, str(error)))
+            if most_refused is not None and len(refused) > most_refused:
+                first = refused[0]
+                raise UsageError(
+                    f"more than {most_refused} lines are no measurements; nothing was kept; line "
+                    f"{first.line}: {first.reason}"
+                ) from error
+            continue
+        taken += 1
+        known = rows.get(row.trial.trial_id)
+        if known is None or row.status is Status.OK or known.status is not Status.OK:
+            rows[row.trial.trial_id] = row
+    return ReadLines(tuple(rows.values()), tuple(refused), taken - len(rows))
+
+
+def read_line(line: bytes) -> Measurement:
+    """The measurement of one line; `DataError` for what is none, or cannot be true."""
+    try:
+        check_json(line)
+        document = json.loads(line, parse_constant=_not_a_number)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise DataError(f"a JSON {type(document).__name__}, not a measurement")
+    row = measurement_from_dict(document)
+    if reason := _impossible(row):
+        raise DataError(reason)
+    return row
+
+
+def _not_a_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no measured number")
+
+
+def _impossible(row: Measurement) -> str:
+    """Why this cannot have been measured; empty when it can."""
+    if not all(map(is_positive, (*row.step_seconds, *row.warmup_step_seconds))):
+        return "a step takes a finite number of seconds above 0"
+    if row.status is Status.OK and not row.step_seconds:
+        return "status ok, but not one step was measured"
+    if row.status not in (Status.OK, Status.CONTAMINATED) and not row.reason:
+        return f"status {row.status}, but no reason"
+    if not all(map(is_positive, row.stage_rates.values())):
+        return "a stage rate is a finite number above 0"
+    return _other_kind(row) or _untold(row)
+
+
+def _other_kind(row: Measurement) -> str:
+    """Why a store could not hold it, or nobody compute with it."""
+    texts = (row.started_at, row.reason, row.trial.accelerator, row.trial.dataset_path)
+    if not all(isinstance(text, str) for text in texts):
+        return "started_at, reason, accelerator and dataset_path are texts"
+    numbers = (row.cpu_seconds, row.wall_seconds, row.peak_memory_mib, row.read_bytes)
+    if not all(one is None or isinstance(one, (int, float)) for one in numbers):
+        return "cpu_seconds, wall_seconds, peak_memory_mib and read_bytes are numbers"
+    if not isinstance(row.environment.get("cpu_model", ""), (str, type(None))):
+        return "environment.cpu_model is a text"
+    return ""
+
+
+def _untold(row: Measurement) -> str:
+    """Why nothing could be told of it: whoever lists measurements would meet this one, too."""
+    plan = row.trial.plan
+    for name in ("samples_per_row", "loader_workers"):
+        if not (isinstance(plan.get(name, 1), int) and 0 <= plan.get(name, 1) <= _MOST_ROWS):
+            return f"{name} is a whole number of at most {_MOST_ROWS}"
+    try:
+        runs = [run["step_seconds"] for run in row.repeats]
+        steps = [step for run in runs for step in run]
+        rate = row.throughput_samples_per_second
+        name = row.trial.trial_id
+    except (TypeError, ValueError, KeyError, ArithmeticError) as error:
+        return f"its numbers cannot be true ({error})"
+    if not all(map(is_positive, steps)) or (rate is not None and not is_positive(rate)):
+        return "a step, and a rate, is a finite number above 0"
+    return "" if name else "no trial"

@@ -1,0 +1,112 @@
+"""What a plan must know of a network: of the zoo, or of a user's own file; without torch here."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+
+from advisor.domain import DatasetProfile, Task
+from advisor.domain.references import is_own
+from advisor.errors import UsageError
+from models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info
+from sweeps.trial.child import worker_environment
+
+_BYTES_PER_VALUE = 8  # word numbers are int64
+# A user's file imports torch, and may run anything: that happens in a process of its own.
+_DESCRIBE = """
+import json, sys
+from dataclasses import asdict
+from advisor.errors import UsageError
+from models.zoo.opening import open_network
+try:
+    opened = open_network(sys.argv[1])
+    opened.check()
+    answer = {"info": asdict(opened.info), "fingerprint": opened.fingerprint,
+              "makes_batches": opened.makes_batches}
+except UsageError as error:
+    answer = {"refused": str(error)}
+print("\\n" + json.dumps(answer))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedNetwork:
+    """`photographs` and `text` say what its input is read from; else batches are made in memory."""
+
+    info: NetworkInfo
+    photographs: bool
+    fingerprint: str = ""
+
+    @property
+    def text(self) -> bool:
+        """Whether it reads a text, one word after the other."""
+        return self.info.kind is Kind.TEXT and not self.fingerprint
+
+    @property
+    def samples_per_row(self) -> int:
+        """Tokens in a row of words; 1 for others."""
+        return self.info.samples_per_row
+
+    @property
+    def made_data(self) -> DatasetProfile:
+        """What stands for a data set where batches are made in memory: a million rows."""
+        return DatasetProfile(
+            name="made-in-memory",
+            samples=1_000_000 * self.samples_per_row,
+            bytes_per_sample=_BYTES_PER_VALUE
+            * math.prod(self.info.input_shape)
+            / self.samples_per_row,
+            storage_format="synthetic",
+            width=1,
+            height=1,
+        )
+
+    def refuse_impossible(self, task: Task, batch_size: int) -> None:
+        """`UsageError` for a task that the network does not have, or too small a batch."""
+        name, tasks = self.info.name, self.info.tasks if self.photographs else _COMPUTED
+        if task not in tasks:
+            raise UsageError(
+                f"{name} has no {task}: its input is stored ready to use; ask for "
+                f"{' or '.join(tasks)}"
+            )
+        least = self.info.min_training_batch
+        if task is Task.TRAINING and batch_size < least:
+            raise UsageError(f"{name} trains on batches of {least} or more; see --batch-sizes")
+
+
+_COMPUTED = (Task.TRAINING, Task.INFERENCE)
+
+
+def network_of_zoo(name: str) -> PlannedNetwork:
+    """A network of the zoo; `UsageError` with near names for an unknown one."""
+    info = network_info(name)
+    return PlannedNetwork(info=info, photographs=is_read_as_photographs(info))
+
+
+@cache
+def planned_network(reference: str) -> PlannedNetwork:
+    """A network of the zoo, or the own one of `path/to/file.py:build`, tried with two rows.
+
+    `UsageError` says in one line what is wrong with the file.
+    """
+    if not is_own(reference):
+        return network_of_zoo(reference)
+    # -P: what lies where the user stands must not take the place of ours.
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _DESCRIBE, reference], capture_output=True, text=True,
+        check=False, env=worker_environment(),
+    )  # fmt: skip
+    try:
+        answer = json.loads(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError) as error:
+        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        raise UsageError(f"{reference} cannot be tried ({last[0]}); run it by itself") from error
+    if "refused" in answer:
+        raise UsageError(answer["refused"])
+    info = NetworkInfo(**{**answer["info"], "tasks": tuple(map(Task, answer["info"]["tasks"]))})
+    photographs = is_read_as_photographs(info) and not answer["makes_batches"]
+    return PlannedNetwork(info=info, photographs=photographs, fingerprint=answer["fingerprint"])

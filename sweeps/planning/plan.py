@@ -1,0 +1,208 @@
+"""Which trials a sweep has: a pure function from a request to a list of trials."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import (
+    MOUNTED,
+    CacheState,
+    Cpu,
+    DiskRate,
+    Precision,
+    Resources,
+    Task,
+    Trial,
+    Workload,
+)
+from advisor.errors import UsageError
+from sweeps.datasets.decoding import PILLOW
+from sweeps.datasets.mounting import dataset_on_mount
+from sweeps.planning.networks import PlannedNetwork, network_of_zoo
+from sweeps.planning.sweep_data import StoredData, SweepData
+from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
+
+MAX_TRIALS = 10_000
+EMULATED = "emulated:"
+# Seconds that one step of a workload takes on an emulated GPU.
+StepSeconds = Callable[[Workload, str], float]
+MAX_SECONDS = 20.0
+# Of a whole trial: start-up, page cache, drained batches, the usual time box, the stages.
+USUAL_TRIAL_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the trials are carved out of; `cpu` is None for a cluster of unknown nodes."""
+
+    cpus: int
+    physical_cores: int
+    memory_mib: float
+    cpu: Cpu | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRequest:
+    """A grid of trials.
+
+    Each is measured until the interval of its rate is within `rel_error`, for `measure_seconds`
+    at least and `max_seconds` at most; or for exactly `iterations` steps. `repeats` counts the
+    measurements of each. `disk_paths` says where a disk of a type is mounted; data sets were
+    copied there.
+    """
+
+    networks: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    vcpus: tuple[float, ...]
+    memory_mib: tuple[float, ...]
+    disks: tuple[DiskRate, ...]
+    accelerator: str
+    data: SweepData
+    batch_sizes: tuple[int, ...] = (32,)
+    caches: tuple[CacheState, ...] = (CacheState.WARM,)
+    precision: Precision = Precision.FP32
+    measure_seconds: float = 4.0
+    max_seconds: float = MAX_SECONDS
+    min_steps: int = 20
+    rel_error: float = 0.02
+    iterations: int | None = None
+    repeats: int = 1
+    decoder: str = PILLOW
+    disk_paths: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_trials(
+    requests: Iterable[SweepRequest],
+    machine: Machine,
+    step_seconds: StepSeconds,
+    describe: Callable[[str], PlannedNetwork] = network_of_zoo,
+) -> list[Trial]:
+    """Exactly one trial for each cell of each grid, cells that occur twice once.
+
+    They come in a random order that is always the same, so that a slow drift of the machine
+    spoils no one resource. Raises `UsageError` for what cannot be held on the machine, and for
+    more than 10,000 trials.
+    """
+    trials: dict[str, Trial] = {}
+    for request in requests:
+        _refuse_silly_size(request)
+        _refuse_impossible(request, machine)
+        for trial in _grid(request, machine, step_seconds, describe):
+            trials.setdefault(trial.trial_id, trial)
+    return [trials[trial_id] for trial_id in sorted(trials)]
+
+
+def _grid(
+    request: SweepRequest,
+    machine: Machine,
+    step_seconds: StepSeconds,
+    describe: Callable[[str], PlannedNetwork],
+) -> Iterable[Trial]:
+    for name, task, batch_size in itertools.product(
+        request.networks, request.tasks, request.batch_sizes
+    ):
+        network = describe(name)
+        network.refuse_impossible(task, batch_size)
+        stored = request.data.of(network)
+        workload = Workload(
+            network=name,
+            task=task,
+            batch_size=batch_size,
+            precision=request.precision,
+            dataset=stored.profile,
+        )
+        # Preprocessing ends where an accelerator would begin: none is asked, none emulated.
+        accelerator = "cpu" if task is Task.PREPROCESSING else request.accelerator
+        seconds = None
+        if accelerator.startswith(EMULATED):
+            seconds = step_seconds(workload, accelerator.removeprefix(EMULATED))
+        for vcpus, memory_mib, disk, cache in itertools.product(
+            request.vcpus, request.memory_mib, request.disks, request.caches
+        ):
+            yield Trial(
+                workload=workload,
+                resources=_resources(vcpus, memory_mib, disk, machine),
+                accelerator=accelerator,
+                emulated_step_seconds=seconds,
+                cache=cache,
+                dataset_path=_place(request, stored, disk),
+                plan=_plan(request, network, vcpus, disk),
+            )
+
+
+def _place(request: SweepRequest, stored: StoredData, disk: DiskRate) -> str:
+    mount = request.disk_paths.get(disk.type)
+    if not (mount and stored.path):
+        return stored.path
+    return str(dataset_on_mount(Path(mount), Path(stored.path)))
+
+
+def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine) -> Resources:
+    threads_per_core = max(1, machine.cpus // machine.physical_cores)
+    cores = -(-vcpus // threads_per_core)
+    return Resources(
+        vcpus=vcpus,
+        physical_cores=min(vcpus, cores),
+        memory_mib=memory_mib,
+        disk=disk,
+        cpu=machine.cpu,
+    )
+
+
+def _plan(
+    request: SweepRequest, network: PlannedNetwork, vcpus: float, disk: DiskRate
+) -> dict[str, Any]:
+    """How it is measured. What has its usual value is left out: it would change trial ids."""
+    unusual = {
+        "iterations": (request.iterations, None),
+        "repeats": (request.repeats, 1),
+        "samples_per_row": (network.samples_per_row, 1),
+        "network_fingerprint": (network.fingerprint, ""),
+        "decoder": (request.decoder if network.photographs else PILLOW, PILLOW),
+        "disk_source": (MOUNTED if disk.type in request.disk_paths else "", ""),
+    }
+    return {
+        "measure_seconds": request.measure_seconds,
+        "min_steps": request.min_steps,
+        "max_seconds": request.max_seconds,
+        "rel_error": request.rel_error,
+        "loader_workers": loader_workers(vcpus) if network.photographs else 0,
+        "prefetch_factor": PREFETCH_FACTOR,
+        **{name: value for name, (value, usual) in unusual.items() if value != usual},
+    }
+
+
+def _refuse_silly_size(request: SweepRequest) -> None:
+    axes = (
+        request.networks, request.tasks, request.batch_sizes, request.vcpus,
+        request.memory_mib, request.disks, request.caches,
+    )  # fmt: skip
+    count = 1
+    for axis in axes:
+        if not axis:
+            raise UsageError("a sweep needs at least one network, task, vCPU, memory and disk")
+        count *= len(axis)
+    if count > MAX_TRIALS:
+        raise UsageError(
+            f"{count:,} trials are more than the {MAX_TRIALS:,} a sweep may have; ask for fewer "
+            "values"
+        )
+
+
+def _refuse_impossible(request: SweepRequest, machine: Machine) -> None:
+    if max(request.vcpus) > machine.cpus:
+        raise UsageError(
+            f"{max(request.vcpus):g} vCPUs asked for, but this machine has {machine.cpus}; "
+            f"ask for at most {machine.cpus}, or name a larger machine with --ray-address"
+        )
+    if max(request.memory_mib) > machine.memory_mib:
+        raise UsageError(
+            f"{max(request.memory_mib):,.0f} MiB of memory asked for, but this machine has "
+            f"{machine.memory_mib:,.0f} MiB; ask for less"
+        )
+    if min(request.vcpus) < 0.1:
+        raise UsageError("a trial needs at least 0.1 vCPUs")

@@ -1,0 +1,60 @@
+"""Repeats of a trial: their order, and how they come together in the trial's one row."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from advisor.domain import Measurement, Status, Trial
+from sweeps.formats.serialization import run_facts
+
+
+def wanted_runs(trial: Trial) -> int:
+    """How often the trial is to be measured."""
+    return int(trial.plan.get("repeats", 1))
+
+
+def rounds(
+    trials: Sequence[Trial],
+    done: Mapping[str, int],
+    runs_of: Callable[[Trial], int] = wanted_runs,
+) -> list[list[Trial]]:
+    """What is left to measure, in rounds: each trial at most once in each. `done` has the runs that
+    need no other, by trial_id.
+
+    Between two runs of a trial lie all the others, in another random order every round (always
+    the same ones), so that a slow drift of the machine shows as a spread of repeats.
+    """
+    named = [(trial, trial.trial_id) for trial in trials]
+    left = {name: runs_of(trial) - done.get(name, 0) for trial, name in named}
+    number, all_rounds = 0, []
+    while chosen := [(trial, name) for trial, name in named if left[name] > 0]:
+        for _, name in chosen:
+            left[name] -= 1
+        if number:
+            random.Random(number).shuffle(chosen)
+        all_rounds.append([trial for trial, _ in chosen])
+        number += 1
+    return all_rounds
+
+
+def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
+    """The trial's row after a further run: good runs count, others are kept as attempts."""
+    if row is None:
+        return fresh
+    if fresh.status is not Status.OK:
+        return replace(row, attempts=(*row.attempts, *fresh.attempts, run_facts(fresh)))
+    if row.status is not Status.OK:
+        return replace(fresh, attempts=(*row.attempts, run_facts(row), *fresh.attempts))
+    return replace(
+        row,
+        repeats=(*row.repeats, run_facts(fresh)),
+        attempts=(*row.attempts, *fresh.attempts),
+    )
+
+
+def in_order(all_rounds: Sequence[Sequence[Trial]]) -> Iterator[Trial]:
+    """The trials of all rounds, one after the other."""
+    for one in all_rounds:
+        yield from one

@@ -1,0 +1,1 @@
+"""How good a measurement is: its steady state, its interval, what disturbed it."""

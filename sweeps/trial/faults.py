@@ -1,0 +1,147 @@
+"""What went wrong with a trial: its status, and words that name the file, disk or device.
+
+Standard library only. Errors of a loader process arrive as text (its whole traceback, the error
+number lost), so causes are found in what is said as well as in the error's type.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from advisor.domain import Status
+from advisor.errors import AdvisorError
+
+_MOST_CHARACTERS = 500
+_LOADER_TRACEBACK = "Original Traceback"
+_OWN_ERROR = re.compile(r"^advisor\.errors\.\w+: ")
+_MEMORY = (
+    "out of memory", "can't allocate memory", os.strerror(errno.ENOMEM).lower(),
+    "alloc_failed",  # cuBLAS and cuDNN
+)  # fmt: skip
+_FULL = os.strerror(errno.ENOSPC).lower()
+_DISK_FAILS = tuple(
+    os.strerror(number).lower()
+    for number in (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EREMOTEIO)
+)
+_NO_CUDA = (
+    "not compiled with cuda",
+    "no cuda gpus are available",
+    "found no nvidia driver",
+    "no cuda-capable device",
+    "driver version is insufficient",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a trial ended that has no rate, and why, on one line."""
+
+    status: Status
+    reason: str
+
+
+def ending_of(error: BaseException, dataset_path: str = "") -> Ending:
+    """The ending that an error stands for, whatever it is."""
+    return known_ending(error, dataset_path) or Ending(Status.FAILED, _said(error))
+
+
+def known_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
+    """The ending of an error whose cause is known; None for any other."""
+    said = _said(error)
+    if lacks_memory(error):
+        return Ending(Status.OUT_OF_MEMORY, said)
+    causes: tuple[Callable[[], str | None], ...] = (
+        lambda: _lost_data(dataset_path, said),
+        lambda: _small_shared_memory(said),
+        lambda: _full_disk(error, said),
+        lambda: _failing_disk(dataset_path, said),
+        lambda: _lost_loader(said),
+        lambda: _lost_gpu(said),
+    )
+    reason = next((reason for cause in causes if (reason := cause())), None)
+    if reason:
+        return Ending(Status.FAILED, reason)
+    if "DataLoader timed out" in said:
+        words = f"no batch came from '{dataset_path}' ({said}); does its disk still answer?"
+        return Ending(Status.TIMED_OUT, words)
+    return Ending(Status.FAILED, said) if isinstance(error, AdvisorError) else None
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether the machine or the GPU had too little memory: torch reports that in many ways."""
+    text = _said(error).lower()
+    return isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY)
+
+
+def _lost_data(dataset_path: str, said: str) -> str | None:
+    """Whatever was said first: a data set that is not there any more is the cause."""
+    if not dataset_path:
+        return None
+    try:
+        os.stat(dataset_path)  # noqa: PTH116 - its own errno is wanted
+    except OSError as error:
+        return (
+            f"the data set '{dataset_path}' cannot be reached ({error.strerror}): mount its disk "
+            f"again, or put it back; first seen as: {said[:200]}"
+        )
+    return None
+
+
+def _small_shared_memory(said: str) -> str | None:
+    """Loader processes hand batches over in /dev/shm; a container's has 64 MiB by default."""
+    bus_error = "DataLoader worker" in said and "Bus error" in said
+    if not bus_error and "unable to allocate shared memory" not in said:
+        return None
+    return (
+        "/dev/shm is full, where loader processes hand over batches; make it larger "
+        "(docker run --shm-size 2g), or take a smaller batch"
+    )
+
+
+def _full_disk(error: BaseException, said: str) -> str | None:
+    if _FULL not in said.lower():
+        return None
+    where = getattr(error, "filename", None) or tempfile.gettempdir()
+    return f"the disk of '{where}' is full ({said}); free some space there"
+
+
+def _failing_disk(dataset_path: str, said: str) -> str | None:
+    if not any(one in said.lower() for one in _DISK_FAILS):
+        return None
+    return f"the disk beneath '{dataset_path}' fails: {said}; check the mount, and dmesg"
+
+
+def _lost_loader(said: str) -> str | None:
+    """A kill at the trial's own memory limit is told by its cgroup before this is asked."""
+    if not said.startswith("RuntimeError: DataLoader worker (pid"):
+        return None
+    return (
+        f"a loader process was killed from outside ({said.partition(': ')[2]}): by somebody, or "
+        "because the whole machine ran out of memory (dmesg)"
+    )
+
+
+def _lost_gpu(said: str) -> str | None:
+    if any(one in said.lower() for one in _NO_CUDA):
+        return (
+            f"torch sees no CUDA device here ({said}); load the driver and a torch built for "
+            "CUDA, or take --accelerator emulated:T4"
+        )
+    if "CUDA error" in said:
+        return f"the GPU stopped computing ({said}); look for Xid in dmesg, then reset it"
+    return None
+
+
+def _said(error: BaseException) -> str:
+    """One line. A loader process sends its traceback as the message: its last line has the
+    error. Errors of our own need no name of their class."""
+    text = str(error)
+    if _LOADER_TRACEBACK in text:
+        return _OWN_ERROR.sub("", text.strip().splitlines()[-1])[:_MOST_CHARACTERS]
+    text = " ".join(text.split())[:_MOST_CHARACTERS]
+    return text if isinstance(error, AdvisorError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,103 @@
+"""Reading what a trial used: from its cgroup, else by adding up its process tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import MIB, LimitedBy
+from sweeps.machine.processes import stat_fields
+
+PROCESS_TREE = "process-tree"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Totals since the trial's group was made (or its process started).
+
+    `peak_memory_mib` counts page cache where a cgroup is read; `anonymous_memory_mib` is what
+    the processes hold for themselves right now, shared memory between them included.
+    """
+
+    cpu_seconds: float
+    peak_memory_mib: float | None = None
+    anonymous_memory_mib: float | None = None
+    read_bytes: int | None = None
+
+
+def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
+    """The usage behind a hold's `usage_source()`; `pid` roots the process tree (default: own)."""
+    kind = source.get("kind")
+    if kind == LimitedBy.CGROUP_V1:
+        return _from_v1({name: Path(path) for name, path in source["groups"].items()})
+    if kind == LimitedBy.CGROUP_V2:
+        return _from_v2(Path(source["group"]))
+    return _from_process_tree(pid or os.getpid())
+
+
+def read_fields(path: Path) -> dict[str, str]:
+    """A cgroup file of 'key value' lines."""
+    lines = (line.split(maxsplit=1) for line in path.read_text().splitlines())
+    return {line[0]: line[1] for line in lines if len(line) == 2}
+
+
+def _from_v1(groups: Mapping[str, Path]) -> Usage:
+    memory = read_fields(groups["memory"] / "memory.stat")
+    anonymous = int(memory.get("total_rss", 0)) + int(memory.get("total_shmem", 0))
+    return Usage(
+        cpu_seconds=int((groups["cpuacct"] / "cpuacct.usage").read_text()) / 1e9,
+        peak_memory_mib=int((groups["memory"] / "memory.max_usage_in_bytes").read_text()) / MIB,
+        anonymous_memory_mib=anonymous / MIB,
+        read_bytes=_v1_read_bytes(groups["blkio"] / "blkio.throttle.io_service_bytes"),
+    )
+
+
+def _v1_read_bytes(path: Path) -> int:
+    """Lines 'MAJOR:MINOR Read BYTES', one a device and kind."""
+    rows = (line.split() for line in path.read_text().splitlines())
+    return sum(int(row[2]) for row in rows if len(row) == 3 and row[1] == "Read")
+
+
+def _from_v2(group: Path) -> Usage:
+    memory = read_fields(group / "memory.stat")
+    peak = group / "memory.peak"  # kernel 5.19 and later
+    return Usage(
+        cpu_seconds=int(read_fields(group / "cpu.stat")["usage_usec"]) / 1e6,
+        peak_memory_mib=int(peak.read_text()) / MIB if peak.exists() else None,
+        anonymous_memory_mib=(int(memory.get("anon", 0)) + int(memory.get("shmem", 0))) / MIB,
+        read_bytes=_v2_read_bytes(group / "io.stat"),
+    )
+
+
+def _v2_read_bytes(path: Path) -> int:
+    """Lines 'MAJOR:MINOR rbytes=N wbytes=N ...', one a device."""
+    if not path.exists():
+        return 0
+    words = path.read_text().split()
+    return sum(int(word[7:]) for word in words if word.startswith("rbytes="))
+
+
+def _from_process_tree(root: int) -> Usage:
+    ticks = os.sysconf("SC_CLK_TCK")
+    total, resident = 0.0, 0
+    for pid in _tree(root):
+        fields = stat_fields(pid)
+        if fields:
+            # utime and stime, with those of children already waited for.
+            total += sum(int(fields[index]) for index in (11, 12, 13, 14)) / ticks
+            resident += int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+    return Usage(cpu_seconds=total, anonymous_memory_mib=resident / MIB)
+
+
+def _tree(root: int) -> list[int]:
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := stat_fields(int(entry.name))):
+            parents[int(entry.name)] = int(fields[1])
+    tree = [root]
+    for pid in tree:
+        tree.extend(child for child, parent in parents.items() if parent == pid)
+    return tree

@@ -1,0 +1,91 @@
+"""Whose is it: names that tell the owner of what a sweep takes, also after the owner has gone.
+
+Everything that outlives a process by itself (a cgroup, a folder, a process of its own) is marked
+`advisor-PID-STARTTIME-PLACE-..`. A reused pid has another start time; a pid of another machine,
+boot or container another place: neither is the owner. The names are the whole register, so that
+nothing has to be written before something is taken, and no file can disagree with the machine.
+Standard library only: the worker imports this too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from sweeps.machine.processes import is_running, start_ticks, stat_fields
+
+OWNER_VARIABLE = "ADVISOR_OWNER"  # a process of ours carries its owner's mark in its environment
+_MARK = re.compile(r"advisor-(\d+)-(\d+)(?:-(\d{10}))?(?:-\d+)*$")
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_serial = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerTag:
+    """A process: `started` in clock ticks since boot; `place` in ten digits, "" where unknown."""
+
+    pid: int
+    started: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"advisor-{self.pid}-{self.started}-{self.place or 0}"
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Of another machine, boot or container: nothing can be told of it from here."""
+        return self.place not in ("", _place_digits())
+
+    @property
+    def has_gone(self) -> bool:
+        """Whether it surely runs no more; nobody knows where the system shows no processes."""
+        return bool(stat_fields(os.getpid())) and not (
+            self.is_elsewhere or is_running(self.pid, self.started)
+        )
+
+
+def own_tag() -> OwnerTag:
+    """This process, or the one that it works for (a Ray task works for its driver)."""
+    served = tag_in(os.environ.get(OWNER_VARIABLE, ""))
+    if served and not served.is_elsewhere and not served.has_gone:
+        return served
+    return OwnerTag(os.getpid(), start_ticks(os.getpid()) or "0", _place_digits())
+
+
+def new_name() -> str:
+    """A name for something that this process takes; another one at every call."""
+    return f"{own_tag()}-{os.getpid()}-{next(_serial)}"
+
+
+def tag_in(name: str) -> OwnerTag | None:
+    """The owner that a name tells; None for names that are not ours."""
+    found = _MARK.match(name)
+    return OwnerTag(int(found[1]), found[2], found[3] or "") if found else None
+
+
+def scratch_parent() -> Path:
+    """Where a worker's scratch folder goes: close to the root, since a socket's path has 107
+    bytes, and a user's TMPDIR may take most of them."""
+    return Path("/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir())
+
+
+@cache
+def place() -> str:
+    """The one boot and process namespace in which a pid of ours means us; "" where unknown."""
+    try:
+        return f"{_BOOT.read_text().strip()}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def _place_digits() -> str:
+    """`place` short enough for a name."""
+    if not place():
+        return ""
+    return f"{int.from_bytes(hashlib.sha256(place().encode()).digest()[:4]):010d}"

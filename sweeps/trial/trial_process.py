@@ -1,0 +1,191 @@
+"""One trial in a process of its own, under limits; repeated when neighbours spoiled it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import MOUNTED, LimitedBy, Measurement, Status, Trial
+from sweeps.events import INFO, WARNING, emit
+from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
+from sweeps.machine.mounts import block_device
+from sweeps.trial.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
+from sweeps.trial.faults import Ending, known_ending
+from sweeps.trial.formatting import ending_facts
+from sweeps.trial.limits.choosing import (
+    allowed_cpus,
+    choose_cpus,
+    choose_limiter,
+    read_cores,
+)
+from sweeps.trial.limits.types import Limiter, LimitRequest, ResourceLimits, request_for
+
+TIMEOUT_SECONDS = 900.0
+# Ten thousand steps of a slow trial take hours.
+TIMEOUT_SECONDS_OF_ITERATIONS = 6 * 3600.0
+REPEATS_WHEN_SPOILED = 2
+
+
+def measure_trial(
+    trial: Trial,
+    *,
+    attempt: Callable[[Trial], Measurement] | None = None,
+    repeats: int = REPEATS_WHEN_SPOILED,
+) -> Measurement:
+    """Measure a trial; one that neighbours spoiled is measured again, up to `repeats` times.
+
+    The spoiled attempts stay inside the measurement, raw. Never raises for what happens to
+    the trial: every ending is a measurement with a status and a reason.
+    """
+    attempt = attempt or run_attempt
+    measurement = _told(attempt, trial, 1)
+    disturbed: list[dict[str, Any]] = []
+    while measurement.status is Status.CONTAMINATED and len(disturbed) < repeats:
+        disturbed.append(run_facts(measurement))
+        measurement = _told(attempt, trial, 1 + len(disturbed))
+    if measurement.status is Status.CONTAMINATED:
+        when = f"in each of {len(disturbed) + 1} attempts" if disturbed else "meanwhile"
+        reason = (
+            f"other processes used {measurement.environment['other_cores']:.2f} cores {when}; "
+            "measure again when the machine is quiet"
+        )
+        measurement = replace(measurement, reason=reason)
+    return replace(measurement, attempts=tuple(disturbed))
+
+
+def timeout_of(trial: Trial) -> float:
+    """Seconds that one attempt may take."""
+    return TIMEOUT_SECONDS_OF_ITERATIONS if trial.plan.get("iterations") else TIMEOUT_SECONDS
+
+
+def _told(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:
+    """One attempt, with its beginning and its end told."""
+    trial_id, begun = trial.trial_id, time.monotonic()
+    emit("attempt_began", trial_id=trial_id, attempt=number)
+    measurement = attempt(trial)
+    emit(
+        "attempt_ended",
+        trial_id=trial_id,
+        level=INFO if measurement.status is Status.OK else WARNING,
+        attempt=number,
+        seconds=round(time.monotonic() - begun, 3),
+        **ending_facts(measurement),
+    )
+    return measurement
+
+
+def run_attempt(
+    trial: Trial,
+    *,
+    limiter: Limiter | None = None,
+    command: Sequence[str] = WORKER_COMMAND,
+    timeout_seconds: float | None = None,
+) -> Measurement:
+    """Measure once in a fresh worker under the trial's limits."""
+    started_at = datetime.now(UTC).isoformat()
+    timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
+    measurement = None
+    try:
+        request = _request(trial)
+        limiter = limiter or choose_limiter(request)
+        with limiter.hold(request) as hold, started_worker(command) as worker:
+            emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
+            measurement = _converse(trial, request, hold, worker, timeout_seconds)
+            measurement = _with_memory_verdict(measurement, hold)
+    except Exception as error:  # a fault of our own, too, must not end the other trials
+        measurement = _after_fault(trial, measurement, error)
+    return measurement if measurement.started_at else replace(measurement, started_at=started_at)
+
+
+def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -> Measurement:
+    """What a fault around the worker leaves: nothing measured, or the limits not taken back."""
+    if measured is not None:
+        left = f"not all of it could be ended ({error}); does its disk still answer?"
+        return replace(measured, reason="; ".join(filter(None, (measured.reason, left))))
+    known = known_ending(error, trial.dataset_path)
+    ending = known or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
+    return _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
+
+
+def _request(trial: Trial) -> LimitRequest:
+    cpus = choose_cpus(trial.resources.vcpus, read_cores(allowed_cpus()))
+    request = request_for(trial.resources, cpus, block_device(Path(trial.dataset_path)))
+    if trial.on_mounted_disk:
+        # The volume itself is the limit.
+        return replace(request, read_mib_per_second=None, read_iops=None)
+    return request
+
+
+def _converse(
+    trial: Trial,
+    request: LimitRequest,
+    hold: ResourceLimits,
+    worker: Worker,
+    timeout_seconds: float,
+) -> Measurement:
+    """Job out, `ready` in, limits on, `go` out, measurement in."""
+    deadline = time.monotonic() + timeout_seconds
+    job = {
+        "trial": trial_to_dict(trial),
+        "usage_source": dict(hold.usage_source()),
+        "cpus": list(request.cpus),
+        "wait_for_go": True,
+    }
+    try:
+        hold.add(worker.pid)
+        worker.send(job)
+        answer = worker.receive(deadline)
+        if answer == "ready":
+            hold.engage()
+            _emit_limits(trial, request, hold)
+            worker.send("go")
+            answer = worker.receive(deadline)
+        measurement = measurement_from_dict(answer)
+    except WorkerLate:
+        reason = (
+            f"no answer within {timeout_seconds:g} s, so it was ended; does the disk of "
+            f"'{trial.dataset_path}' answer, and the accelerator?"
+        )
+        return _failure(trial, Status.TIMED_OUT, hold.limited_by, reason)
+    except (WorkerEnded, ProcessLookupError):
+        return _failure(trial, Status.FAILED, hold.limited_by, worker.last_words())
+    facts = {
+        **measurement.environment,
+        "cpus_used": list(request.cpus),
+        "disk": request.device,
+        "disk_source": _disk_source(trial, request),
+    }
+    return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
+
+
+def _emit_limits(trial: Trial, request: LimitRequest, hold: ResourceLimits) -> None:
+    emit(
+        "limits_on", trial_id=trial.trial_id, limited_by=hold.limited_by.value,
+        vcpus=request.vcpus, cpus=list(request.cpus), memory_mib=request.memory_mib,
+        read_mib_per_second=request.read_mib_per_second, read_iops=request.read_iops,
+    )  # fmt: skip
+
+
+def _disk_source(trial: Trial, request: LimitRequest) -> str:
+    """`mounted`: a volume of that type; `throttled`: this machine's, held to rate and IOPS (the
+    worker holds up reads to its latency); `host`: this machine's as it is."""
+    if trial.on_mounted_disk:
+        return MOUNTED
+    return "throttled" if request.limits_disk else "host"
+
+
+def _with_memory_verdict(measurement: Measurement, hold: ResourceLimits) -> Measurement:
+    """Whatever the worker said last: a kill for memory is the cause, the rest its effect."""
+    if not hold.killed_for_memory():
+        return measurement
+    limit = measurement.trial.resources.memory_mib
+    reason = f"the kernel killed it at its limit of {limit:g} MiB"
+    return replace(measurement, status=Status.OUT_OF_MEMORY, reason=reason)
+
+
+def _failure(trial: Trial, status: Status, limited_by: LimitedBy, reason: str) -> Measurement:
+    return Measurement(trial=trial, status=status, limited_by=limited_by, reason=reason)

@@ -1,0 +1,1 @@
+"""The child of one trial: `python -m sweeps.worker` measures it with torch."""

@@ -1,0 +1,56 @@
+"""The child process: `python -m sweeps.worker`, one trial in (JSON), one measurement out (JSON).
+
+Reads one line of JSON on stdin: `{"trial": ..., "usage_source": ..., "cpus": [...],
+"wait_for_go": bool}`. With `wait_for_go` it prints `ready` once everything is loaded and
+the page cache is as asked, and goes on at the next line of stdin, so that the parent can
+switch limits on in between. Lines `{"event": ...}` are events (`sweeps.events`), none of them
+inside of a timed run. The last line of stdout is the measurement.
+
+Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow,
+torch and torchvision only, so that it runs on a bare GPU machine.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from sweeps.machine.processes import end_with_parent
+from sweeps.trial.worker_side import send, wait_for_go
+
+
+def main() -> None:
+    """Measure the trial on stdin; whatever goes wrong becomes the measurement's reason."""
+    end_with_parent()
+    job = json.loads(sys.stdin.readline())
+    from sweeps.events import EVENT_KEY, as_document, subscribe
+
+    with subscribe(lambda event: send({EVENT_KEY: as_document(event)})):
+        answer = _measure(job)
+    send(answer)
+
+
+def _measure(job: dict[str, Any]) -> dict[str, Any]:
+    from advisor.domain import LimitedBy, Measurement
+    from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
+    from sweeps.trial.faults import ending_of
+
+    trial = trial_from_dict(job["trial"])
+    try:
+        from sweeps.worker.measuring import measure
+
+        measurement = measure(trial, job, wait_for_go if job.get("wait_for_go") else None)
+    except Exception as error:
+        ending = ending_of(error, trial.dataset_path)
+        measurement = Measurement(
+            trial=trial,
+            status=ending.status,
+            limited_by=LimitedBy.HOST,
+            reason=ending.reason,
+        )
+    return measurement_to_dict(measurement)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Where a trial's batches come from: stored photographs, a text, or memory. Needs torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from advisor.domain import Task, Trial
+from advisor.errors import DataError
+from models.zoo.networks import Kind
+from models.zoo.opening import Runnable
+from sweeps.datasets.decoding import PILLOW
+from sweeps.datasets.source import SampleSource
+from sweeps.datasets.text import TEXT, read_corpus
+from sweeps.worker.pipeline.loading import make_loader
+from sweeps.worker.pipeline.policy import SHUFFLED
+
+Batches = Iterator[tuple[Any, Any]]
+
+
+class PhotographBatches:
+    """Endless batches (images, targets) of a loader over the stored images of a trial.
+
+    Targets are the loader's class numbers where those are what the network learns from; else
+    (boxes, masks, an own file's targets) they are made once, from the first batch, since they
+    cost the input pipeline nothing.
+    """
+
+    def __init__(
+        self, trial: Trial, opened: Runnable, source: SampleSource, batch_size: int | None = None
+    ) -> None:
+        plan = trial.plan
+        self._opened = opened
+        self._batches: Batches = iter(
+            make_loader(
+                source,
+                pixels=opened.info.input_pixels,
+                batch_size=batch_size or trial.workload.batch_size,
+                workers=plan["loader_workers"],
+                prefetch_factor=plan["prefetch_factor"],
+                pin_memory=trial.on_gpu,
+                decoder_name=plan.get("decoder", PILLOW),
+                order=plan.get("order", SHUFFLED),
+            )
+        )
+        labelled = opened.info.kind is Kind.IMAGE and not opened.fingerprint
+        self._own_targets = trial.workload.task is Task.TRAINING and not labelled
+        self._targets: Any = None
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        images, targets = next(self._batches)
+        if not self._own_targets:
+            return images, targets
+        if self._targets is None:
+            self._targets = self._opened.synthetic_targets(images)
+        return images, self._targets
+
+    def close(self) -> None:
+        """End the loader's processes now."""
+        self._batches = iter(())
+
+
+class TextBatches:
+    """Endless batches of a text: word numbers (batch, unroll), and the words that follow them.
+
+    As language models read the Penn Treebank (Zaremba et al. 2014): the text is cut into as many
+    equal parts as a batch has rows, and every row goes on through its part, `unroll` words a step.
+    The numbers lie in memory; there is nothing to load beside a step.
+    """
+
+    def __init__(self, trial: Trial, opened: Runnable) -> None:
+        path, rows = Path(trial.dataset_path), trial.workload.batch_size
+        (self._unroll,) = opened.info.input_shape
+        tokens = torch.from_numpy(read_corpus(path, opened.info.classes).tokens)
+        columns = len(tokens) // rows
+        if columns <= self._unroll:
+            raise DataError(
+                f"'{path}' has {len(tokens):,} words, and a batch of {rows} needs more than "
+                f"{rows * self._unroll:,}; name a longer text, or ask for a smaller batch"
+            )
+        self._rows = tokens[: rows * columns].view(rows, columns)
+        self._place = 0
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        if self._place + self._unroll >= self._rows.shape[1]:
+            self._place = 0
+        start, self._place = self._place, self._place + self._unroll
+        return self._rows[:, start : self._place], self._rows[:, start + 1 : self._place + 1]
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+class MadeBatches:
+    """Endless batches (inputs, targets) made on the host at every step.
+
+    CIFAR-10 is stored decoded: reading it costs nothing beside a step, and so does making it.
+    """
+
+    def __init__(self, trial: Trial, opened: Runnable) -> None:
+        self._opened = opened
+        self._batch_size = trial.workload.batch_size
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        return self._opened.synthetic_batch(self._batch_size)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def open_batches(
+    trial: Trial, opened: Runnable, source: SampleSource | None
+) -> PhotographBatches | TextBatches | MadeBatches:
+    """The batches of a trial's main run."""
+    if source is not None:
+        return PhotographBatches(trial, opened, source)
+    if trial.workload.dataset.storage_format == TEXT:
+        return TextBatches(trial, opened)
+    return MadeBatches(trial, opened)

@@ -1,0 +1,125 @@
+"""A torch data loader over stored images of any format, that never ends and never pauses.
+
+Only the worker imports this file: it needs torch, torchvision and Pillow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from advisor.errors import DataError
+from models.zoo.torchvision_import import import_torchvision
+from sweeps.datasets.decoding import PILLOW, decoder, pixels_of
+from sweeps.datasets.source import Kind, Sample, SampleSource
+from sweeps.datasets.transforming import picture
+from sweeps.machine.processes import end_with_parent
+from sweeps.worker.pipeline.policy import SHUFFLED
+
+_IMAGENET_MEAN = (0.485, 0.456, 0.406)
+_IMAGENET_STD = (0.229, 0.224, 0.225)
+# Far beyond the slowest batch that is of use: its disk no longer answers.
+_LONGEST_BATCH_SECONDS = 300
+
+
+class Images(Dataset[tuple[torch.Tensor, int]]):
+    """Reads, decodes and augments a stored sample: float tensors of (3, pixels, pixels).
+
+    Pillow's images are cropped and resized by Pillow, as most pipelines do; other decoders'
+    and stored pixels by torch, without a copy.
+    """
+
+    def __init__(self, source: SampleSource, pixels: int, decoder_name: str = PILLOW) -> None:
+        import_torchvision()
+        from torchvision.transforms import v2
+
+        self._source = source
+        self._decode = None if decoder_name == PILLOW else decoder(decoder_name)
+        self._transform = v2.Compose(
+            [
+                v2.RandomResizedCrop(pixels),
+                v2.RandomHorizontalFlip(),
+                v2.PILToTensor(),
+                v2.ToDtype(torch.float32, scale=True),
+                v2.Normalize(_IMAGENET_MEAN, _IMAGENET_STD),
+            ]
+        )
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        sample: torch.Tensor = self._transform(self._image(index, self._source.read(index)))
+        return sample, index % 1000
+
+    def _image(self, index: int, sample: Sample) -> Any:
+        if sample.kind is Kind.PIXELS:
+            return torch.from_numpy(pixels_of(sample))
+        if self._decode is None:
+            return picture(self._source, index, sample)
+        try:
+            return torch.from_numpy(self._decode(sample.content)).permute(2, 0, 1)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self._source.name(index)} cannot be decoded ({error})") from error
+
+
+class EndlessShuffle(Sampler[int]):
+    """All samples in a new random order, epoch after epoch, without an end between them.
+
+    An epoch's end would restart the loader's workers and stall the steps around it.
+    """
+
+    def __init__(self, samples: int, seed: int = 0) -> None:
+        self._samples = samples
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            yield from torch.randperm(self._samples, generator=self._generator).tolist()
+
+
+class EndlessInOrder(Sampler[int]):
+    """All samples in the order they are stored in, again and again, as Caffe reads an LMDB."""
+
+    def __init__(self, samples: int) -> None:
+        self._samples = samples
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            yield from range(self._samples)
+
+
+def make_loader(
+    source: SampleSource,
+    *,
+    pixels: int,
+    batch_size: int,
+    workers: int,
+    prefetch_factor: int,
+    pin_memory: bool,
+    decoder_name: str = PILLOW,
+    order: str = SHUFFLED,
+) -> DataLoader[Any]:
+    """Batches of float32 images (batch, 3, pixels, pixels) and int64 labels, for ever.
+
+    `order` is `shuffled` or `stored`.
+    """
+    samples = len(source)
+    return DataLoader(
+        Images(source, pixels, decoder_name),
+        batch_size=batch_size,
+        sampler=EndlessShuffle(samples) if order == SHUFFLED else EndlessInOrder(samples),
+        num_workers=workers,
+        prefetch_factor=prefetch_factor,
+        pin_memory=pin_memory,
+        worker_init_fn=_die_with_parent,
+        drop_last=True,
+        timeout=_LONGEST_BATCH_SECONDS if workers else 0,
+    )
+
+
+def _die_with_parent(_worker: int) -> None:
+    end_with_parent()

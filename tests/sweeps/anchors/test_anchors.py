@@ -1,0 +1,285 @@
+"""What a user's file holds, and why a row of it is no anchor."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.answers.gpu_sheets import sheet_of
+from advisor.domain import (
+    DatasetProfile,
+    DiskRate,
+    LimitedBy,
+    Measurement,
+    MemoryFormat,
+    Precision,
+    Resources,
+    Stack,
+    Status,
+    Task,
+    Tf32,
+    Trial,
+    Workload,
+)
+from advisor.errors import UsageError
+from models.performance import paced_gpu
+from sweeps.anchors.files import read_anchor
+from sweeps.anchors.observing import observed
+from sweeps.formats.serialization import measurement_to_dict
+
+SYNTHETIC = DatasetProfile(
+    name="synthetic", samples=1, bytes_per_sample=602112.0, storage_format="synthetic", width=224,
+    height=224,
+)  # fmt: skip
+
+SHEETS = {name: paced_gpu(name) for name in ("T4", "L4")}
+
+
+def sheet(name):
+    return sheet_of(name, SHEETS)
+
+
+def a_run(**changes):
+    values = {
+        "task": "training",
+        "precision": "fp32",
+        "input": "synthetic",
+        "batch_size": 32,
+        "status": "ok",
+        "samples_per_second": 128.0,
+        "step_seconds": [0.25] * 5,
+        "warmup_step_seconds": [],
+        "gpu_peak_allocated_mib": 900.0,
+        "gpu_peak_reserved_mib": 1000.0,
+        "reason": "",
+    }
+    return {**values, **changes}
+
+
+def a_document(*runs, what=None, device=None, **changes):
+    document = {
+        "schema": "advisor.anchor/1",
+        "what": {"kind": "network", "name": "net.py:build", "unit": "image",
+                 "input_shape": [3, 224, 224], "samples_per_row": 1} | (what or {}),
+        "device": {"kind": "cuda", "gpu": "Tesla T4", "threads": 4} | (device or {}),
+        "machine": {"versions": {"torch": "2.13.0"}},
+        "runs": list(runs) or [a_run()],
+        "warnings": [],
+    }  # fmt: skip
+    return document | changes
+
+
+def a_measurement(accelerator="cuda", status=Status.OK, dataset=SYNTHETIC, **changes):
+    emulated = 0.1 if accelerator.startswith("emulated:") else None
+    trial = Trial(
+        workload=Workload(network="my_net", task=Task.TRAINING, batch_size=16, dataset=dataset),
+        resources=Resources(
+            vcpus=4.0, physical_cores=2.0, memory_mib=16000.0, disk=DiskRate(type="unlimited")
+        ),
+        accelerator=accelerator,
+        emulated_step_seconds=emulated,
+        plan={"gpu": "Tesla T4"},
+    )
+    values = {
+        "trial": trial,
+        "status": status,
+        "limited_by": LimitedBy.HOST,
+        "step_seconds": (0.125,) * 6,
+        "environment": {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"},
+                        "gpu_peak_reserved_mib": 700.0},
+        "reason": "" if status is Status.OK else "it ended badly",
+    }  # fmt: skip
+    return Measurement(**{**values, **changes})
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Reads a document, or measurements, from a file."""
+
+    def read(*parts):
+        path = tmp_path / "file"
+        rows = [p if isinstance(p, dict) else measurement_to_dict(p) for p in parts]
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+        return read_anchor(path, sheet, Precision.AMP)
+
+    return read
+
+
+def test_a_document_of_measure_gives_a_row_for_each_batch_size(written):
+    found = written(a_document(a_run(batch_size=8, step_seconds=[0.1] * 4), a_run()))
+    assert [(one.workload.batch_size, one.seconds) for one in found.observations] == [
+        (8, 0.1), (32, 0.25),
+    ]  # fmt: skip
+    one = found.observations[0]
+    of = one.workload
+    assert (of.network, of.task, of.precision) == ("net.py:build", Task.TRAINING, Precision.FP32)
+    assert (of.input, found.input_shape) == ("3x224x224", (3, 224, 224))
+    assert (one.gpu.name, one.peak_mib) == ("T4", 1000.0)
+
+
+def test_measurements_of_a_campaign_are_rows(written):
+    one = written(a_measurement()).observations[0]
+    assert (one.workload.network, one.workload.batch_size, one.seconds) == ("my_net", 16, 0.125)
+    assert (one.gpu.name, one.peak_mib) == ("T4", 700.0)
+
+
+def test_how_it_ran_is_the_measurements_own():
+    """Not the question's: stack and memory format as planned, TF32 as torch was set."""
+    row = a_measurement()
+    planned = replace(
+        row.trial.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST
+    )
+    facts = {**row.environment, "tf32_convolutions": False}
+    row = replace(row, trial=replace(row.trial, workload=planned), environment=facts)
+    found = observed(row, "", sheet).workload
+    assert (found.stack, found.memory_format, found.tf32) == (
+        Stack.COMPILE, MemoryFormat.CHANNELS_LAST, Tf32.OFF,
+    )  # fmt: skip
+    fast = replace(row, environment={**facts, "float32_matmul_precision": "high"})
+    assert observed(fast, "", sheet).workload.tf32 is Tf32.ON
+
+
+def test_a_gpu_without_a_data_sheet_is_refused_by_name(written):
+    found = written(a_measurement(environment={"gpu": "GPU X", "versions": {"torch": "2"}}))
+    assert found.observations == ()
+    assert "no data sheet" in found.refused[0].reason
+    assert "GPU X" in found.refused[0].reason
+
+
+def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
+    real = replace(SYNTHETIC, name="photos", storage_format="jpeg-files")
+    slow = a_measurement(dataset=real, step_seconds=(9.0,) * 6)
+    assert written(slow).observations == ()
+    told = a_measurement(dataset=real, step_seconds=(9.0,) * 6, stage_rates={"accelerator": 64.0})
+    assert written(told).observations[0].seconds == 0.25
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (a_measurement("emulated:T4"), "emulated:T4"),
+        (a_measurement(environment={"gpu": "T4", "replayed_from": "rows.csv"}), "replayed"),
+        (a_measurement("cpu"), "on cpu"),
+        (a_measurement(status=Status.CONTAMINATED), "contaminated"),
+        (a_measurement(status=Status.FAILED, step_seconds=()), "failed"),
+        (a_measurement(environment={"gpu": "T4", "versions": {"tensorflow": "2"}}), "PyTorch"),
+        (a_measurement(environment={"gpu": "T4"}), "PyTorch"),
+        (a_measurement(step_seconds=(0.1,)), "too few"),
+    ],
+)
+def test_what_was_not_pytorch_on_a_real_gpu_is_no_anchor(written, row, reason):
+    found = written(row)
+    assert found.observations == ()
+    assert reason in found.refused[0].reason
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        a_run(step_seconds=[0.1, -0.1, 0.1]),
+        a_run(step_seconds=[0.1, 0, 0.1]),
+        a_run(step_seconds=[0.1, math.nan, 0.1]),
+        a_run(step_seconds=[0.1, math.inf, 0.1]),
+        a_run(step_seconds=[0.1, "fast", 0.1]),
+        a_run(step_seconds=[0.1]),
+        a_run(step_seconds=[]),
+        a_run(batch_size=0),
+        a_run(batch_size=2.5),
+        a_run(gpu_peak_reserved_mib=-5),
+    ],
+)
+def test_impossible_runs_are_refused_and_the_others_kept(written, run):
+    found = written(a_document(run, a_run()))
+    assert len(found.observations) == 1
+    assert found.refused[0].is_told
+    assert "run 1" in found.refused[0].origin
+
+
+def test_how_a_ladder_ends_is_no_word_worth(written):
+    ended = a_run(status="out_of_memory", step_seconds=[], samples_per_second=None)
+    found = written(a_document(a_run(), ended))
+    assert not found.refused[0].is_told
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (a_document(device={"kind": "cpu", "gpu": None}), "on a CPU"),
+        (a_document(machine={"versions": {}}), "PyTorch"),
+        (a_document(what={"unit": "token"}), "tokens"),
+        (a_document(what={"input_shape": [128]}), "no RGB image"),
+        (a_document(schema="advisor.probe/1"), "advisor.probe/1"),
+        (a_document(runs=7), "TypeError"),
+        ({"schema": "advisor.anchor/1"}, "KeyError"),
+        (a_document(a_run(task="sleeping")), "sleeping"),
+        ({"a": 1}, "no anchor"),
+    ],
+)
+def test_other_files_are_refused_with_the_way_out(written, document, words):
+    with pytest.raises(UsageError, match=words) as caught:
+        written(document)
+    assert "--anchor takes" in str(caught.value)
+
+
+def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):
+    (tmp_path / "empty").touch()
+    for name in ("empty", "missing"):
+        with pytest.raises(UsageError, match="--anchor takes"):
+            read_anchor(tmp_path / name, sheet, Precision.FP32)
+
+
+def a_script(**changes):
+    what = {"kind": "script", "command": ["train.py"], "unit": "sample"}
+    run = a_run(precision=None, input="loader", waited_seconds=[0.001] * 5, **changes)
+    document = a_document(run, what=what, device={"torch": "2.13.0"})
+    del document["what"]["name"], document["what"]["input_shape"]
+    return document
+
+
+def test_a_script_tells_its_rate_over_all_steps(written):
+    """Its precision, which it does not name, is the one that is asked for."""
+    one = written(a_script(samples_per_second=100.0)).observations[0]
+    assert (one.workload.network, one.workload.precision) == ("", Precision.AMP)
+    assert one.seconds == pytest.approx(32 / 100)
+
+
+def test_a_script_that_waits_for_its_loader_tells_nothing_of_its_gpu(written):
+    document = a_script()
+    document["runs"][0]["waited_seconds"] = [0.1] * 5
+    found = written(document)
+    assert found.observations == ()
+    assert "waited 40 %" in found.refused[0].reason
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda some: (
+        st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=5), some, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(["what", "device", "machine", "runs", "captured"]), JSON)
+def test_whatever_stands_in_a_document_is_read_or_refused(tmp_path_factory, key, value):
+    path = tmp_path_factory.mktemp("any") / "file"
+    path.write_text(json.dumps(a_document() | {key: value}))
+    try:
+        found = read_anchor(path, sheet, Precision.FP32)
+    except UsageError:
+        return
+    assert all(one.gpu.name for one in found.observations)
+
+
+@given(st.sampled_from(sorted(a_run())), JSON)
+def test_whatever_stands_in_a_run_is_read_or_refused(tmp_path_factory, key, value):
+    path = tmp_path_factory.mktemp("any") / "file"
+    path.write_text(json.dumps(a_document(a_run(**{key: value}))))
+    try:
+        found = read_anchor(path, sheet, Precision.FP32)
+    except UsageError:
+        return
+    assert all(0 < one.seconds < math.inf for one in found.observations)

@@ -1,0 +1,87 @@
+import random
+import statistics
+
+import pytest
+from PIL import Image
+
+from advisor.errors import DataError, UsageError
+from sweeps.datasets.folder import image_files, profile_folder
+from sweeps.datasets.making import ensure_dataset
+from sweeps.datasets.photographs import make_sample, write_samples
+
+
+def picture(path, size=(40, 30)):
+    Image.new("RGB", size, "red").save(path)
+
+
+def test_samples_are_like_imagenet_in_size():
+    sizes = [len(make_sample(random.Random(index))) for index in range(60)]
+    assert statistics.fmean(sizes) == pytest.approx(110_000, rel=0.15)
+    assert max(sizes) > 2 * min(sizes)
+
+
+def test_samples_depend_on_seed_and_index_alone(tmp_path):
+    for name, indices in (("a", range(3)), ("b", range(2, 3))):
+        (tmp_path / name).mkdir()
+        write_samples(tmp_path / name, indices, seed=7)
+    last = "0000002.jpg"
+    assert (tmp_path / "a" / last).read_bytes() == (tmp_path / "b" / last).read_bytes()
+
+
+def test_a_data_set_is_made_once_and_profiled(tmp_path):
+    told = []
+    folder, profile = ensure_dataset(70, tmp_path / "set", lambda *count: told.append(count))
+    files = image_files(folder)
+    assert len(files) == profile.samples == 70
+    mean = statistics.fmean(path.stat().st_size for path in files)
+    assert profile.bytes_per_sample == pytest.approx(mean)
+    assert told[-1] == (70, 70)
+    told.clear()
+    assert ensure_dataset(70, folder, lambda *count: told.append(count)) == (folder, profile)
+    assert told == []
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+
+
+def test_a_place_that_cannot_be_written_is_told_with_the_way_out(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(DataError, match="--data"):
+        ensure_dataset(4, tmp_path / "file" / "set")
+
+
+def test_a_users_folder_is_profiled(tmp_path):
+    (tmp_path / "cats").mkdir()
+    picture(tmp_path / "cats" / "one.JPG", (40, 30))
+    picture(tmp_path / "two.jpeg", (60, 50))
+    (tmp_path / "notes.txt").write_text("not an image")
+    profile = profile_folder(tmp_path)
+    assert (profile.samples, profile.width, profile.height) == (2, 50, 40)
+
+
+def test_a_profile_that_no_longer_fits_the_folder_is_not_believed(tmp_path):
+    picture(tmp_path / "one.jpg")
+    (tmp_path / "profile.json").write_text('{"profile": {"samples": 5}}')
+    assert profile_folder(tmp_path).samples == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "cannot be read as an image"), (b"no picture", "repair or remove"), (None, "needed")],
+)
+def test_broken_or_missing_images_are_named(tmp_path, content, words):
+    if content is not None:
+        (tmp_path / "broken.jpg").write_bytes(content)
+    with pytest.raises(UsageError, match=words):
+        profile_folder(tmp_path)
+
+
+def test_a_cut_off_image_is_named(tmp_path):
+    picture(tmp_path / "cut.jpg", (400, 300))
+    whole = (tmp_path / "cut.jpg").read_bytes()
+    (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UsageError, match=r"cut\.jpg"):
+        profile_folder(tmp_path)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(UsageError, match="no folder"):
+        profile_folder(tmp_path / "nowhere")

@@ -1,0 +1,296 @@
+"""Several drivers of one store, and a store that goes away: nothing twice, nothing lost."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from advisor.domain import Status
+from advisor.errors import DataError
+from sweeps.driver import spool
+from sweeps.driver.runner import RETRIED, run_sweep
+from sweeps.events import Event, collected, forward
+from sweeps.formats import importing
+from sweeps.store import SqlStore
+from sweeps.store.owners import this_process
+from tests.postgresql import DATABASES
+from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
+
+TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 13)]
+
+
+class Slow:
+    """Takes a moment a trial, and notes which it measured."""
+
+    def __init__(self, name, seconds=0.02, status=Status.OK):
+        self.name, self.given = name, []
+        self._seconds, self._status = seconds, status
+
+    def execute(self, trials):
+        for one in trials:
+            self.given.append(one)
+            time.sleep(self._seconds)
+            yield measurement(
+                trial=one, started_at=f"{self.name} {len(self.given)}", status=self._status
+            )
+
+    def close(self):
+        pass
+
+
+class Ahead(Slow):
+    """Has several trials in flight, as Ray has."""
+
+    def execute(self, trials):
+        flight = []
+        for one in trials:
+            flight.append(one)
+            if len(flight) >= 3:
+                yield from super().execute([flight.pop(0)])
+        yield from super().execute(flight)
+
+
+@pytest.fixture(params=DATABASES)
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/m.sqlite"
+    return request.getfixturevalue("postgresql").new_database()
+
+
+@pytest.fixture
+def store(url):
+    with closing(SqlStore(url, patience_seconds=1.0)) as store:
+        yield store
+
+
+def at_once(url, executors, trials=TRIALS, **options):
+    """A driver for each executor, all at once; returns what each says it measured."""
+    together, measured = threading.Barrier(len(executors)), {}
+
+    def drive(executor):
+        with closing(SqlStore(url)) as store:
+            together.wait()
+            measured[executor.name] = run_sweep(
+                trials, executor, store, poll_seconds=0.05, **options
+            )
+
+    threads = [threading.Thread(target=drive, args=(one,)) for one in executors]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return measured
+
+
+@pytest.mark.parametrize("kind", [Slow, Ahead])
+def test_drivers_share_the_trials_and_measure_none_twice(url, store, kind):
+    executors = [kind(name) for name in "abc"]
+    measured = at_once(url, executors)
+    given = [one.trial_id for executor in executors for one in executor.given]
+    assert sorted(given) == sorted(one.trial_id for one in TRIALS)
+    assert sum(one.measured for one in measured.values()) == len(TRIALS)
+    assert len(store.all()) == len(TRIALS)
+    assert store.leases.held() == {}
+
+
+def test_drivers_share_the_repeats_too(url, store):
+    thrice = [dataclasses.replace(one, plan={**TIME_BOX, "repeats": 3}) for one in TRIALS[:4]]
+    executors = [Slow("a"), Ahead("b")]
+    at_once(url, executors, thrice)
+    assert sum(len(one.given) for one in executors) == 12
+    assert [1 + len(row.repeats) for row in store.all()] == [3] * 4
+
+
+def test_one_more_run_of_each_is_made_by_one_driver_only(url, store):
+    """As a sweep that plans itself asks for it; the trial's own plan has one run."""
+    run_sweep(TRIALS[:4], Slow("first", 0), store)
+    executors = [Slow("a"), Slow("b")]
+    at_once(url, executors, TRIALS[:4], runs_of=lambda _trial: 2)
+    assert sum(len(one.given) for one in executors) == 4
+    assert [1 + len(row.repeats) for row in store.all()] == [2] * 4
+
+
+def test_what_failed_is_measured_again_by_one_driver_only(url, store):
+    run_sweep(TRIALS, Slow("first", 0, Status.FAILED), store)
+    executors = [Slow("a", status=Status.FAILED), Slow("b", status=Status.FAILED)]
+    at_once(url, executors, again=RETRIED)
+    assert sum(len(one.given) for one in executors) == len(TRIALS)
+
+
+def test_a_driver_waits_for_the_others_trial_and_takes_it_when_they_are_gone(url, store, caplog):
+    far = dataclasses.replace(this_process(), name="far:1:0", host="far", place="elsewhere")
+    with closing(SqlStore(url, lease_seconds=1.5)) as theirs:
+        theirs.leases.take(TRIALS[0].trial_id, far)
+        mine = Slow("mine")
+        run_sweep(TRIALS, mine, store, poll_seconds=0.1)
+    assert mine.given == [*TRIALS[1:], TRIALS[0]]
+    assert "waiting for 1 trial, measured by far" in caplog.text
+
+
+def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
+    """It hung for longer than its lease; meanwhile somebody else measured its trial."""
+
+    class Hung(Slow):
+        def execute(self, trials):
+            for one in super().execute(trials):
+                with closing(SqlStore(url)) as other:
+                    other.append(dataclasses.replace(one, started_at="other"))
+                    other._database.write(lambda c: c.exec_driver_sql("DELETE FROM leases"))
+                yield one
+
+    assert run_sweep(TRIALS[:1], Hung("late"), store).measured == 0
+    assert [row.started_at for row in store.all()] == ["other"]
+
+
+@pytest.mark.parametrize("kind", [Slow, Ahead])
+def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(url, store, kind):
+    """The trials in flight come to their end, and no further one is begun."""
+
+    class Breaking(kind):
+        def execute(self, trials):
+            for number, one in enumerate(super().execute(trials)):
+                if number == 4:
+                    store._database.engine.dispose()
+                    store._database.engine = dead.engine
+                yield one
+
+    dead = SqlStore("sqlite://")._database
+    dead.engine.dispose()
+    working, executor = store._database.engine, Breaking("mine", 0)
+    with pytest.raises(DataError, match="advisor measurements import") as told:
+        run_sweep(TRIALS, executor, store)
+    assert len(executor.given) < len(TRIALS)
+    store._database.engine = working
+    found = importing.read_file(Path(str(told.value).rpartition(" ")[2]))
+    assert not found.refused
+    store.append_all(found.measurements)
+    assert store.done_ids() == {one.trial_id for one in executor.given}
+
+
+def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeypatch):
+    twice = dataclasses.replace(TRIALS[0], plan={**TIME_BOX, "repeats": 2})
+    first = measurement(trial=twice, started_at="first")
+    store.append(first)
+
+    def fail(*_, **__):
+        raise DataError("away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "join", fail)
+        with pytest.raises(DataError) as told:
+            run_sweep([twice], Slow("again"), store)
+    found = importing.read_file(Path(str(told.value).rpartition(" ")[2]))
+    assert store.append_all(found.measurements).replaced == 1
+    (row,) = store.all()
+    assert row.started_at == "first"
+    assert [run["started_at"] for run in row.repeats] == ["again 1"]
+
+
+def test_a_damaged_row_is_measured_again_only_when_asked(store):
+    store.append_all([measurement(trial=one) for one in TRIALS[:2]])
+    ruin = f"UPDATE measurements SET payload = '[' WHERE trial_id = '{TRIALS[0].trial_id}'"
+    store._database.write(lambda connection: connection.exec_driver_sql(ruin))
+    assert run_sweep(TRIALS[:2], Slow("mine"), store).measured == 0
+    assert run_sweep(TRIALS[:2], Slow("mine"), store, again=RETRIED).measured == 1
+    assert [row.trial for row in store.all()] == TRIALS[:2]
+
+
+def test_a_lease_says_on_which_node_its_trial_was_placed(store):
+    class Elsewhere(Slow):
+        def execute(self, trials):
+            for one in trials:
+                waiting = store.leases.held()[one.trial_id].label
+                forward(
+                    Event(at=1.0, level=20, event="placed", trial_id=one.trial_id, node="gpu-7",
+                          pid=1)
+                )  # fmt: skip
+                assert store.leases.held()[one.trial_id].label == f"{waiting}, on gpu-7"
+                yield measurement(trial=one)
+
+    assert run_sweep(TRIALS[:2], Elsewhere("mine"), store).measured == 2
+    assert store.leases.held() == {}
+
+
+def test_a_run_whose_trial_is_in_hand_is_not_told_as_anothers(store):
+    thrice = dataclasses.replace(TRIALS[0], plan={**TIME_BOX, "repeats": 3})
+    with collected() as told:
+        run_sweep([thrice], Ahead("mine"), store, poll_seconds=0.05)
+    assert [row.repeats for row in store.all()] != [()]
+    assert "left_to_another" not in {one["event"] for one in told}
+
+
+def test_what_others_measured_meanwhile_is_told_in_the_end(store):
+    class Overtaken(Slow):
+        def execute(self, trials):
+            for number, one in enumerate(super().execute(trials)):
+                if not number:
+                    store.append_all([measurement(trial=other) for other in TRIALS[1:4]])
+                yield one
+
+    told = []
+    run_sweep(TRIALS[:4], Overtaken("mine", 0), store, on_progress=told.append)
+    assert (told[-1].done, told[-1].total) == (4, 4)
+
+
+def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
+    (tmp_path / "in the way").write_text("")
+    monkeypatch.setattr(spool, "user_folder", lambda: tmp_path / "in the way" / "folder")
+    monkeypatch.chdir(tmp_path)
+    kept = spool.Spool()
+    paths = {kept.keep(measurement(trial=one)) for one in TRIALS[:2]}
+    assert [path.parent for path in paths] == [tmp_path]
+    assert len(importing.read_file(paths.pop()).measurements) == 2
+
+
+def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(
+    store, tmp_path, monkeypatch
+):
+    """Ctrl-C while a database that is away is waited for."""
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(spool, "user_folder", lambda: tmp_path)
+    monkeypatch.setattr(store, "join", stopped)
+    with pytest.raises(KeyboardInterrupt, match="advisor measurements import") as told:
+        run_sweep(TRIALS[:2], Slow("mine"), store)
+    (row,) = importing.read_file(Path(str(told.value).rpartition(" ")[2])).measurements
+    assert row.trial == TRIALS[0]
+
+
+DRIVER = """
+import sys
+from sweeps.driver.runner import run_sweep
+from sweeps.store import SqlStore
+from tests.sweeps.driver.test_claims import Ahead, TRIALS
+run_sweep(TRIALS, Ahead(sys.argv[2], 0.1), SqlStore(sys.argv[1]), poll_seconds=0.05)
+"""
+
+
+@pytest.mark.kills
+@pytest.mark.slow
+def test_a_driver_killed_at_any_instant_loses_nothing_stored_and_holds_up_nobody(url, store):
+    """Its leases end with it, on this machine at once."""
+    kept = []
+    for rank in range(4):
+        driver = subprocess.Popen([sys.executable, "-c", DRIVER, url, f"killed {rank}"])
+        deadline = time.monotonic() + 60
+        while len(store.done_ids()) <= len(kept) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(driver.pid, signal.SIGKILL)
+        driver.wait()
+        rows = store.all()
+        assert rows[: len(kept)] == kept
+        kept = rows
+    run_sweep(TRIALS, Slow("last", 0), store, poll_seconds=0.05)
+    rows = store.all()
+    assert rows[: len(kept)] == kept
+    assert sorted(row.trial.trial_id for row in rows) == sorted(one.trial_id for one in TRIALS)
+    assert all(not row.repeats and not row.attempts for row in rows)

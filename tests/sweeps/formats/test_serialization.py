@@ -1,0 +1,104 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status
+from advisor.errors import DataError
+from advisor.records import replace
+from sweeps.formats.serialization import (
+    measurement_from_dict,
+    measurement_to_dict,
+    trial_from_dict,
+    trial_to_dict,
+)
+from tests.sweeps.builders import measurement, resources, trial
+
+SHIPPED = Path(__file__).parents[3] / "advisor" / "data" / "performance" / "measurements.jsonl"
+
+
+def through_json(document):
+    return json.loads(json.dumps(document))
+
+
+def full_trial():
+    gpu = Gpu(
+        name="T4",
+        vendor="NVIDIA",
+        architecture="Turing",
+        compute_capability="7.5",
+        memory_mib=15360,
+        memory_gb_per_second=320.0,
+        fp32_tflops=8.1,
+    )
+    held = resources(
+        disk=DiskRate(type="slow", read_mib_per_second=20.0, read_iops=500.0),
+        cpu=Cpu(model="EPYC", architecture="x86_64"),
+        gpu=gpu,
+    )
+    return trial(resources=held, accelerator="emulated:T4", emulated_step_seconds=0.03)
+
+
+@pytest.mark.parametrize("one", [trial(), full_trial()])
+def test_a_trial_keeps_its_id_through_json(one):
+    back = trial_from_dict(through_json(trial_to_dict(one)))
+    assert back == one
+    assert back.trial_id == one.trial_id
+
+
+@given(st.lists(st.floats(1e-6, 1e4), max_size=20))
+def test_raw_values_come_back_unrounded(steps):
+    row = measurement(step_seconds=tuple(steps), warmup_step_seconds=(1.25,))
+    assert measurement_from_dict(through_json(measurement_to_dict(row))) == row
+
+
+def test_a_failed_trial_is_a_measurement_too():
+    row = measurement(status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
+    assert measurement_from_dict(through_json(measurement_to_dict(row))) == row
+
+
+def test_the_export_names_what_others_rely_on():
+    document = measurement_to_dict(measurement())
+    names = {"trial_id", "trial", "limited_by", "status", "throughput_samples_per_second"}
+    assert names | {"step_seconds", "environment"} <= set(document)
+
+
+def test_a_newer_format_is_refused_with_the_way_out():
+    document = measurement_to_dict(measurement()) | {"schema": 99}
+    with pytest.raises(DataError, match="update the advisor"):
+        measurement_from_dict(document)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"trial": {}},
+        {"status": "splendid"},
+        {"step_seconds": None},
+        {"repeats": "twice"},
+        {"repeats": [[]]},
+        {"repeats": [{"step_seconds": ["soon"]}]},
+        {"repeats": {"step_seconds": [1.0]}},
+    ],
+)
+def test_damage_is_told_as_a_data_error(damage):
+    with pytest.raises(DataError, match="not a measurement"):
+        measurement_from_dict(measurement_to_dict(measurement()) | damage)
+
+
+def test_trials_of_before_stacks_keep_their_ids_and_their_words():
+    """What ships was measured before a workload had a stack."""
+    for line in SHIPPED.read_text().splitlines()[:20]:
+        document = json.loads(line)
+        again = measurement_to_dict(measurement_from_dict(document))
+        assert again["trial_id"] == document["trial_id"]
+        assert again["trial"]["workload"] == document["trial"]["workload"]
+
+
+def test_another_stack_is_another_trial_and_comes_back():
+    one = measurement_from_dict(json.loads(SHIPPED.read_text().splitlines()[0])).trial
+    other = replace(one, workload=replace(one.workload, stack=Stack.COMPILE, input="3x96x96"))
+    assert other.trial_id != one.trial_id
+    assert trial_from_dict(json.loads(json.dumps(trial_to_dict(other)))) == other

@@ -1,0 +1,77 @@
+import pytest
+
+from advisor.domain import CacheState, DiskRate, Task
+from advisor.errors import UsageError
+from sweeps.planning.plan import Machine, plan_trials
+from tests.sweeps.builders import MACHINE, images_at, request
+
+
+def pace(_workload, _gpu):
+    return 0.03
+
+
+def planned(*requests, machine=MACHINE):
+    return plan_trials(requests, machine, pace)
+
+
+def test_there_is_exactly_one_trial_for_each_cell():
+    trials = planned(
+        request(
+            networks=("alexnet", "googlenet"),
+            tasks=(Task.TRAINING, Task.INFERENCE),
+            vcpus=(0.5, 1.0, 2.0),
+            memory_mib=(1024.0, 2048.0),
+            disks=(DiskRate(type="a"), DiskRate(type="b", read_iops=100.0)),
+        )
+    )
+    assert len(trials) == len({trial.trial_id for trial in trials}) == 2 * 2 * 3 * 2 * 2
+
+
+def test_a_cell_that_is_asked_twice_is_measured_once():
+    assert planned(request(), request()) == planned(request())
+
+
+def test_the_order_does_not_depend_on_how_it_is_asked():
+    forward = planned(request(vcpus=(0.5, 1.0, 2.0)))
+    assert planned(request(vcpus=(2.0, 1.0, 0.5))) == forward
+
+
+def test_an_emulated_gpu_brings_its_pace_into_the_trial():
+    (trial,) = planned(request(tasks=(Task.INFERENCE,), accelerator="emulated:T4"))
+    assert (trial.accelerator, trial.emulated_step_seconds) == ("emulated:T4", 0.03)
+
+
+def test_preprocessing_ends_where_an_accelerator_would_begin():
+    (trial,) = planned(request(accelerator="emulated:T4"))
+    assert (trial.accelerator, trial.emulated_step_seconds) == ("cpu", None)
+
+
+def test_a_moved_data_set_does_not_make_other_trials():
+    (here,), (there,) = planned(request()), planned(request(data=images_at("/elsewhere")))
+    assert here.trial_id == there.trial_id
+
+
+def test_cold_and_warm_are_different_trials():
+    assert len(planned(request(caches=(CacheState.COLD, CacheState.WARM)))) == 2
+
+
+@pytest.mark.parametrize(("vcpus", "cores"), [(0.5, 0.5), (1.0, 1.0), (2.0, 1.0), (4.0, 2.0)])
+def test_vcpus_are_hardware_threads_of_whole_cores(vcpus, cores):
+    machine = Machine(cpus=8, physical_cores=4, memory_mib=24_000.0, cpu=None)
+    (trial,) = planned(request(vcpus=(vcpus,)), machine=machine)
+    assert trial.resources.physical_cores == cores
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"vcpus": (1.0, 4.0)}, "this machine has 2.*--ray-address"),
+        ({"vcpus": (0.01,)}, "at least 0.1"),
+        ({"memory_mib": (1e6,)}, "ask for less"),
+        ({"networks": ()}, "at least one network"),
+        ({"memory_mib": tuple(float(i) for i in range(1, 10_002))}, "10,001 trials are more"),
+    ],
+)
+def test_what_cannot_be_held_is_refused_with_the_way_out(changes, words):
+    with pytest.raises(UsageError, match=words):
+        planned(request(**changes))

@@ -1,0 +1,74 @@
+import pytest
+
+from advisor.domain import Status
+from sweeps.driver.runner import run_sweep
+from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from sweeps.planning.repeating import merged, rounds
+from sweeps.store import SqlStore
+from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
+
+TRIALS = [
+    trial(resources=resources(memory_mib=1024.0 + size), plan={**TIME_BOX, "repeats": 3})
+    for size in range(8)
+]
+
+
+class Executor:
+    """Measures at once, step after step faster; may end early or fail."""
+
+    def __init__(self, runs=100, status=Status.OK):
+        self.given, self.runs, self.status = [], runs, status
+
+    def execute(self, trials):
+        for one in trials:
+            if len(self.given) == self.runs:
+                raise KeyboardInterrupt
+            self.given.append(one)
+            yield measurement(
+                trial=one, status=self.status, step_seconds=(1 / len(self.given),) * 8
+            )
+
+    def close(self):
+        pass
+
+
+def test_all_trials_lie_between_two_runs_of_one_and_their_order_changes():
+    first, second, third = rounds(TRIALS, {})
+    assert first == TRIALS
+    assert sorted(map(id, second)) == sorted(map(id, third)) == sorted(map(id, TRIALS))
+    assert first != second != third
+    assert rounds(TRIALS, {}) == [first, second, third]
+
+
+def test_repeats_lie_in_one_row_and_its_rate_is_their_median():
+    store = SqlStore("sqlite://")
+    run_sweep(TRIALS[:1], Executor(), store)
+    (row,) = store.all()
+    assert [one["step_seconds"][0] for one in row.repeats] == [1 / 2, 1 / 3]
+    assert row.throughput_samples_per_second == pytest.approx(8 * 2)
+    assert measurement_from_dict(measurement_to_dict(row)) == row
+
+
+def test_an_interrupted_sweep_goes_on_with_the_repeats_that_are_missing():
+    store = SqlStore("sqlite://")
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(TRIALS, Executor(runs=11), store)
+    rest = Executor()
+    run_sweep(TRIALS, rest, store)
+    assert len(rest.given) == 24 - 11
+    assert {len(row.repeats) for row in store.all()} == {2}
+    assert run_sweep(TRIALS, Executor(), store).measured == 0
+
+
+def test_a_trial_that_fails_is_not_repeated():
+    executor = Executor(status=Status.OUT_OF_MEMORY)
+    run_sweep(TRIALS, executor, SqlStore("sqlite://"))
+    assert len(executor.given) == len(TRIALS)
+
+
+def test_a_spoiled_repeat_is_kept_and_counts_for_nothing():
+    good = measurement(step_seconds=(0.1,) * 8)
+    row = merged(good, measurement(status=Status.CONTAMINATED, step_seconds=(9.0,)))
+    assert row.throughput_samples_per_second == good.throughput_samples_per_second
+    assert [one["step_seconds"] for one in row.attempts] == [[9.0]]
+    assert merged(measurement(status=Status.FAILED), good).status is Status.OK

@@ -1,0 +1,151 @@
+import json
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from advisor.domain import LimitedBy, Status
+from advisor.errors import MeasuringError
+from sweeps.formats.serialization import measurement_to_dict
+from sweeps.machine.processes import stat_fields
+from sweeps.trial.limits.without_cgroups import Unlimited
+from sweeps.trial.trial_process import measure_trial, run_attempt
+from tests.sweeps.builders import measurement, trial
+
+HERE = str(Path(__file__).parent)
+
+
+def attempt(script, **options):
+    """Runs a stand-in for the worker without limits."""
+    return run_attempt(
+        trial(dataset_path=HERE),
+        limiter=Unlimited(),
+        command=(sys.executable, "-c", f"import json, os, sys, time\n{script}"),
+        **options,
+    )
+
+
+def answering(**changes):
+    row = measurement(trial=trial(dataset_path=HERE), **changes)
+    return f"print({json.dumps(measurement_to_dict(row))!r})"
+
+
+def test_the_answer_is_the_measurement_whatever_libraries_print_before():
+    row = attempt(f"sys.stdin.readline()\nprint('a banner')\n{answering()}")
+    assert row.status is Status.OK
+    assert row.step_seconds == measurement().step_seconds
+
+
+def test_the_measurement_says_what_held_the_trial():
+    assert attempt(answering(limited_by=LimitedBy.HOST)).limited_by is LimitedBy.NONE
+
+
+def test_a_worker_waits_for_its_limits():
+    script = "sys.stdin.readline()\nprint('\"ready\"', flush=True)\nsys.stdin.readline()\n"
+    assert attempt(script + answering()).status is Status.OK
+
+
+def test_a_crash_is_a_failed_measurement_with_the_last_words():
+    row = attempt("sys.exit('no such device')")
+    assert row.status is Status.FAILED
+    assert "no such device" in row.reason
+    assert "\n" not in row.reason
+
+
+def test_a_worker_that_hangs_is_ended_and_timed_out():
+    row = attempt("print(os.getpid(), file=sys.stderr)\ntime.sleep(600)", timeout_seconds=0.2)
+    assert row.status is Status.TIMED_OUT
+    assert row.started_at
+
+
+def test_children_of_the_worker_end_with_it(tmp_path):
+    note = tmp_path / "pid"
+    script = (
+        "import subprocess\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        f"open({str(note)!r}, 'w').write(str(child.pid))"
+    )
+    attempt(script)
+    pid = int(note.read_text())
+    deadline = time.monotonic() + 20
+    while (fields := stat_fields(pid)) and fields[0] != "Z" and time.monotonic() < deadline:
+        time.sleep(0.01)  # killed, and about to be gone
+    assert not fields or fields[0] == "Z"
+
+
+def test_a_missing_folder_is_a_failed_measurement_not_an_end_of_the_sweep():
+    row = run_attempt(trial(dataset_path="/no/such/place"))
+    assert row.status is Status.FAILED
+    assert "'/no/such/place' cannot be reached (No such file" in row.reason
+
+
+def test_a_killed_worker_is_told_as_killed():
+    row = attempt("os.kill(os.getpid(), 9)")
+    assert row.status is Status.FAILED
+    assert "killed from outside (signal 9)" in row.reason
+
+
+def test_a_bare_number_of_a_library_is_no_answer():
+    assert attempt(f"print(3)\nprint('null')\n{answering()}").status is Status.OK
+
+
+def test_an_answer_that_is_no_measurement_fails_the_trial_alone():
+    row = attempt('print(\'{"schema": "odd"}\')')
+    assert row.status is Status.FAILED
+    assert "no measurement" in row.reason
+
+
+class Leaving(Unlimited):
+    """A limiter whose groups cannot be taken away again."""
+
+    @contextmanager
+    def hold(self, request):
+        with super().hold(request) as hold:
+            yield hold
+        raise MeasuringError("cannot remove the cgroup")
+
+
+def test_what_was_measured_is_kept_when_its_limits_cannot_be_taken_back():
+    row = run_attempt(
+        trial(dataset_path=HERE),
+        limiter=Leaving(),
+        command=(sys.executable, "-c", answering()),
+    )
+    assert row.status is Status.OK
+    assert row.step_seconds == measurement().step_seconds
+    assert "cannot remove the cgroup" in row.reason
+
+
+def test_a_fault_of_our_own_fails_the_trial_alone():
+    class Broken(Unlimited):
+        def hold(self, request):
+            raise KeyError("a mistake")
+
+    row = run_attempt(trial(dataset_path=HERE), limiter=Broken())
+    assert row.status is Status.FAILED
+    assert "a mistake" in row.reason
+
+
+def test_a_spoiled_trial_is_repeated_and_keeps_the_spoiled_attempts_raw():
+    spoiled = measurement(status=Status.CONTAMINATED, step_seconds=(9.0,))
+    answers = iter([spoiled, measurement()])
+    row = measure_trial(trial(), attempt=lambda _trial: next(answers))
+    assert row.status is Status.OK
+    assert [kept["step_seconds"] for kept in row.attempts] == [[9.0]]
+
+
+def test_a_trial_that_is_never_clean_says_so_and_who_took_how_much():
+    spoiled = measurement(status=Status.CONTAMINATED)
+    row = measure_trial(trial(), attempt=lambda _trial: spoiled)
+    assert row.status is Status.CONTAMINATED
+    assert len(row.attempts) == 2
+    assert "0.25 cores in each of 3 attempts" in row.reason
+
+
+def test_this_process_does_not_import_torch_to_measure():
+    code = (
+        "import sys, sweeps.trial.trial_process, sweeps.driver.runner, sweeps.planning.plan\n"
+        "print('torch' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
