@@ -11,6 +11,7 @@ from advisor.domain import OnGpu, Request, Task
 from advisor.engine import on_gpu, stack_assumption
 from advisor.engine.other_settings import with_settings
 from advisor.errors import UsageError
+from advisor.messages import Message
 from advisor.render.document import Sources, plain
 from advisor.render.predictions import gpu_prediction_document, gpu_prediction_text
 
@@ -37,7 +38,7 @@ class PredictedOnGpu(NamedTuple):
         """For a terminal."""
         return gpu_prediction_text(*self._told())
 
-    def _told(self) -> tuple[Request, OnGpu, Sources, tuple[str, ...]]:
+    def _told(self) -> tuple[Request, OnGpu, Sources, tuple[Message | str, ...]]:
         assumed = (stack_assumption(self.request), "samples on the device")
         return self.request, self.one, self.ground.sources(), assumed
 

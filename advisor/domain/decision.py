@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck
 
 
-# A message, or what somebody else said; `str` of it is English.
-Text = object
+# A `Message`, which this room does not know, or a plain text; `str` of it is English.
+Text = Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,8 @@ class Request:
     `region` None is every region: each type is then taken where it is cheapest. `disk` without a
     size is sized for the data set; `disk_types` leaves these to choose among. `max_latency_ms` is
     one batch's p99, and goes with inference. `epochs` or `samples` says how long a run is, and
-    what `max_hours` and `max_run_usd` limit, by their upper bounds. `max_first_epoch_hours` goes with
-    training: the first epoch reads its data from the disk. `horizon_hours` is how long the
+    what `max_hours` and `max_run_usd` limit, by their upper bounds. `max_first_epoch_hours` goes
+    with training, whose first epoch reads its data from the disk. `horizon_hours` is how long the
     spec is to be paid for: it decides whether a verifying trial pays, and never what is
     recommended. `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it
     that may still be used; what it does not name is not limited. `max_gpus` is how many GPUs of an
@@ -80,7 +80,6 @@ class Request:
     epochs: float | None = None
     samples: int | None = None
     max_hours: float | None = None
-    max_first_epoch_hours: float | None = None
     max_run_usd: float | None = None
     max_first_epoch_hours: float | None = None
     vcpu_quota: tuple[tuple[str, float], ...] = ()
@@ -104,7 +103,6 @@ class Request:
             max_latency_ms=self.max_latency_ms,
             run_samples=self.run_samples,
             max_hours=self.max_hours,
-            max_first_epoch_hours=self.max_first_epoch_hours,
             max_run_usd=self.max_run_usd,
             max_first_epoch_hours=self.max_first_epoch_hours,
             max_gpus=self.max_gpus,
@@ -181,8 +179,7 @@ class Candidate:
 
 
 class Rejected(NamedTuple):
-    """An instance type that is not recommended, and why, with the number that decided; `str(detail)`
-    is English.
+    """An instance type that is not recommended, and why, with the number that decided.
 
     `usd_per_hour` is its cheapest total where that is known: cheaper ones are explained first.
     A tuple, since an answer has more than a thousand of them.
@@ -239,7 +236,8 @@ class Recommendation:
     """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
     within the price, and `beyond_price` would answer if its price were allowed.
 
-    `ranked` begins with the chosen one; `rejected_counts` tells how many types each reason took out; `offers_considered` counts the priced offers looked at.
+    `ranked` begins with the chosen one; `rejected_counts` says how many types each reason took out;
+    `offers_considered` counts the priced offers looked at.
     `close_calls` begins with the one whose trial is worth most. `live` tells what was asked of the
     cloud for this answer; None where nothing was to be asked. `relaxations` say what would make
     something answer where nothing does: one change each, cheapest first, or two where one is not

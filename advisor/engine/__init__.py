@@ -1,4 +1,4 @@
-"""Question -> candidates -> predictions -> decision -> explanation, over one table of candidates."""
+"""Question -> candidates -> predictions -> decision -> explanation, over one table."""
 
 from advisor.engine.assumptions import WARN_PRICE_DAYS, require_fresh_price, stack_assumption
 from advisor.engine.candidates import BATCH_SIZES

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain import CloseCall, CloseCallKind, DiskChoice, Request
+from advisor.domain import Candidate, CloseCall, CloseCallKind, DiskChoice, Request
 from advisor.engine.limits import answering, at_count
 from advisor.engine.model import Booleans, Floats
 from advisor.engine.prepared import Bounds, Prepared
@@ -57,12 +57,17 @@ class _Contender(NamedTuple):
 
 
 def close_calls(
-    request: Request, prepared: Prepared, table: Table, ranked: Iterable[int]
+    request: Request,
+    prepared: Prepared,
+    table: Table,
+    ranked: Iterable[int],
+    shown: Mapping[int, Candidate],
 ) -> tuple[CloseCall, ...]:
     """The borderline candidates of an answer, the one whose trial is worth most first; at most
     three.
 
-    `ranked` are the rows that answer, by rank, the chosen one first. Empty without a target, and
+    `ranked` are the rows that answer, by rank, the chosen one first; `shown` are those of them that
+    are records already. Empty without a target, and
     where no trial can run what is asked.
     """
     measurable = request.can_be_measured and can_be_run(request.network)
@@ -71,11 +76,11 @@ def close_calls(
     by_rank = iter(ranked)
     first = next(by_rank, None)
     limit = math.inf if first is None else float(table.usd[first])
-    look = _CloseLook(request, prepared)
+    look = _CloseLook(request, prepared, table, shown)
     found = []
     chosen = None if first is None else look.at(table, [first])[0]
     for contender in look.again(_contenders(request, table, limit)):
-        found.append(_cheaper(request, contender, chosen))
+        found.append(_cheaper(request, look, contender, chosen))
     if chosen is not None and _one_gpu(table)[chosen.at]:
         found.append(_chosen(request, look, chosen, by_rank))
     worth = [one for one in found if one is not None and one.worth_usd > one.trial_usd]
@@ -143,7 +148,8 @@ def _borderline(request: Request, table: Table, limit: float) -> Booleans:
 
 def _one_gpu(table: Table) -> Booleans:
     """A trial is one process on one GPU, and settles nothing of several."""
-    return np.concatenate([block.gpus for block in table.blocks])[table.option] == 1
+    gpus = np.concatenate([block.gpus for block in table.blocks])
+    return np.asarray(gpus[table.option] == 1)
 
 
 def _chances(table: Table, confidence: float, target: float) -> list[float]:
@@ -172,6 +178,14 @@ class _CloseLook(NamedTuple):
 
     request: Request
     prepared: Prepared
+    table: Table
+    shown: Mapping[int, Candidate]
+
+    def record(self, one: _Contender) -> Candidate:
+        """A contender as it is shown."""
+        if one.table is self.table and one.at in self.shown:
+            return self.shown[one.at]
+        return one.table.candidates([one.at], self.request)[0]
 
     def at(self, table: Table, rows: Sequence[int]) -> list[_Contender]:
         """Rows of a table with their chances."""
@@ -192,16 +206,16 @@ class _CloseLook(NamedTuple):
 
 
 def _cheaper(
-    request: Request, contender: _Contender, chosen: _Contender | None
+    request: Request, look: _CloseLook, contender: _Contender, chosen: _Contender | None
 ) -> CloseCall | None:
     """A spec that is turned down, against the chosen one or against no answer at all."""
     if contender.chance < LEAST_CHANCE:
         return None
     if chosen is None:
         worth = _worth(request, [contender], [False])
-        return _call(request, CloseCallKind.NEAREST_MAY_REACH, contender, None, worth)
+        return _call(look, CloseCallKind.NEAREST_MAY_REACH, contender, None, worth)
     worth = _worth(request, [contender, chosen._replace(chance=1.0)], [False, True])
-    return _call(request, CloseCallKind.CHEAPER_MAY_REACH, contender, chosen, worth)
+    return _call(look, CloseCallKind.CHEAPER_MAY_REACH, contender, chosen, worth)
 
 
 def _chosen(
@@ -216,7 +230,7 @@ def _chosen(
         for one in look.at(first.table, some):
             if 1 - one.chance <= MUCH_SAFER * miss:
                 worth = _worth(request, [first], [True])
-                return _call(request, CloseCallKind.CHOSEN_MAY_MISS, first, one, worth)
+                return _call(look, CloseCallKind.CHOSEN_MAY_MISS, first, one, worth)
     return None
 
 
@@ -231,18 +245,17 @@ def _worth(request: Request, by_price: Sequence[_Contender], taken: Sequence[boo
 
 
 def _call(
-    request: Request,
+    look: _CloseLook,
     kind: CloseCallKind,
     contender: _Contender,
     instead: _Contender | None,
     worth_usd: float,
 ) -> CloseCall:
-    (candidate,) = contender.table.candidates([contender.at], request)
-    other = instead.table.candidates([instead.at], request)[0] if instead else None
+    candidate = look.record(contender)
     return CloseCall(
         kind=kind,
         candidate=candidate,
-        instead=other,
+        instead=look.record(instead) if instead else None,
         probability=contender.chance,
         saves_usd_per_hour=instead.usd_per_hour - contender.usd_per_hour if instead else None,
         trial_minutes=max(BILLING_MINIMUM_MINUTES, TRIAL_MINUTES),

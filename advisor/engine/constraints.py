@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -40,6 +40,14 @@ class Asking(Protocol):
 
     def capability_of(self, gpu_name: str | None) -> float | None:
         """CUDA compute capability of a GPU."""
+
+
+class Answers(NamedTuple):
+    """Rows that answer a request, and who told so."""
+
+    request: Request
+    table: Table
+    asking: Asking
 
 
 class Constraint:
@@ -87,7 +95,7 @@ class Limit(Constraint):
         self.most = most
         self.exact = exact
 
-    def needs(self, request: Request, table: Table, asking: Asking) -> Floats:
+    def needs(self, found: Answers) -> Floats:
         """The limit with which each row just answers."""
         raise NotImplementedError
 
@@ -107,7 +115,7 @@ class Limit(Constraint):
         found = asking.answers(self.put(request, value))
         if found is None:
             return None
-        needed = self.needs(request, found, asking)
+        needed = self.needs(Answers(request, found, asking))
         # What lacks the fact (an accelerator without known memory) keeps no limit to it.
         needed = needed[needed > 0]
         if not len(needed):
@@ -157,6 +165,7 @@ class Amount(Limit):
         self.loose = _ENDLESS if most else 1 / _ENDLESS
 
     def get(self, request: Request) -> float:
+        """Its value."""
         return float(super().get(request))
 
     def rounded(self, value: float) -> float:
@@ -164,9 +173,12 @@ class Amount(Limit):
         return rounded_up(value) if self.most else rounded_down(value)
 
     def text(self, request: Request) -> str:
+        """What its option takes in a request."""
         return f"{self.get(request):.10g}"
 
-    def needs(self, request: Request, table: Table, asking: Asking) -> Floats:
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+        request, table, _ = found
         if self.name == "target_throughput":
             costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
             # Where nothing is to be reached one instance answers, and as many as may be had reach
@@ -192,31 +204,39 @@ class HardwareEnd(Limit):
         self.side = side
 
     def get(self, request: Request) -> float:
+        """Its value."""
         return float(getattr(getattr(request, self.field), self.side))
 
     def put(self, request: Request, value: float | None) -> Request:
+        """The request with another value; None leaves it out."""
         limits: Range = getattr(request, self.field)
-        return replace(request, **{self.field: replace(limits, **{self.side: value})})
+        changed: dict[str, Any] = {self.field: replace(limits, **{self.side: value})}
+        return replace(request, **changed)
 
-    def needs(self, request: Request, table: Table, asking: Asking) -> Floats:
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+
         def fact(instance: InstanceType) -> float:
             if self.field == "compute_capability":
-                return asking.capability_of(instance.gpu_name) or 0.0
+                return found.asking.capability_of(instance.gpu_name) or 0.0
             return float(getattr(instance, self.field))
 
-        return _of_instances(table, [fact(one.offer.instance) for one in table.options()])
+        facts = [fact(option.offer.instance) for option in found.table.options()]
+        return _of_instances(found.table, facts)
 
 
 class GpuMemory(Limit):
     """Memory of a GPU, in whole GiB, as cards are sold."""
 
     def rounded(self, value: float) -> float:
+        """As it is sold."""
         gib = math.ceil(value / _GIB) if self.most else math.floor(value / ECC_SHARE / _GIB)
         return float(gib * _GIB or value)
 
-    def needs(self, request: Request, table: Table, asking: Asking) -> Floats:
-        options = table.options()
-        return _of_instances(table, [float(o.offer.instance.gpu_memory_mib or 0) for o in options])
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+        instances = [option.offer.instance for option in found.table.options()]
+        return _of_instances(found.table, [float(one.gpu_memory_mib or 0) for one in instances])
 
 
 class Quota(Limit):
@@ -227,21 +247,24 @@ class Quota(Limit):
         self.code = code
 
     def get(self, request: Request) -> float:
+        """Its value."""
         return dict(request.vcpu_quota)[self.code]
 
     def put(self, request: Request, value: float | None) -> Request:
+        """The request with another value; None leaves it out."""
         left = {**dict(request.vcpu_quota), self.code: value}
         return replace(request, vcpu_quota=tuple((k, v) for k, v in left.items() if v is not None))
 
-    def needs(self, request: Request, table: Table, asking: Asking) -> Floats:
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
         vcpus = [
             float(offer.instance.vcpus)
             if offer.instance.cloud == CLOUD
             and quota_code(offer.instance.name, offer.market) == self.code
             else math.inf
-            for offer in (option.offer for option in table.options())
+            for offer in (option.offer for option in found.table.options())
         ]
-        return table.count * _of_instances(table, vcpus)
+        return np.asarray(found.table.count * _of_instances(found.table, vcpus))
 
 
 class Choice(Constraint):
@@ -252,6 +275,7 @@ class Choice(Constraint):
         self.loose, self.asked = loose, asked
 
     def least(self, request: Request, asking: Asking) -> Any | None:
+        """The nearest one with which something answers."""
         found = asking.answers(self.loosened(request))
         if found is not None and self.name == "gpus":
             has = [one.offer.instance.gpu_name is not None for one in found.options()]
@@ -276,6 +300,7 @@ class OtherMarket(Constraint):
     asked = False
 
     def least(self, request: Request, asking: Asking) -> Market | None:
+        """The nearest one with which something answers."""
         found = {}
         for market in Market:
             if market is not request.market:
@@ -292,6 +317,7 @@ class Confidence(Constraint):
     loose = _LEAST_PERCENT / 100
 
     def least(self, request: Request, asking: Asking) -> float | None:
+        """The nearest one with which something answers."""
         good, bad = _LEAST_PERCENT, math.ceil(100 * request.confidence)
         if good >= bad or asking.answers(self.put(request, good / 100)) is None:
             return None
@@ -304,6 +330,7 @@ class Confidence(Constraint):
         return good / 100
 
     def text(self, request: Request) -> str:
+        """What its option takes in a request."""
         return f"{request.confidence:g}"
 
 
@@ -319,6 +346,23 @@ def constraints_of(request: Request) -> Iterator[Constraint]:
         Amount("max_run_usd", "--max-cost"),
     )
     yield from (one for one in amounts if getattr(request, one.name) is not None)
+    yield from _of_hardware(request)
+    choices = (
+        Choice("gpus", "--gpu", ()),
+        Choice("disk", "--disk", None),
+        Choice("disk_types", "--disk", ()),
+        Choice("batch_size", "--batch-size", None),
+    )
+    yield from (one for one in choices if getattr(request, one.name) != one.loose)
+    yield from (Quota(code) for code, _ in request.vcpu_quota)
+    if request.region is not None:
+        yield Choice("region", "--region", None, asked=False)
+    yield OtherMarket("market", "--market")
+    yield Confidence("confidence", "--confidence")
+
+
+def _of_hardware(request: Request) -> Iterator[Constraint]:
+    """What the machine has; each end of a range is a constraint of its own."""
     for field, option in (
         ("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu"),
     ):  # fmt: skip
@@ -328,19 +372,6 @@ def constraints_of(request: Request) -> Iterator[Constraint]:
     for name, most in (("min_gpu_memory_mib", False), ("max_gpu_memory_mib", True)):
         if getattr(request, name) is not None:
             yield GpuMemory(name, "--gpu", most=most)
-    if request.gpus:
-        yield Choice("gpus", "--gpu", ())
-    if request.disk is not None:
-        yield Choice("disk", "--disk", None)
-    if request.disk_types:
-        yield Choice("disk_types", "--disk", ())
-    if request.batch_size is not None:
-        yield Choice("batch_size", "--batch-size", None)
-    yield from (Quota(code) for code, _ in request.vcpu_quota)
-    if request.region is not None:
-        yield Choice("region", "--region", None, asked=False)
-    yield OtherMarket("market", "--market")
-    yield Confidence("confidence", "--confidence")
 
 
 def cheapest(table: Table) -> int:

@@ -79,7 +79,11 @@ def decide(request: Request, prepared: Prepared, *, today: date) -> Recommendati
         assumptions=chosen_assumptions(request, chosen),
         warnings=warnings(chosen, today),
         today=today,
-        close_calls=close_calls(request, prepared, table, ranked) if table is not None else (),
+        close_calls=()
+        if table is None
+        else close_calls(
+            request, prepared, table, ranked, dict(zip(ranked.rows.tolist(), shown, strict=False))
+        ),
         pareto=() if front is None else tuple(front.candidates(range(len(front)), request)),
     )
 

@@ -182,12 +182,12 @@ class _Fitting:
                 by_block.setdefault(int(wider.block[at]), []).append((option, disk))
         for number, wanted in by_block.items():
             kinds, options = table.before(number)
-            made = table.blocks[number].with_disks(wanted)
+            made = completed(self.request, table.blocks[number].with_disks(wanted))
             made = replace(
                 made, block=made.block + number, kind=made.kind + kinds,
                 option=made.option + options,
             )  # fmt: skip
-            table = table.beside(completed(self.request, made))
+            table = table.beside(made)
         return table
 
     def _cheapest_orders(self, table: Table, starts: Integers) -> list[tuple[int, Disk]]:
@@ -318,17 +318,13 @@ class _Search:
         if part == "iops" and iops is not None:
             # More may be worth it where no rate has to go with it.
             least = (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf)
-            return (
-                max(rule.provision_iops_min or 1, least),
-                iops,
-                (most_iops or iops) if not rate else iops,
-            )
+            most = iops if rate else most_iops or iops
+            return max(rule.provision_iops_min or 1, least), iops, most
         if part == "both" and iops is not None and rate is not None:
-            least = (
-                (rule.provision_iops_min or 1.0) / iops,
-                (rule.provision_mib_s_min or 1.0) / rate,
+            least = min(
+                (rule.provision_iops_min or 1.0) / iops, (rule.provision_mib_s_min or 1.0) / rate
             )
-            return min(least), 1.0, min((most_iops or iops) / iops, (most_rate or rate) / rate, 2.0)
+            return least, 1.0, min((most_iops or iops) / iops, (most_rate or rate) / rate, 2.0)
         return None
 
 

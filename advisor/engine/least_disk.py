@@ -60,7 +60,7 @@ class _Start(NamedTuple):
 def least_orders(
     request: Request, catalog: Catalog, table: Table, rows: Integers
 ) -> list[tuple[int, Disk]]:
-    """Of rows that reach the target with more than they need, each with the least disk that does."""
+    """Rows that reach the target with more than they need, each with the least disk that does."""
     starts = [_start(request, catalog, table, at) for at in rows.tolist()]
     starts = [start for start in starts if start.has_more]
     found = []
@@ -167,7 +167,8 @@ class _Above:
         self.disks = DiskTable.of([start.disk.rate for start in starts])
         self._table, self._rows, self._starts = table, rows, starts
         some = table.take(rows)
-        self._wanted = {None: np.log((request.target_throughput or 0.0) / some.count)}
+        target = np.log((request.target_throughput or 0.0) / some.count)
+        self._wanted: dict[CacheState | None, Floats] = {None: target}
         first = least_first_rate(request, some)
         if first is not None:  # the first epoch finds nothing in the page cache
             self._wanted[CacheState.COLD] = np.log(np.broadcast_to(first, len(rows)))
@@ -192,7 +193,8 @@ class _Above:
 
     def _above(self, reached: list[Floats]) -> Floats:
         parts = zip(reached, self._wanted.values(), strict=True)
-        return np.minimum.reduce([one - np.tile(wanted, 2)[:, None] for one, wanted in parts])
+        above = [one - np.tile(wanted, 2)[:, None] for one, wanted in parts]
+        return np.asarray(np.minimum.reduce(above))
 
     def _reached(self, points: Floats, cache: CacheState | None) -> Floats:
         count = len(points) // 2

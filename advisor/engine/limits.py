@@ -143,7 +143,7 @@ def most_count(request: Request, table: Table) -> Integers:
         return np.full(len(table), request.max_count)
     startable = [most_startable(one.offer, request.vcpu_quota) for one in table.options()]
     most = np.minimum(request.max_count, np.maximum(1.0, np.array(startable)))
-    return most.astype(np.intp)[table.option]
+    return np.asarray(most.astype(np.intp)[table.option])
 
 
 def count_that_would_do(request: Request, nearest: Candidate) -> int | None:
@@ -224,7 +224,7 @@ def answers(request: Request, candidate: Candidate) -> bool:
         and (
             request.max_hours is None or (run is not None and run.hours.upper <= request.max_hours)
         )
-        and (request.max_run_usd is None or (usd is not None and usd.upper <= request.max_run_usd))
+        and (usd is None or usd.upper <= (request.max_run_usd or math.inf))
         and spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
     )
 
@@ -368,8 +368,9 @@ def shortfall(request: Request, table: Table, at: int, reason: str) -> Message:
     if reason == "too_long":
         return Message(
             "its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}",
-            code=reason, upper=_up(float(one.hours_upper[0])), limit=request.max_hours,
-            median=float(one.hours_median[0]),
+            code=reason, upper=_up(float(one.run_usd_upper[0] / one.usd[0])),
+            limit=request.max_hours,
+            median=float(one.run_usd[0] / one.usd[0]),
         )  # fmt: skip
     if reason == "over_max_cost":
         return Message(

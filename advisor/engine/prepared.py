@@ -52,7 +52,7 @@ class Bounds(NamedTuple):
 
 class Group:
     """Offers that were judged, as a table of what their types do with the catalogue's disks; None
-    where none runs. `not_runnable` has one reason for each type that runs in none of its regions."""
+    where none runs. `not_runnable` has a reason for each type that runs in none of its regions."""
 
     def __init__(
         self, request: Request, table: Table | None, not_runnable: Sequence[Rejected], offers: int
@@ -97,6 +97,8 @@ class Prepared:
         """Types without an accelerator, unbuilt."""
         found = self.catalog.cpu_only(cpu_only_query(self.request))
         types = sorted(found, key=attrgetter("usd_per_hour", "name"))
+        if not types:
+            return CpuTypes([], np.empty(0), np.empty(0))
         most = self.model.most_on_cpu(
             workloads_of(self.request),
             np.array([one.cores for one in types]),

@@ -31,12 +31,12 @@ class SlowCpus(NamedTuple):
     cpus: CpuTypes
     places: Sequence[int]
     wanted: float
-    count: int
+    instances: int
 
     def rejected(self) -> Iterator[Rejected]:
         """One record each."""
-        each = " each" if self.count > 1 else ""
-        wanted = f"{format_rate(self.wanted / self.count)}{each}"
+        each = " each" if self.instances > 1 else ""
+        wanted = f"{format_rate(self.wanted / self.instances)}{each}"
         most = self.cpus.most
         for place in self.places:
             one = self.cpus.types[place]
@@ -45,11 +45,8 @@ class SlowCpus(NamedTuple):
 
 
 def _cpu_bound(cores: float, rate: float, wanted: str) -> Message:
-    text = "its {cores:g} cores compute at most {rate:rate}/s (median, without decoding), below {wanted}/s"
-    if cores == 1:
-        text = (
-            "its core computes at most {rate:rate}/s (median, without decoding), below {wanted}/s"
-        )
+    does = "its core computes" if cores == 1 else "its {cores:g} cores compute"
+    text = does + " at most {rate:rate}/s (median, without decoding), below {wanted}/s"
     return Message(text, code="cpu_bound", cores=cores, rate=rate, wanted=wanted)
 
 
@@ -67,9 +64,7 @@ class Rejections(Sequence[Rejected]):
         counts = Counter(rejected.reason for rejected in self._listed)
         counts.update(reason for missed in self._missed for _, reason in missed.rows)
         counts[TOO_SLOW] += sum(len(slow.places) for slow in self._slow)
-        return dict(
-            sorted(((k, v) for k, v in counts.items() if v), key=lambda item: (-item[1], item[0]))
-        )
+        return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
 
     def __len__(self) -> int:
         return sum(self.counts.values())

@@ -85,7 +85,7 @@ def predict_instance(
     points = table.by_batch(disk)
     disk = catalog.disks_of(instance.cloud).with_burst(instance, disk)
     resources = resources_of(catalog, instance, disk, request.max_gpus)
-    first = _first_epoch(request, model, workload, resources)
+    first = first_epoch_of(request, model, workload, resources)
     price = offer.price if offer else None
     warned = price_warnings(price, disk, today) if today else []
     warned += [*burst_warnings(disk, prediction), *idle_gpus(instance, workload, prediction)]
@@ -98,7 +98,7 @@ def predict_instance(
         note=note,
         by_batch=points,
         good_batch_size=smallest_good_batch(points),
-        run=_run(request, prediction, first),
+        run=run_of(request, prediction, first),
         first_epoch=first,
         assumptions=assumptions(
             request, Assumed(workload, prediction, instance, first), ranked=False
@@ -233,7 +233,7 @@ def _offer(request: Request, catalog: Catalog, instance: InstanceType) -> Offer 
     return found[0] if found else None
 
 
-def _first_epoch(
+def first_epoch_of(
     request: Request, model: PerformanceModel, workload: Workload, has: Resources
 ) -> Span | None:
     """Hours of the first epoch (of as much of it as is run), which reads all of its data from the
@@ -245,7 +245,9 @@ def _first_epoch(
     return _hours(samples, cold[0])
 
 
-def _run(request: Request, prediction: Prediction, first: Span | None) -> RunTime | None:
+def run_of(request: Request, prediction: Prediction, first: Span | None) -> RunTime | None:
+    """The run's time on one instance, with the hours of its first epoch; None where no run was
+    asked for."""
     samples = request.run_samples
     if samples is None:
         return None

@@ -242,17 +242,17 @@ class Table:
     @property
     def run_usd(self) -> Floats:
         """The run's cost at the median; infinite without a run."""
-        return np.inf if self.hours_median is None else self.hours_median * self.usd
+        return np.inf * self.usd if self.hours_median is None else self.hours_median * self.usd
 
     @property
     def run_usd_upper(self) -> Floats:
         """What the run costs at most; infinite without a run."""
-        return np.inf if self.hours_upper is None else self.hours_upper * self.usd
+        return np.inf * self.usd if self.hours_upper is None else self.hours_upper * self.usd
 
     @classmethod
     def empty(cls, block: Block) -> Table:
         """A table of the block's types without rows."""
-        none = dict.fromkeys(_COLUMNS, np.empty(0))
+        none: dict[str, Any] = dict.fromkeys(_COLUMNS, np.empty(0))
         whole = dict.fromkeys(("block", "kind", "option", "spec", "row", "count", "batch",
                                "disk_type", "bottleneck"), np.empty(0, dtype=np.intp))  # fmt: skip
         return cls(
@@ -262,7 +262,7 @@ class Table:
 
     def take(self, rows: Integers | Booleans) -> Table:
         """Some of its rows."""
-        changed = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        changed: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
         for name in _HOURS:
             column = getattr(self, name)
             changed[name] = None if column is None else column[rows]
@@ -273,7 +273,7 @@ class Table:
         if not len(other):
             return self
         parts = (self, other)
-        changed = {
+        changed: dict[str, Any] = {
             name: np.concatenate([getattr(one, name) for one in parts])
             for name in (*_COLUMNS, *(() if self.hours_upper is None else _HOURS))
         }
@@ -303,6 +303,10 @@ class Table:
             cheapest_offer=np.concatenate([one.cheapest_offer for one in tables]),
             **{name: np.concatenate(values) for name, values in columns.items()},
         )
+
+    def options(self) -> list[Runnable]:
+        """What `option` numbers."""
+        return [option for block in self.blocks for option in block.options]
 
     def place(self, at: int) -> tuple[Block, int]:
         """A row's block, and its option's place there."""
@@ -411,12 +415,13 @@ _OF_TYPES = ("blocks", "names", "cheapest_offer")
 _COLUMNS = tuple(name for name in Table.__slots__ if name not in (*_HOURS, *_OF_TYPES))
 
 
-def best_of_each(groups: Integers, *keys: Floats) -> Integers:
+def best_of_each(groups: Integers, *keys: Floats | Integers) -> Integers:
     """The place of each group's least row by the keys, the first key first; of equal ones the
     first."""
     order = np.lexsort((*reversed(keys), groups))
     sorted_groups = groups[order]
-    return order[np.concatenate([[True], sorted_groups[1:] != sorted_groups[:-1]])[: len(order)]]
+    first = np.concatenate([[True], sorted_groups[1:] != sorted_groups[:-1]])[: len(order)]
+    return np.asarray(order[first])
 
 
 def _beyond(numbers: Integers) -> int:
