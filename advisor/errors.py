@@ -29,9 +29,11 @@ class AdvisorError(Exception):
     `max_latency_ms`), `code` what programs tell it by. `parameters` fill in the text, as those of
     a `Message` do: `UsageError("{model!r} has no input of {pixels}", model=.., pixels=..)`. Without
     parameters the text is taken as it is. `str(error)` is the message and its hint in English.
+    `suggestions` are values that the field could have had.
     """
 
     exit_code = 1
+    suggestions: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -147,6 +149,8 @@ def unknown_name(
         else Message("known: {names}", names=some)
     )
     hint = Message("did you mean {names}?", names=" or ".join(near)) if near else others
-    return UsageError(
+    error = UsageError(
         "unknown {kind} '{name}'", kind=kind, name=name, hint=hint, field=field, code="unknown_name"
     )
+    error.suggestions = tuple(near)
+    return error

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from advisor.domain import Range
-from advisor.errors import UsageError
+from advisor.errors import UsageError, unknown_name
+from advisor.messages import FieldName, Message
 
 _MIB_PER_UNIT = {"mib": 1.0, "mb": 1.0, "m": 1.0, "gib": 1024.0, "gb": 1024.0, "g": 1024.0}
 _MIB_PER_UNIT |= {"tib": 1024.0**2, "tb": 1024.0**2, "t": 1024.0**2}
@@ -56,5 +57,31 @@ def parse_positive(text: str, what: str) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value > 0):
-        raise UsageError(f"{what} must be a number above 0, not '{text}'")
+        raise _refused("{what} must be a number above 0, not '{value}'", what, text)
     return value
+
+
+def parse_number(value: object, what: str, *, whole: bool = False, most: float = math.inf) -> float:
+    """'500' -> 500.0, a whole one as int; `UsageError` for 0, -5, nan, inf, 'abc' and too much."""
+    number = parse_positive(str(value), what)
+    if number > most:
+        raise _refused("{what} must be at most {most:,.0f}, not '{value}'", what, value, most=most)
+    if not whole:
+        return number
+    if number != math.floor(number):
+        raise _refused("{what} must be a whole number, not '{value}'", what, value)
+    return int(number)
+
+
+def parse_name(value: object, noun: str, known: Sequence[str]) -> str:
+    """One of a closed list in lower case; a mistyped one gets the nearest name."""
+    text = str(value).lower()
+    if text not in known:
+        raise unknown_name(noun, str(value), known)
+    return text
+
+
+def _refused(text: str, what: str, value: object, **parameters: object) -> UsageError:
+    field = str(what) if isinstance(what, FieldName) else None
+    message = Message(text, code="", **{"what": what, "value": value, **parameters})
+    return UsageError(message, field=field)

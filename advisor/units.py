@@ -27,12 +27,16 @@ def format_mib(mib: float) -> str:
 
 
 def format_usd(usd: float) -> str:
-    """Dollars with as many digits as prices have: '$0.526', '$12.24', '$0.0042', '$0'."""
-    if usd == 0:
+    """Dollars with as many digits as prices have: '$0.526', '$12.24', '$0.0042', '-$0.500', '$0'.
+
+    The digits are those of what is printed: 9.9996 is '$10.00'.
+    """
+    sign, amount = ("-" if usd < 0 else ""), abs(usd)
+    if amount == 0:
         return "$0"
-    if usd >= 10:
-        return f"${usd:,.2f}"
-    return f"${usd:.3f}" if usd >= 0.1 else f"${usd:.4f}"
+    if round(amount, 3) >= 10:
+        return f"{sign}${amount:,.2f}"
+    return f"{sign}${amount:.3f}" if round(amount, 4) >= 0.1 else f"{sign}${amount:.4f}"
 
 
 def format_rate(samples_per_second: float) -> str:

@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.launching import Launching, NoCapacityError
+from infra.aws.provisioning.provisioner import NoCapacityError, Provisioner
 from tests.infra.aws.bed import Bed, prepared
 from tests.infra.aws.breaking import BREAKS
 from tests.infra.aws.builders import a_slot, looked
@@ -54,7 +54,7 @@ def offers_in_a_minute() -> int:
         tried: list[Any] = []
         bed.faulty.on_answer = lambda request: tried.append((bed.clock.now(), request.operation))
         with suppress(NoCapacityError):
-            Launching(bed.aws(), a_slot(found, budget_usd=50.0), fallbacks).get(began)
+            Provisioner(bed.aws(), a_slot(found, budget_usd=50.0), fallbacks).get(began)
         until = began + timedelta(seconds=60)
         return sum(at <= until and name == "RunInstances" for at, name in tried)
 

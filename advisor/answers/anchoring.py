@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from advisor.answers.asked_anchors import Asked, anchors_of
 from advisor.answers.gpu_sheets import sheet_of
-from advisor.answers.heard import Heard
 from advisor.catalog import Catalog
 from advisor.domain import Observation, Task, Workload
 from advisor.domain.references import is_own
@@ -30,9 +30,16 @@ from sweeps.anchors.records import AnchorFile, RefusedRow
 _MOST_NAMED = 3
 
 
-def heard_model(
+class Anchored(NamedTuple):
+    """A performance model that knows a user's measurements, and the warnings of its answers."""
+
+    model: PerformanceModel
+    warnings: tuple[str, ...]
+
+
+def anchored_model(
     model: PerformanceModel, catalog: Catalog, asked: Asked, files: Sequence[Path]
-) -> Heard:
+) -> Anchored:
     """The model for a question with anchors, or on a network of the user's own.
 
     Without either it is the model itself. Raises `UsageError` for a file that is no anchor, one
@@ -54,7 +61,7 @@ def heard_model(
     needed = _memory(asked, anchors, warnings) if facts else None
     if facts and facts.stand_in:
         model = _of_any_network(model, catalog, facts)
-    return Heard(_conditioned(model, anchors, facts, needed, warnings), tuple(_few(warnings)))
+    return Anchored(_conditioned(model, anchors, facts, needed, warnings), tuple(_few(warnings)))
 
 
 def _conditioned(
@@ -82,9 +89,9 @@ def _of_any_network(
     return replace(model, step_times=step_times)
 
 
-def _without_anchors(model: PerformanceModel, asked: Asked) -> Heard:
+def _without_anchors(model: PerformanceModel, asked: Asked) -> Anchored:
     if not is_own(asked.network) or asked.task is Task.PREPROCESSING:
-        return Heard(model, ())
+        return Anchored(model, ())
     from advisor.answers.measuring import checked_reference
     from advisor.answers.own_networks import captured_facts, traced_memory
 
@@ -92,7 +99,7 @@ def _without_anchors(model: PerformanceModel, asked: Asked) -> Heard:
     needed = traced_memory(asked.network, asked.task, asked.precision)
     unmeasured = replace(model, table=OwnTable(model.table, own), card_mib_of=needed)
     note = f"{own.name} was never measured: advisor measure and --anchor make its rates surer"
-    return Heard(unmeasured, (note,))
+    return Anchored(unmeasured, (note,))
 
 
 def _told(files: Sequence[AnchorFile]) -> Iterator[RefusedRow]:

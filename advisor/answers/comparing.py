@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.answers.ground import Ground
-from advisor.answers.words import Words
 from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_name, sheet_names
-from advisor.domain import Gpu, InstancePrediction, OnGpu, Request, Task
+from advisor.domain import Gpu, InstancePrediction, OnGpu, Request
 from advisor.engine import compare_instances, on_gpu, stack_assumption
 from advisor.errors import UsageError
-from advisor.questions.hardware import GpuWanted
+from advisor.messages import FieldName, Message
+from advisor.questions.models import Compare
+from advisor.questions.requests import instance_named
+from advisor.questions.values import GpuFilter
 from advisor.render.comparing import (
     comparison_document,
     gpu_rows,
@@ -71,34 +75,32 @@ class Compared(NamedTuple):
         return f"Assumed: {'; '.join(said)}."
 
 
-def compared(ground: Ground, words: Words) -> Compared:
-    """`words["instances"]` (two or more) or the GPUs of `words["gpu"]`, beside
-    `words["baseline"]`; `words["network"]` may be several, divided by commas."""
-    instances, gpu, baseline = words.get("instances"), words.get("gpu"), words.get("baseline")
-    if bool(instances) == bool(gpu):
-        raise UsageError("name what to compare: --instance twice or more, or --gpu T4,L4")
-    if gpu and words["task"] == Task.PREPROCESSING:
-        raise UsageError("preprocessing uses no GPU; compare instances: --instance twice or more")
-    requests = _requests(ground, words)
-    if instances:
-        return _instances(ground, requests, instances, baseline)
-    return _gpus(ground, requests, _cards(ground.catalog, gpu or GpuWanted()), baseline)
+def compared(ground: Ground, question: Compare) -> Compared:
+    """The instances of the question, or its GPUs, beside its baseline."""
+    requests = _requests(ground, question)
+    if question.instance:
+        return _instances(ground, requests, question)
+    cards = _cards(ground.catalog, question.gpu or GpuFilter())
+    return _gpus(ground, requests, cards, question.baseline)
 
 
-def _requests(ground: Ground, words: Words) -> list[Request]:
-    names = [name.strip() for name in str(words["network"]).split(",") if name.strip()]
-    asked = {name: value for name, value in words.items() if name != "gpu"}
-    return [ground.request({**asked, "network": name}) for name in dict.fromkeys(names) or [""]]
+def _requests(ground: Ground, question: Compare) -> list[Request]:
+    names = [name.strip() for name in question.model.split(",") if name.strip()]
+    return [ground.request(replace(question, model=name)) for name in dict.fromkeys(names) or [""]]
 
 
-def _instances(
-    ground: Ground, requests: Sequence[Request], instances: Sequence[str], baseline: str | None
-) -> Compared:
+def _instances(ground: Ground, requests: Sequence[Request], question: Compare) -> Compared:
     catalog, model, _ = ground
-    first = catalog.name_of(baseline or instances[0])
-    names = list(dict.fromkeys([*map(catalog.name_of, instances), first]))
+    named = [
+        instance_named(name, question, catalog)
+        for name in (question.baseline or question.instance[0], *question.instance)
+    ]
+    first, names = named[0], list(dict.fromkeys([*named[1:], named[0]]))
     if len(names) < 2:
-        raise UsageError("one instance alone is `advisor predict`; name another --instance")
+        raise UsageError(
+            "one instance alone is `advisor predict`", field="instance",
+            hint=Message("name another {field}", field=FieldName("instance")),
+        )  # fmt: skip
     found = []
     for request in requests:
         cells = compare_instances(request, catalog, model, names)
@@ -123,7 +125,7 @@ def _gpus(
     return Compared(ground, first.name, [], found)
 
 
-def _cards(catalog: Catalog, wanted: GpuWanted) -> list[Gpu]:
+def _cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
     """The cards that are meant: named ones in the order asked, else those for rent, smallest
     first."""
     names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
@@ -131,5 +133,8 @@ def _cards(catalog: Catalog, wanted: GpuWanted) -> list[Gpu]:
         names = [one for name in wanted.names for one in sheet_names(name, catalog.cards)]
     meant = [one for one in dict.fromkeys(names) if wanted.allows(catalog.gpus[one])]
     if not meant:
-        raise UsageError("no GPU is like what --gpu asks for; ask for less")
+        raise UsageError(
+            Message("no GPU is like what {field} asks for", field=FieldName("gpu")),
+            field="gpu", hint="ask for less",
+        )  # fmt: skip
     return [catalog.cards[name] for name in meant]

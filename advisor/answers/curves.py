@@ -11,21 +11,10 @@ from advisor.catalog.what_if import with_host
 from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Request, Workload
 from advisor.engine.candidates import disks_for
 from advisor.errors import UsageError
-from advisor.questions.disks import disk_answers
+from advisor.questions.fields import MOST_POINTS
+from advisor.questions.requests import disk_fields
+from advisor.questions.values import Curve
 from advisor.records import replace
-
-MOST_POINTS = 256
-
-
-class Curve(NamedTuple):
-    """Where to predict; what is not varied is as in the prediction that it belongs to."""
-
-    vcpus: tuple[int, ...] = ()
-    memory_mib: tuple[float, ...] = ()
-    disks: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.vcpus) + len(self.memory_mib) + len(self.disks)
 
 
 class Point(NamedTuple):
@@ -84,7 +73,7 @@ def _disks(
 ) -> Iterator[tuple[InstanceType, Disk]]:
     catalog, instance = ground.catalog, one.instance
     for text in texts:
-        fields = disk_answers(catalog, instance.cloud, text, request.dataset)
+        fields = disk_fields(catalog, instance.cloud, text, request.dataset)
         if "disk" not in fields:
             raise UsageError(f"curve takes one disk a point, as gp3:500GiB, not '{text}'")
         changed = replace(request, disk_types=(), **fields)

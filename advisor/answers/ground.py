@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from advisor.answers.heard import Heard
-from advisor.answers.words import Words
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog, load_catalog
-from advisor.domain import Precision, Request, Task
+from advisor.domain import Request
 from advisor.domain.references import is_own
-from advisor.questions.requests import request_from
-from advisor.questions.sources import model_in_use, sources_of
-from advisor.render.document import Sources
-from models.performance import PerformanceModel
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
+from advisor.places import own_model_path
+from advisor.questions.models import RunQuestion, Sources, WorkloadQuestion
+from advisor.questions.requests import request_of
+from advisor.render.document import Sources as SourcesDocument
+from models.performance import PerformanceModel, load_model
+
+if TYPE_CHECKING:
+    from advisor.answers.anchoring import Anchored
+
+W = TypeVar("W", bound=WorkloadQuestion)
 
 
 class Ground(NamedTuple):
@@ -23,42 +31,61 @@ class Ground(NamedTuple):
     model: PerformanceModel
     notes: tuple[str, ...] = ()
 
-    def request(self, words: Words) -> Request:
-        """The question; `UsageError` names what is wrong and the way out."""
-        return request_from(self.model.table, self.catalog, dict(words))
+    def request(self, question: WorkloadQuestion) -> Request:
+        """The engine's request; `UsageError` names the field that is wrong and a hint."""
+        return request_of(question, self.model.table, self.catalog)
 
-    def sources(self) -> Sources:
+    def sources(self) -> SourcesDocument:
         """The identities of both."""
-        return sources_of(self.model, self.catalog)
+        return SourcesDocument(
+            model_id=self.model.id,
+            trained_on=self.model.trained_on,
+            error_percent=self.model.error_percent,
+            catalog_as_of=self.catalog.as_of.isoformat(),
+            catalog_sources=tuple(self.catalog.sources),
+        )
 
 
-def ground_in_use(model_file: Path | None = None, *, cny_per_usd: float | None = None) -> Ground:
+def ground_in_use(sources: Sources | None = None) -> Ground:
     """The catalogue of this user, and the named model, their own, or the one that ships."""
-    return Ground(load_catalog(cny_per_usd=cny_per_usd), model_in_use(model_file))
+    sources = sources or Sources()
+    catalog = load_catalog(cny_per_usd=sources.cny_per_usd)
+    return Ground(catalog, model_in_use(sources.performance_model))
 
 
-def with_anchors(ground: Ground, words: Words) -> tuple[Ground, Words]:
-    """The ground once the anchors in `words` (paths, under "anchors") were heard, and the words
-    with the network's name as the model then knows it."""
-    name = str(words["network"])
-    table = ground.model.table
+def model_in_use(file: Path | None) -> PerformanceModel:
+    """The named model, or the user's own fit where there is one, or the one that ships."""
+    if file is not None and not file.exists():
+        raise UsageError(
+            "no performance model '{file}'", file=file, field="performance_model",
+            hint=Message("`advisor fit --out {file}` makes one", file=file),
+        )  # fmt: skip
+    if file is not None and not file.is_file():
+        raise UsageError(
+            "'{file}' is no file", file=file, field="performance_model",
+            hint=Message("{option} takes what `advisor fit` kept",
+                         option=FieldName("performance_model")),
+        )  # fmt: skip
+    own = own_model_path()
+    return load_model(file or (own if own.is_file() else None))
+
+
+def with_anchors(ground: Ground, question: W) -> tuple[Ground, W]:
+    """The ground once the question's anchors were joined with its model, and the question with
+    the network's name as the model then knows it."""
+    name, table = question.model, ground.model.table
     own = name if is_own(name) else name.lower()
-    network = table.find(name).name if table.knows(name) else own
-    changed = {**words, "network": network}
-    files = changed.pop("anchors", ())
+    question = replace(question, model=table.find(name).name if table.knows(name) else own)
+    files = question.anchor if isinstance(question, RunQuestion) else ()
     if not files and not is_own(name):
-        return ground, changed
-    heard = _heard(ground, changed, files)
-    return ground._replace(model=heard.model, notes=heard.warnings), changed
+        return ground, question
+    anchored = _anchored(ground, question, files)
+    return ground._replace(model=anchored.model, notes=anchored.warnings), question
 
 
-def _heard(ground: Ground, words: Words, files: tuple[Path, ...]) -> Heard:
-    from advisor.answers.anchoring import heard_model
+def _anchored(ground: Ground, question: WorkloadQuestion, files: tuple[Path, ...]) -> Anchored:
+    from advisor.answers.anchoring import anchored_model
     from advisor.answers.asked_anchors import Asked  # few have measured
 
-    asked = Asked(
-        network=words["network"],
-        task=Task(words["task"]),
-        precision=Precision(words["precision"]),
-    )
-    return heard_model(ground.model, ground.catalog, asked, files)
+    asked = Asked(network=question.model, task=question.task, precision=question.precision)
+    return anchored_model(ground.model, ground.catalog, asked, files)

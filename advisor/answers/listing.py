@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from advisor.answers.words import Words
 from advisor.catalog import Catalog, OfferQuery, PartialOffer
 from advisor.domain import Market, Offer, Price
-from advisor.questions.hardware import hardware_answers
+from advisor.questions.models import ANY_MARKET, InstanceDetails, Offers
+from advisor.questions.requests import hardware_fields
 from advisor.render.blocks import price_block
 from advisor.render.catalog import catalog_head, offer_document, place_of, type_document
 
-ANY_MARKET = "any"
 
-
-def query_of(words: Words) -> OfferQuery:
-    """The filter that the words of `advisor catalog list` are."""
-    market = words["market"]
+def query_of(question: Offers) -> OfferQuery:
+    """What the catalogue is asked for a list of offers."""
+    market = question.market
     return OfferQuery(
-        cloud=words["cloud"].lower(),
-        region=words.get("region"),
+        cloud=question.cloud.lower(),
+        region=question.region,
         market=None if market == ANY_MARKET else Market(market),
-        **hardware_answers(words),
-        instances=tuple(words.get("instances") or ()),
-        max_usd_per_hour=words.get("max_price"),
+        **hardware_fields(question),
+        instances=question.instance,
+        max_usd_per_hour=question.max_price,
     )
 
 
@@ -53,17 +51,16 @@ def page_of(known: Catalog, query: OfferQuery, first: int, count: int) -> Page:
     return Page(found[first : first + count], priced + len(partial))
 
 
-def shown_type(known: Catalog, words: Words) -> dict[str, Any]:
-    """`advisor.instance-type/1` of `words["instance_type"]`, with its prices by region.
+def shown_type(known: Catalog, instance_type: str, question: InstanceDetails) -> dict[str, Any]:
+    """`advisor.instance-type/1` of a type, with its prices by region.
 
     Raises `UsageError` for a type, cloud or region that nobody knows.
     """
-    name = known.name_of(words["instance_type"], words.get("cloud"))
-    cloud = known.partial_type(name, words.get("cloud")).cloud
-    market = words["market"]
-    prices = _prices(known, name, cloud, words.get("region"), Market(market))
+    name = known.name_of(instance_type, question.cloud)
+    cloud = known.partial_type(name, question.cloud).cloud
+    prices = _prices(known, name, cloud, question.region, question.market)
     return type_document(known, name, cloud) | {
-        "market": market,
+        "market": str(question.market),
         "prices": {where: price_block(price) for where, price in prices.items()},
     }
 

@@ -6,67 +6,55 @@ import re
 from typing import Any
 
 from advisor.answers.memory_capture import answer_memory, gpus_named
-from advisor.answers.words import Words
 from advisor.catalog import Catalog
-from advisor.domain import Precision, Task
-from advisor.errors import UsageError
-from advisor.questions.hardware import GpuWanted
+from advisor.questions.fields import wrong
+from advisor.questions.models import MemoryQuestion
+from advisor.questions.values import GpuFilter
 from models.performance.memory import Conditions, MemoryAnswer, Optimizer, Question
 
 _SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")
-OPTIMIZERS = ("sgd", "momentum", "adam")
 DEFAULT_OPTIMIZER = "momentum"
 
 
-def memory_answered(catalog: Catalog, words: Words) -> MemoryAnswer:
-    """The answer to `words`, named as the command's options; `optimizer` None is the default.
+def memory_answered(catalog: Catalog, question: MemoryQuestion) -> MemoryAnswer:
+    """The answer to a question.
 
     Raises `UsageError` for what cannot be asked, `MeasuringError` where a network must be traced
     and torch is missing.
     """
-    task, optimizer = Task(words["task"]), words.get("optimizer")
-    keeps_graph = bool(words.get("keep_graph"))
-    if task is Task.INFERENCE and optimizer is not None:
-        raise UsageError("--optimizer belongs to training; leave it out for inference")
-    if task is Task.TRAINING and keeps_graph:
-        raise UsageError("--keep-graph belongs to inference: training keeps its graph anyway")
-    wanted = words.get("gpu") or GpuWanted()
-    gpus = gpus_named(catalog, wanted.names, wanted.allows)
+    gpus = question.gpu or GpuFilter()
     conditions = Conditions(
-        task=task,
-        batch_size=words["batch_size"],
-        precision=Precision(words["precision"]),
-        optimizer=Optimizer(optimizer or DEFAULT_OPTIMIZER),
-        checkpointing=bool(words.get("checkpointing")),
-        keeps_graph=keeps_graph,
+        task=question.task,
+        batch_size=question.batch_size,
+        precision=question.precision,
+        optimizer=Optimizer(question.optimizer or DEFAULT_OPTIMIZER),
+        checkpointing=question.checkpointing,
+        keeps_graph=question.keep_graph,
     )
-    return answer_memory(_question(words, conditions), gpus)
-
-
-def _question(words: Words, conditions: Conditions) -> Question:
-    return Question(
-        reference=words["network"],
+    workload = Question(
+        reference=question.model,
         conditions=conditions,
-        pixels=_side(words),
-        confidence=words["confidence"],
+        pixels=question.input_size or _side(question.input),
+        confidence=question.confidence,
     )
+    return answer_memory(workload, gpus_named(catalog, gpus.names, gpus.allows))
 
 
-def _side(words: Words) -> int | None:
+def _side(text: str | None) -> int | None:
     """The side of square images that is asked for; None for the network's own."""
-    side, text = words.get("input_size"), words.get("input")
-    if not text:
-        return side
-    if side:
-        raise UsageError("--input and --input-size say the same; give one of them")
-    found = _SQUARE.fullmatch(text.lower())
-    if not found:
-        raise UsageError(f"--input {text} is no square image; write it as 3x384x384 or 384")
-    return int(found.group(1))
+    if text is None:
+        return None
+    match = _SQUARE.fullmatch(text.lower())
+    if not match:
+        raise wrong(
+            "input", "{field} {text} is no square image", text=text,
+            hint="write it as 3x384x384 or 384",
+        )  # fmt: skip
+    return int(match.group(1))
 
 
-def memory_document_of(catalog: Catalog, words: Words) -> dict[str, Any]:
+def memory_document_of(catalog: Catalog, question: MemoryQuestion) -> dict[str, Any]:
     """`advisor.memory-answer/1`."""
     from advisor.render.memory import memory_document
 
-    return memory_document(memory_answered(catalog, words))
+    return memory_document(memory_answered(catalog, question))

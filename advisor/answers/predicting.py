@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from advisor.answers.explaining import NOTHING, Explained, explain_instance
 from advisor.answers.ground import Ground, with_anchors
 from advisor.answers.what_if import WhatIf, asked_of
-from advisor.answers.words import Words
 from advisor.domain import InstancePrediction, Request
 from advisor.engine import predict_instance
 from advisor.engine.other_settings import settings_of_instance
-from advisor.errors import UsageError
-from advisor.questions.requests import today
+from advisor.questions.models import Predict
+from advisor.questions.requests import instance_named, today
+from advisor.questions.values import Curve
 from advisor.records import replace
 from advisor.render.document import Sources, plain
 from advisor.render.predictions import prediction_document, prediction_text
@@ -51,31 +51,29 @@ class Predicted(NamedTuple):
         return prediction_text(self.request, self.one, self.sources) + self.explained.text()
 
 
-def predicted(ground: Ground, words: Words) -> Predicted:
-    """What the type in `words["instance"]` will reach; `UsageError` where it cannot run there.
+def predicted(ground: Ground, question: Predict) -> Predicted:
+    """What the instance of the question will reach; `UsageError` where it cannot run there.
 
-    With `as_vcpus` or `as_memory_mib`: what it would reach with that host. With `curve` (a
-    `curves.Curve`): how that moves with vCPUs, RAM and disks.
+    With `vcpus` or `memory`: what it would reach with that host. With `curve`: how that moves
+    with vCPUs, RAM and disks.
     """
-    if not words.get("instance"):
-        raise UsageError("name an --instance (g4dn.xlarge), or a --gpu ('RTX 5090') by itself")
-    ground, words = with_anchors(ground, words)
-    name = ground.catalog.name_of(str(words["instance"]))
-    ground, what_if = asked_of(ground, name, words)
+    ground, question = with_anchors(ground, question)
+    name = instance_named(str(question.instance), question, ground.catalog)
+    ground, what_if = asked_of(ground, name, question)
     catalog, model, _ = ground
-    request = ground.request(words)
+    request = ground.request(question)
     one = predict_instance(request, catalog, model, name, today=today())
     if what_if:
         one = replace(one, assumptions=(what_if.told(), *one.assumptions))
     one = replace(one, other_settings=settings_of_instance(one, catalog, model))
     found = Predicted(request, one, ground, what_if)
-    if words.get("explain"):
+    if question.explain:
         found = found._replace(explained=explain_instance(one, catalog, model))
-    return _with_curve(found, words) if words.get("curve") else found
+    return _with_curve(found, question.curve) if question.curve else found
 
 
-def _with_curve(found: Predicted, words: Words) -> Predicted:
+def _with_curve(found: Predicted, curve: Curve) -> Predicted:
     from advisor.answers.curves import curves_document, curves_of
 
-    curves = curves_of(found.ground, found.request, found.one, words["curve"])
+    curves = curves_of(found.ground, found.request, found.one, curve)
     return found._replace(curve=curves_document(curves))

@@ -5,21 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from advisor.answers.ground import Ground, with_anchors
-from advisor.answers.words import Words
 from advisor.catalog.gpu_names import usual_sheet_name
-from advisor.domain import OnGpu, Request, Task
+from advisor.domain import OnGpu, Request
 from advisor.engine import on_gpu, stack_assumption
 from advisor.engine.other_settings import with_settings
-from advisor.errors import UsageError
 from advisor.messages import Message
+from advisor.questions.models import Predict
 from advisor.render.document import Sources, plain
 from advisor.render.predictions import gpu_prediction_document, gpu_prediction_text
-
-# What is asked of an instance, and of no card.
-_OF_INSTANCES = {
-    "instance": "--instance", "as_vcpus": "--vcpus", "as_memory_mib": "--memory",
-    "explain": "--explain", "epochs": "--epochs", "samples": "--samples", "disk": "--disk",
-}  # fmt: skip
 
 
 class PredictedOnGpu(NamedTuple):
@@ -43,18 +36,12 @@ class PredictedOnGpu(NamedTuple):
         return self.request, self.one, self.ground.sources(), assumed
 
 
-def predicted_on_gpu(ground: Ground, words: Words) -> PredictedOnGpu:
-    """What the card in `words["gpu"]` (any name of a data sheet) reaches with its samples on the
-    device. `UsageError` for an unknown card, with near names, and where an instance is asked too.
-    """
-    others = [option for name, option in _OF_INSTANCES.items() if words.get(name)]
-    if others:
-        raise UsageError(f"--gpu is a card without a host; leave out {', '.join(others)}")
-    if words["task"] == Task.PREPROCESSING:
-        raise UsageError("preprocessing uses no GPU; name an --instance")
+def predicted_on_gpu(ground: Ground, question: Predict) -> PredictedOnGpu:
+    """What the card that `question.gpu` names (any name of a data sheet) reaches with its samples
+    on the device. `UsageError` for an unknown card, with near names."""
     cards = ground.catalog.cards
-    card = cards[usual_sheet_name(str(words["gpu"]), cards)]
-    ground, words = with_anchors(ground, {**words, "gpu": None})
-    request = ground.request(words)
+    card = cards[usual_sheet_name(str(question.gpu), cards)]
+    ground, question = with_anchors(ground, question)
+    request = ground.request(question)
     one = with_settings(on_gpu(request, ground.model, card), ground.model)
     return PredictedOnGpu(request, one, ground)

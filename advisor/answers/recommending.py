@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from advisor.answers.explaining import NOTHING, Explained, explain_answer
 from advisor.answers.ground import Ground, with_anchors
-from advisor.answers.words import Words
 from advisor.catalog import Catalog
 from advisor.domain import Recommendation, Request
 from advisor.engine import (
@@ -18,6 +17,7 @@ from advisor.engine import (
     require_fresh_price,
 )
 from advisor.engine.other_settings import settings_of_candidate
+from advisor.questions.models import Recommend
 from advisor.questions.requests import today
 from advisor.records import replace
 from advisor.render.document import Sources, plain, recommendation_document
@@ -71,31 +71,31 @@ def deciding_with(known: Preparations) -> Decide:
     return decide_quickly
 
 
-def recommended(ground: Ground, words: Words, deciding: Decide = decided) -> Recommended:
-    """The answer to `words`, with what to relax where nothing meets them.
+def recommended(ground: Ground, question: Recommend, deciding: Decide = decided) -> Recommended:
+    """The answer to a question, with what to relax where nothing meets them.
 
     Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with
     `strict` `StalePriceError`. What to relax takes seconds; `settled` and `relaxed` part the two.
     """
-    return relaxed(settled(ground, words, deciding), words)
+    return relaxed(settled(ground, question, deciding), question)
 
 
-def settled(ground: Ground, words: Words, deciding: Decide = decided) -> Recommended:
+def settled(ground: Ground, question: Recommend, deciding: Decide = decided) -> Recommended:
     """The answer alone, in milliseconds: where nothing meets the question, `relaxed` tells what
     would."""
-    ground, words = with_anchors(ground, words)
-    answer, catalog = deciding(ground.request(words), ground.catalog, ground.model)
+    ground, question = with_anchors(ground, question)
+    answer, catalog = deciding(ground.request(question), ground.catalog, ground.model)
     settings = settings_of_candidate(answer.chosen, catalog, ground.model) if answer.chosen else ()
     notes = (*ground.notes, *answer.warnings)
     answer = replace(answer, warnings=notes, other_settings=settings)
-    if words.get("strict") and answer.chosen is not None:
+    if question.strict and answer.chosen is not None:
         require_fresh_price(answer.chosen, answer.today)
-    every = bool(words.get("explain_rejected"))
+    every = question.explain_rejected
     found = Recommended(answer, ground._replace(catalog=catalog), every_rejected=every)
-    return found if answer.chosen is None else _explained(found, words)
+    return found if answer.chosen is None else _explained(found, question)
 
 
-def relaxed(found: Recommended, words: Words) -> Recommended:
+def relaxed(found: Recommended, question: Recommend) -> Recommended:
     """With what would make something answer, where nothing does; else as it is."""
     if found.answer.chosen is not None:
         return found
@@ -103,11 +103,11 @@ def relaxed(found: Recommended, words: Words) -> Recommended:
 
     answer, (catalog, model, _) = found.answer, found.ground
     answer = replace(answer, relaxations=relaxations(answer, catalog, model))
-    return _explained(found._replace(answer=answer), words)
+    return _explained(found._replace(answer=answer), question)
 
 
-def _explained(found: Recommended, words: Words) -> Recommended:
-    if not words.get("explain"):
+def _explained(found: Recommended, question: Recommend) -> Recommended:
+    if not question.explain:
         return found
     catalog, model, _ = found.ground
     return found._replace(explained=explain_answer(found.answer, catalog, model))

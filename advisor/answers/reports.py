@@ -7,15 +7,17 @@ those that a recommendation has too are called `report-json` and so on.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
 from advisor.answers.ground import Ground
 from advisor.answers.recommending import Recommended, recommended
-from advisor.answers.words import Words
 from advisor.engine import no_offer
 from advisor.errors import NoOfferError, unknown_name
+from advisor.questions.models import Recommend
+from advisor.questions.reading import options_of
 from advisor.questions.requests import today
 from advisor.records import dataclass
 from advisor.render.document import document_yaml
@@ -28,12 +30,10 @@ _REPORT = "report-"
 
 
 class Asked(NamedTuple):
-    """A question on its ground. A report also tells the options of `advisor` that ask it, and has
-    a language and a day (today, where none is said)."""
+    """A question on its ground. A report has a language and a day (today, where none is said)."""
 
     ground: Ground
-    words: Words
-    options: str = ""
+    question: Recommend
     language: str = "en"
     as_of: date | None = None
 
@@ -86,7 +86,7 @@ TEXTS: Mapping[str, Callable[[Recommended], str]] = {
 
 def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
     def write(asked: Asked) -> str:
-        return TEXTS[name](recommended(asked.ground, asked.words))
+        return TEXTS[name](recommended(asked.ground, asked.question))
 
     return Format(extension, media_type, about, write)
 
@@ -98,11 +98,12 @@ def _report(kind: ReportFormat) -> Format:
         from advisor.answers.reporting.reproducing import Origin
 
         kind.require_packages()
-        words = asked.words
-        name = f"{words['network']} {words['task']}"
-        one = Question(name, words, f"advisor recommend {asked.options}")
+        question = asked.question
+        options = shlex.join(options_of(question))
+        name = f"{question.model} {question.task}"
+        one = Question(name, question, f"advisor recommend {options}")
         day = asked.as_of or today()
-        said = Report(name, day, Origin(f"advisor report {asked.options} --date {day}"))
+        said = Report(name, day, Origin(f"advisor report {options} --date {day}"))
         return kind.content(report(asked.ground, [one], said), asked.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from advisor.answers.ground import Ground
-from advisor.answers.words import Words
 from advisor.catalog.what_if import WhatIfCatalog, with_host
 from advisor.domain import InstanceType
+from advisor.questions.models import Predict
 from advisor.units import format_mib
 
-# More than any machine has; a model's curve says nothing out there.
-MOST_VCPUS = 1024
 _FACTS = ("vcpus", "physical_cores", "memory_mib")
 
 
@@ -39,10 +37,10 @@ class WhatIf(NamedTuple):
         )
 
 
-def asked_of(ground: Ground, name: str, words: Words) -> tuple[Ground, WhatIf | None]:
-    """The ground on which the type `name` is as `words` want it (`as_vcpus`, `as_memory_mib`);
+def asked_of(ground: Ground, name: str, question: Predict) -> tuple[Ground, WhatIf | None]:
+    """The ground on which the type `name` is as the question wants it (`vcpus`, `memory`);
     None, and the ground itself, where that is as it is."""
-    vcpus, memory_mib = words.get("as_vcpus"), words.get("as_memory_mib")
+    vcpus, memory_mib = question.vcpus, question.memory
     if vcpus is None and memory_mib is None:
         return ground, None
     real = ground.catalog.instance(name)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
-from advisor.answers.listing import ANY_MARKET, all_offers, query_of
+from advisor.answers.listing import all_offers, query_of
 from advisor.catalog import Catalog, OfferQuery, PartialOffer, load_catalog
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_import import import_offers
 from advisor.cli.catalog_refresh import refresh
 from advisor.cli.catalog_show import show
-from advisor.cli.hardware import hardware_options
-from advisor.cli.parameters import Name, Positive, Text
-from advisor.domain import Market, Offer
+from advisor.cli.parameters import Name
+from advisor.cli.questions import cny_option, question_options
+from advisor.domain import Offer
+from advisor.questions.models import Offers
 from advisor.render.catalog import Place, catalog_head, offer_document, place_of
 from advisor.render.text import table
 from advisor.units import format_mib, format_usd
@@ -24,7 +24,6 @@ from advisor.units import format_mib, format_usd
 # A terminal's worth; JSON has no limit.
 SHOWN_OFFERS = 40
 FORMAT = Name("output format", ("table", "json"))
-MARKET = Name("market", (*Market, ANY_MARKET))
 
 
 @click.group()
@@ -39,21 +38,16 @@ catalog.add_command(show)
 
 
 @catalog.command("list")
-@click.option("--cloud", default="any", show_default=True, help="Only this cloud.")
-@click.option("--region", type=Text("--region"), help="Only this region.")
-@click.option("--market", type=MARKET, default="any", show_default=True, help="How it is paid.")
-@hardware_options
-@click.option("--instance", "instances", multiple=True, help="Only this type; may be repeated.")
-@click.option("--max-price", type=Positive("--max-price"), help="USD per hour, without a disk.")
-@click.option("--cny-per-usd", type=Positive("--cny-per-usd"), help="Yuan for a dollar.")
+@question_options(Offers)
+@cny_option
 @click.option("-o", "--output", type=FORMAT, default="table", show_default=True)
-def list_offers(output: str, cny_per_usd: float | None, **asked: Any) -> None:
+def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> None:
     """All priced offers, cheapest first; in JSON every one, in a table the first 40.
 
     Prices are list prices, observed ones (spot), or estimated: the table says which.
     """
     known = load_catalog(cny_per_usd=cny_per_usd)
-    query = query_of(asked)
+    query = query_of(question)
     if output == "json":
         for piece in _document(known, query):
             click.echo(piece)

@@ -13,7 +13,7 @@ from advisor.catalog.local_disks import LOCAL
 from advisor.cli.parameters import Name
 from advisor.domain import HOURS_PER_MONTH, Burst, DiskChoice, Price
 from advisor.errors import UsageError, unknown_name
-from advisor.questions.disks import OWN
+from advisor.questions.requests import OWN_DISK
 from advisor.render.text import table
 
 SCHEMA = "advisor.disks/1"
@@ -55,7 +55,7 @@ def disks(disk: str | None, cloud: str | None, region: str | None, output: str) 
 def _clouds(known: Catalog, cloud: str | None, disk: str | None) -> list[str]:
     """The clouds to look at: for one disk, the first that knows its type."""
     name = (disk or "").partition(":")[0].strip().lower()
-    if name in (OWN, LOCAL):
+    if name in (OWN_DISK, LOCAL):
         raise UsageError(
             "local disks differ by instance: `advisor catalog show g4dn.xlarge` tells of one"
         )

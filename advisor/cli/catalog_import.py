@@ -19,10 +19,10 @@ from advisor.render.text import table
 
 @click.command("import")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--name", type=Text("--name"), help="What to call it.  [default: the file's name]")
-@click.option("--as-of", type=Day("--as-of"), help="When a SkyPilot catalogue was fetched.")
-@click.option("--list", "listing", is_flag=True, help="Tell what has been imported.")
-@click.option("--remove", "removed", metavar="NAME", help="Take an import away.")
+@click.option("--name", type=Text("--name"), help="Name of the import.  [default: the file's]")
+@click.option("--as-of", type=Day("--as-of"), help="Date of a SkyPilot catalogue.")
+@click.option("--list", "listing", is_flag=True, help="List the imports.")
+@click.option("--remove", "removed", metavar="NAME", help="Remove an import.")
 @click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
               show_default=True)  # fmt: skip
 def import_offers(
@@ -33,9 +33,10 @@ def import_offers(
     removed: str | None,
     output: str,
 ) -> None:
-    """Own machines, free services and other clouds from a CSV file (docs/catalog.md has the
-    columns), SkyPilot's vms.csv, or prices of a known cloud's disks. The file is taken whole, or
-    not at all.
+    """Add your own machines, free services or other clouds from a CSV file.
+
+    docs/catalog.md has the columns. SkyPilot's vms.csv and disk prices of a known cloud work too.
+    A file is taken as a whole or not at all.
 
     \b
     advisor catalog import docs/examples/free_services.csv

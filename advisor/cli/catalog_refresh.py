@@ -9,12 +9,12 @@ import click
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.bundle import own_imports
-from advisor.cli.hardware import hardware_options
 from advisor.cli.parameters import Name, Text
+from advisor.cli.questions import question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
-from advisor.questions.hardware import hardware_answers
-from advisor.questions.requests import DEFAULT_REGION, today
+from advisor.questions.models import HardwareFilter
+from advisor.questions.requests import DEFAULT_REGION, hardware_fields, today
 from advisor.records import replace
 
 if TYPE_CHECKING:
@@ -34,36 +34,36 @@ MARKETS = {
     type=Text("--region"),
     default=DEFAULT_REGION[CLOUD],
     show_default=True,
-    help="Region of AWS.",
+    help="AWS region.",
 )
 @click.option(
     "--instance",
     "names",
     multiple=True,
     metavar="TYPE",
-    help="Only this type; may be repeated.  [default: all accelerated ones]",
+    help="Only this type. Repeatable.  [default: all accelerated types]",
 )
-@hardware_options
+@question_options(HardwareFilter, "hardware")
 @click.option(
     "--market",
     type=Name("market", tuple(MARKETS)),
     default="any",
     show_default=True,
-    help="Which prices.",
+    help="Which prices to fetch.",
 )
 @click.option(
     "--accept-implausible",
     is_flag=True,
-    help="Take prices that are far from the known ones, and types that vanished in bulk.",
+    help="Accept prices far from the known ones, and types that vanished in bulk.",
 )
-@click.option("--show", "shown", is_flag=True, help="Tell what was refreshed so far; ask nobody.")
-@click.option("--forget", is_flag=True, help="Go back to the snapshot that ships.")
+@click.option("--show", "shown", is_flag=True, help="Show what was refreshed; contact nobody.")
+@click.option("--forget", is_flag=True, help="Return to the bundled snapshot.")
 @click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
               show_default=True)  # fmt: skip
 def refresh(shown: bool, forget: bool, output: str, **asked: Any) -> None:
-    """Asks AWS for prices, and which types a region still offers; every later command uses them.
+    """Fetch current prices and offers from AWS; later commands use them.
 
-    Needs credentials that may read prices and types. Ctrl-C leaves all as it was.
+    Needs credentials that may read prices and types. Ctrl-C changes nothing.
 
     \b
     advisor catalog refresh --gpu T4,L4,A10G
@@ -100,7 +100,7 @@ def _refresh(
     names: tuple[str, ...],
     market: str,
     accept_implausible: bool,
-    **hardware: Any,
+    hardware: HardwareFilter,
 ) -> None:
     from advisor.answers.live.refreshing import Wanted, refresh, types_to_ask
     from advisor.render.refreshing import refresh_document, refresh_text
@@ -125,8 +125,8 @@ def _bundled() -> Catalog:
     return load_catalog(DATA_FOLDER)
 
 
-def _query(names: tuple[str, ...], hardware: dict[str, Any]) -> OfferQuery:
-    asked = OfferQuery(cloud=CLOUD, instances=names, **hardware_answers(hardware))
+def _query(names: tuple[str, ...], hardware: HardwareFilter) -> OfferQuery:
+    asked = OfferQuery(cloud=CLOUD, instances=names, **hardware_fields(hardware))
     return asked if names else replace(asked, accelerated=True)
 
 

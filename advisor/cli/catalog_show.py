@@ -10,8 +10,9 @@ import click
 
 from advisor.answers.listing import shown_type
 from advisor.catalog import load_catalog
-from advisor.cli.parameters import Name, Positive, Text
-from advisor.domain import Market
+from advisor.cli.parameters import Name
+from advisor.cli.questions import cny_option, question_options
+from advisor.questions.models import InstanceDetails
 from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, table
 from advisor.units import format_usd
@@ -22,17 +23,16 @@ MARGIN = " " * 42
 
 @click.command()
 @click.argument("instance_type")
-@click.option("--cloud", type=Text("--cloud"), help="The cloud, where several have the name.")
-@click.option("--region", type=Text("--region"), help="Prices in this region only.")
-@click.option("--market", type=Name("market", tuple(Market)), default="on-demand",
-              show_default=True, help="How it is paid.")  # fmt: skip
-@click.option("--cny-per-usd", type=Positive("--cny-per-usd"), help="Yuan for a dollar.")
+@question_options(InstanceDetails)
+@cny_option
 @click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
               show_default=True)  # fmt: skip
-def show(cny_per_usd: float | None, output: str, **asked: Any) -> None:
+def show(
+    instance_type: str, question: InstanceDetails, cny_per_usd: float | None, output: str
+) -> None:
     """Everything known about one instance type, and what it costs in each region."""
     known = load_catalog(cny_per_usd=cny_per_usd)
-    document = shown_type(known, asked)
+    document = shown_type(known, instance_type, question)
     if output == "json":
         click.echo(json.dumps(document, indent=2, allow_nan=False))
         return

@@ -3,54 +3,35 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import click
 
 from advisor.answers.comparing import compared
 from advisor.answers.ground import ground_in_use
-from advisor.cli.hardware import GpuFilter
 from advisor.cli.parameters import Name
-from advisor.cli.requests import question_options
-from advisor.cli.sources import model_option
-from advisor.domain import OnGpu, Request
-from advisor.render.comparing import (
-    COLUMNS,
-    flat_row,
-)
+from advisor.cli.questions import SectionedCommand, question_options
+from advisor.questions.models import Compare, Sources
+from advisor.render.comparing import COLUMNS, flat_row
 from advisor.render.tables import records_csv, records_markdown
 
-GpuTable = list[tuple[Request, list[OnGpu], OnGpu]]
 
-
-@click.command()
-@question_options
-@model_option
-@click.option("--instance", "instances", multiple=True, help="An instance type; name two or more.")
-@click.option(
-    "--gpu",
-    type=GpuFilter(),
-    help="GPUs alone, whatever host feeds them: T4,V100,L4 | 24GiB.. | cc8.0..",
-)
-@click.option(
-    "--baseline",
-    help="What counts as 1: an instance type, or with --gpu a GPU.  [default: the first one]",
-)
+@click.command(cls=SectionedCommand)
+@question_options(Compare)
+@question_options(Sources, "sources")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json", "csv", "md")), default="table",
-    show_default=True,
+    show_default=True, help="Format of the answer.",
 )  # fmt: skip
-def compare(model_file: Path | None, output: str, **asked: Any) -> None:
+def compare(question: Compare, sources: Sources, output: str) -> None:
     """How much faster, and at what cost: instances, or GPUs by themselves.
 
-    With --gpu, --model takes several networks, and a dash says that no batch surely fits.
+    With --gpu, --model takes several networks. A dash says that no batch fits that GPU.
 
     \b
     advisor compare --task training --model resnet50 --instance g4dn.xlarge --instance g5.xlarge
     advisor compare --task training --model resnet50,vgg16 --gpu T4,L4,A10G --baseline RTX8000
     """
-    answer = compared(ground_in_use(model_file), asked)
+    answer = compared(ground_in_use(sources), question)
     if output == "table":
         click.echo(answer.text())
     elif output == "json":

@@ -13,18 +13,18 @@ from advisor.render.text import WIDTH
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Tell what killed sweeps left, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Report only; remove nothing.")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
 def doctor(dry_run: bool, output: str) -> int:
-    """Check this machine, remove what killed sweeps left, and say what to do about the rest.
+    """Check this machine, clean up after killed sweeps, and say how to fix the rest.
 
     Cgroups, disk space, /dev/shm, torch, GPU and driver, Ray, database and leases, unsaved
-    measurements, the bundled data and the clock. What a living sweep owns is never touched.
+    measurements, the bundled data and the clock. What a running sweep owns is never touched.
 
-    Exit codes: 0 nothing is wrong (there may be warnings), 1 there is a problem.
+    Exit codes: 0 no problem (there may be warnings), 1 a problem.
 
     \b
     advisor doctor

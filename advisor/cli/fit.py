@@ -23,21 +23,20 @@ _MOST_NAMED = 5
 @click.command()
 @click.option(
     "--from", "source", type=click.Path(path_type=Path),
-    help="A JSONL file of `advisor measurements export`; by default the store.",
+    help="JSONL file of `advisor measurements export`.  [default: the store]",
 )  # fmt: skip
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Where to keep the model; by default your own."
+    "--out", type=click.Path(path_type=Path), help="Where to write the model.  [default: your own]"
 )
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
 def fit(source: Path | None, out: Path | None, output: str) -> None:
-    """Fit host, storage and join on measured trials, and say how well that predicts others.
+    """Fit the predictor to your measurements, and report its error on held-out trials.
 
-    The error is of trials that were held out, five-fold. Steps of real GPUs, and layers that
-    `advisor probe` timed, move what is predicted of these GPUs and networks; the pace of
-    emulated GPUs stays the published one.
+    The error is five-fold. Steps of real GPUs, and layers timed by `advisor probe`, update the
+    predictions for those GPUs and networks. Emulated GPUs keep their published step times.
 
     \b
     advisor fit

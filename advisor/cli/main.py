@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from types import FrameType
+from typing import TextIO
 
 import click
 
@@ -46,7 +47,7 @@ EXTRA_OF = dict.fromkeys(
     ("PIL", "ray", "torch", "torchvision", "psutil", "skimage", "prometheus_client"), "sweep"
 )
 EXTRA_OF["timm"] = "zoo"
-EXTRA_OF |= dict.fromkeys(("fastapi", "uvicorn", "orjson", "jinja2", "pydantic"), "serve")
+EXTRA_OF |= dict.fromkeys(("fastapi", "granian", "limits", "pythonjsonlogger", "jinja2"), "serve")
 EXTRA_OF |= dict.fromkeys(("xlsxwriter",), "report")
 
 
@@ -115,7 +116,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return outcome if isinstance(outcome, int) else 0
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is left to say, and nowhere to say it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         return 0
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
@@ -135,7 +136,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _explained(error: BaseException) -> tuple[str, int]:
-    """What a user is told of an error, and the exit code."""
+    """What a user is told of an error, and the exit code: 1 where the error names none."""
+    code = getattr(error, "exit_code", 1)
     if isinstance(error, AdvisorError):
         return str(error), error.exit_code
     if isinstance(error, click.ClickException):
@@ -146,11 +148,11 @@ def _explained(error: BaseException) -> tuple[str, int]:
         return ("terminated", 143) if was_told else ("interrupted", 130)
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRA_OF:
         package = f"instance-sizing-advisor[{EXTRA_OF[error.name]}]"
-        return f"this needs {error.name}; install it: pip install '{package}'", 1
+        return f"this needs {error.name}; install it: pip install '{package}'", code
     if isinstance(error, OSError):
-        return _about_files(error), 1
+        return _about_files(error), code
     hint = "this is a defect; `advisor --debug ...` shows where"
-    return f"{type(error).__name__}: {error} ({hint})", 1
+    return f"{type(error).__name__}: {error} ({hint})", code
 
 
 def _about_files(error: OSError) -> str:
@@ -166,8 +168,19 @@ def _fail(error: BaseException) -> int:
 
         traceback.print_exception(error)
     message, code = _explained(error)
-    click.echo(f"advisor: {one_line(message)}", err=True)
+    for stream, text in ((sys.stdout, ""), (sys.stderr, f"advisor: {one_line(message)}\n")):
+        try:
+            if stream is not None:
+                stream.write(text)
+                stream.flush()
+        except BrokenPipeError:  # whoever read it has gone; the exit code still says how it ended
+            _discard(stream)
     return code
+
+
+def _discard(stream: TextIO) -> None:
+    """Let all that is still written to a stream go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

@@ -22,13 +22,15 @@ _MOST_MINUTES = 60.0
 
 
 @click.command()
-@click.option("--model", "reference", help="A network (advisor networks), or file.py:build.")
+@click.option("--model", "reference", help="A network of `advisor networks`, or file.py:build.")
 @click.option("--task", type=Name("task", _TASKS), help="[default: inference and training]")
 @click.option(
     "--precision", type=Name("precision", MEASURABLE_PRECISIONS), default="fp32", show_default=True
 )
 @click.option(
-    "--data", type=click.Path(path_type=Path), help="JPEG files: measure with the loader too."
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Folder of JPEG files; adds a run with the loader.",
 )
 @click.option("--minutes", type=Positive("--minutes"), default="2", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="[default: anchor-NAME.json]")
@@ -47,10 +49,11 @@ def measure(
     output: str,
     command: tuple[str, ...],
 ) -> None:
-    """Measure a network, or an own training script, here: on the GPU, else the CPU.
+    """Measure a network or your own training script on this machine: its GPU, else its CPU.
 
-    Writes one small file (advisor.anchor/1, docs/sweeps.md). A script wraps its loader:
-    `from sweeps.hook import steps`, `for batch in steps(loader):`; it is ended once measured.
+    Writes one small file for `recommend --anchor` (docs/measuring.md). In a script, wrap the
+    loader: `from sweeps.hook import steps`, then `for batch in steps(loader):`. The script is
+    ended once it is measured.
 
     \b
     advisor measure --model resnet50

@@ -1,4 +1,7 @@
-"""Parameter types: user text in, checked values out; wrong text is exit code 2 with a hint."""
+"""Types of options that belong to no question: text in, checked values out.
+
+Wrong text is exit code 2 with a hint. The options of questions come from `advisor.cli.questions`.
+"""
 
 from __future__ import annotations
 
@@ -8,83 +11,46 @@ from typing import Any
 
 import click
 
+from advisor.cli.questions import FieldType
 from advisor.errors import UsageError
-from advisor.quantities import parse_memory_mib
-from advisor.questions.words import (
-    one_of,
-    positive,
-    probability,
-    shown_text,
-    some_text,
-)
+from advisor.questions.fields import Choice, Kind, Number
+from advisor.questions.fields import Text as ShownText
 
 
-class Positive(click.ParamType[float]):
+class _Option(FieldType):
+    """A type for an option that is called `what`, as '--max-minutes'."""
+
+    def __init__(self, what: str, kind: Kind) -> None:
+        super().__init__(kind, what.removeprefix("--").replace("-", "_"))
+
+
+class Positive(_Option):
     """A finite number above 0."""
 
-    name = "number"
-
     def __init__(self, what: str, *, whole: bool = False, most: float = math.inf) -> None:
-        self.what = what
-        self.whole = whole
-        self.most = most
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """'500' -> 500.0; UsageError for 0, -5, nan, inf and 'abc'."""
-        return positive(value, self.what, whole=self.whole, most=self.most)
+        super().__init__(what, Number(whole=whole, most=most))
 
 
-class Text(click.ParamType[str]):
+class Text(_Option):
     """Anything but nothing: an empty variable of a script is a mistake."""
 
-    name = "text"
-
     def __init__(self, what: str) -> None:
-        self.what = what
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text without blanks around it."""
-        return some_text(value, self.what)
+        super().__init__(what, Kind())
 
 
-class Shown(Text):
+class Shown(_Option):
     """A text that is shown again: nothing in it may steer a terminal."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text without blanks around it."""
-        return shown_text(value, self.what)
+    def __init__(self, what: str) -> None:
+        super().__init__(what, ShownText())
 
 
-class Name(click.ParamType[str]):
-    """One of a closed list; a mistyped one gets the nearest name."""
+class Name(_Option):
+    """One of a closed list, a `noun`; a mistyped one gets the nearest name."""
 
-    name = "name"
-
-    def __init__(self, kind: str, known: tuple[str, ...]) -> None:
-        self.kind = kind
+    def __init__(self, noun: str, known: tuple[str, ...]) -> None:
+        super().__init__(noun, Choice(noun, known))
         self.known = known
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name in lower case."""
-        return one_of(value, self.kind, self.known)
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """Show the list in --help; click passes both by name."""
-        return f"[{'|'.join(self.known)}]"
-
-
-class Size(click.ParamType[float]):
-    """A size of memory in MiB."""
-
-    name = "SIZE"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """'24GiB' -> 24576.0."""
-        return value if isinstance(value, float) else parse_memory_mib(str(value))
 
 
 class Day(click.ParamType[date]):
@@ -124,15 +90,3 @@ class Instant(click.ParamType[datetime]):
                 f"{self.what} must be a time with its zone, like 2026-11-21T03:00Z, not '{value}'"
             )
         return moment
-
-
-class Confidence(click.ParamType[float]):
-    """A probability from 0.5 up to, not including, 1."""
-
-    name = "probability"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """'0.9' -> 0.9; '90' is told to be 0.9."""
-        return probability(value)

@@ -23,23 +23,25 @@ from advisor.runs.probing import (
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="A quarter of the time: shorter repeats, as many.")
+@click.option("--quick", is_flag=True, help="Shorter repeats: a quarter of the time.")
 @click.option(
-    "--disk", type=click.Path(path_type=Path), help="A folder on the disk to read. [default: .]"
+    "--disk", type=click.Path(path_type=Path), help="Folder on the disk to measure. [default: .]"
 )
-@click.option("--only", metavar="PARTS", help="Of cpu,decode,ram,disk,gpu,gemm,operations.")
+@click.option(
+    "--only", metavar="PARTS", help="Parts to run: cpu,decode,ram,disk,gpu,gemm,operations."
+)
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), help="Write the JSON to a file, too.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the JSON to a file.")
 def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Path | None) -> None:
-    """Tell what this machine is and can do, in under a minute.
+    """Measure what this machine is and can do, in under a minute.
 
     GPU, driver and clocks; matrix products by precision; copy and memory rates; cores and what
     their second threads add when decoding JPEG files; the disk's rate, IOPS and latency; and
-    classes of layers. What cannot be measured is told with its reason. A whole probe is kept, and
-    stored with every trial that is measured on this machine later.
+    classes of layers. What cannot be measured is listed with the reason. A complete probe is
+    kept, and stored with later trials of this machine.
 
     \b
     advisor probe
@@ -62,7 +64,7 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
         click.echo("kept: trials measured on this machine are stored with it", err=True)
     click.echo(text if output == "json" else "\n".join(_screen(document)))
     if reason := nothing_measured(document):
-        raise MeasuringError(f"nothing of what was asked is here: {reason}")
+        raise MeasuringError(f"nothing could be measured: {reason}")
 
 
 def _check_out(out: Path | None) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from advisor.cli.parameters import Day, Name
+from advisor.cli.questions import NOT_IN_REPORTS, options_of_kind, question_from
 from advisor.cli.report_diff import diff
-from advisor.cli.report_options import ReportGroup, question_parameters, said_in
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError
+from advisor.questions.models import Recommend, Sources
 from advisor.render.sizing.formats import LANGUAGES, REPORT_FORMATS
 
 
@@ -26,6 +27,27 @@ class Language(Name):
         spelled = {one.lower(): one for one in self.known}
         text = str(value).lower()
         return spelled[text] if text in spelled else super().convert(value, param, ctx)
+
+
+class ReportGroup(click.Group):
+    """With the way out for a file that stands alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does."""
+        if not args:
+            raise click.exceptions.NoArgsIsHelpError(ctx)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a hint for a file."""
+        if args[0] not in self.commands:
+            raise UsageError(
+                "`report` has no command '{name}'", name=args[0],
+                hint="for a saved answer: --from FILE, for a plan of workloads: --plan FILE",
+            )  # fmt: skip
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=ReportGroup, invoke_without_command=True)
@@ -46,7 +68,7 @@ class Language(Name):
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
 @click.option(
     "--language", type=Language(), default=LANGUAGES[0], show_default=True,
-    help="Of what people read.",
+    help="Language of the report.",
 )  # fmt: skip
 @send_option
 @click.pass_context
@@ -75,20 +97,22 @@ def report(
         return
     from advisor.cli.report_run import Ask, Output, make_report
 
-    said = said_in(ctx, report)
+    sources = question_from(Sources, asked)
+    given = {name: value for name, value in asked.items() if _is_given(ctx, name)}
     output = Output.of(out, format_name, language, send)
-    make_report(Ask(said, asked, plan_file, saved, title, as_of), output)
+    make_report(Ask(given, sources, plan_file, saved, title, as_of), output)
 
 
-report.params += question_parameters()
+report.params += options_of_kind(Recommend, without=NOT_IN_REPORTS, required=False)
+report.params += options_of_kind(Sources)
 report.add_command(diff)
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def _alone(ctx: click.Context) -> None:
     """What is said before a subcommand would be lost."""
-    given = [
-        name for name in ctx.params
-        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    ]  # fmt: skip
-    if given:
+    if any(_is_given(ctx, name) for name in ctx.params):
         raise UsageError(f"`report {ctx.invoked_subcommand}` takes its options behind its name")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from advisor.cli.sending import send_option, send_out, targets_of
 from advisor.errors import UsageError
 
 _STDIN = "-"
-DIFFERENT = 1
+DIFFERENT, TROUBLE = 1, 128
 _MEDIA = {
     "table": ("txt", "text/plain; charset=utf-8"),
     "md": ("md", "text/markdown; charset=utf-8"),
@@ -30,7 +31,11 @@ _MEDIA = {
     "-o", "--output", type=Name("output format", tuple(_MEDIA)), default="table", show_default=True
 )
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
-@click.option("--exit-code", is_flag=True, help="End with 1 where anything changed, as git diff.")
+@click.option(
+    "--exit-code",
+    is_flag=True,
+    help="Exit with 1 if anything changed, 0 if not; 2 or 128 on an error, as git diff does.",
+)
 @send_option
 def diff(
     old: str, new: str, output: str, out: str | None, exit_code: bool, send: tuple[str, ...]
@@ -42,6 +47,26 @@ def diff(
     advisor report diff october.json november.json
     advisor report diff old.json new.json --send "smtp://mail:587?to=team@example.com"
     """
+    with _errors_apart(exit_code):
+        document = _shown(old, new, output, out, send)
+    return DIFFERENT if exit_code and document["changed"] else 0
+
+
+@contextmanager
+def _errors_apart(exit_code: bool) -> Iterator[None]:
+    """With --exit-code, an error that would end with 1 ends with `TROUBLE`: 1 means changed."""
+    try:
+        yield
+    except Exception as error:
+        if exit_code and getattr(error, "exit_code", 1) == DIFFERENT:
+            error.exit_code = TROUBLE  # type: ignore[attr-defined]
+        raise
+
+
+def _shown(
+    old: str, new: str, output: str, out: str | None, send: tuple[str, ...]
+) -> dict[str, Any]:
+    """Write and send the difference, and return its document."""
     from advisor.files import require_writable
 
     path = None if out in (None, _STDIN) else Path(str(out))
@@ -58,7 +83,7 @@ def diff(
         extension, media_type = _MEDIA[output]
         file = Enclosure(_file_name(document, extension), media_type, text.encode())
         send_out(difference_parcel(document, [file]), targets)
-    return DIFFERENT if exit_code and document["changed"] else 0
+    return document
 
 
 def _difference(old: str, new: str) -> dict[str, Any]:

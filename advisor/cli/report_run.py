@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from advisor.answers.ground import Ground, ground_in_use
+from advisor.answers.ground import ground_in_use
 from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.parallel import usable_processes
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
@@ -20,19 +21,15 @@ from advisor.answers.reporting.reports import Report, report, report_of_saved
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.cli.live import is_terminal
+from advisor.cli.questions import NOT_IN_REPORTS
 from advisor.cli.recommend import decided_live
-from advisor.cli.report_options import (
-    Said,
-    as_text,
-    command_line,
-    question_options,
-    said_in_plan,
-    without,
-    words_of,
-)
 from advisor.cli.sending import format_of_targets, send_out, targets_of
 from advisor.errors import UsageError
 from advisor.files import require_writable, write_whole
+from advisor.messages import FieldName, Message
+from advisor.questions.fields import wrong
+from advisor.questions.models import Recommend, Sources
+from advisor.questions.reading import from_fields, from_texts, options_of
 from advisor.questions.requests import today
 from advisor.render.sizing.facts import SCHEMA
 from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format
@@ -41,16 +38,16 @@ if TYPE_CHECKING:
     from advisor.runs.delivery.parcel import Target
 
 _STDIN = "-"
-_OUTPUT_OPTIONS = ("--send", "--out", "--format", "--language", "--date")
 # What no workload of a plan can say for itself, and what all of them share.
-_SHARED = ("--performance-model", "--cny-per-usd", "--live")
+_SHARED = ("live",)
 
 
 class Ask(NamedTuple):
-    """What was asked for: as it was typed, the question's words, and where else to look."""
+    """What was asked for: the fields of the question that were given, the data that answers, and
+    where else to look."""
 
-    said: list[Said]
-    words: dict[str, Any]
+    given: dict[str, Any]
+    sources: Sources
     plan_file: str | None
     saved: tuple[str, ...]
     title: str | None
@@ -127,15 +124,14 @@ def _document(ask: Ask, shown: _Shown) -> dict[str, Any]:
 def _asks(ask: Ask) -> bool:
     """Whether a question is asked, beside what a plan or saved answers may be told with."""
     shared = _SHARED if ask.plan_file or ask.saved else ()
-    return any(one.option in question_options() and one.option not in shared for one in ask.said)
+    return any(field not in shared for field in ask.given)
 
 
 def _of_question(ask: Ask, shown: _Shown) -> dict[str, Any]:
-    said = [one for one in ask.said if one.option in question_options()]
-    words = words_of(said)
-    name = f"{words['network']} {words['task']}"
-    one = Question(name, words, command_line("recommend", said))
-    return _reported(ask, [_living(one, ask)], (), name, shown)
+    question = from_fields(Recommend, ask.given)
+    name = f"{question.model} {question.task}"
+    command = command_line("recommend", [*options_of(question), *options_of(ask.sources)])
+    return _reported(ask, [_living(Question(name, question, command), ask)], (), name, shown)
 
 
 def _of_plan(ask: Ask, file: str, shown: _Shown) -> dict[str, Any]:
@@ -148,35 +144,55 @@ def _of_plan(ask: Ask, file: str, shown: _Shown) -> dict[str, Any]:
 
 
 def planned(one: Entry, file: str) -> Question:
-    """A workload of a plan, read by the options of `recommend`; `UsageError` has its place."""
-    said_at = f"{file}, line {one.line}"
+    """A workload of a plan as a question; `UsageError` has its place."""
+    place = f"{file}, line {one.line}"
     try:
-        said = said_in_plan(one.words)
-        for word in said:
-            if word.option in _SHARED:
-                raise UsageError(f"{word.option} is one for all workloads; say it to `report`")
-        words = words_of(said)
-    except (UsageError, click.ClickException) as error:
-        what = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        raise UsageError(f"{said_at}: workload '{one.name}': {what}") from error
-    return Question(one.name, words, command_line("recommend", said), said_at)
+        for field in one.words:
+            if field in (*_SHARED, *Sources.__struct_fields__):
+                raise wrong(
+                    field, "{field} is one for all workloads",
+                    hint=Message("give {field} to `report`", field=FieldName(field)),
+                )  # fmt: skip
+            if field in NOT_IN_REPORTS:
+                raise wrong(
+                    field, "{field} changes nothing of a report: it explains anyway",
+                    hint="leave it out",
+                )  # fmt: skip
+        question = from_texts(Recommend, one.words, "word of a workload")
+    except UsageError as error:
+        raise UsageError(
+            Message("{place}: workload '{name}': {what}", place=place, name=one.name,
+                    what=error.message),
+            hint=error.hint, field=error.field,
+        ) from error  # fmt: skip
+    return Question(one.name, question, command_line("recommend", options_of(question)), place)
 
 
 def _living(one: Question, ask: Ask) -> Question:
     """The question, asked of the cloud too where that is wanted."""
-    if not ask.words["live"]:
+    if not ask.given.get("live"):
         return one
     if ask.as_of not in (None, today()):
         raise UsageError("--live tells today's prices; leave out --date")
     return one._replace(deciding=decided_live)
 
 
+def command_line(command: str, words: Sequence[str]) -> str:
+    """As a shell takes it."""
+    return as_text(f"advisor {command} {shlex.join(words)}".strip())
+
+
+def as_text(word: str) -> str:
+    """A word of a command line, which may hold the bytes of a name that is no UTF-8."""
+    return word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _reported(
     ask: Ask, questions: Sequence[Question], inputs: Sequence[Input], usual: str, shown: _Shown
 ) -> dict[str, Any]:
-    anchors = dict.fromkeys(str(file) for one in questions for file in one.words["anchors"])
+    anchors = dict.fromkeys(str(file) for one in questions for file in one.question.anchor)
     read = (*inputs, *map(_read, anchors))
-    ground, asked = _ground(ask), _report(ask, read, usual)
+    ground, asked = ground_in_use(ask.sources), _report(ask, read, usual)
     with shown.counting(len(questions)) as step:
         return report(ground, questions, asked, step=step, processes=usable_processes())
 
@@ -188,7 +204,7 @@ def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
     if not reports:
         names = [f"{one['request']['model']} {one['request']['task']}" for one in documents]
         usual = names[0] if len(names) == 1 else "workloads"
-        ground, asked = _ground(ask), _report(ask, sources, usual)
+        ground, asked = ground_in_use(ask.sources), _report(ask, sources, usual)
         with shown.counting(len(sources)) as step:
             return report_of_saved(ground, sources, asked, step=step)
     if len(documents) > 1:
@@ -198,18 +214,23 @@ def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
     return reports[0]
 
 
-def _ground(ask: Ask) -> Ground:
-    return ground_in_use(ask.words["model_file"], cny_per_usd=ask.words["cny_per_usd"])
-
-
 def _report(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:
     day = ask.as_of or today()
-    said = [*without(ask.said, _OUTPUT_OPTIONS), Said("--date", day.isoformat())]
-    origin = Origin(
-        command_line("report", said), inputs, ask.words["model_file"], ask.words["cny_per_usd"]
-    )
+    origin = Origin(command_line("report", _words_of(ask, day)), inputs, ask.sources)
     title = usual if ask.title is None else shown_name(ask.title, "--title")
     return Report(title, day, origin)
+
+
+def _words_of(ask: Ask, day: date) -> list[str]:
+    """What asks for the same report, but for its output."""
+    words = [] if ask.plan_file is None else ["--plan", ask.plan_file]
+    words += [word for file in ask.saved for word in ("--from", file)]
+    words += [] if ask.title is None else ["--title", ask.title]
+    if _asks(ask):
+        words += options_of(from_fields(Recommend, ask.given))
+    elif ask.given.get("live"):
+        words += ["--live"]
+    return [*words, *options_of(ask.sources), "--date", day.isoformat()]
 
 
 def _read(file: str) -> Input:

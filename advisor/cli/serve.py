@@ -50,9 +50,7 @@ def serve(
     curl -s localhost:8765/v1/recommend -H 'Content-Type: application/json' \\
         -d '{"task": "inference", "model": "googlenet", "target_throughput": 500}'
     """
-    from advisor.service.guard.starting import check_may_listen
-    from advisor.service.listening import address_of
-    from advisor.service.running import listen, run
+    from advisor.service.server import check_may_listen, run, url_of
     from advisor.service.settings import Settings
 
     settings = Settings(
@@ -63,7 +61,5 @@ def serve(
     if not settings.is_loopback and not settings.tls_certificate:
         click.echo("Without TLS everybody on the way reads the keys: put it behind a proxy that "
                    "speaks HTTPS, or name --tls-certificate and --tls-key.", err=True)  # fmt: skip
-    listening = listen(settings)
-    where = address_of(listening, tls=settings.tls_certificate is not None)
-    click.echo(f"advisor: serving on {where} (Ctrl-C ends it)", err=True)
-    run(settings, listening)
+    click.echo(f"advisor: serving on {url_of(settings)} (Ctrl-C ends it)", err=True)
+    run(settings)

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
-from advisor.catalog import Catalog, load_catalog
+from advisor.answers.ground import ground_in_use
+from advisor.catalog import Catalog
 from advisor.cli.cloud_options import launch_options
 from advisor.cli.parameters import Name, Positive, Text
-from advisor.cli.requests import question_options
-from advisor.cli.sources import model_option
+from advisor.cli.questions import question_options
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
-from advisor.questions.requests import request_from, today
-from advisor.questions.sources import model_in_use
+from advisor.questions.models import Sources, Verify
+from advisor.questions.requests import today
 from advisor.render.verification import verification_document, verification_text
 from advisor.runs.cloud.asking import refuse_without_aws, split
 from models.performance import PerformanceModel
@@ -31,12 +32,8 @@ _TELL_EVERY_SECONDS = 10.0
 
 
 @click.command()
-@question_options
-@model_option
-@click.option(
-    "--target-throughput", type=Positive("--target-throughput"), required=True,
-    help="Samples per second to reach.",
-)  # fmt: skip
+@question_options(Verify)
+@question_options(Sources, "sources")
 @click.option(
     "--instance", type=Text("--instance"), default="auto", show_default=True,
     help="The type that is meant, as g4dn.xlarge; auto: what this machine is, with --on aws what "
@@ -60,7 +57,9 @@ _TELL_EVERY_SECONDS = 10.0
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
-def verify(model_file: Path | None, output: str, out: Path | None, **answers: Any) -> None:
+def verify(
+    question: Verify, sources: Sources, output: str, out: Path | None, **answers: Any
+) -> None:
     """Run one trial and say whether it reaches a target: what settles a close call.
 
     Run it on the instance in question, or let `--on aws` launch that one (the recommended one,
@@ -78,7 +77,7 @@ def verify(model_file: Path | None, output: str, out: Path | None, **answers: An
     """
     answers, cloud = split(answers)
     _check(answers, out)
-    done = _verified(model_file, answers, cloud, output)
+    done = _verified(question, sources, answers, cloud, output)
     if out is not None:
         _write(out, done)
     text = json.dumps(verification_document(done), indent=2, allow_nan=False)
@@ -102,12 +101,17 @@ def _check(answers: dict[str, Any], out: Path | None) -> None:
 
 
 def _verified(
-    model_file: Path | None, answers: dict[str, Any], cloud: dict[str, Any], output: str
+    question: Verify,
+    sources: Sources,
+    answers: dict[str, Any],
+    cloud: dict[str, Any],
+    output: str,
 ) -> Verification:
-    model, catalog = model_in_use(model_file), load_catalog()
+    ground = ground_in_use(sources)
+    catalog, model = ground.catalog, ground.model
     if answers["data"] is not None:
-        answers = {**answers, "dataset": str(answers["data"])}
-    request = request_from(model.table, catalog, answers)
+        question = replace(question, dataset=str(answers["data"]))
+    request = ground.request(question)
     if not can_be_run(request.network):
         raise UsageError(
             f"trials run {', '.join(NETWORKS)}; write {request.network} into a file, and verify "

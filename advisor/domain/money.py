@@ -69,6 +69,22 @@ class DiskChoice:
         parts += [f"{self.mib_per_second:g}MiB/s"] if self.mib_per_second else []
         return ":".join(parts)
 
+    @classmethod
+    def from_text(cls, text: str) -> DiskChoice:
+        """The choice that `str` wrote; what users write is read by the catalogue."""
+        disk_type, *parts = text.split(":")
+        amounts = {
+            field: float(part.removesuffix(unit))
+            for part in parts
+            for field, unit in _UNITS.items()
+            if part.endswith(unit)
+        }
+        return cls(type=disk_type, **amounts)
+
+
+# In the order in which a text may end with them.
+_UNITS = {"size_gib": "GiB", "iops": "iops", "mib_per_second": "MiB/s"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:

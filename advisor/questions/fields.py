@@ -19,7 +19,7 @@ from typing import Any
 from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
-from advisor.quantities import parse_memory_mib, parse_positive
+from advisor.quantities import parse_memory_mib, parse_number
 from advisor.questions.values import Curve
 from advisor.records import dataclass
 
@@ -129,8 +129,9 @@ class Number(Kind):
         return self._checked(_only(texts, field), field, self.client_most)
 
     def text_of(self, value: Any) -> str:
-        """Without loss, as far as twelve digits go."""
-        return f"{value:.12g}" if isinstance(value, float) else str(value)
+        """Without loss: '500' rather than '500.0', and as many digits as it takes."""
+        text = f"{value:.12g}"
+        return text if float(text) == value else repr(value)
 
     def schema(self) -> Schema:
         """With its limits."""
@@ -140,16 +141,7 @@ class Number(Kind):
         return schema
 
     def _checked(self, value: Any, field: str, most: float) -> float:
-        number = _positive(value, field)
-        if number > most:
-            raise wrong(
-                field, "{field} must be at most {most:,.0f}, not '{value}'", most=most, value=value
-            )
-        if not self.whole:
-            return number
-        if number != math.floor(number):
-            raise wrong(field, "{field} must be a whole number, not '{value}'", value=value)
-        return int(number)
+        return parse_number(value, FieldName(field), whole=self.whole, most=most)
 
 
 class Probability(Number):
@@ -432,13 +424,6 @@ def json_name(value: Any) -> str:
         return "null"
     kinds = {bool: "a boolean", str: "a text", list: "a list", dict: "an object"}
     return kinds.get(type(value), "a number")
-
-
-def _positive(value: Any, field: str) -> float:
-    try:
-        return parse_positive(str(value), field)
-    except UsageError:
-        raise wrong(field, "{field} must be a number above 0, not '{value}'", value=value) from None
 
 
 def _only(texts: Sequence[str], field: str) -> str:

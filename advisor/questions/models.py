@@ -9,6 +9,7 @@ A question that contradicts itself cannot be made: `UsageError` names the field.
 """
 # Annotations are evaluated here, not kept as texts: the models are looked into at every start.
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -128,6 +129,25 @@ Cursor = Annotated[
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked, as typed values; None is left to the advisor."""
+
+
+# What a GPU without a host has none of.
+_OF_OFFERS = ("disk", "max_gpus", "cloud", "region", "market")
+
+
+def _refuse_fields_of_hosts(question: Question, fields: Iterable[str]) -> None:
+    """A question about a GPU by itself has no field of a host, a disk or a price."""
+    usual = {"cloud": "aws", "market": Market.ON_DEMAND}
+    others = [
+        FieldName(name)
+        for name in fields
+        if getattr(question, name) not in (None, False, (), usual.get(name))
+    ]
+    if others:
+        raise wrong(
+            str(others[0]), "{gpu} is a GPU without a host", gpu=FieldName("gpu"),
+            hint=Message("leave out {others}", others=others),
+        )  # fmt: skip
 
 
 class Sources(Question, frozen=True, kw_only=True):
@@ -336,6 +356,17 @@ class Recommend(RunQuestion, frozen=True, kw_only=True):
                 "max_first_epoch_hours", "{field} goes with {task} training only",
                 task=FieldName("task"),
             )  # fmt: skip
+        if self.max_gpus is not None and self.task is Task.PREPROCESSING:
+            raise wrong(
+                "max_gpus", "{field} is of networks, and preprocessing runs none",
+                hint="leave it out",
+            )  # fmt: skip
+        if self.horizon_hours != HOURS_PER_MONTH and self.target_throughput is None:
+            raise wrong(
+                "horizon_hours", "{field} is of borderline candidates, which only a target has",
+                hint=Message("give a {target}, or leave it out",
+                             target=FieldName("target_throughput")),
+            )  # fmt: skip
         for field in ("max_hours", "max_cost"):
             if getattr(self, field) is not None and self.epochs is None and self.samples is None:
                 raise wrong(
@@ -343,6 +374,14 @@ class Recommend(RunQuestion, frozen=True, kw_only=True):
                     hint=Message("say how long it is with {epochs} or {samples}",
                                  epochs=FieldName("epochs"), samples=FieldName("samples")),
                 )  # fmt: skip
+
+
+class Verify(WorkloadQuestion, frozen=True, kw_only=True):
+    """What `advisor verify` is asked of its workload."""
+
+    target_throughput: Annotated[
+        float, About("Samples per second to reach.", Number(metavar="RATE"), section=TARGET)
+    ]
 
 
 class Predict(RunQuestion, frozen=True, kw_only=True):
@@ -373,9 +412,6 @@ class Predict(RunQuestion, frozen=True, kw_only=True):
     ] = None
     explain: Explain = False
 
-    # What is asked of an instance, and of no GPU by itself.
-    _OF_INSTANCES = ("instance", "vcpus", "memory", "explain", "epochs", "samples", "disk")
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.gpu is None:
@@ -385,12 +421,9 @@ class Predict(RunQuestion, frozen=True, kw_only=True):
                     hint=Message("or a {gpu} ('RTX 5090') by itself", gpu=FieldName("gpu")),
                 )  # fmt: skip
             return
-        others = [FieldName(name) for name in self._OF_INSTANCES if getattr(self, name)]
-        if others:
-            raise wrong(
-                "gpu", "{field} is a GPU without a host",
-                hint=Message("leave out {others}", others=others),
-            )  # fmt: skip
+        _refuse_fields_of_hosts(
+            self, ("instance", "vcpus", "memory", "explain", "epochs", "samples", *_OF_OFFERS)
+        )
         if self.task is Task.PREPROCESSING:
             raise wrong(
                 "gpu", "preprocessing uses no GPU",
@@ -424,6 +457,8 @@ class Compare(WorkloadQuestion, frozen=True, kw_only=True):
                 hint=Message("give {instance} two or more types, or {gpu} as T4,L4",
                              instance=FieldName("instance"), gpu=FieldName("gpu")),
             )  # fmt: skip
+        if self.gpu:
+            _refuse_fields_of_hosts(self, _OF_OFFERS)
         if self.gpu and self.task is Task.PREPROCESSING:
             raise wrong(
                 "gpu", "preprocessing uses no GPU",
@@ -473,12 +508,12 @@ class MemoryQuestion(Question, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.task is Task.INFERENCE and self.optimizer is not None:
-            raise wrong("optimizer", "{field} goes with training", hint="leave it out")
+            raise wrong("optimizer", "{field} belongs to training", hint="leave it out")
         if self.task is Task.INFERENCE and self.checkpointing:
-            raise wrong("checkpointing", "{field} goes with training", hint="leave it out")
+            raise wrong("checkpointing", "{field} is of use in training only", hint="leave it out")
         if self.task is Task.TRAINING and self.keep_graph:
             raise wrong(
-                "keep_graph", "{field} goes with inference: training keeps its graph anyway",
+                "keep_graph", "{field} belongs to inference: training keeps its graph anyway",
                 hint="leave it out",
             )  # fmt: skip
         if self.input is not None and self.input_size is not None:
@@ -500,6 +535,14 @@ class Gpus(Question, frozen=True, kw_only=True):
         About("Sort key: the cheapest, or the largest, first; unknown last.",
               Choice("sort key", tuple(SORT_KEYS))),
     ] = "usd_per_gpu_hour"  # fmt: skip
+
+
+class HardwareFilter(Question, frozen=True, kw_only=True):
+    """Which types are meant, by what they have."""
+
+    gpu: Gpu = None
+    vcpus: Vcpus = None
+    memory: Memory = None
 
 
 class Offers(Question, frozen=True, kw_only=True):

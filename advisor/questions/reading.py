@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -17,6 +16,8 @@ from advisor.questions.models import Question
 
 Q = TypeVar("Q", bound=Question)
 MOST_LINK_WORDS = 200
+# The code of an error where each field can be read, and they do not go together.
+CONTRADICTION = "contradiction"
 
 
 class Field(NamedTuple):
@@ -73,6 +74,11 @@ def from_texts(kind: type[Q], texts: Mapping[str, Sequence[str]], noun: str = "f
     return _made(kind, values)
 
 
+def from_fields(kind: type[Q], values: Mapping[str, Any]) -> Q:
+    """A question from values that were read already; `UsageError` for a field that is missing."""
+    return _made(kind, values)
+
+
 def from_values(kind: type[Q], values: Mapping[str, Any]) -> Q:
     """A question from JSON values of a client by field; null leaves a field out.
 
@@ -92,7 +98,7 @@ def from_json(kind: type[Q], body: bytes) -> Q:
     """A question from a JSON body. `UnreadableError` for what is no JSON."""
     try:
         values = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableError(
             "the body is no JSON: {why}", why=str(error),
             hint="send one JSON object in UTF-8, without NaN",
@@ -183,7 +189,11 @@ def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> 
         needed = field.required or (client and field.about.required)
         if needed and field.name not in values:
             raise wrong(field.name, "{field} is missing", hint=_hint_of(field))
-    return kind(**values)
+    try:
+        return kind(**values)
+    except UsageError as error:
+        error.code = error.code or CONTRADICTION
+        raise
 
 
 def _hint_of(field: Field) -> Message:
@@ -191,6 +201,8 @@ def _hint_of(field: Field) -> Message:
 
 
 def _unknown(name: str, fields: Mapping[str, Field]) -> UsageError:
+    import difflib  # only the mistyped wait for it
+
     shown = "".join(letter if letter.isprintable() else "?" for letter in name[:60])
     near = difflib.get_close_matches(name[:100], fields, n=1)
     hint = (

@@ -1,33 +1,94 @@
-"""A question's answers, as a command line or a client gave them -> a `Request`."""
+"""A typed question -> the `Request` that the engine decides on.
+
+What a question leaves open is filled in by what the network is and by the catalogue: its usual
+data set, the region of the cloud. Whatever contradicts those is a `UsageError` with its field.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+import re
 from datetime import UTC, date, datetime
 from typing import Any
 
 from advisor.catalog import Catalog
+from advisor.catalog.local_disks import LOCAL
 from advisor.catalog.quotas import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import (
-    HOURS_PER_MONTH,
+    ANY,
+    DataKind,
+    DatasetProfile,
+    DiskChoice,
     Market,
-    Precision,
+    MemoryFormat,
     Request,
+    Stack,
     Task,
+    Tf32,
 )
 from advisor.domain.references import is_own
-from advisor.errors import UsageError
+from advisor.errors import UsageError, unknown_name
+from advisor.messages import FieldName, Message
 from advisor.questions.datasets import dataset_for
-from advisor.questions.disks import disk_answers
-from advisor.questions.hardware import hardware_answers
-from advisor.questions.runs import run_answers
-from advisor.questions.stacks import parsed_input, stack_answers
+from advisor.questions.fields import wrong
+from advisor.questions.models import (
+    HardwareFilter,
+    Offers,
+    Recommend,
+    RunQuestion,
+    Verify,
+    WorkloadQuestion,
+)
+from advisor.questions.values import GpuFilter
 from models.performance.networks import NetworkFacts, NetworkTable
 
-# No GPU holds more samples; what comes near the end of floats overflows on the way.
-LARGEST_BATCH = 10**9
-DEFAULT_REGION = {"aws": "us-east-1"}
+DEFAULT_CLOUD = "aws"
+DEFAULT_REGION = {DEFAULT_CLOUD: "us-east-1"}
+# The instance's own disk, whatever a cloud calls it.
+OWN_DISK = "local"
+_TOKENS = re.compile(r"(?:seq|tokens?)?[ :]*([0-9]{1,7})")
+_SHAPE = re.compile(r"[0-9]{1,7}(?:x[0-9]{1,7})*")
+_MOST_VALUES = 10**9
+
+
+def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Catalog) -> Request:
+    """The request of any question about a workload; `UsageError` names the field and a hint."""
+    facts, sample_input = network_of(question, networks)
+    dataset = dataset_for(question.dataset, facts)
+    catalog.require_cloud(question.cloud)
+    if question.task is Task.TRAINING and not facts.trains:
+        raise wrong(
+            "task", "{network} has no training step", network=facts.name,
+            hint=Message("ask for {task} inference", task=FieldName("task")),
+        )  # fmt: skip
+    if question.memory_format is MemoryFormat.CHANNELS_LAST and not facts.has_channels:
+        raise wrong(
+            "memory_format", "{field} is of images and feature maps, and {network} takes {input}",
+            network=facts.name, input=facts.input, hint="leave it out",
+        )  # fmt: skip
+    return Request(
+        network=facts.name,
+        task=question.task,
+        confidence=question.confidence,
+        batch_size=question.batch_size,
+        precision=question.precision,
+        dataset=dataset,
+        stack=question.stack or Stack.EAGER,
+        memory_format=question.memory_format or MemoryFormat.CONTIGUOUS,
+        tf32=question.tf32 or Tf32.CONVOLUTIONS,
+        input=sample_input,
+        cloud=question.cloud,
+        region=region_of(question.cloud, question.region),
+        market=question.market,
+        **disk_fields(catalog, question.cloud, question.disk, dataset),
+        max_gpus=question.max_gpus,
+        **(_run_fields(question, dataset) if isinstance(question, RunQuestion) else {}),
+        target_throughput=(
+            question.target_throughput if isinstance(question, Recommend | Verify) else None
+        ),
+        **(_recommend_fields(question) if isinstance(question, Recommend) else {}),
+    )
 
 
 def region_of(cloud: str, region: str | None) -> str | None:
@@ -35,74 +96,108 @@ def region_of(cloud: str, region: str | None) -> str | None:
     return region or DEFAULT_REGION.get(cloud)
 
 
-def request_from(networks: NetworkTable, catalog: Catalog, answers: dict[str, Any]) -> Request:
-    """Options as click gave them -> Request; `UsageError` names what is wrong and the way out."""
-    facts, at = network_asked(networks, answers)
-    dataset = dataset_for(answers.get("dataset"), facts)
-    if answers["task"] == Task.TRAINING and not facts.trains:
-        raise UsageError(f"{facts.name} has no training step; ask for --task inference")
-    task, max_latency_ms = Task(answers["task"]), answers.get("max_latency_ms")
-    if max_latency_ms is not None and task is not Task.INFERENCE:
-        raise UsageError("--max-latency-ms goes with --task inference only")
-    return Request(
-        network=facts.name,
-        task=task,
-        target_throughput=answers.get("target_throughput"),
-        confidence=answers["confidence"],
-        batch_size=answers["batch_size"],
-        precision=Precision(answers["precision"]),
-        dataset=dataset,
-        **stack_answers(answers, facts),
-        input=at,
-        cloud=answers["cloud"],
-        region=region_of(answers["cloud"], answers["region"]),
-        market=Market(answers["market"]),
-        **hardware_answers(answers),
-        max_usd_per_hour=answers.get("max_price"),
-        max_latency_ms=max_latency_ms,
-        **run_answers(answers, dataset),
-        vcpu_quota=_quota(answers),
-        **disk_answers(catalog, answers["cloud"], answers["disk"], dataset),
-        max_gpus=answers.get("max_gpus"),
-        max_count=int(answers.get("max_count") or 1),
-        horizon_hours=float(answers.get("horizon_hours") or HOURS_PER_MONTH),
-        max_results=int(answers.get("max_results") or 10),
-        pareto=bool(answers.get("pareto")),
-        allow_extrapolation=bool(answers.get("allow_extrapolation")),
-        accelerated_only=bool(answers.get("accelerated_only")),
-    )
-
-
-def network_asked(
-    networks: NetworkTable, answers: Mapping[str, Any]
+def network_of(
+    question: WorkloadQuestion, networks: NetworkTable
 ) -> tuple[NetworkFacts, str | None]:
-    """Facts of the network that is asked about, at the input that is asked for; and that input,
-    None where it is the network's own.
-
-    Raises `UsageError` with near names for an unknown one, and for an input it cannot take.
-    """
-    name, text = str(answers["network"]), answers.get("input")
+    """Facts of the network at the input that is asked for; and that input, None where it is the
+    network's own. `UsageError` for an unknown network, and for an input it cannot take."""
     try:
-        facts = networks.find(name)
+        facts = networks.find(question.model)
     except UsageError as error:
-        raise UsageError(
-            f"{error}; for a network of your own give an --anchor FILE that was measured, or "
-            "--model file.py:build"
-        ) from None
-    at = parsed_input(text, facts) if text else None
-    if at in (None, facts.input):
+        error.field = "model"
+        error.hint = Message(
+            "{hint}; for a network of your own give {anchor} FILE that was measured, or {model} "
+            "file.py:build",
+            hint=error.hint or "see `advisor networks`", anchor=FieldName("anchor"),
+            model=FieldName("model"),
+        )  # fmt: skip
+        raise
+    sample_input = parse_input(question.input, facts) if question.input else None
+    if sample_input in (None, facts.input):
         return facts, None
-    if is_own(name):
-        raise UsageError(f"{name} says itself what it takes ({facts.input}); leave out --input")
-    return networks.find(name, at), at
+    if is_own(question.model):
+        raise wrong(
+            "input", "{network} says itself what it takes ({own})", network=question.model,
+            own=facts.input, hint=Message("leave out {field}", field=FieldName("input")),
+        )  # fmt: skip
+    return networks.find(question.model, sample_input), sample_input
 
 
-def _quota(answers: dict[str, Any]) -> VcpuQuota:
-    if not answers.get("quota"):
-        return ()
-    if answers["cloud"] not in (CLOUD, "any"):
-        raise UsageError(f"--quota knows the quotas of {CLOUD}, not of {answers['cloud']}")
-    return parse_quota(answers["quota"], Market(answers["market"]))
+def instance_named(text: str, question: WorkloadQuestion, catalog: Catalog) -> str:
+    """A type as the catalogue writes it. `UsageError` for one of another cloud than the one that
+    is named, or whose region is: the default cloud alone says nothing."""
+    catalog.require_cloud(question.cloud)
+    name = catalog.name_of(text)
+    home = catalog.partial_type(name).cloud
+    if question.cloud in ("any", home):
+        return name
+    if question.cloud != DEFAULT_CLOUD or question.region is not None:
+        field = "region" if question.cloud == DEFAULT_CLOUD else "cloud"
+        raise wrong(
+            field, "{name} is a type of {home}, not of {cloud}", name=name, home=home,
+            cloud=question.cloud,
+            hint=Message("give {cloud} {home}", cloud=FieldName("cloud"), home=home),
+        )  # fmt: skip
+    return name
+
+
+def parse_input(text: str, facts: NetworkFacts) -> str:
+    """'384' -> '3x384x384' or 'seq:384', as the network takes; '3x384x384' stays as it is.
+
+    Raises `UsageError` for what the network cannot take.
+    """
+    wanted = text.strip().lower().removesuffix("px")
+    if facts.data is DataKind.TOKENS:
+        match = _TOKENS.fullmatch(wanted)
+        if not match or not int(match.group(1)):
+            raise wrong(
+                "input", "{network} takes tokens: {field} seq:384, not '{text}'",
+                network=facts.name, text=text,
+            )  # fmt: skip
+        return f"seq:{int(match.group(1))}"
+    sizes = [int(size) for size in wanted.split("x")] if _SHAPE.fullmatch(wanted) else []
+    if not sizes or min(sizes) < 1:
+        raise wrong(
+            "input", "'{text}' is no input of {network}", text=text, network=facts.name,
+            hint=Message("write it like its own, {own}", own=facts.input),
+        )  # fmt: skip
+    own = facts.input_shape
+    if facts.data is DataKind.IMAGE and len(sizes) < len(own):  # square, or height x width
+        sizes = [own[0], *(2 * sizes if len(sizes) == 1 else sizes)]
+    if len(sizes) != len(own) or (len(own) > 1 and sizes[0] != own[0]):
+        raise wrong(
+            "input", "{network} takes {own}, and '{text}' has another number of sizes, or of "
+            "channels", network=facts.name, own=facts.input, text=text,
+        )  # fmt: skip
+    if math.prod(sizes) > _MOST_VALUES:
+        raise wrong(
+            "input", "{field} {text} is more than a GPU can hold", text=text, hint="ask for less"
+        )
+    return "x".join(map(str, sizes))
+
+
+def disk_fields(
+    catalog: Catalog, cloud: str, text: str | None, dataset: DatasetProfile
+) -> dict[str, Any]:
+    """The fields `disk` or `disk_types` of a `Request`; none where nothing is asked."""
+    if not text:
+        return {}
+    if "," in text or text.lower() == OWN_DISK:
+        return {"disk_types": _disk_types(catalog, cloud, text)}
+    return {"disk": _disk_choice(catalog, cloud, text, dataset)}
+
+
+def hardware_fields(question: Recommend | Offers | HardwareFilter) -> dict[str, Any]:
+    """What the instance must have, as a `Request` and an `OfferQuery` name it."""
+    gpu = question.gpu or GpuFilter()
+    return {
+        "gpus": gpu.names,
+        "min_gpu_memory_mib": gpu.memory_mib.least,
+        "max_gpu_memory_mib": gpu.memory_mib.most,
+        "compute_capability": gpu.compute_capability,
+        "vcpus": question.vcpus or ANY,
+        "memory_mib": question.memory or ANY,
+    }
 
 
 def today() -> date:
@@ -114,5 +209,91 @@ def today() -> date:
         return date.fromisoformat(replayed)
     except ValueError:
         raise UsageError(
-            f"ADVISOR_TODAY must be a date like 2026-07-20, not '{replayed}'"
+            "ADVISOR_TODAY must be a date like 2026-07-20, not '{text}'", text=replayed
         ) from None
+
+
+def _run_fields(question: RunQuestion, dataset: DatasetProfile) -> dict[str, Any]:
+    epochs = question.epochs
+    if epochs is not None and not math.isfinite(epochs * dataset.samples):
+        raise wrong(
+            "epochs", "{field} {epochs:g} of {dataset} is more than can be counted",
+            epochs=epochs, dataset=dataset.name,
+        )  # fmt: skip
+    if epochs is not None and epochs * dataset.samples < 1:
+        raise wrong(
+            "epochs", "{field} {epochs:g} of {dataset} is less than one of its {samples:,} samples",
+            epochs=epochs, dataset=dataset.name, samples=dataset.samples, hint="run at least one",
+        )  # fmt: skip
+    return {"epochs": epochs, "samples": question.samples}
+
+
+def _recommend_fields(question: Recommend) -> dict[str, Any]:
+    return {
+        **hardware_fields(question),
+        "accelerated_only": question.accelerated_only,
+        "max_usd_per_hour": question.max_price,
+        "max_latency_ms": question.max_latency_ms,
+        "max_hours": question.max_hours,
+        "max_run_usd": question.max_cost,
+        "max_first_epoch_hours": question.max_first_epoch_hours,
+        "vcpu_quota": _quota(question.quota, question.cloud, question.market),
+        "max_count": question.max_count,
+        "horizon_hours": question.horizon_hours,
+        "max_results": question.max_results,
+        "pareto": question.pareto,
+        "allow_extrapolation": question.allow_extrapolation,
+    }
+
+
+def _quota(text: str | None, cloud: str, market: Market) -> VcpuQuota:
+    if text is None:
+        return ()
+    if cloud not in (CLOUD, "any"):
+        raise wrong(
+            "quota", "{field} knows the quotas of {aws}, not of {cloud}", aws=CLOUD, cloud=cloud
+        )
+    try:
+        return parse_quota(text, market)
+    except UsageError as error:
+        error.field = "quota"
+        raise
+
+
+def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
+    known = {name for one in _disk_clouds(catalog, cloud) for name in catalog.disks_of(one).types}
+    names = [part.strip().lower() for part in text.split(",") if part.strip()]
+    for name in names:
+        if ":" in name:
+            raise wrong(
+                "disk", "{field} {text}: among several types the advisor chooses the order",
+                text=text, hint="name types alone (gp3,io2), or one disk",
+            )  # fmt: skip
+        if name not in known and name != OWN_DISK:
+            raise unknown_name("disk type", name, {*known, OWN_DISK}, field="disk")
+    if not names:
+        raise wrong("disk", "{field} takes a disk (gp3:500GiB) or types to choose among (gp3,io2)")
+    return tuple(dict.fromkeys(LOCAL if name == OWN_DISK else name for name in names))
+
+
+def _disk_choice(catalog: Catalog, cloud: str, text: str, dataset: DatasetProfile) -> DiskChoice:
+    name = text.partition(":")[0].strip().lower()
+    clouds = _disk_clouds(catalog, cloud)
+    home = [one for one in clouds if name in catalog.disks_of(one).types] or [*clouds, "aws"]
+    try:
+        choice = catalog.disks_of(home[0]).parse_choice(text)
+    except UsageError as error:
+        error.field = "disk"
+        raise
+    needed_gib = dataset.total_mib / 1024
+    if choice.size_gib is not None and choice.size_gib < needed_gib:
+        raise wrong(
+            "disk", "{field} {text} cannot hold {dataset}, which has {needed:.3g}GiB", text=text,
+            dataset=dataset.name, needed=needed_gib, hint="name a larger size, or none",
+        )  # fmt: skip
+    return choice
+
+
+def _disk_clouds(catalog: Catalog, cloud: str) -> list[str]:
+    """The clouds asked about whose disks are known."""
+    return [name for name in catalog.disk_clouds if cloud in ("any", name)]

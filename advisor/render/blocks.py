@@ -28,7 +28,6 @@ from advisor.domain import (
     Precision,
     Prediction,
     Price,
-    Range,
     Recommendation,
     Rejected,
     Relaxation,
@@ -68,11 +67,6 @@ def finite_bounds(span: Span) -> dict[str, float | None]:
 def rate_unit(dataset: DatasetProfile) -> str:
     """'images/s', 'sequences/s': what a throughput counts."""
     return f"{dataset.sample}s/s"
-
-
-def range_block(limits: Range) -> dict[str, float | None] | None:
-    """Both ends, null where one is open; null for a range that leaves out nothing."""
-    return {"least": limits.least, "most": limits.most} if limits.limits else None
 
 
 def instance_block(instance: InstanceType) -> dict[str, Any]:

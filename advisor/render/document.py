@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.domain import Recommendation, Request
+from advisor.domain import Recommendation
+from advisor.domain.request_document import request_document
 from advisor.messages import Message
 from advisor.records import dataclass
 from advisor.render.blocks import (
@@ -16,7 +17,6 @@ from advisor.render.blocks import (
     nearest_rejected,
     other_setting_blocks,
     pareto_block,
-    range_block,
     rejected_block,
     relaxation_block,
 )
@@ -102,48 +102,3 @@ def document_yaml(document: Mapping[str, Any]) -> str:
     import yaml  # nobody else waits for it
 
     return str(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True))
-
-
-def request_document(request: Request) -> dict[str, Any]:
-    """What was asked, with the defaults filled in."""
-    return {
-        "task": str(request.task),
-        "model": request.network,
-        "target_throughput": request.target_throughput,
-        "confidence": request.confidence,
-        "batch_size": request.batch_size,
-        "precision": str(request.precision),
-        "stack": str(request.stack),
-        "memory_format": str(request.memory_format),
-        "tf32": str(request.tf32),
-        "input": request.input,
-        "dataset": {
-            "name": request.dataset.name,
-            "samples": request.dataset.samples,
-            "bytes_per_sample": request.dataset.bytes_per_sample,
-            "storage_format": request.dataset.storage_format,
-            "kind": str(request.dataset.kind),
-            "sample": request.dataset.sample,
-        },
-        "cloud": request.cloud,
-        "region": request.region,
-        "market": str(request.market),
-        "gpus": list(request.gpus),
-        "min_gpu_memory_mib": request.min_gpu_memory_mib,
-        "max_gpu_memory_mib": request.max_gpu_memory_mib,
-        "compute_capability": range_block(request.compute_capability),
-        "vcpus": range_block(request.vcpus),
-        "memory_mib": range_block(request.memory_mib),
-        "accelerated_only": request.accelerated_only,
-        "max_usd_per_hour": request.max_usd_per_hour,
-        "max_latency_ms": request.max_latency_ms,
-        "epochs": request.epochs,
-        "samples": request.samples,
-        "max_hours": request.max_hours,
-        "max_run_usd": request.max_run_usd,
-        "vcpu_quota": dict(request.vcpu_quota),
-        "max_gpus": request.max_gpus,
-        "max_count": request.max_count,
-        "disk": None if request.disk is None else str(request.disk),
-        "disk_types": list(request.disk_types),
-    }

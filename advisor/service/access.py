@@ -1,7 +1,7 @@
-"""Who may ask what: every route under /v1 names the scope that it needs.
+"""Who may ask what: each route under /v1 names the scope that it needs.
 
-The guard (`advisor.service.guard`) has found out who asks before a route is reached; here a route
-says what that caller must be allowed.
+The gate (`advisor.service.gate`) finds out who asks before a route is reached; here a route says
+what that caller must be allowed.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Depends, Request
+from starlette.datastructures import Headers
+from starlette.types import Scope as AsgiScope
 
+from advisor.messages import Message
 from advisor.service.access_keys import Scope as Scope
 from advisor.service.problems import Problem
 
-# Where the guard leaves what it found, and a route what the audit log shall have.
-CALLER, NEEDED, SUBJECT = "caller", "needed_scope", "audit_subject"
+# Answered without a key: whether it lives, what can be asked, how to log in, the page's own files.
+_OPEN = frozenset(("/healthz", "/readyz", "/openapi.json", "/login", "/favicon.ico"))
+_OPEN_FOLDER = "/static/"
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,44 +43,112 @@ class Caller:
 LOCAL = Caller("loopback", Scope.ADMIN)
 
 
-def caller_of(request: Request) -> Caller | None:
-    """Who asks; None where nobody is known, and the route asks for nobody."""
-    caller: Caller | None = request.scope.get("state", {}).get(CALLER)
-    return caller
+@dataclass(slots=True)
+class Visit:
+    """One request from its headers to its answer, as the gate, the routes and the audit log see it:
+    `needed` is the scope of its route, `subject` what it changes, `refusal` why it was refused, and
+    `rate_headers` how often it may be repeated."""
+
+    scope: AsgiScope
+    headers: Headers
+    caller: Caller | None = None
+    needed: Scope | None = None
+    subject: str | None = None
+    refusal: str = ""
+    rate_headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    @classmethod
+    def of(cls, scope: AsgiScope) -> Visit:
+        """The visit of an ASGI scope, made where it has none yet."""
+        state = scope.setdefault("state", {})
+        if "visit" not in state:
+            state["visit"] = cls(scope, Headers(scope=scope))
+        visit: Visit = state["visit"]
+        return visit
+
+    @property
+    def method(self) -> str:
+        """GET, POST, .."""
+        return str(self.scope["method"])
+
+    @property
+    def path(self) -> str:
+        """Without the query."""
+        return str(self.scope["path"])
+
+    @property
+    def address(self) -> str:
+        """Of the client."""
+        return (self.scope.get("client") or ("",))[0]
+
+    @property
+    def changes(self) -> bool:
+        """Whether a request of this method may change something."""
+        return self.method not in _SAFE_METHODS
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it needs no key."""
+        return self.path in _OPEN or self.path.startswith(_OPEN_FOLDER)
+
+    @property
+    def wants_page(self) -> bool:
+        """Whether a browser opens a page, which can be sent to the login."""
+        is_page = not self.path.startswith("/v1") and self.path != "/metrics"
+        return is_page and self.method == "GET" and "text/html" in self.headers.get("accept", "")
+
+    @property
+    def route(self) -> str | None:
+        """The template of the route that answered; None where there is none."""
+        return getattr(self.scope.get("route"), "path", None)
+
+
+def visit_of(request: Request) -> Visit:
+    """The visit that a request belongs to."""
+    return Visit.of(request.scope)
 
 
 def needs(scope: Scope) -> Any:
     """A dependency of a route: `Problem` 401 without a caller, 403 for one without the scope."""
 
     async def check(request: Request) -> None:
-        request.scope.setdefault("state", {})[NEEDED] = scope
-        caller = caller_of(request)
-        if caller is None:
-            raise unauthorized("this needs a key")
-        if not caller.scope.allows(scope):
-            raise _forbidden(scope, caller)
+        require_scope(request, scope)
 
-    check.needed_scope = scope  # type: ignore[attr-defined]  # the tests ask each route for it
+    check.needed_scope = scope  # type: ignore[attr-defined]  # the tests read each route's scope
     return Depends(check)
 
 
-def may_spend(request: Request) -> None:
+def require_scope(request: Request, scope: Scope) -> None:
+    """`Problem` 401 without a caller, 403 for one without the scope."""
+    visit = visit_of(request)
+    visit.needed = scope
+    caller = visit.caller
+    if caller is None:
+        raise unauthorized("this needs a key")
+    if not caller.scope.allows(scope):
+        name = scope.value
+        raise Problem(
+            403, "forbidden",
+            Message("this needs scope '{scope}'; key '{key}' has '{has}'", scope=name,
+                    key=caller.name, has=caller.scope.value),
+            hint=Message("use another key: advisor keys add NAME --scope {scope}", scope=name),
+            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{name}"'},
+            scope=name,
+        )  # fmt: skip
+
+
+def require_spender(request: Request) -> None:
     """`Problem` 403 for a caller that may not spend money at a cloud."""
-    caller = caller_of(request)
-    request.scope.setdefault("state", {})[NEEDED] = Scope.ADMIN
-    if caller is None or not caller.may_spend:
+    visit = visit_of(request)
+    visit.needed = Scope.ADMIN
+    if visit.caller is None or not visit.caller.may_spend:
         raise Problem(
             403,
             "forbidden",
             "spending money at a cloud needs a key of scope admin, on this machine too",
-            way_out="make one: advisor keys add NAME --scope admin",
+            hint="make one: advisor keys add NAME --scope admin",
             scope=Scope.ADMIN.value,
         )
-
-
-def audit_subject(request: Request, name: str) -> None:
-    """What the audit log calls the thing that is changed: a sweep's id, a schedule's name."""
-    request.scope.setdefault("state", {})[SUBJECT] = name
 
 
 def unauthorized(detail: str) -> Problem:
@@ -84,17 +157,6 @@ def unauthorized(detail: str) -> Problem:
         401,
         "unauthorized",
         detail,
-        way_out="send 'Authorization: Bearer adv_..'; make one: advisor keys add NAME --scope read",
+        hint="send 'Authorization: Bearer adv_..'; make one: advisor keys add NAME --scope read",
         headers={"WWW-Authenticate": 'Bearer realm="advisor"'},
-    )
-
-
-def _forbidden(scope: Scope, caller: Caller) -> Problem:
-    return Problem(
-        403,
-        "forbidden",
-        f"this needs scope '{scope.value}'; key '{caller.name}' has '{caller.scope.value}'",
-        way_out=f"ask with another key: advisor keys add NAME --scope {scope.value}",
-        headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope.value}"'},
-        scope=scope.value,
     )

@@ -1,21 +1,54 @@
-"""Documents -> responses: encoded as they are, never through a model of their fields."""
+"""Documents -> responses: computed in threads, encoded as they are, cached by their ETags."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-import orjson
+import msgspec
+from anyio import CapacityLimiter, to_thread
 from fastapi import Request
 from starlette.responses import Response
 
 from advisor.answers.ground import Ground
+from advisor.messages import Message
 from advisor.service.problems import Problem
+from advisor.service.settings import Settings
 
 JSON = "application/json"
 # Prices change a few times a day at most; who has a page asks whether it still holds.
 _CACHED = "private, max-age=60"
+_RETRY_SECONDS = 1
+T = TypeVar("T")
+
+
+class Threads:
+    """The threads of one worker process that compute answers: nothing is computed on the event
+    loop, where all other requests would wait for it. Slow questions have a thread of their own, so
+    that they keep no quick one waiting."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._quick = CapacityLimiter(settings.most_at_once)
+        self._slow = CapacityLimiter(settings.most_slow_at_once)
+        self._most_waiting = settings.most_waiting
+
+    async def run(self, work: Callable[..., T], *arguments: Any, slow: bool = False) -> T:
+        """What `work` returns; `Problem` 503 where too many wait already."""
+        limiter = self._slow if slow else self._quick
+        if limiter.statistics().tasks_waiting >= self._most_waiting:
+            raise Problem(
+                503, "busy", "too many requests wait for an answer already",
+                hint=Message("come back in {seconds} s", seconds=_RETRY_SECONDS),
+                headers={"Retry-After": str(_RETRY_SECONDS)},
+            )  # fmt: skip
+        return await to_thread.run_sync(work, *arguments, limiter=limiter)
+
+
+def threads_of(request: Request) -> Threads:
+    """Those of this process."""
+    threads: Threads = request.app.state.threads
+    return threads
 
 
 def ground_of(request: Request) -> Ground:
@@ -23,17 +56,22 @@ def ground_of(request: Request) -> Ground:
     ground: Ground | None = getattr(request.app.state, "ground", None)
     if ground is None:
         raise Problem(503, "not-ready", "the catalogue is not loaded yet",
-                      way_out="ask again in a second", headers={"Retry-After": "1"})  # fmt: skip
+                      hint="come back in a second", headers={"Retry-After": "1"})  # fmt: skip
     return ground
 
 
 def json_answer(
-    document: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+    document: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """A document as JSON."""
-    return Response(
-        orjson.dumps(document), status_code=status, media_type=JSON, headers=dict(headers or {})
-    )
+    return encoded_answer(msgspec.json.encode(document), status, headers)
+
+
+def encoded_answer(
+    content: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """JSON that a thread encoded."""
+    return Response(content, status_code=status, media_type=JSON, headers=dict(headers or {}))
 
 
 def etag_of(*parts: str) -> str:
@@ -48,8 +86,8 @@ def cache_headers(etag: str) -> dict[str, str]:
 
 def not_modified(request: Request, etag: str) -> Response | None:
     """304 where the client has these very bytes already (RFC 9110, 13.1.2)."""
-    told = request.headers.get("if-none-match", "")
-    known = {one.strip().removeprefix("W/") for one in told.split(",")}
-    if etag not in known and told.strip() != "*":
+    header = request.headers.get("if-none-match", "")
+    tags = {tag.strip().removeprefix("W/") for tag in header.split(",")}
+    if etag not in tags and header.strip() != "*":
         return None
     return Response(status_code=304, headers=cache_headers(etag))

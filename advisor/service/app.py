@@ -4,54 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from anyio import to_thread
 from fastapi import APIRouter, FastAPI
+from starlette.middleware.gzip import GZipMiddleware
 
 from advisor.answers.ground import Ground, ground_in_use
 from advisor.engine import Preparations
-from advisor.service.access import Scope, needs
-from advisor.service.around import Around, Defects
-from advisor.service.guard.install import add_gate, close_door
-from advisor.service.metrics import product_version, tell_build
+from advisor.service.answers import Threads
+from advisor.service.audit import AuditLog, Auditor
+from advisor.service.gate import Gate
+from advisor.service.keys import Authenticator
+from advisor.service.metrics import note_build, product_version
+from advisor.service.middleware import RequestMiddleware
 from advisor.service.page import routes as page
-from advisor.service.page.nowhere import add_nowhere
 from advisor.service.problems import add_problem_handlers
+from advisor.service.rates import RateLimits
 from advisor.service.routes import (
     answers,
     catalog,
-    describing,
-    health,
-    login,
     measurements,
-    recommend,
     reports,
     schedules,
+    service,
     sweeps,
 )
 from advisor.service.settings import Settings
-from advisor.service.shortcut import Shortcut
-from advisor.service.workers import end_with_parent
 
 # Registered in this order; one line a noun.
 ROUTERS: tuple[APIRouter, ...] = (
-    recommend.router,
     answers.router,
     catalog.router,
-    health.router,
-    describing.router,
-    login.router,
+    service.router,
     measurements.router,
     page.router,
     sweeps.router,
     schedules.router,
     reports.router,
 )
-
-# Workloads whose questions are answered quickly, the last ones asked; ten megabytes each.
+# Workloads whose questions are answered quickly, the latest ones; ten megabytes each.
 _PREPARED = 16
-ASKED_MOST = (recommend.QUESTION, *answers.ASKED)
+# Other threads than those of the answers: pages, sweeps, the store.
+_OTHER_THREADS = 8
+_GZIP_FROM_BYTES, _GZIP_LEVEL = 1000, 5
+# Garbage is rare; looking for it takes longer than a question.
+_ALLOCATIONS_BETWEEN_COLLECTIONS = 100_000
+# A thread that computes hands over to the event loop after so long.
+_SWITCH_SECONDS = 0.001
 
 
 def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
@@ -60,41 +62,40 @@ def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
     app = FastAPI(
         title="Instance sizing advisor",
         version=product_version(),
-        openapi_url=None,  # routes/describing.py
+        openapi_url=None,  # routes/service.py
         docs_url=None,  # it would load its script from elsewhere
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
     )
-    app.state.settings, app.state.ground = settings, ground
+    state = app.state
+    state.settings, state.ground = settings, ground
+    state.authenticator, state.rates = Authenticator(settings), RateLimits(settings.rate_limit)
+    state.auditor, state.threads = Auditor(AuditLog(settings.audit_file)), Threads(settings)
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
-    add_nowhere(app)
+    page.add_not_found(app)
     # The last one added is the outermost: refusals of the gate are numbered and noted, too.
+    app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL)
     app.add_middleware(
-        Shortcut, prefix="/v1", questions=ASKED_MOST, check=needs(Scope.READ).dependency
+        Gate, settings=settings, authenticator=state.authenticator, rates=state.rates
     )
-    app.add_middleware(Defects)
-    add_gate(app, settings)
-    app.add_middleware(Around, logs=settings.logs_requests)
+    app.add_middleware(RequestMiddleware, settings=settings, auditor=state.auditor)
     return app
-
-
-def app_of_worker() -> FastAPI:
-    """What a worker process serves: the settings come by its environment."""
-    end_with_parent()
-    return create_app(Settings.from_environment())
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Load once what every answer needs: a worker takes no question before it can answer."""
-    tell_build()
+    note_build()
+    gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    to_thread.current_default_thread_limiter().total_tokens = _OTHER_THREADS
     ground = app.state.ground or await asyncio.to_thread(ground_in_use)
     app.state.preparations = Preparations(ground.catalog, ground.model, _PREPARED)
     app.state.ground = ground
     gc.collect()
     gc.freeze()  # what was loaded stays: the collector need not look at it again
     yield
-    close_door(app)
+    app.state.authenticator.keys.close()

@@ -9,14 +9,23 @@ terminal. Secrets and bodies have no field that they could stand in.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limits import RateLimitItemPerSecond
+from limits.storage import MemoryStorage
+from limits.strategies import FixedWindowRateLimiter
 
 from advisor.errors import DataError
 from advisor.places import user_folder
+from advisor.service.access_keys import Scope
 
+if TYPE_CHECKING:
+    from advisor.service.access import Visit
 # A line stays below the 4096 bytes that even a pipe takes whole.
 _MOST_CHARACTERS = 200
 _FIELDS = (
@@ -67,13 +76,13 @@ class AuditLog:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, flags, 0o600)
         except OSError as error:
-            raise self._trouble(error) from error
+            raise self._unwritable(error) from error
         try:
             if os.fstat(descriptor).st_mode & 0o077:
                 os.fchmod(descriptor, 0o600)
         except OSError as error:
             os.close(descriptor)
-            raise self._trouble(error) from error
+            raise self._unwritable(error) from error
         return descriptor
 
     def _append(self, descriptor: int, line: bytes) -> None:
@@ -82,13 +91,14 @@ class AuditLog:
             if written != len(line):  # the disk is full: what stands there must not join the next
                 os.write(descriptor, b"\n")
         except OSError as error:
-            raise self._trouble(error) from error
+            raise self._unwritable(error) from error
 
-    def _trouble(self, error: OSError) -> DataError:
+    def _unwritable(self, error: OSError) -> DataError:
         return DataError(
-            f"cannot write the audit log '{self.path}' ({error.strerror}); make it a file of your "
-            "own that can be written, or name another one with --audit-log"
-        )
+            "cannot write the audit log '{path}' ({reason})", path=self.path, reason=error.strerror,
+            hint="make it a file of your own that can be written, or name another one with "
+            "--audit-log",
+        )  # fmt: skip
 
 
 def line_of(facts: Mapping[str, Value], moment: datetime) -> bytes:
@@ -105,3 +115,60 @@ def _cut(value: Value) -> Value:
     if not isinstance(value, str) or len(value) <= _MOST_CHARACTERS:
         return value
     return f"{value[: _MOST_CHARACTERS - 3]}..."
+
+
+_REFUSED = (401, 403, 413, 421, 429)
+# Strangers must not fill the disk: more refusals are only counted.
+_REFUSALS = RateLimitItemPerSecond(100, 10)
+_LOG = logging.getLogger("advisor.service")
+
+
+class Auditor:
+    """Writes requests into the audit log, for one worker process: each change, each refusal."""
+
+    def __init__(self, log: AuditLog) -> None:
+        self._log = log
+        self._limiter = FixedWindowRateLimiter(MemoryStorage())
+        self._left_out = 0
+
+    def note(self, visit: Visit, status: int) -> None:
+        """Write the request down if it changed something, or was refused."""
+        if visit.refusal or status in _REFUSED:
+            self._note_refusal(visit, status)
+        elif visit.changes and visit.needed not in (None, Scope.READ):
+            self.write("request", visit, status)
+
+    def write(self, event: str, visit: Visit, status: int | None = None) -> None:
+        """A line about the request."""
+        caller = visit.caller
+        parameters = visit.scope.get("path_params") or {}
+        self._append(
+            event,
+            {
+                "key": caller.key_id if caller else None,
+                "name": (caller.name or caller.by) if caller else None,
+                "address": visit.address,
+                "method": visit.method,
+                "route": visit.route or visit.path,
+                "status": status or None,
+                "subject": visit.subject or " ".join(map(str, parameters.values())) or None,
+                "scope": visit.needed.value if visit.needed else None,
+                "reason": visit.refusal or None,
+            },
+        )
+
+    def _note_refusal(self, visit: Visit, status: int) -> None:
+        if not self._limiter.hit(_REFUSALS):
+            self._left_out += 1
+            return
+        if self._left_out:
+            self._append("refused-more", {"count": self._left_out})
+            self._left_out = 0
+        self.write("refused", visit, status)
+
+    def _append(self, event: str, facts: Mapping[str, Value]) -> None:
+        """A log that cannot be written stops nobody: what was requested has happened by then."""
+        try:
+            self._log.write(event, **facts)
+        except DataError as error:
+            _LOG.error("%s", error)

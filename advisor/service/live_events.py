@@ -1,5 +1,5 @@
-"""A started sweep, followed by whoever listens: each listener reads the log by itself, so that any
-worker serves any of them; so many at once a worker, since each holds a connection open."""
+"""A started sweep, followed live: each listener reads the log by itself, so that any worker serves
+any of them; so many at once a worker, since each holds a connection open."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from advisor.runs.jobs.events import EventLog
 from advisor.runs.jobs.records import OPEN, Job, known_job
-from advisor.service.private import without_paths
-from advisor.service.problems import Problem
+from advisor.service.problems import Problem, without_folders
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 MOST_LISTENERS = 32
 LOOK_EVERY_SECONDS = 0.5
 _RETRY_MILLISECONDS = 2000
-_TELLS_PROGRESS = ("began", "trial_done", "trial_failed")
+_WITH_PROGRESS = ("began", "trial_done", "trial_failed")
 
 
 async def taken_seat(request: Request) -> AsyncIterator[None]:
@@ -36,7 +35,7 @@ async def taken_seat(request: Request) -> AsyncIterator[None]:
     if state.listeners >= MOST_LISTENERS:
         raise Problem(
             503, "too-many-listeners", f"{MOST_LISTENERS} listen here already",
-            way_out="ask GET /v1/sweeps/{id} now and then instead",
+            hint="read GET /v1/sweeps/{id} now and then instead",
             headers={"Retry-After": "10"},
         )  # fmt: skip
     state.listeners += 1
@@ -46,7 +45,7 @@ async def taken_seat(request: Request) -> AsyncIterator[None]:
         state.listeners -= 1
 
 
-async def following(
+async def followed(
     job: Job, last_id: str | None, settings: Settings, allowed: Allowed
 ) -> AsyncIterator[ServerSentEvent]:
     """Its events from behind `last_id` (from the first one without) until it has ended. What keeps
@@ -55,23 +54,23 @@ async def following(
 
     # A sweep on AWS has its events there; here it says how it goes.
     path = job.talk_path if job.on_aws else job.events_path
-    log, told = EventLog(path, last_id, says=job.on_aws), False
+    log, has_progress = EventLog(path, last_id, says=job.on_aws), False
     yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {job.id}")
     while True:
         # Looked at before the log: what it wrote before its end is read after that.
         job = await run_in_threadpool(known_job, job.id)
         over = job.state(datetime.now(UTC)) not in OPEN
-        found = await run_in_threadpool(log.look)
-        for event in found:
-            yield ServerSentEvent(id=event.id, event=event.name, data=without_paths(event.facts))
-        if any(event.name in _TELLS_PROGRESS for event in found) or (over and not told):
-            told = True
+        events = await run_in_threadpool(log.look)
+        for event in events:
+            yield ServerSentEvent(id=event.id, event=event.name, data=without_folders(event.facts))
+        if any(event.name in _WITH_PROGRESS for event in events) or (over and not has_progress):
+            has_progress = True
             status = await run_in_threadpool(_status, job, settings, allowed)
-            yield ServerSentEvent(event="progress", data=without_paths(status))
-        if over and not found:
-            yield ServerSentEvent(event="end", data=without_paths(job_document(job)))
+            yield ServerSentEvent(event="progress", data=without_folders(status))
+        if over and not events:
+            yield ServerSentEvent(event="end", data=without_folders(job_document(job)))
             return
-        if not found:
+        if not events:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""What /metrics tells, in the text format of Prometheus.
+"""What /metrics shows, in the text format of Prometheus.
 
 Each worker process counts for itself. With several of them the counts lie in files of one folder
 (PROMETHEUS_MULTIPROC_DIR, which `advisor serve` makes), and whichever worker is asked adds up all.
@@ -22,7 +22,7 @@ from prometheus_client import (
 )
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-# From what is told from memory to a question that must be asked thirty times over.
+# From what lies in memory to a question with very many candidates.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REGISTRY = CollectorRegistry()
 
@@ -53,7 +53,7 @@ def product_version() -> str:
         return "unknown"
 
 
-def tell_build() -> None:
+def note_build() -> None:
     """Once a process."""
     _build.labels(product_version(), platform.python_version()).set(1)
 

@@ -20,9 +20,9 @@ def first_of(cursor: str | None, edition: str) -> int:
     if cursor is None:
         return 0
     try:
-        told = base64.urlsafe_b64decode(cursor.encode("ascii") + b"==").decode("ascii")
-        known, _, place = told.partition(":")
-        first = int(place)
+        text = base64.urlsafe_b64decode(cursor.encode("ascii") + b"==").decode("ascii")
+        known, _, number = text.partition(":")
+        first = int(number)
     except (ValueError, binascii.Error):
         raise _no_cursor("cursor is none that a Link header gave") from None
     if known != edition:
@@ -62,4 +62,4 @@ def _url(request: Request, first: int, edition: str) -> str:
 
 
 def _no_cursor(why: str) -> Problem:
-    return Problem(422, "invalid", why, field="cursor", way_out="begin again without cursor")
+    return Problem(422, "invalid", why, field="cursor", hint="begin again without cursor")

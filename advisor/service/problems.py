@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-import orjson
+import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
@@ -22,89 +23,101 @@ from advisor.errors import (
     UsageError,
     one_line,
 )
-from advisor.service.private import without_paths_in
-from advisor.service.wording import in_fields, way_out_in
+from advisor.messages import Message, render
+from advisor.places import state_folder, user_folder
 
 MEDIA_TYPE = "application/problem+json"
-_MOST_CHARACTERS = 2000
 TYPE_PREFIX = "urn:advisor:problem:"
+_MOST_CHARACTERS = 2000
 # The product's own errors that a client can mend, the narrower ones first.
-_MENDED = (
+_CLIENT_ERRORS = (
     (NoIntervalError, "no-interval"),
     (NoOfferError, "no-offer"),
     (StalePriceError, "stale-price"),
     (UsageError, "unanswerable"),
 )
-_UNKNOWN_PATH = "GET /openapi.json tells what can be asked"
 
 
 class Problem(Exception):
-    """A refusal with its status; `kind` is the end of its type, `detail` and `way_out` one line."""
+    """A refusal with its status; `kind` is the end of its type, `hint` what would be right, `more`
+    the members that this kind has beside the usual ones."""
 
     def __init__(
         self,
         status: int,
         kind: str,
-        detail: str,
+        detail: Message | str,
         *,
-        way_out: str | None = None,
+        hint: Message | str | None = None,
+        field: str | None = None,
         headers: Mapping[str, str] | None = None,
         **more: Any,
     ) -> None:
         super().__init__(detail)
-        self.status, self.kind, self.detail = status, kind, detail
-        self.way_out = way_out or way_out_in(detail)
-        self.headers, self.more = headers, more
+        self.status, self.kind, self.detail, self.hint = status, kind, detail, hint
+        self.field, self.headers, self.more = field, headers, more
+
+    def document(self) -> dict[str, Any]:
+        """`application/problem+json`."""
+        optional = {
+            "way_out": _shown(self.hint) if self.hint else None,
+            "field": self.field,
+            **self.more,
+        }
+        return {
+            "type": TYPE_PREFIX + self.kind,
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": _shown(self.detail),
+            **{name: value for name, value in optional.items() if value is not None},
+        }
 
 
 def problem_response(problem: Problem) -> Response:
-    """The document, with what this kind of problem has beside the usual members."""
-    document: dict[str, Any] = {
-        "type": TYPE_PREFIX + problem.kind,
-        "title": HTTPStatus(problem.status).phrase,
-        "status": problem.status,
-        "detail": _told(problem.detail),
-    }
-    if problem.way_out:
-        document["way_out"] = _told(problem.way_out)
+    """The document with its status and headers."""
     return Response(
-        orjson.dumps(document | problem.more),
+        msgspec.json.encode(problem.document()),
         status_code=problem.status,
         media_type=MEDIA_TYPE,
         headers=dict(problem.headers or {}),
     )
 
 
-def _told(text: str) -> str:
-    """One line of bounded length, without the machine's paths: it may repeat what a client sent,
-    or what a message for the command line says."""
-    line = without_paths_in(one_line(text))
-    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
-
-
-def defect_response(number: str) -> Response:
-    """500 for what nobody foresaw; `number` is in the log beside what happened."""
-    return problem_response(
-        Problem(500, "defect", f"a defect of the service; its log tells more under id {number}",
-                way_out="tell whoever runs it this id", id=number)
+def problem_of(error: AdvisorError, kind: str | None = None) -> Problem:
+    """The product's own error: 422 for what the client can mend (of `kind`, where that is named),
+    all else 500."""
+    known = next((name for cls, name in _CLIENT_ERRORS if isinstance(error, cls)), None)
+    status = 422 if known else 500
+    return Problem(
+        status, (known and kind) or known or "failed", error.message, hint=error.hint,
+        field=error.field,
     )  # fmt: skip
 
 
+def internal_error(request_id: str) -> Problem:
+    """500 for what nobody foresaw; the id is in the log beside what happened."""
+    return Problem(
+        500,
+        "defect",
+        Message("the service failed; its log has more under id {id}", id=request_id),
+        hint="tell whoever runs it this id",
+        id=request_id,
+    )
+
+
+def unknown_path(
+    detail: Message | str, hint: Message | str | None = "GET /openapi.json lists all paths"
+) -> Problem:
+    """404: the path names nothing."""
+    return Problem(404, "not-found", detail, hint=hint)
+
+
 def add_problem_handlers(app: FastAPI) -> None:
-    """Every error that a route raises becomes a problem document; `Around` has the defects."""
+    """Every error that a route raises becomes a problem document."""
     app.add_exception_handler(Problem, _of_problem)
     app.add_exception_handler(AdvisorError, _of_advisor_error)
     app.add_exception_handler(RequestValidationError, _of_validation)
     app.add_exception_handler(HTTPException, of_http)
-
-
-def problem_of(error: AdvisorError) -> Problem:
-    """The product's own errors: what the client can mend is 422, all else 500."""
-    said = in_fields(str(error))
-    for kind, name in _MENDED:
-        if isinstance(error, kind):
-            return Problem(422, name, said)
-    return Problem(500, "failed", said)
 
 
 async def _of_problem(_request: Request, error: Exception) -> Response:
@@ -118,27 +131,20 @@ async def _of_advisor_error(_request: Request, error: Exception) -> Response:
 
 
 async def _of_validation(_request: Request, error: Exception) -> Response:
-    """Routes with bodies of pydantic: its first complaint."""
+    """A path or header that the router refuses: its first complaint."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return problem_response(Problem(400, "unreadable", "the body is no JSON",
-                                        way_out="send one JSON object in UTF-8"))  # fmt: skip
-    path = [str(part) for part in first["loc"]]
-    where = ".".join(path[1:] if path[0] in ("body", "query", "path", "header") else path)
-    if first["type"] == "extra_forbidden":
-        return problem_response(Problem(422, "unknown-field", f"there is no field '{where}'",
-                                        way_out=_UNKNOWN_PATH, field=where))  # fmt: skip
-    told = f"{where or 'the body'}: {first['msg']}"
-    return problem_response(Problem(422, "invalid", told, field=where))
+    field = ".".join(str(part) for part in first["loc"][1:])
+    detail = Message("{field}: {reason}", field=field, reason=first["msg"])
+    return problem_response(Problem(422, "invalid", detail, field=field))
 
 
 async def of_http(request: Request, error: Exception) -> Response:
-    """What the router itself refuses: an unknown path, a method that a path has not."""
+    """What the framework refuses: an unknown path, a method that a path lacks."""
     assert isinstance(error, HTTPException)
     path = request.url.path[:200]
     if error.status_code == 404:
-        return problem_response(unknown_path(f"there is nothing at {path}"))
+        return problem_response(unknown_path(Message("there is nothing at {path}", path=path)))
     if error.status_code == 405:
         return problem_response(_other_method(request, path))
     kind = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
@@ -147,17 +153,59 @@ async def of_http(request: Request, error: Exception) -> Response:
     )
 
 
-def unknown_path(detail: str, way_out: str = _UNKNOWN_PATH) -> Problem:
-    """404: the path names nothing."""
-    return Problem(404, "not-found", detail, way_out=way_out)
+def too_large(most_bytes: int) -> Problem:
+    """413; the rest of the body is not read, so the connection ends."""
+    return Problem(
+        413, "too-large", Message("the body may have {most:,} bytes", most=most_bytes),
+        hint="send less at once; `advisor serve --max-body` allows more",
+        headers={"Connection": "close"},
+    )  # fmt: skip
+
+
+def slow_body() -> Problem:
+    """408."""
+    return Problem(
+        408, "slow-body", "the body did not come in time",
+        hint="send it faster, or in smaller parts", headers={"Connection": "close"},
+    )  # fmt: skip
 
 
 def _other_method(request: Request, path: str) -> Problem:
-    """405 with all that the path takes, whichever route takes it."""
-    taken: set[str] = set()
-    for one in iter_route_contexts(request.app.routes):
-        if one.path and compile_path(one.path)[0].match(request.url.path):
-            taken |= one.methods or set()
-    allowed = ", ".join(sorted(taken))
-    return Problem(405, "method-not-allowed", f"{path} does not take {request.method[:20]}",
-                   way_out=f"it takes {allowed}", headers={"Allow": allowed})  # fmt: skip
+    """405 with every method that the path takes, whichever route takes it."""
+    methods: set[str] = set()
+    for route in iter_route_contexts(request.app.routes):
+        if route.path and compile_path(route.path)[0].match(request.url.path):
+            methods |= route.methods or set()
+    allowed = ", ".join(sorted(methods))
+    return Problem(
+        405, "method-not-allowed",
+        Message("{path} does not take {method}", path=path, method=request.method[:20]),
+        hint=Message("it takes {methods}", methods=allowed), headers={"Allow": allowed},
+    )  # fmt: skip
+
+
+def _shown(text: Message | str) -> str:
+    """One line of bounded length, with fields by the names that clients use: it may repeat what one
+    sent."""
+    line = without_folders(one_line(render(text, str, str)))
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
+
+
+def without_folders(value: Any) -> Any:
+    """The document with this machine's own folders written as `~`: where they lie is nobody's
+    concern who asks from elsewhere."""
+    if isinstance(value, str):
+        return _without_folders(value) if "/" in value else value
+    if isinstance(value, Mapping):
+        return {key: without_folders(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_folders(item) for item in value]
+    return value
+
+
+def _without_folders(text: str) -> str:
+    home = os.environ.get("HOME", "")
+    for folder in (str(user_folder()), str(state_folder()), home):
+        if len(folder) > 1:
+            text = text.replace(folder, "~")
+    return text

@@ -1,4 +1,4 @@
-"""How the service was told to run."""
+"""How the service runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
-# How a worker process learns what `advisor serve` was told.
+# Brings the settings to worker processes.
 VARIABLE = "ADVISOR_SERVICE"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -32,10 +33,12 @@ class Settings:
     most_import_bytes: int = 64 * 1024 * 1024
     # Requests a second of each key, or address without keys, in each worker; 0 is no limit.
     rate_limit: float = 100.0
-    # Answers that a worker computes at once, and that may wait for their turn.
-    most_at_once: int = 8
+    # Answers that a worker computes at once, slow ones apart, and that may wait for their turn:
+    # threads share one interpreter, so more of them would only keep each other waiting.
+    most_at_once: int = 2
+    most_slow_at_once: int = 1
     most_waiting: int = 256
-    # Names under which it is asked besides localhost; None is the user's audit.jsonl.
+    # Names that it has besides localhost; None is the user's audit.jsonl.
     public_hosts: tuple[str, ...] = ()
     audit_log: str | None = None
     # The address of a proxy whose X-Forwarded-For and -Proto are believed; PEM files.
@@ -53,6 +56,11 @@ class Settings:
         """Whether only this machine can reach it."""
         return self.host in LOOPBACK
 
+    @property
+    def audit_file(self) -> Path | None:
+        """None is the user's own."""
+        return Path(self.audit_log) if self.audit_log else None
+
     def to_environment(self) -> None:
         """Leave it where worker processes find it."""
         os.environ[VARIABLE] = json.dumps(asdict(self))
@@ -60,5 +68,5 @@ class Settings:
     @classmethod
     def from_environment(cls) -> Settings:
         """As `to_environment` left it; the defaults where nobody did."""
-        told = json.loads(os.environ.get(VARIABLE, "{}"))
-        return cls(**told | {"public_hosts": tuple(told.get("public_hosts", ()))})
+        values = json.loads(os.environ.get(VARIABLE, "{}"))
+        return cls(**values | {"public_hosts": tuple(values.get("public_hosts", ()))})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sweeps.store import SqlStore
     from sweeps.store.schedule_book import ScheduleBook
 
-# A person waits; who asks again later loses nothing, since every write can be repeated.
+# A person waits; whoever comes back later loses nothing, since every write can be repeated.
 _PATIENCE_SECONDS = 10.0
 
 
@@ -24,9 +24,9 @@ def stored(settings: Settings, *, reading: bool) -> Iterator[SqlStore]:
     from sweeps.store import SqlStore, default_database_url
 
     url = settings.database_url or default_database_url()
-    with _explained():
+    with _translated():
         opened = SqlStore(url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
-    with closing(opened) as store, _explained():
+    with closing(opened) as store, _translated():
         yield store
 
 
@@ -35,20 +35,20 @@ def scheduled(settings: Settings, *, reading: bool) -> Iterator[ScheduleBook]:
     """The schedules, likewise."""
     from sweeps.store.schedule_book import open_schedules
 
-    with _explained():
+    with _translated():
         opened = open_schedules(
             settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS
         )
-    with closing(opened) as book, _explained():
+    with closing(opened) as book, _translated():
         yield book
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _translated() -> Iterator[None]:
     try:
         yield
     except DataError as error:
         raise Problem(
-            503, "store-unavailable", str(error), way_out="ask again in a moment",
+            503, "store-unavailable", error.message, hint="come back in a moment",
             headers={"Retry-After": "5"},
         ) from error  # fmt: skip

@@ -12,7 +12,7 @@ from infra.aws.errors import Kind, Refused
 from infra.aws.finding import KINDS
 from infra.aws.findings import Finding, good, missing, not_asked
 from infra.aws.permissions import action_of, mend_of, statements
-from infra.aws.provisioning.requests import Order, run_instances
+from infra.aws.provisioning.orders import Order, run_instances
 
 # No instance has this id: EC2 looks at the permission first.
 _NOBODY = "i-00000000000000000"

@@ -12,7 +12,6 @@ from advisor.domain import Market
 from advisor.errors import UsageError
 
 LIVE_STATES = ("pending", "running", "stopping", "stopped")
-ENDED_STATES = ("shutting-down", "terminated")
 _SWEEP_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,39}")
 # Letters of /dev/sd?: f to p are what EC2 recommends for data volumes.
 _DEVICES = "fghijklmnop"

@@ -12,7 +12,7 @@ from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_asked
 from infra.aws.launch_options import LaunchOption, Sweep
 from infra.aws.provisioning.fallbacks import in_order
-from infra.aws.provisioning.requests import Order
+from infra.aws.provisioning.orders import Order
 from infra.aws.provisioning.slots import Region
 from infra.aws.regions import InstanceRequirements
 

@@ -18,7 +18,7 @@ from models.performance.cpu_step_time import CpuConditions
 from models.performance.intervals import multipliers
 from models.performance.networks import Floats, NetworkFacts
 from models.performance.posterior import Cell, Estimates, Posterior
-from models.performance.step_time import Step
+from models.performance.step_parameters import Step
 
 # What steps scatter by on a machine that others use too.
 ROW_SIGMA = 0.10

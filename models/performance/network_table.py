@@ -111,11 +111,6 @@ class Network:
         """
         return self.training if task is Task.TRAINING else self.inference
 
-    @property
-    def macs(self) -> float:
-        """Multiply-accumulates of the forward pass of a sample."""
-        return float((self.inference["flops"].astype(float) * self.inference["count"]).sum()) / 2
-
 
 class NetworkTable:
     """Networks by name; a line is read when its network is asked for."""

@@ -22,7 +22,7 @@ from advisor.errors import DataError, UsageError
 from models.network_columns import KINDS
 from models.performance.network_table import OPERATION, Network, NetworkTable
 from models.performance.posterior import Cell
-from models.performance.step_time import Conditions, Step
+from models.performance.step_parameters import Conditions, Step
 
 OBSERVATIONS, KERNELS = "observations.csv.gz", "kernels.csv.gz"
 PYTORCH = frozenset({"eager", "torchscript", "compile"})
@@ -106,19 +106,33 @@ def is_of_one_token(source: str, network: str, task: str) -> bool:
     return generating and _GENERATING.search(network) is not None
 
 
+class DataSheets:
+    """Data sheets of GPUs by whatever name a table has for them."""
+
+    def __init__(self, sheets: Mapping[str, Gpu]) -> None:
+        self._sheets = sheets
+        self._named: dict[str, Gpu | None] = {}
+
+    def named(self, name: str) -> Gpu | None:
+        """The data sheet of a name, None where no card is called so."""
+        if name not in self._named:
+            cards = gpus_named(name, list(self._sheets))
+            self._named[name] = self._sheets[cards[0]] if cards else None
+        return self._named[name]
+
+
 class RowReader:
     """Makes rows of records; counts what it does not know."""
 
     def __init__(self, sheets: Mapping[str, Gpu], networks: NetworkTable) -> None:
         self.unknown_gpus: dict[str, int] = {}
         self.unknown_networks: dict[str, int] = {}
-        self._sheets, self._networks = sheets, networks
-        self._gpus: dict[str, Gpu | None] = {}
+        self._sheets, self._networks = DataSheets(sheets), networks
         self._found: dict[tuple[str, str], Network | None] = {}
 
     def row(self, record: Mapping[str, str]) -> MeasuredStep | None:
         """The observation of a record, None where its GPU or network is unknown."""
-        gpu = self.gpu(record["gpu"])
+        gpu = self._sheets.named(record["gpu"])
         network = self.network(record["network"], record["input"])
         if gpu is None or gpu.capability is None:
             _count(self.unknown_gpus, record["gpu"])
@@ -144,13 +158,6 @@ class RowReader:
             network.family,
             how.stack in PYTORCH,
         )
-
-    def gpu(self, name: str) -> Gpu | None:
-        """The data sheet of a name, None where no card is called so."""
-        if name not in self._gpus:
-            named = gpus_named(name, list(self._sheets))
-            self._gpus[name] = self._sheets[named[0]] if named else None
-        return self._gpus[name]
 
     def network(self, name: str, at: str) -> Network | None:
         """The network of a name at an input, None where nobody captured it."""
@@ -219,11 +226,11 @@ def read_kernels(
     """Single kernels as steps of one operation; every few of them, which is enough for marks."""
     every = round(1 / share)
     long = (r for r in _records(folder / KERNELS) if float(r["seconds"]) >= _SHORTEST_KERNEL)
-    reader = RowReader(sheets, None)  # type: ignore[arg-type]
+    cards = DataSheets(sheets)
     return [
         _kernel(record, gpu)
         for place, record in enumerate(long)
-        if place % every == 0 and (gpu := reader.gpu(record["gpu"]))
+        if place % every == 0 and (gpu := cards.named(record["gpu"]))
     ]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.records import dataclass
 from models.performance.cpu_step_time import CpuConditions
-from models.performance.step_time import NOTHING, Conditions, Floats, Parameters, Step
+from models.performance.step_parameters import NOTHING, Conditions, Floats, Parameters, Step
 from models.performance.timing import log_seconds_and_slopes, steps_of
 
 # Deviations of log seconds between a network and others like it, by what they are tied to.

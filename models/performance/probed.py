@@ -17,7 +17,7 @@ from advisor.records import dataclass
 from models.network_columns import KINDS, WIDTH_STEPS
 from models.performance.network_table import OPERATION, Rows
 from models.performance.posterior import Cell
-from models.performance.step_time import Conditions, Step
+from models.performance.step_parameters import Conditions, Step
 
 _KINDS = {
     "conv3x3": "conv_3x3", "conv1x1": "conv_1x1", "depthwise": "conv_depthwise",

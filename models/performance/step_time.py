@@ -5,14 +5,12 @@
 
 compute is FLOPs over the unit's peak and an efficiency that falls for short reductions, narrow
 outputs and few outputs a multiprocessor; memory is bytes over the bandwidth and an efficiency.
-Logs of efficiencies are sums of named parameters, so that what is known of a class, an
-architecture, a GPU or a stack adds up, and the whole is one vector with one Gaussian prior.
+Efficiencies are sums of named parameters: `step_parameters`.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,24 +20,23 @@ from numpy.typing import NDArray
 from advisor.domain import Gpu
 from advisor.records import dataclass
 from models.network_columns import KINDS
+from models.performance.identity_cache import IdentityCache
+from models.performance.step_parameters import (
+    KIND,
+    PRODUCTS,
+    Conditions,
+    Floats,
+    Integers,
+    ParameterPlaces,
+    Parameters,
+    Prior,
+    Step,
+)
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
-
-_KIND = {name: place for place, name in enumerate(KINDS)}
-_CAST, _DEPTHWISE = _KIND["cast"], _KIND["conv_depthwise"]
-_CONVOLUTIONS = tuple(_KIND[name] for name in KINDS if name.startswith("conv"))
-_ATTENTION = _KIND["attention"]
-_PRODUCTS = (*_CONVOLUTIONS, _KIND["linear"], _ATTENTION, _KIND["attention_math"],
-             _KIND["attention_masked"])  # fmt: skip
+_CAST, _DEPTHWISE = KIND["cast"], KIND["conv_depthwise"]
 # Depthwise kernels of 3x3, 5x5 and more are different programs.
 _DEPTHWISE_SIZES = (9, 25)
-_IS_PRODUCT = np.isin(np.arange(len(KINDS)), _PRODUCTS)
-# Shares of the peak that classes of products reach before anything is measured.
-_EFFICIENCY = {
-    "conv_depthwise": 0.1, "conv_grouped": 0.2, "conv_1x1": 0.5, "conv_3x3": 0.6, "conv_kxk": 0.4,
-    "linear": 0.65, "attention": 0.4, "attention_math": 0.4, "attention_masked": 0.3,
-}  # fmt: skip
+_IS_PRODUCT = np.isin(np.arange(len(KINDS)), PRODUCTS)
 # Libraries split a longer reduction over multiprocessors, so it is parallel work too.
 _SPLIT_REDUCTION = 1024.0
 # Attention that is no fused kernel (PyTorch before 2.0) writes and reads its scores four times.
@@ -55,89 +52,6 @@ _TERA, _GIGA, _MEBI = 1e12, 1e9, 2.0**20
 _USUAL_LANES, _USUAL_L2_MIB, _USUAL_GHZ = 128, 4.0, 1.6
 
 
-class Prior(NamedTuple):
-    """What is believed of a parameter before anything is measured: a Gaussian."""
-
-    mean: float
-    sigma: float
-
-
-NOTHING = Prior(0.0, 1e-6)
-
-
-class Conditions(NamedTuple):
-    """How a step runs, apart from the network and the batch.
-
-    `precision` is fp32, amp, bf16 or fp16; `tf32` is "convolutions" (PyTorch's default), "on" or
-    "off"; `stack` eager, torchscript, compile, ngc or another library's name; `era` the age of its
-    software; `source` and `host` who measured where, empty in a question and in a user's rows.
-    `unfused_attention`: the stack has no fused kernel for it.
-    """
-
-    gpu: Gpu
-    task: str
-    precision: str
-    tf32: str = "convolutions"
-    memory_format: str = "contiguous"
-    stack: str = "eager"
-    era: str = ""
-    source: str = ""
-    host: str = ""
-    unfused_attention: bool = False
-    optimizer: bool = True
-    copies_input: bool = False
-
-
-class Step(NamedTuple):
-    """One step to be timed: rows of the network table (a structured array), weights, batch.
-
-    `conditions` are those of its kind of device: `Conditions`, or a CPU's `CpuConditions`.
-    """
-
-    operations: Any
-    parameters: float
-    input_bytes: float
-    batch_size: float
-    conditions: Any
-
-
-class Parameters:
-    """Names of parameters with their priors, in the order in which they were first needed."""
-
-    def __init__(self) -> None:
-        self.place: dict[str, int] = {}
-        self.priors: list[Prior] = []
-        self.of("nothing", NOTHING)
-
-    def of(self, name: str, prior: Prior) -> int:
-        """Where the parameter stands; a new one takes its prior."""
-        if name not in self.place:
-            self.place[name] = len(self.priors)
-            self.priors.append(prior)
-        return self.place[name]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names, in order."""
-        return tuple(self.place)
-
-    def values(self, names: Sequence[str], mean: Floats) -> Floats:
-        """Each parameter's value where `names` (p,) have it with `mean` (p,), else its prior's."""
-        known = dict(zip(names, mean.tolist(), strict=True))
-        priors = zip(self.names, self.priors, strict=True)
-        return np.array([known.get(name, prior.mean) for name, prior in priors])
-
-
-_WIDE, _USUAL, _NARROW, _SMALL = 0.3, 0.2, 0.15, 0.1
-# Narrow, lest it explain what a whole class of networks does.
-_OF_A_SOURCE = 0.05
-_OF_A_HOST = 0.4
-# Who asks has a host and a way of timing of their own, which only their own rows tell.
-UNNAMED = "unnamed"
-_OF_AN_UNNAMED_SOURCE = 0.15
-# The best kept public benchmark of PyTorch: predictions mean what it would measure.
-REFERENCE_SOURCE = "timm"
-_COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 13, 11, 3, 6, 4
 _LAUNCH_GROUPS = ("product", "moving", "cast", "backward")
 _LAUNCH_SECONDS = (1e-5, 1e-5, 6e-6, 6e-6)
 
@@ -178,12 +92,12 @@ class Steps:
 
 def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps:
     """The steps as columns; parameters that they need are added to `parameters`."""
-    lookups: dict[Conditions, _Lookup] = {}
+    lookups: dict[Conditions, ParameterPlaces] = {}
     parts = []
     for place, step in enumerate(steps):
         lookup = lookups.get(step.conditions)
         if lookup is None:
-            lookup = lookups[step.conditions] = _Lookup(step.conditions, parameters)
+            lookup = lookups[step.conditions] = ParameterPlaces(step.conditions, parameters)
         parts.append(_columns(step, lookup, place))
     sizes = np.cumsum([0, *(len(p.group_rows[0]) for p in parts)])
     joined: list[Any] = [np.concatenate(c) for c in zip(*(p.rows for p in parts), strict=True)]
@@ -235,7 +149,7 @@ class _Kernels(NamedTuple):
     launches: Any
 
 
-def _columns(step: Step, lookup: _Lookup, place: int) -> _Part:
+def _columns(step: Step, lookup: ParameterPlaces, place: int) -> _Part:
     how, batch, kernels = step.conditions, step.batch_size, _kernels(step)
     gpu = how.gpu
     moved = batch * kernels.sample_bytes + kernels.fixed_bytes
@@ -259,21 +173,14 @@ def _columns(step: Step, lookup: _Lookup, place: int) -> _Part:
 
 
 # A question asks for one network on many GPUs at many batches; a fit for thousands, twice.
-_MADE: dict[tuple[Any, ...], _Kernels] = {}
-_MOST_MADE = 10_000
+_KERNELS: IdentityCache[_Kernels] = IdentityCache(10_000)
 
 
 def _kernels(step: Step) -> _Kernels:
     how = step.conditions
     optimizer = step.parameters if how.task == "training" and how.optimizer else None
-    key = (id(step.operations), how.precision, how.unfused_attention, optimizer, _halves(how.gpu))
-    found = _MADE.get(key)
-    # The record holds its rows, so that no other array can have their place in memory.
-    if found is None or found.operations is not step.operations:
-        if len(_MADE) >= _MOST_MADE:
-            _MADE.clear()
-        found = _MADE[key] = _made(step.operations, how, optimizer)
-    return found
+    key = (how.precision, how.unfused_attention, optimizer, _halves(how.gpu))
+    return _KERNELS.get((step.operations,), key, lambda: _made(step.operations, how, optimizer))
 
 
 def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels:
@@ -287,13 +194,13 @@ def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels
     if how.precision in ("fp32", "fp16"):
         count = np.where(kind == _CAST, 0.0, count)
     if how.unfused_attention:
-        fused = (kind == _ATTENTION) | (kind == _KIND["attention_masked"])
+        fused = (kind == KIND["attention"]) | (kind == KIND["attention_masked"])
         sample = sample + np.where(fused, _SCORE_MOVES * flops / (4 * reduction), 0.0)
     columns = [kind, backward, reduction, width, flops, count, sample * sample_width,
                fixed * fixed_width]  # fmt: skip
     if optimizer is not None:
         moved = _OPTIMIZER_ELEMENTS * 4 * optimizer
-        more = (_KIND["elementwise"], 1, 1.0, 1.0, 0.0, 1.0, 0.0, moved)
+        more = (KIND["elementwise"], 1, 1.0, 1.0, 0.0, 1.0, 0.0, moved)
         columns = [np.append(column, value) for column, value in zip(columns, more, strict=True)]
     kind, backward, reduction, width, flops, count, sample, fixed = columns
     size = np.where(kind == _DEPTHWISE, np.digitize(reduction, _DEPTHWISE_SIZES, right=True), 0)
@@ -329,244 +236,6 @@ def multiprocessors(gpu: Gpu) -> float:
     """How many the sheet tells, or as many as its fp32 rate needs."""
     ghz = (gpu.boost_mhz or 0) / 1e3 or _USUAL_GHZ
     return float(gpu.sms or max(1.0, gpu.fp32_tflops * 1e3 / (2 * ghz * _USUAL_LANES)))
-
-
-# TFLOP/s, then places and factors of compute and of memory, then places of shapes.
-_Row = tuple[float, list[int], list[float], list[int], list[float], list[int]]
-
-
-class _Lookup:
-    """Places of the parameters that count under some conditions, by class of operation."""
-
-    def __init__(self, how: Conditions, parameters: Parameters) -> None:
-        self._how, self._parameters = how, parameters
-        self._rows: dict[int, _Row] = {}
-        self._of: dict[int, tuple[Any, ...]] = {}
-        self._marked: dict[str, tuple[list[int], list[float]]] = {}
-        self.launch_at = _padded(_launch_names(how), parameters, _LAUNCH_SLOTS)
-        self.offset_at = _padded(_offset_names(how), parameters, _OFFSET_SLOTS)
-
-    def of(self, kernels: _Kernels) -> tuple[Any, ...]:
-        """TFLOP/s of each row; places and factors of each of its classes."""
-        key = id(kernels)
-        if key not in self._of:
-            rows = [self._row(code) for code in kernels.codes.tolist()]
-            tflops, *columns = zip(*rows, strict=True)
-            kinds = (np.intp, float, np.intp, float, np.intp)
-            arrays = [np.array(c, dtype=k) for c, k in zip(columns, kinds, strict=True)]
-            self._of[key] = (np.array(tflops)[kernels.of_group], *arrays)
-        return self._of[key]
-
-    def _row(self, code: int) -> _Row:
-        if code not in self._rows:
-            rest, backward = divmod(code, 2)
-            kind, size = divmod(rest, 3)
-            operation = _Operation(KINDS[kind], size, bool(backward))
-            unit = unit_of(operation.kind, self._how)
-            compute: tuple[list[int], list[float]] = ([], [])
-            shape = [0] * _SHAPE_SLOTS
-            if kind in _PRODUCTS:
-                compute = self._terms(
-                    _compute_terms(operation, unit, self._how), _compute_marks(operation, unit)
-                )
-                terms = _shape_terms(operation, unit)
-                shape = [self._parameters.of(name, prior) for name, prior in terms]
-            memory = self._terms(_memory_terms(operation, self._how), ("memory",))
-            filled = (*_filled(compute, _COMPUTE_SLOTS), *_filled(memory, _MEMORY_SLOTS))
-            self._rows[code] = (unit.tflops, *filled, shape)
-        return self._rows[code]
-
-    def _terms(self, terms: Sequence[Term], marks: Sequence[str]) -> tuple[list[int], list[float]]:
-        places = [self._parameters.of(name, prior) for name, prior, _ in terms]
-        factors = [by for *_, by in terms]
-        for mark in marks:
-            if mark not in self._marked:
-                self._marked[mark] = self._terms(_marks(mark, self._how.gpu), ())
-            places += self._marked[mark][0]
-            factors += self._marked[mark][1]
-        return places, factors
-
-
-def _filled(terms: tuple[list[int], list[float]], slots: int) -> tuple[list[int], list[float]]:
-    places, factors = terms
-    rest = slots - len(places)
-    return [*places, *[0] * rest], [*factors, *[0.0] * rest]
-
-
-def _padded(names: Sequence[tuple[str, Prior]], parameters: Parameters, slots: int) -> list[int]:
-    places = [parameters.of(name, prior) for name, prior in names]
-    return [*places, *[0] * (slots - len(places))]
-
-
-class _Operation(NamedTuple):
-    kind: str
-    size: int
-    backward: bool
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind}{self.size}" if self.kind == "conv_depthwise" else self.kind
-
-
-class Unit(NamedTuple):
-    """The arithmetic unit an operation runs on, `simt` or `tensor` cores, and its peak."""
-
-    name: str
-    tflops: float
-    tf32: bool = False
-
-
-def unit_of(kind: str, how: Conditions) -> Unit:
-    """Where an operation of that kind runs.
-
-    PyTorch's defaults: convolutions in fp32 may use TF32 from Ampere on, matrix products may
-    not. 16-bit formats use tensor cores where the GPU has them for the format; elsewhere the
-    arithmetic is done at the fp32 rate. Depthwise convolutions use no tensor core.
-    """
-    gpu = how.gpu
-    capability = gpu.capability or 0.0
-    simt = Unit("simt", gpu.fp32_tflops)
-    if kind == "conv_depthwise":
-        return simt
-    if how.precision == "fp32":
-        may = how.tf32 == "on" or (how.tf32 == "convolutions" and kind.startswith("conv"))
-        if may and capability >= 8 and gpu.tf32_tflops:
-            return Unit("tensor", gpu.tf32_tflops, tf32=True)
-        return simt
-    if how.precision == "bf16":
-        return Unit("tensor", gpu.bf16_tflops) if capability >= 8 and gpu.bf16_tflops else simt
-    return Unit("tensor", gpu.fp16_tflops) if capability >= 7 and gpu.fp16_tflops else simt
-
-
-Term = tuple[str, Prior, float]
-# Watts a multiprocessor and GHz of cards that hold their boost clock, by compute capability.
-_WATTS_NEEDED = {
-    "5": 3.3, "6": 3.2, "7.0": 2.2, "7.5": 2.2, "8.0": 1.7, "8.6": 2.5, "8.7": 2.5, "8.9": 1.4,
-    "9": 2.1, "10": 3.5, "12": 1.4,
-}  # fmt: skip
-# Data-centre cards with GDDR memory keep its error codes in the memory itself, on by default.
-_INLINE_ECC = re.compile(r"(T4|L4|L40|L20|L2|A10|A16|A2|A40|P4|P40|M40|M60|K80)(\b|[GMS]\b)")
-# Cards for desks raise their clocks above the sheet's where they are cool enough.
-_DESKTOP = re.compile(r"(GeForce|RTX [2-5]0\d\d|GTX|TITAN)")
-# How a mark falls with that ratio, from the three cards above.
-_POWER_SLOPES = {
-    "tensor": Prior(1.1, 0.2), "simt": Prior(1.1, 0.2), "depthwise": Prior(0.6, 0.2),
-}  # fmt: skip
-
-
-def _compute_terms(operation: _Operation, unit: Unit, how: Conditions) -> list[Term]:
-    """Log efficiency of arithmetic as a sum: (parameter, prior, factor)."""
-    kind, usual = operation.name, Prior(0.0, _USUAL)
-    prior = Prior(math.log(_EFFICIENCY[operation.kind]), _WIDE)
-    terms: list[Term] = [(f"compute/{kind}/{unit.name}", prior, 1.0)]
-    if operation.backward:
-        terms.append((f"compute/backward/{operation.kind}", usual, 1.0))
-    if how.memory_format == "channels_last" and operation.kind.startswith("conv"):
-        terms.append((f"compute/channels_last/{kind}/{unit.name}", usual, 1.0))
-    if unit.tf32:
-        terms.append(("compute/tf32", Prior(0.0, 0.25), 1.0))
-    elif unit.name == "tensor" and how.precision in ("bf16", "fp16"):
-        terms.append((f"compute/{how.precision}", Prior(0.0, _SMALL), 1.0))
-    if operation.kind == "attention" and how.unfused_attention:
-        terms.append(("compute/unfused_attention", Prior(0.0, 0.5), 1.0))
-    if how.stack != "eager":
-        terms.append((f"stack/{how.stack}/{unit.name}", usual, 1.0))
-    return terms
-
-
-def _compute_marks(operation: _Operation, unit: Unit) -> tuple[str, ...]:
-    if operation.kind == "conv_depthwise":
-        return ("depthwise",)
-    return (unit.name, "convolution") if operation.kind.startswith("conv_") else (unit.name,)
-
-
-def _marks(mark: str, gpu: Gpu) -> list[Term]:
-    """What an architecture and a GPU make of that unit, beside what the sheet's ratios tell."""
-    terms: list[Term] = [
-        (f"architecture/{gpu.compute_capability}/{mark}", Prior(0.0, _NARROW), 1.0),
-        (f"gpu/{gpu.name}/{mark}", Prior(0.0, 0.12), 1.0),
-    ]
-    if mark == "memory" and _INLINE_ECC.match(gpu.name):
-        terms.append(("memory/inline_ecc", Prior(-0.15, 0.05), 1.0))
-    if mark in ("tensor", "simt") and _DESKTOP.match(gpu.name):
-        terms.append((f"desktop/{mark}", Prior(0.1, 0.15), 1.0))
-    power = _POWER_SLOPES.get(mark)
-    if power:
-        terms.append((f"power/{mark}", power, power_ratio(gpu)))
-    return terms
-
-
-def power_ratio(gpu: Gpu) -> float:
-    """Log of the watts that a multiprocessor has at its clock, over what one of its architecture
-    needs to hold it; 0 where it has enough, or nobody knows.
-
-    Boost clocks of sheets are not held under load by cards of few watts: a T4 of 70 W does 25 of
-    its 65 TFLOPS, an L4 of 72 W 65 of 121, an A10 of 150 W 54 of 125.
-    """
-    needed = _WATTS_NEEDED.get((gpu.compute_capability or "").partition(".")[0])
-    needed = _WATTS_NEEDED.get(gpu.compute_capability or "", needed)
-    if not (needed and gpu.watts and gpu.sms and gpu.boost_mhz):
-        return 0.0
-    return min(0.0, math.log(gpu.watts / (gpu.sms * gpu.boost_mhz / 1e3) / needed))
-
-
-def _shape_terms(operation: _Operation, unit: Unit) -> list[tuple[str, Prior]]:
-    """Sizes at which half the rate is lost: reduction, width, outputs a multiprocessor."""
-    groups = {"conv_depthwise": "depthwise", "conv_grouped": "grouped", "linear": "linear",
-              "attention": "attention", "attention_math": "attention",
-              "attention_masked": "attention"}  # fmt: skip
-    name = f"{groups.get(operation.kind, 'convolution')}/{unit.name}"
-    outputs = 300.0 if unit.name == "tensor" else 3000.0
-    return [
-        (f"reduction/{name}", Prior(math.log(60.0), 0.4)),
-        (f"width/{name}", Prior(math.log(30.0), 0.4)),
-        (f"outputs/{name}", Prior(math.log(outputs), 0.5)),
-    ]
-
-
-def _memory_terms(operation: _Operation, how: Conditions) -> list[Term]:
-    """Log share of the bandwidth as a sum: (parameter, prior, factor)."""
-    kind, usual = operation.kind, Prior(0.0, _USUAL)
-    terms: list[Term] = [(f"memory/{kind}", Prior(math.log(0.7), 0.3), 1.0)]
-    group = "product" if _KIND[kind] in _PRODUCTS else kind
-    if operation.backward:
-        terms.append((f"memory/backward/{group}", usual, 1.0))
-    if how.memory_format == "channels_last":
-        layout = "convolution" if kind.startswith("conv") else kind
-        terms.append((f"memory/channels_last/{layout}", usual, 1.0))
-    if how.precision != "fp32":
-        terms.append((f"memory/16-bit/{kind}", Prior(0.0, 0.2), 1.0))
-    if how.stack != "eager":
-        # A compiler fuses light kernels into others, each kind to its own extent.
-        each = f"/{group}" if how.stack == "compile" else ""
-        terms.append((f"stack/{how.stack}/memory{each}", Prior(0.0, 0.3), 1.0))
-    return terms
-
-
-def _launch_names(how: Conditions) -> list[tuple[str, Prior]]:
-    """What the time of a launch depends on."""
-    names = [(f"gpu/{how.gpu.name}/launch", Prior(0.0, _SMALL))]
-    # Hosts launch at rates of their own, and a question names none: that doubt is its own.
-    names.append((f"host/{how.host or UNNAMED}", Prior(0.0, _OF_A_HOST)))
-    if how.stack != "eager":
-        names.append((f"stack/{how.stack}/launch", Prior(-0.5, 0.5)))
-    return names
-
-
-def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
-    """What makes a whole step longer or shorter."""
-    names = [
-        (f"task/{how.task}/{how.precision}", Prior(0.0, 0.1)),
-        (f"gpu/{how.gpu.name}/{how.precision}", Prior(0.0, 0.06)),
-    ]
-    if how.source != REFERENCE_SOURCE:
-        sigma = _OF_A_SOURCE if how.source else _OF_AN_UNNAMED_SOURCE
-        names.append((f"source/{how.source or UNNAMED}", Prior(0.0, sigma)))
-    if how.era:
-        names.append((f"era/{how.era}", Prior(0.0, 0.07)))
-    if how.stack != "eager":
-        names.append((f"stack/{how.stack}", Prior(0.0, 0.2)))
-    return names
 
 
 def log_seconds(steps: Steps, theta: Floats) -> Floats:

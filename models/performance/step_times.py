@@ -17,12 +17,14 @@ import numpy as np
 from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.records import dataclass, replace
 from models.network_columns import KINDS
+from models.performance.identity_cache import IdentityCache
 from models.performance.intervals import HalfWidths, multipliers
 from models.performance.kinship import Kinship, step_features
 from models.performance.networks import Floats, NetworkFacts, NetworkTable
 from models.performance.posterior import Cell, Effects, Estimates, Posterior
 from models.performance.probed import ProbedLayer
-from models.performance.step_time import Conditions, Parameters, Step, steps_of
+from models.performance.step_parameters import Conditions, Parameters, Step
+from models.performance.step_time import steps_of
 
 # What steps of one cell scatter by about the best model of them.
 ROW_SIGMA = 0.04
@@ -44,22 +46,9 @@ _CONTRADICTS = 3.0
 _ENOUGH_NETWORKS = 6
 
 
-class _Estimated(NamedTuple):
-    posterior: Posterior
-    facts: NetworkFacts
-    estimates: Estimates
-
-
-class _Deviation(NamedTuple):
-    posterior: Posterior
-    facts: NetworkFacts
-    found: tuple[float, float]
-
-
 # One answer asks for the same cells several times: with other disks, at other confidences.
-_ESTIMATED: dict[tuple[object, ...], _Estimated] = {}
-_DEVIATIONS: dict[tuple[object, ...], _Deviation] = {}
-_MOST_ESTIMATED = 64
+_ESTIMATES: IdentityCache[Estimates] = IdentityCache(64)
+_DEVIATIONS: IdentityCache[tuple[float, float]] = IdentityCache(64)
 
 
 def _identity(workload: Workload, gpu: Gpu) -> tuple[object, ...]:
@@ -111,18 +100,14 @@ class StepTimes:
 
     def estimates(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
         """Log seconds of a step of each workload, all of one network and task, on its GPU."""
-        key = (id(self.posterior), id(facts), *(_identity(*cell) for cell in cells))
-        known = _ESTIMATED.get(key)
-        # The record holds what the key names by identity, so that nothing else can be meant.
-        if known is None or known.posterior is not self.posterior or known.facts is not facts:
-            steps = [cell_of(workload, gpu, facts) for workload, gpu in cells]
-            centre, doubt = self._deviation(facts, cells[0][0].task)
-            found = self.posterior.predict(steps, np.full(len(cells), centre))
-            found = Estimates(found.mean, found.variance + doubt)
-            if len(_ESTIMATED) >= _MOST_ESTIMATED:
-                _ESTIMATED.clear()
-            known = _ESTIMATED[key] = _Estimated(self.posterior, facts, found)
-        return known.estimates
+        key = tuple(_identity(*cell) for cell in cells)
+        return _ESTIMATES.get((self.posterior, facts), key, lambda: self._estimated(cells, facts))
+
+    def _estimated(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
+        steps = [cell_of(workload, gpu, facts) for workload, gpu in cells]
+        centre, doubt = self._deviation(facts, cells[0][0].task)
+        estimates = self.posterior.predict(steps, np.full(len(cells), centre))
+        return Estimates(estimates.mean, estimates.variance + doubt)
 
     def step_seconds(
         self, workload: Workload, gpu: Gpu, batch_sizes: Floats, table: NetworkTable
@@ -335,16 +320,11 @@ def _surprises(observations: Sequence[Observation], off: Floats, expected: Float
 def _deviation(
     kinship: Kinship, posterior: Posterior, facts: NetworkFacts, task: Task
 ) -> tuple[float, float]:
-    key = (id(posterior), id(facts), task)
-    known = _DEVIATIONS.get(key)
-    # As for estimates: what the key names by identity lives on in the record.
-    if known is None or known.posterior is not posterior or known.facts is not facts:
+    def likeness() -> tuple[float, float]:
         means, variances = kinship.deviation(features_of([facts], [task], posterior))
-        if len(_DEVIATIONS) >= _MOST_ESTIMATED:
-            _DEVIATIONS.clear()
-        found = float(means[0]), float(variances[0])
-        known = _DEVIATIONS[key] = _Deviation(posterior, facts, found)
-    return known.found
+        return float(means[0]), float(variances[0])
+
+    return _DEVIATIONS.get((posterior, facts), task, likeness)
 
 
 def features_of(

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from models.performance import cpu_step_time, step_time
 from models.performance.cpu_step_time import CpuConditions, CpuSteps
-from models.performance.step_time import Floats, Parameters, Step, Steps
+from models.performance.step_parameters import Floats, Parameters, Step
+from models.performance.step_time import Steps
 
 
 def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps | CpuSteps:

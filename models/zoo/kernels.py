@@ -195,12 +195,6 @@ def recording(log: KernelLog) -> Any:
     return Recorder()
 
 
-def record_step(step: Callable[[], Any], log: KernelLog) -> Any:
-    """Run `step` under the recorder and return what it returns."""
-    with recording(log):
-        return step()
-
-
 def _is_view(func: Any, name: str) -> bool:
     """Whether the result shares its input's memory, or memory is only set aside."""
     returned = [value.alias_info for value in func._schema.returns]

@@ -104,6 +104,31 @@ def test_prices_keep_the_digits_that_matter():
     assert [format_usd(x) for x in (0.0042, 0.526, 12.239)] == ["$0.0042", "$0.526", "$12.24"]
 
 
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (9.9996, "$10.00"),
+        (9.9994, "$9.999"),
+        (-0.5, "-$0.500"),
+        (-12, "-$12.00"),
+        (0.09996, "$0.100"),
+    ],
+)
+def test_a_price_has_the_digits_of_what_is_printed(usd, text):
+    assert format_usd(usd) == text
+
+
+@given(st.floats(min_value=-1e7, max_value=1e7))
+def test_a_printed_price_is_the_price_and_prints_itself(usd):
+    """It is off by half a digit at most, and its own number prints the same."""
+    text = format_usd(usd)
+    printed = float(text.replace("$", "").replace(",", ""))
+    digits = len(text.partition(".")[2])
+    assert abs(printed - usd) <= 0.5000001 * 10**-digits
+    assert digits == {0: 0}.get(usd, 2 if abs(printed) >= 10 else 3 if abs(printed) >= 0.1 else 4)
+    assert text.startswith("-") == (usd < 0)
+
+
 def test_near_names_are_found_whatever_their_case():
     assert "did you mean A100?" in str(unknown_name("GPU", "a10o", ["A100", "T4"]))
 

@@ -81,6 +81,7 @@ class ExecutorContract:
 
 
 @pytest.mark.smoke
+@pytest.mark.vector
 def test_a_sweep_by_processes_measures_for_real(images):
     (row,) = ProcessExecutor(partial(measure_trial, repeats=0)).execute([on(images)])
     assert row.status in (Status.OK, Status.CONTAMINATED), row.reason

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -136,18 +135,8 @@ def v1_groups(owner):
     }
 
 
-@pytest.mark.root
-@pytest.mark.skipif(not has_v1(), reason="needs root and writable version 1 cgroups")
-class TestCgroupV1(LimiterContract):
-    limited_by = LimitedBy.CGROUP_V1
-
-    @pytest.fixture
-    def limiter(self):
-        return CgroupV1(v1_parents())
-
-    @pytest.fixture
-    def groups_left(self):
-        return lambda: v1_groups(os.getpid())
+class KernelContract(LimiterContract):
+    """What a kernel holds for real."""
 
     def test_a_disk_limit_without_a_device_is_not_claimed(self, limiter):
         with limiter.hold(asked(read_mib_per_second=50.0)) as hold:
@@ -202,6 +191,20 @@ class TestCgroupV1(LimiterContract):
         evict([path])
         return path
 
+
+@pytest.mark.root
+@pytest.mark.skipif(not has_v1(), reason="needs root and writable version 1 cgroups")
+class TestCgroupV1(KernelContract):
+    limited_by = LimitedBy.CGROUP_V1
+
+    @pytest.fixture
+    def limiter(self):
+        return CgroupV1(v1_parents())
+
+    @pytest.fixture
+    def groups_left(self):
+        return lambda: v1_groups(os.getpid())
+
     def test_groups_and_processes_of_a_killed_owner_are_removed(self):
         code = (
             "import subprocess, sys, time\n"
@@ -227,70 +230,31 @@ class TestCgroupV1(LimiterContract):
         assert not fields or fields[0] == "Z"
 
 
-class FakeV2:
-    """A version 2 tree of plain files: enough for the logic, nothing is held."""
+@pytest.mark.root
+class TestCgroupV2(KernelContract):
+    limited_by = LimitedBy.CGROUP_V2
 
-    def __init__(self, root, controllers="cpu cpuset memory io", down="cpu cpuset memory io"):
-        self.root = root
-        root.mkdir(exist_ok=True)
-        (root / "cgroup.controllers").write_text(controllers)
-        (root / "cgroup.subtree_control").write_text(down)
+    @pytest.fixture
+    def parent(self):
+        return usable_parent(v2_parents()) or pytest.skip("needs version 2 cgroups of our own")
 
+    @pytest.fixture
+    def limiter(self, parent):
+        return CgroupV2(parent)
 
-def wrote(hold, file):
-    return (hold._group / file).read_text()
-
-
-@pytest.fixture
-def fake_v2(tmp_path, monkeypatch):
-    """Leaving a hold empties the directory first: the kernel's files vanish with a group."""
-    remove = Path.rmdir
-
-    def rmdir(path):
-        for file in path.iterdir():
-            file.unlink()
-        remove(path)
-
-    monkeypatch.setattr(Path, "rmdir", rmdir)
-    FakeV2(tmp_path / "v2")
-    return CgroupV2(tmp_path / "v2")
-
-
-def test_v2_limits_memory_at_once_and_cpu_and_disk_when_engaged(fake_v2):
-    limits = asked(0.5, memory_mib=256, read_mib_per_second=50.0, read_iops=500.0, device="259:0")
-    with fake_v2.hold(limits) as hold:
-        hold.add(os.getppid() + 10**8)
-        (hold._group / "cgroup.procs").write_text("")
-        assert wrote(hold, "memory.max") == str(256 * 2**20)
-        assert not (hold._group / "cpu.max").exists()
-        hold.engage()
-        assert wrote(hold, "cpu.max") == "50000 100000"
-        assert wrote(hold, "cpuset.cpus") == str(allowed_cpus()[-1])
-        assert wrote(hold, "io.max") == "259:0 rbps=52428800 riops=500"
-        assert hold.limited_by is LimitedBy.CGROUP_V2
-
-
-def test_v2_reads_usage_and_kills(fake_v2):
-    with fake_v2.hold(asked()) as hold:
-        group = hold._group
-        (group / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
-        (group / "memory.stat").write_text("anon 1048576\nfile 9\nshmem 1048576\n")
-        (group / "memory.peak").write_text(str(64 * 2**20))
-        (group / "io.stat").write_text("259:0 rbytes=100 wbytes=5\n7:0 rbytes=20 wbytes=0\n")
-        (group / "memory.events").write_text("oom 1\noom_kill 0\n")
-        usage = read_usage(hold.usage_source())
-        assert (usage.cpu_seconds, usage.peak_memory_mib, usage.read_bytes) == (2.5, 64.0, 120)
-        assert usage.anonymous_memory_mib == 2.0
-        assert not hold.killed_for_memory()
-        (group / "memory.events").write_text("oom 1\noom_kill 1\n")
-        assert hold.killed_for_memory()
+    @pytest.fixture
+    def groups_left(self, parent):
+        return lambda: set(parent.glob(f"advisor-{os.getpid()}-*"))
 
 
 def test_v2_takes_the_first_parent_that_hands_all_controllers_down(tmp_path):
-    FakeV2(tmp_path / "bare", controllers="cpu", down="")
-    FakeV2(tmp_path / "good")
-    assert usable_parent([tmp_path / "bare", tmp_path / "good"]) == tmp_path / "good"
-    assert usable_parent([tmp_path / "bare"]) is None
+    bare, good = tmp_path / "bare", tmp_path / "good"
+    for root, controllers, down in ((bare, "cpu", ""), (good, *["cpu cpuset memory io"] * 2)):
+        root.mkdir()
+        (root / "cgroup.controllers").write_text(controllers)
+        (root / "cgroup.subtree_control").write_text(down)
+    assert usable_parent([bare, good]) == good
+    assert usable_parent([bare]) is None
 
 
 def test_hierarchies_are_found_nested_under_the_own_group(tmp_path):

@@ -11,23 +11,26 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.answers.ground import Ground
 from advisor.answers.recommending import Decide, recommended
 from advisor.answers.reporting.measured import Measured
 from advisor.answers.reporting.sections import Answered, Named, section
 from advisor.answers.reporting.subject import Deciding
-from advisor.answers.words import Words
 from advisor.domain.references import is_own
 from advisor.engine.prepared import key_of
 from advisor.errors import AdvisorError
+from advisor.messages import Message
+from advisor.questions.models import Recommend
 
 
 class Question(NamedTuple):
-    """A workload of a report: its name, its words, the command that asks it alone, and where it
+    """A workload of a report: its name, what is asked, the command that asks it alone, and where it
     was said ('team.yaml, line 7'), for what is wrong with it. `deciding` asks a cloud first."""
 
     name: str
-    words: Words
+    question: Recommend
     command: str = ""
     said: str = ""
     deciding: Decide | None = None
@@ -47,9 +50,9 @@ def checked(ground: Ground, questions: Sequence[Question]) -> list[Group]:
 
 
 def _shared(ground: Ground, place: int, one: Question) -> Hashable:
-    if one.words.get("anchors") or is_own(str(one.words["network"])):
+    if one.question.anchor or is_own(one.question.model):
         return place  # what it stands on is known once its files were read
-    return key_of(ground.request(one.words))
+    return key_of(ground.request(one.question))
 
 
 def gathered(ground: Ground, group: Group, as_of: date) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -61,12 +64,12 @@ def gathered(ground: Ground, group: Group, as_of: date) -> Iterator[tuple[int, d
 
 
 def _section(ground: Ground, one: Question, known: Deciding, measured: Measured) -> dict[str, Any]:
-    found = recommended(ground, {**one.words, "explain": True}, one.deciding or known)
+    found = recommended(ground, replace(one.question, explain=True), one.deciding or known)
     answer, (catalog, model, _) = found.answer, found.ground
     prepared = known.prepared(answer.request, catalog, model)
     return section(
         Named(one.name, one.command),
-        Answered(answer, found.document(), found.ground, prepared),
+        Answered(answer, found.message_document(), found.ground, prepared),
         measured,
         known.as_of,
     )
@@ -80,4 +83,8 @@ def _told_where(one: Question) -> Iterator[None]:
     except AdvisorError as error:
         if not one.said:
             raise
-        raise type(error)(f"{one.said}: workload '{one.name}': {error}") from error
+        raise type(error)(
+            Message("{place}: workload '{name}': {what}", place=one.said, name=one.name,
+                    what=error.message),
+            hint=error.hint, field=error.field, code=error.code,
+        ) from error  # fmt: skip

@@ -18,6 +18,7 @@ from advisor.answers.ground import Ground, ground_in_use
 from advisor.answers.reporting.gathering import Group, gathered
 from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import AdvisorError
+from advisor.questions.models import Sources
 
 # A process more needs as long to begin as some workloads take.
 _LEAST_GROUPS = 8
@@ -47,7 +48,7 @@ def gathered_in_parallel(
     """
     pool = ProcessPoolExecutor(
         processes, mp_context=get_context("spawn"), initializer=_begin,
-        initargs=(origin.model_file, origin.cny_per_usd),
+        initargs=(origin.sources,),
     )  # fmt: skip
     try:
         with _not_for_children():
@@ -93,10 +94,10 @@ def _afterwards() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _begin(model_file: Any, cny_per_usd: float | None) -> None:
+def _begin(sources: Sources) -> None:
     global _ground
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING - {signal.SIGINT})
-    _ground = ground_in_use(model_file, cny_per_usd=cny_per_usd)
+    _ground = ground_in_use(sources)
 
 
 def _whole(group: Group, as_of: date) -> list[tuple[int, dict[str, Any]]]:

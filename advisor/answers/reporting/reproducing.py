@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from advisor.answers.ground import Ground
 from advisor.answers.reporting.measured import bundled_measurements_sha256
 from advisor.places import own_model_path
+from advisor.questions.models import Sources
 from models.performance.bundled import FOLDER, MODEL
 
 _PACKAGE = "instance-sizing-advisor"
@@ -29,13 +30,12 @@ class Input(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """How a report was asked for: the command without its output, the files it read, the named
-    performance model, and the yuan for a dollar, where they were told."""
+    """How a report was asked for: the command without its output, the files it read, and the data
+    that answers."""
 
     command: str
     inputs: Sequence[Input] = ()
-    model_file: Path | None = None
-    cny_per_usd: float | None = None
+    sources: Sources = Sources()
 
 
 def reproducibility(
@@ -57,7 +57,7 @@ def reproducibility(
             "sha256": ground.catalog.fingerprint,
             "sources": list(ground.catalog.sources),
         },
-        "performance_model": {**model, "sha256": _model_digest(origin.model_file)},
+        "performance_model": {**model, "sha256": _model_digest(origin.sources.performance_model)},
         "measurements": {
             "bundled_sha256": bundled_measurements_sha256(),
             "rows": len(drawn),
@@ -75,7 +75,7 @@ def advisor_version() -> str:
 
 
 def _model_digest(file: Path | None) -> str:
-    """Of the file that `sources.model_in_use` takes."""
+    """Of the file that `ground.model_in_use` takes."""
     own = own_model_path()
     path = file or (own if own.is_file() else FOLDER / MODEL)
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, NoReturn
@@ -12,25 +13,13 @@ from typing import Any, NoReturn
 from advisor.answers.ground import Ground
 from advisor.answers.reporting.reproducing import Input
 from advisor.answers.reporting.subject import Deciding
-from advisor.domain import (
-    DatasetProfile,
-    Market,
-    MemoryFormat,
-    Precision,
-    Range,
-    Recommendation,
-    Request,
-    Stack,
-    Task,
-    Tf32,
-)
-from advisor.domain.ranges import ANY
+from advisor.domain import Recommendation, Request
+from advisor.domain.request_document import request_from
 from advisor.errors import AdvisorError, UsageError
 from advisor.questions.datasets import DATASETS, dataset_for
-from advisor.questions.disks import disk_answers
 from advisor.render.blocks import candidate_block
 from advisor.render.document import SCHEMA as RECOMMENDATION
-from advisor.render.sizing.checking import first_fault
+from advisor.render.schema_check import first_fault
 from advisor.render.sizing.facts import SCHEMA as REPORT
 
 _SAME = 1e-9
@@ -53,19 +42,22 @@ def read_saved(one: Input) -> dict[str, Any]:
         raise UsageError(
             f"{one.name} is neither an answer ({RECOMMENDATION}) nor a report ({REPORT}): {told}"
         )
-    fault = first_fault(found, kind) or _unshowable(found)
+    fault = first_fault(found, kind) or _unusable(found)
     if fault:
         raise UsageError(f"{one.name} is damaged, or of another version: {fault}")
     return dict(found)
 
 
-def _unshowable(value: Any) -> str | None:
-    """A text that steers a terminal, turns a page's direction, or is half a character."""
+def _unusable(value: Any) -> str | None:
+    """A text that steers a terminal, turns a page's direction, or is half a character; a number
+    that nobody can compute with."""
     if isinstance(value, str):
         return f"it has characters that cannot be shown: {value[:60]!a}" if _STEERS(value) else None
+    if isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
+        return "it has a number that is too large"
     if isinstance(value, dict):
-        return _unshowable([*value, *value.values()])
-    inside = map(_unshowable, value) if isinstance(value, list) else iter(())
+        return _unusable([*value, *value.values()])
+    inside = map(_unusable, value) if isinstance(value, list) else iter(())
     return next(filter(None, inside), None)
 
 
@@ -83,7 +75,7 @@ def answered_again(
     try:
         request = _request(document, ground)
         answer, _ = deciding(request, ground.catalog, ground.model)
-    except (AdvisorError, ValueError, OverflowError):
+    except (AdvisorError, LookupError, TypeError, ValueError, OverflowError):
         return None
     one, told = answer.chosen or answer.nearest, _spec_of(document)
     if one is None or told is None or (answer.chosen is None) != (not document["recommendation"]):
@@ -111,53 +103,27 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _request(document: Mapping[str, Any], ground: Ground) -> Request:
-    """The question in a recommendation's document; `UsageError` where it cannot be known."""
+    """The question of a recommendation's document; `UsageError` where it cannot be known."""
     asked = document["request"]
-    dataset = _dataset(asked, ground)
-    types = tuple(asked["disk_types"])
-    same = (
-        "target_throughput", "confidence", "batch_size", "cloud", "region", "min_gpu_memory_mib",
-        "max_gpu_memory_mib", "accelerated_only", "max_usd_per_hour", "max_latency_ms", "epochs",
-        "samples", "max_hours", "max_run_usd", "max_gpus", "max_count",
-    )  # fmt: skip
-    return Request(
-        **{name: asked[name] for name in same},
-        network=asked["model"],
-        task=Task(asked["task"]),
-        precision=Precision(asked["precision"]),
-        dataset=dataset,
-        stack=Stack(asked.get("stack", Stack.EAGER)),
-        memory_format=MemoryFormat(asked.get("memory_format", MemoryFormat.CONTIGUOUS)),
-        tf32=Tf32(asked.get("tf32", Tf32.CONVOLUTIONS)),
-        input=asked.get("input"),
-        market=Market(asked["market"]),
-        gpus=tuple(asked["gpus"]),
-        compute_capability=_range(asked["compute_capability"]),
-        vcpus=_range(asked["vcpus"]),
-        memory_mib=_range(asked["memory_mib"]),
-        vcpu_quota=tuple(asked["vcpu_quota"].items()),
-        **({"disk_types": types} if types else _disk(asked, ground, dataset)),
-        max_results=max(1, 1 + len(document["alternatives"])),
-        pareto=bool(document["pareto"]),
-    )
+    if "width" not in asked["dataset"]:  # an older version's
+        asked = {**asked, "dataset": _known_dataset(asked, ground)}
+    if "max_results" not in asked:
+        count, pareto = 1 + len(document["alternatives"]), bool(document["pareto"])
+        asked = {**asked, "max_results": count, "pareto": pareto}
+    return request_from(asked)
 
 
-def _disk(asked: Mapping[str, Any], ground: Ground, dataset: DatasetProfile) -> dict[str, Any]:
-    return disk_answers(ground.catalog, asked["cloud"], asked["disk"], dataset)
-
-
-def _dataset(asked: Mapping[str, Any], ground: Ground) -> DatasetProfile:
+def _known_dataset(asked: Mapping[str, Any], ground: Ground) -> dict[str, Any]:
+    """The data set of an answer that does not say how large a sample is once it is decoded."""
     told = asked["dataset"]
     facts = ground.model.table.find(asked["model"], asked.get("input"))
     known = dataset_for(told["name"], facts) if told["name"] in DATASETS else None
     names = ("name", "samples", "bytes_per_sample", "storage_format")
     if known is None or any(told[name] != getattr(known, name) for name in names):
-        raise UsageError(f"how large the samples of {told['name']} are was not saved")
-    return known
-
-
-def _range(told: Mapping[str, float | None] | None) -> Range:
-    return Range(told["least"], told["most"]) if told else ANY
+        raise UsageError(
+            "how large the samples of {dataset} are was not saved", dataset=told["name"]
+        )
+    return {**told, "width": known.width, "height": known.height, "sample": known.sample}
 
 
 def answered_on(document: Mapping[str, Any]) -> date:

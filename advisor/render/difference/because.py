@@ -54,7 +54,7 @@ def _moved(one: Reason) -> str:
         words.append(f"became {abs(100 * (now / before - 1)):.2g} % {how}")
     if "lower" in one:
         before, now = floor_rate(one["lower_then"]), floor_rate(one["lower"])
-        words.append(f"surely reaches {now:,g} samples/s now, {before:,g} before")
+        words.append(f"has a lower bound of {now:,g} samples/s now, {before:,g} before")
     return f"{type_name(one)} {' and '.join(words)}"
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.render.i18n.printing import percent, surely
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, percent
 from advisor.render.sizing.naming import spec_name
 from advisor.units import format_mib, format_rate, format_usd
 
 Row = Mapping[str, Any]
 
 
-def price_alt(rows: Sequence[Row], target: float | None, t: Words) -> str:
+def price_alt(rows: Sequence[Row], target: float | None, t: Texts) -> str:
     """The pick, the cheapest spec and the end of the front; how many there are."""
     chosen = [t("price.alt_chosen", one=_spec(one, t)) for one in rows if one["chosen"]]
     aims = [t("price.alt_target", rate=format_rate(target))] if target else []
@@ -25,15 +25,15 @@ def price_alt(rows: Sequence[Row], target: float | None, t: Words) -> str:
     )  # fmt: skip
 
 
-def _spec(one: Row, t: Words) -> str:
+def _spec(one: Row, t: Texts) -> str:
     return t(
         "price.alt_one", name=spec_name(one), usd=format_usd(one["total_usd_per_hour"]),
-        lower=surely(one["lower"]), median=format_rate(one["median"]),
+        lower=lower_rate(one["lower"]), median=format_rate(one["median"]),
         upper=format_rate(one["upper"]),
     )  # fmt: skip
 
 
-def stages_alt(stages: Sequence[Row], t: Words) -> str:
+def stages_alt(stages: Sequence[Row], t: Texts) -> str:
     """Every stage with its share and its own rate."""
     said = (
         t(
@@ -46,7 +46,7 @@ def stages_alt(stages: Sequence[Row], t: Words) -> str:
 
 
 def curve_alt(
-    name: str, points: Sequence[tuple[str, float]], rates: Sequence[float], t: Words
+    name: str, points: Sequence[tuple[str, float]], rates: Sequence[float], t: Texts
 ) -> str:
     """A curve's points, at most seven of them with both ends, and the span of what is measured."""
     step = max(1, -(-len(points) // 6))
@@ -58,7 +58,7 @@ def curve_alt(
     return t("curves.alt", name=name, points=_joined(told))
 
 
-def memory_alt(batches: Sequence[Row], t: Words) -> str:
+def memory_alt(batches: Sequence[Row], t: Texts) -> str:
     """Which batches fit, with what each needs."""
 
     def told(fits: bool) -> str:

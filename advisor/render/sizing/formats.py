@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from advisor.errors import UsageError, unknown_name
-from advisor.render.i18n.words import LANGUAGES as LANGUAGES
+from advisor.render.document import plain
+from advisor.render.i18n.catalogue import LANGUAGES as LANGUAGES
 
 Document = Mapping[str, Any]
 
@@ -42,7 +43,7 @@ class ReportFormat(NamedTuple):
 
 
 def _json(document: Document, _language: str) -> str:
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return json.dumps(plain(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def _markdown(document: Document, language: str) -> str:
@@ -54,13 +55,13 @@ def _markdown(document: Document, language: str) -> str:
 def _csv(document: Document, _language: str) -> str:
     from advisor.render.sizing.flat import report_csv
 
-    return report_csv(document)
+    return report_csv(plain(document))
 
 
 def _xlsx(document: Document, language: str) -> bytes:
     from advisor.render.sizing.workbook.writing import report_workbook
 
-    return report_workbook(document, language)
+    return report_workbook(plain(document), language)
 
 
 def _html(document: Document, language: str) -> str:
@@ -77,9 +78,9 @@ def _pdf(document: Document, language: str) -> bytes:
 
 REPORT_FORMATS: Mapping[str, ReportFormat] = {
     "html": ReportFormat("html", "text/html; charset=utf-8", "one file with charts; prints well",
-                         _html, needs=("jinja2", "matplotlib")),
+                         _html, needs=("jinja2",)),
     "pdf": ReportFormat("pdf", "application/pdf", "the same in pages, with bookmarks",
-                        _pdf, binary=True, needs=("jinja2", "matplotlib", "weasyprint")),
+                        _pdf, binary=True, needs=("jinja2", "weasyprint")),
     "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request",
                        _markdown),
     "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.errors import UsageError
-from advisor.render.i18n.printing import FILTERS
-from advisor.render.i18n.sentences import told
-from advisor.render.i18n.words import Words, report_words
+from advisor.messages import Message
+from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.i18n.filters import FILTERS
 from advisor.render.sizing.naming import disk_name, gpu_name, spec_name
 from advisor.render.sizing.phrases import (
     answer_sentences,
@@ -57,7 +56,7 @@ _ROOMS = (
 
 def report_html(document: Mapping[str, Any], language: str) -> str:
     """The whole file. Raises `UsageError` where the packages of reports are not installed."""
-    t = report_words(language)
+    t = report_texts(language)
     sections = document["workloads"]
     room = next(one for one in _ROOMS if len(sections) <= one.workloads)
     return (
@@ -75,7 +74,7 @@ def report_html(document: Mapping[str, Any], language: str) -> str:
     )
 
 
-def _section(section: Mapping[str, Any], number: int, room: Room, t: Words) -> dict[str, Any]:
+def _section(section: Mapping[str, Any], number: int, room: Room, t: Texts) -> dict[str, Any]:
     answer = section["recommendation"]
     drawn = {one for curve in (section["curves"] or {}).values() for one in curve["measured"]}
     return {
@@ -107,10 +106,7 @@ def _near(turns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 @cache
 def environment() -> Environment:
     """Templates are compiled once a process."""
-    # It tells that it looks for fonts, or that it has no home: nobody who reads a report minds.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        import matplotlib  # noqa: F401 - the charts' own, said here once
         from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
     except ModuleNotFoundError as error:
         raise UsageError(MISSING.format(format="HTML")) from error
@@ -128,24 +124,23 @@ def _spoken(say: Callable[..., Any]) -> Callable[..., Any]:
     return lambda context, *given: say(*given, context["t"])
 
 
-def _tell(text: str, t: Words) -> Markup:
+def _tell(sentence: Message | str, t: Texts) -> Markup:
     """A sentence of the engine in the report's language; English is marked where none is."""
     from markupsafe import Markup, escape
 
-    translated = told(text, t.language)
-    if translated is None:
-        return Markup('<span lang="en">{}</span>').format(text)
-    return escape(translated)
+    if t.speaks(sentence):
+        return escape(t.render(sentence))
+    return Markup('<span lang="en">{}</span>').format(str(sentence))
 
 
-def _disk(order: Any, t: Words) -> Markup:
+def _disk(order: Any, t: Texts) -> Markup:
     """The name of a disk, which breaks between its parts where a cell is narrow."""
     from markupsafe import Markup, escape
 
     return escape(disk_name(order, t)).replace(":", Markup(":<wbr>"))
 
 
-def _answer(section: Mapping[str, Any], hours: float, t: Words) -> list[str]:
+def _answer(section: Mapping[str, Any], hours: float, t: Texts) -> list[str]:
     return list(answer_sentences(section, t, hours))
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from advisor.render.i18n.printing import plain
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import plain
 from advisor.units import ceil_significant, format_hours, format_mib, format_usd
 
 Document = Mapping[str, Any]
@@ -26,6 +26,7 @@ _FIELDS: Mapping[str, Callable[[Any], str]] = {
     "epochs": lambda value: f"{value:,.12g}",
     "samples": lambda value: f"{value:,.12g}",
     "max_hours": plain,
+    "max_first_epoch_hours": plain,
     "max_run_usd": format_usd,
     "max_usd_per_hour": format_usd,
     "max_latency_ms": plain,
@@ -36,6 +37,7 @@ _FIELDS: Mapping[str, Callable[[Any], str]] = {
     "vcpus": lambda value: _range(value, plain),
     "memory_mib": lambda value: _range(value, format_mib),
     "accelerated_only": str,
+    "allow_extrapolation": str,
     "max_gpus": plain,
     "max_count": plain,
     "disk": str,
@@ -51,18 +53,18 @@ _USUAL = {
 }
 
 
-def limits_sentence(section: Document, t: Words) -> str:
+def limits_sentence(section: Document, t: Texts) -> str:
     """'Also: amp; 90 epochs; within 72 hours.'; empty where nothing more was asked."""
     request = section["recommendation"]["request"]
-    told = [
-        t(f"limit.{field}", value=tell(request[field]))
-        for field, tell in _FIELDS.items()
+    limits = [
+        t(f"limit.{field}", value=write(request[field]))
+        for field, write in _FIELDS.items()
         if request.get(field) and request[field] != _USUAL.get(field)
     ]
-    return t("limits", limits=t("limits.join").join(told)) if told else ""
+    return t("limits", limits="; ".join(limits)) if limits else ""
 
 
-def outcome_sentences(section: Document, t: Words) -> Iterator[str]:
+def outcome_sentences(section: Document, t: Texts) -> Iterator[str]:
     """What the spec makes of a run, or of a limit of latency, where one was asked for."""
     answer = section["recommendation"]
     spec = answer["recommendation"] or answer["nearest"]
@@ -76,17 +78,17 @@ def outcome_sentences(section: Document, t: Words) -> Iterator[str]:
     if latency and answer["request"]["max_latency_ms"]:
         yield t(
             "latency.told",
-            likely=plain(ceil_significant(latency["p50_ms"])),
-            surely=plain(ceil_significant(latency["p99_ms"])),
+            median=plain(ceil_significant(latency["p50_ms"])),
+            p99=plain(ceil_significant(latency["p99_ms"])),
         )
 
 
-def _bounded(keys: tuple[str, str], span: Document, tell: Any, t: Words) -> str:
-    """The likely value and the bound, which is rounded up; no bound is known where it is null."""
-    likely = tell(span["median"])
+def _bounded(keys: tuple[str, str], span: Document, write: Any, t: Texts) -> str:
+    """The median and the upper bound, which is rounded up; none is known where it is null."""
+    median = write(span["median"])
     if span["upper"] is None:
-        return t(keys[1], likely=likely)
-    return t(keys[0], likely=likely, surely=tell(span["upper"], up=True))
+        return t(keys[1], median=median)
+    return t(keys[0], median=median, upper=write(span["upper"], up=True))
 
 
 def _usd(usd: float, *, up: bool = False) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.render.i18n.printing import percent, surely
-from advisor.render.i18n.sentences import told
-from advisor.render.i18n.words import Words, report_words
+from advisor.messages import Message
+from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.i18n.filters import lower_rate, percent
 from advisor.render.sizing.markdown_cells import md_block, md_code, md_table, md_text
 from advisor.render.sizing.markdown_details import again, details
 from advisor.render.sizing.naming import disk_name, spec_name
@@ -28,12 +28,12 @@ MOST_CHARACTERS = 60_000
 
 def report_markdown(document: Document, language: str) -> str:
     """The whole text; details stay out where it would be too long to paste."""
-    t = report_words(language)
+    t = report_texts(language)
     whole = _text(document, t, brief=False)
     return whole if len(whole) <= MOST_CHARACTERS else _text(document, t, brief=True)
 
 
-def _text(document: Document, t: Words, *, brief: bool) -> str:
+def _text(document: Document, t: Texts, *, brief: bool) -> str:
     blocks = [
         f"# {md_text(t('kicker'))}: {md_text(document['title'])}",
         f"*{md_text(t('as_of', date=document['as_of']))}*",
@@ -47,19 +47,19 @@ def _text(document: Document, t: Words, *, brief: bool) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _totals(document: Document, t: Words) -> Iterator[str]:
+def _totals(document: Document, t: Texts) -> Iterator[str]:
     """All workloads; of one alone its own section tells it."""
     if len(document["workloads"]) < 2:
         return
     yield f"## {md_text(t('totals.title'))}"
     yield md_text(totals_sentence(document["totals"], t))
-    names = ("instance", "disk", "surely", "bound", "per_hour", "per_month")
+    names = ("instance", "disk", "lower", "bound", "per_hour", "per_month")
     head = [t("totals.workload"), *(t(f"table.{name}") for name in names)]
     rows = [_total_row(one, t) for one in document["workloads"]]
     yield md_table(head, [*rows, *_sum_row(document["totals"], t)], right=(3, 5, 6))
 
 
-def _total_row(section: Document, t: Words) -> list[str]:
+def _total_row(section: Document, t: Texts) -> list[str]:
     spec = section["answer"]["spec"]
     if section["answer"]["status"] != "answered":
         return [md_text(section["name"]), md_text(t("totals.none_fits")), "", "", "", "", ""]
@@ -67,21 +67,21 @@ def _total_row(section: Document, t: Words) -> list[str]:
         md_text(section["name"]),
         md_text(spec_name(spec)),
         md_text(disk_name(spec["disk"], t)),
-        surely(spec["lower"]),
+        lower_rate(spec["lower"]),
         md_text(stage_name(spec["bottleneck"], t)),
         format_usd(spec["usd_per_hour"]),
         format_usd(spec["usd_per_month"]),
     ]
 
 
-def _sum_row(totals: Document, t: Words) -> list[list[str]]:
+def _sum_row(totals: Document, t: Texts) -> list[list[str]]:
     if totals["usd_per_hour"] is None:
         return []
     usd = (format_usd(totals["usd_per_hour"]), format_usd(totals["usd_per_month"]))
     return [[f"**{md_text(t('totals.all'))}**", "", "", "", "", *(f"**{one}**" for one in usd)]]
 
 
-def _section(section: Document, hours: float, t: Words, *, brief: bool) -> Iterator[str]:
+def _section(section: Document, hours: float, t: Texts, *, brief: bool) -> Iterator[str]:
     answer = section["recommendation"]
     yield f"## {md_text(section['name'])}"
     yield md_text(asked_sentence(section, t))
@@ -103,13 +103,13 @@ def _section(section: Document, hours: float, t: Words, *, brief: bool) -> Itera
         yield f"{md_text(t('again.ask'))}: {md_code(section['command'])}"
 
 
-def _relaxing(relax: Sequence[Document], t: Words) -> Iterator[str]:
+def _relaxing(relax: Sequence[Document], t: Texts) -> Iterator[str]:
     if relax:
         yield f"### {md_text(t('relax.title'))}"
         yield _list([relax_sentence(one, t) for one in relax])
 
 
-def _costs(costs: Document | None, t: Words) -> Iterator[str]:
+def _costs(costs: Document | None, t: Texts) -> Iterator[str]:
     if costs is None or not costs["choices"]:
         return
     yield f"### {md_text(t('costs.title'))}"
@@ -129,17 +129,17 @@ def _costs(costs: Document | None, t: Words) -> Iterator[str]:
     yield md_table([t(f"table.{name}") for name in names], rows, right=(1, 2, 3, 4))
 
 
-def _close(calls: Sequence[Document], t: Words) -> Iterator[str]:
+def _close(calls: Sequence[Document], t: Texts) -> Iterator[str]:
     for one in calls[:1]:
         yield f"### {md_text(t('close.title'))}"
         yield md_text(close_sentence(one, t))
         yield md_block(one["trial"]["command"], "sh")
 
 
-def _said(title: str, sentences: Sequence[str], t: Words) -> Iterator[str]:
+def _said(title: str, sentences: Sequence[Message | str], t: Texts) -> Iterator[str]:
     if sentences:
         yield f"### {md_text(t(title))}"
-        yield _list([told(one, t.language) or one for one in sentences])
+        yield _list([t.render(one) for one in sentences])
 
 
 def _list(items: Sequence[str]) -> str:

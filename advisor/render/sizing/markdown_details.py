@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.render.i18n.printing import percent, plain, surely
-from advisor.render.i18n.sentences import told
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.render.sizing.markdown_cells import (
     md_block,
     md_code,
@@ -25,7 +24,7 @@ _SPECS, _REGIONS, _REJECTED, _TURNS = 12, 8, 8, 4
 _NOTHING_PERCENT = 0.05
 
 
-def details(section: Document, t: Words) -> Iterator[str]:
+def details(section: Document, t: Texts) -> Iterator[str]:
     """Every table that has rows."""
     tables = (
         ("stages.title", _stages(section, t)),
@@ -43,13 +42,13 @@ def details(section: Document, t: Words) -> Iterator[str]:
             yield md_folded(md_text(t(title)), content)
 
 
-def again(block: Document, t: Words) -> Iterator[str]:
+def again(block: Document, t: Texts) -> Iterator[str]:
     """What gives the same report again."""
     catalog, model, rows = block["catalog"], block["performance_model"], block["measurements"]
     versions = ", ".join(f"{name} {value}" for name, value in block["versions"].items())
     model_said = t(
         "again.model_value",
-        id=model["id"], trained=told(model["trained_on"], t.language) or model["trained_on"],
+        id=model["id"], trained=t.render(model["trained_on"]),
         error=plain(model["error_percent"]), sha=model["sha256"],
     )  # fmt: skip
     said = [
@@ -65,7 +64,7 @@ def again(block: Document, t: Words) -> Iterator[str]:
     yield "\n".join(f"- {md_text(t(f'again.{name}'))}: {md_text(text)}" for name, text in said)
 
 
-def _stages(section: Document, t: Words) -> str:
+def _stages(section: Document, t: Texts) -> str:
     rows = [
         [
             md_text(stage_name(one["stage"], t)),
@@ -77,10 +76,10 @@ def _stages(section: Document, t: Words) -> str:
     return _table(("stage", "alone", "used"), rows, t, right=(1, 2))
 
 
-def _sensitivity(section: Document, t: Words) -> str:
+def _sensitivity(section: Document, t: Texts) -> str:
     rows = [
         [
-            md_text(told(one["step"], t.language) or one["step"]),
+            md_text(t.render(one["step"])),
             _brings(one, t),
             md_text(stage_name(one["bottleneck"], t)),
             _flat(one, t),
@@ -90,7 +89,7 @@ def _sensitivity(section: Document, t: Words) -> str:
     return _table(("resource", "brings", "bound", "flat"), rows, t)
 
 
-def _brings(one: Document, t: Words) -> str:
+def _brings(one: Document, t: Texts) -> str:
     rate = one["samples_per_second"]
     if abs(one["percent"]) < _NOTHING_PERCENT:
         return md_text(t("sensitivity.nothing"))
@@ -100,7 +99,7 @@ def _brings(one: Document, t: Words) -> str:
     return md_text(t("sensitivity.brings", rate=format_rate(rate), percent=share))
 
 
-def _flat(one: Document, t: Words) -> str:
+def _flat(one: Document, t: Texts) -> str:
     if one["resource"] not in ("vcpus", "memory"):
         return ""
     amount = one["flat_after"]
@@ -109,7 +108,7 @@ def _flat(one: Document, t: Words) -> str:
     return format_mib(amount) if one["unit"] == "mib" else plain(amount)
 
 
-def _specs(section: Document, t: Words) -> str:
+def _specs(section: Document, t: Texts) -> str:
     """The pick, what answers, and the front; the data formats have them all."""
     drawn = section["price_throughput"]
     ordered = sorted(drawn, key=lambda o: (not o["chosen"], not o["answers"], not o["on_front"]))
@@ -119,7 +118,7 @@ def _specs(section: Document, t: Words) -> str:
             md_text(gpu_name(one, t)),
             md_text(disk_name(one["disk"], t)),
             format_usd(one["total_usd_per_hour"]),
-            surely(one["lower"]),
+            lower_rate(one["lower"]),
             format_rate(one["median"]),
             format_rate(one["upper"]),
             format_usd(one["usd_per_million_samples"]),
@@ -128,19 +127,19 @@ def _specs(section: Document, t: Words) -> str:
         for one in ordered[:_SPECS]
     ]
     names = (
-        "instance", "gpu", "disk", "per_hour", "surely", "likely", "upper", "per_million", "bound",
+        "instance", "gpu", "disk", "per_hour", "lower", "median", "upper", "per_million", "bound",
     )  # fmt: skip
     return _and_more(_table(names, rows, t, right=(3, 4, 5, 6, 7)), len(drawn) - len(rows), t)
 
 
-def _turns(section: Document, t: Words) -> str:
+def _turns(section: Document, t: Texts) -> str:
     turns = section["break_even"]
     near = next((at for at, one in enumerate(turns) if one["of_chosen"]), 0)
     rows = [
         [
             md_text(spec_name(one["cheaper"])),
             md_text(spec_name(one["dearer"])),
-            surely(one["at_samples_per_second"]),
+            lower_rate(one["at_samples_per_second"]),
             md_text(_pays(one, t)),
         ]
         for one in turns[max(0, near - 1) :][:_TURNS]
@@ -148,14 +147,14 @@ def _turns(section: Document, t: Words) -> str:
     return _table(("cheaper", "dearer", "turns", "pays"), rows, t, right=(2,))
 
 
-def _pays(one: Document, t: Words) -> str:
+def _pays(one: Document, t: Texts) -> str:
     verdict = t("break.yes" if one["dearer_pays_now"] else "break.no")
     even = format_usd(one["dearer_pays_below_usd_per_hour"])
     now = format_usd(one["dearer"]["total_usd_per_hour"])
     return t("break.pays", usd=even, now=now, verdict=verdict)
 
 
-def _memory(section: Document, t: Words) -> str:
+def _memory(section: Document, t: Texts) -> str:
     block = section["gpu_memory"]
     if block is None:
         return ""
@@ -164,15 +163,15 @@ def _memory(section: Document, t: Words) -> str:
             f"**{one['batch_size']}**" if one["chosen"] else str(one["batch_size"]),
             format_mib(one["needed_mib"]),
             md_text(t("yes" if one["fits"] else "no")),
-            surely(one["reached"]["lower"]) if one["reached"] else "",
+            lower_rate(one["reached"]["lower"]) if one["reached"] else "",
         ]
         for one in block["batches"]
     ]
     has = md_text(t("memory.has", name=block["gpu"], has=format_mib(block["has_mib"])))
-    return f"{has}\n\n" + _table(("batch", "memory", "fits", "surely"), rows, t, right=(0, 1, 3))
+    return f"{has}\n\n" + _table(("batch", "memory", "fits", "lower"), rows, t, right=(0, 1, 3))
 
 
-def _regions(section: Document, t: Words) -> str:
+def _regions(section: Document, t: Texts) -> str:
     places = section["regions"]
     rows = [
         [
@@ -188,11 +187,11 @@ def _regions(section: Document, t: Words) -> str:
     return _and_more(_table(names, rows, t, right=(1, 2)), len(places) - len(rows), t)
 
 
-def _usd(usd: float | None, t: Words) -> str:
+def _usd(usd: float | None, t: Texts) -> str:
     return md_text(t("unknown")) if usd is None else format_usd(usd)
 
 
-def _rejected(section: Document, t: Words) -> str:
+def _rejected(section: Document, t: Texts) -> str:
     """How many for which reason, and the nearest of them."""
     answer = section["recommendation"]
     counts = answer["catalog"]["rejected_by_reason"]
@@ -207,7 +206,7 @@ def _rejected(section: Document, t: Words) -> str:
             md_text(one["instance_type"]),
             "" if one["usd_per_hour"] is None else format_usd(one["usd_per_hour"]),
             md_text(t.known("reason." + one["reason"], one["reason"])),
-            md_text(told(one["detail"], t.language) or one["detail"]),
+            md_text(t.render(one["detail"])),
         ]
         for one in answer["rejected"][:_REJECTED]
     ]
@@ -218,11 +217,11 @@ def _rejected(section: Document, t: Words) -> str:
     )
 
 
-def _evidence(section: Document, t: Words) -> str:
+def _evidence(section: Document, t: Texts) -> str:
     rows = [
         [
             md_text(stage_name(one["stage"], t)),
-            md_text(told(one["detail"], t.language) or one["detail"]),
+            md_text(t.render(one["detail"])),
             md_text(t("yes" if one["inside"] else "no")),
         ]
         for one in section["evidence"]
@@ -230,7 +229,7 @@ def _evidence(section: Document, t: Words) -> str:
     return _table(("stage", "what", "matters"), rows, t)
 
 
-def _ages(section: Document, t: Words) -> str:
+def _ages(section: Document, t: Texts) -> str:
     rows = [
         [
             md_text(t("age." + one["what"])),
@@ -245,10 +244,10 @@ def _ages(section: Document, t: Words) -> str:
 
 
 def _table(
-    names: Sequence[str], rows: Sequence[Sequence[str]], t: Words, right: Sequence[int] = ()
+    names: Sequence[str], rows: Sequence[Sequence[str]], t: Texts, right: Sequence[int] = ()
 ) -> str:
     return md_table([t(f"table.{name}") for name in names], rows, right) if rows else ""
 
 
-def _and_more(table: str, count: int, t: Words) -> str:
+def _and_more(table: str, count: int, t: Texts) -> str:
     return f"{table}\n\n{md_text(t('more.rows', count=f'{count:,}'))}" if count > 0 else table

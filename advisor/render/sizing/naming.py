@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
 
 LOCAL_ORDER = "instance_store"
 
@@ -17,12 +17,12 @@ def spec_name(one: Mapping[str, Any]) -> str:
     return name if count == 1 else f"{count} x {name}"
 
 
-def disk_name(order: Any, t: Words) -> str:
+def disk_name(order: Any, t: Texts) -> str:
     """'gp3:158GiB', 'local disk'."""
     return t("disk.local") if order == LOCAL_ORDER else str(order)
 
 
-def gpu_name(one: Mapping[str, Any], t: Words) -> str:
+def gpu_name(one: Mapping[str, Any], t: Texts) -> str:
     """'1 x T4' of a spec (with a `gpu` of its own) or of a drawn row; 'none' without."""
     gpu = one["gpu"]
     if not gpu:

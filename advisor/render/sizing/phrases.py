@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor.render.i18n.printing import percent, plain, surely
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.render.sizing.facts import ANSWERED
 from advisor.render.sizing.limits import limits_sentence, outcome_sentences
 from advisor.render.sizing.naming import disk_name, spec_name
@@ -15,13 +15,13 @@ from advisor.units import format_rate, format_usd
 Document = Mapping[str, Any]
 
 
-def asked_sentence(section: Document, t: Words) -> str:
+def asked_sentence(section: Document, t: Texts) -> str:
     """The question, with all its limits."""
     said = (_wanted(section["answer"], t), limits_sentence(section, t))
-    return t("sentence.join").join(filter(None, said))
+    return t.joined(filter(None, said))
 
 
-def _wanted(asked: Document, t: Words) -> str:
+def _wanted(asked: Document, t: Texts) -> str:
     known = {"task": t("task." + asked["task"]), "model": asked["model"]}
     confidence = plain(100 * asked["confidence"])
     if asked["target_throughput"] is None:
@@ -30,7 +30,7 @@ def _wanted(asked: Document, t: Words) -> str:
     return t("answer.asked", rate=rate, confidence=confidence, **known)
 
 
-def answer_sentences(section: Document, t: Words, hours: float) -> Iterator[str]:
+def answer_sentences(section: Document, t: Texts, hours: float) -> Iterator[str]:
     """The pick (else the nearest spec), and what its rate and price stand on."""
     spec = section["answer"]["spec"]
     if spec is None:
@@ -41,11 +41,11 @@ def answer_sentences(section: Document, t: Words, hours: float) -> Iterator[str]
         spec=spec_name(spec), disk=disk_name(spec["disk"], t), region=spec["region"],
         market=t.known("market." + spec["market"], spec["market"]),
         usd=format_usd(spec["usd_per_hour"]), month=format_usd(spec["usd_per_month"]),
-        hours=plain(hours), lower=surely(spec["lower"]), median=format_rate(spec["median"]),
+        hours=plain(hours), lower=lower_rate(spec["lower"]), median=format_rate(spec["median"]),
         stage=stage_name(spec["bottleneck"], t),
         million=format_usd(spec["usd_per_million_samples"]),
     )  # fmt: skip
-    yield t("sentence.join").join((pick, *outcome_sentences(section, t)))
+    yield t.joined((pick, *outcome_sentences(section, t)))
     yield t(
         "answer.stands",
         provenance=t.known("provenance." + spec["provenance"], spec["provenance"]),
@@ -54,7 +54,7 @@ def answer_sentences(section: Document, t: Words, hours: float) -> Iterator[str]
     )  # fmt: skip
 
 
-def totals_sentence(totals: Document, t: Words) -> str:
+def totals_sentence(totals: Document, t: Texts) -> str:
     """What all workloads cost together."""
     if totals["usd_per_hour"] is None:
         return t("totals.none", workloads=totals["workloads"])
@@ -67,7 +67,7 @@ def totals_sentence(totals: Document, t: Words) -> str:
     return f"{said}{t('totals.runs', runs=totals['runs'])}" if totals.get("runs") else said
 
 
-def close_sentence(one: Document, t: Words) -> str:
+def close_sentence(one: Document, t: Texts) -> str:
     """What a trial would settle."""
     chance = one["probability"]
     return t(
@@ -78,28 +78,28 @@ def close_sentence(one: Document, t: Words) -> str:
     )  # fmt: skip
 
 
-def relax_sentence(one: Document, t: Words) -> str:
+def relax_sentence(one: Document, t: Texts) -> str:
     """What to ask instead, and what that gives."""
     said = [_change(change, t) for change in one["changes"]]
     gives = one["gives"]
     return t(
         "relax.one",
         changes=", ".join(said), name=gives["instance_type"],
-        usd=format_usd(gives["total_usd_per_hour"]), lower=surely(gives["lower"]),
+        usd=format_usd(gives["total_usd_per_hour"]), lower=lower_rate(gives["lower"]),
     )  # fmt: skip
 
 
-def _change(change: Document, t: Words) -> str:
+def _change(change: Document, t: Texts) -> str:
     if change["to"] is None:
         return t("relax.without", option=change["option"], from_=change["from"])
     return t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
 
 
-def stage_name(stage: str, t: Words) -> str:
+def stage_name(stage: str, t: Texts) -> str:
     """'GPU', 'decoding on vCPUs'."""
     return t.known(f"stage.{stage}", stage)
 
 
-def days_old(one: Document, t: Words) -> str:
+def days_old(one: Document, t: Texts) -> str:
     """'1 day', '1,750 days'."""
     return t("days.one" if one["age_days"] == 1 else "days", days=f"{one['age_days']:,}")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from advisor.render.i18n.printing import percent
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import percent
 from advisor.render.sizing.alternative_text import curve_alt, memory_alt, price_alt, stages_alt
 from advisor.render.sizing.charts.curves import (
     CurvePanel,
@@ -39,7 +39,7 @@ class Picture(NamedTuple):
     alt: str
 
 
-def pictures(section: Section, t: Words) -> dict[str, Picture | None]:
+def pictures(section: Section, t: Texts) -> dict[str, Picture | None]:
     """By name; None where there is nothing to draw."""
     target = section["answer"]["target_throughput"]
     return {
@@ -50,7 +50,7 @@ def pictures(section: Section, t: Words) -> dict[str, Picture | None]:
     }
 
 
-def totals_picture(sections: Sequence[Section], t: Words) -> Picture | None:
+def totals_picture(sections: Sequence[Section], t: Texts) -> Picture | None:
     """A bar for each workload that is answered, the first `MOST_BARS` of them."""
     bars = [
         CostBar(one["name"], spec["usd_per_month"], format_usd(spec["usd_per_month"]))
@@ -65,7 +65,7 @@ def totals_picture(sections: Sequence[Section], t: Words) -> Picture | None:
     return Picture(_source(totals_chart(shown)), "; ".join([*said, *rest]))
 
 
-def _price(rows: Sequence[Section], target: float | None, t: Words) -> Picture | None:
+def _price(rows: Sequence[Section], target: float | None, t: Texts) -> Picture | None:
     if not rows:
         return None
     dots = [
@@ -82,7 +82,7 @@ def _price(rows: Sequence[Section], target: float | None, t: Words) -> Picture |
     return Picture(_source(price_chart(dots, target, words)), price_alt(rows, target, t))
 
 
-def _stages(block: Section | None, t: Words) -> Picture | None:
+def _stages(block: Section | None, t: Texts) -> Picture | None:
     if not block or not block["stages"]:
         return None
     bars = []
@@ -113,7 +113,7 @@ _VARIED = (
 )
 
 
-def _curves(section: Section, target: float | None, t: Words) -> Picture | None:
+def _curves(section: Section, target: float | None, t: Texts) -> Picture | None:
     if not section["curves"]:
         return None
     panels = [_panel(section, one, t) for one in _VARIED]
@@ -125,7 +125,7 @@ def _curves(section: Section, target: float | None, t: Words) -> Picture | None:
     return Picture(_source(curves_chart(panels, target, words)), said)
 
 
-def _panel(section: Section, varied: _Varied, t: Words) -> CurvePanel:
+def _panel(section: Section, varied: _Varied, t: Texts) -> CurvePanel:
     block, spec = section["curves"][varied.curve], section["answer"]["spec"]
     name = "read_mib_per_second" if varied.curve == "disk" else varied.field
     points, here = [], None
@@ -157,12 +157,12 @@ def how_known(one: Section) -> str:
     return str(one["provenance"])
 
 
-def _panel_alt(panel: CurvePanel, t: Words) -> str:
+def _panel_alt(panel: CurvePanel, t: Texts) -> str:
     points = [(f"{one.x:,.4g}", one.median) for one in panel.points]
     return curve_alt(panel.x_name, points, [one.rate for one in panel.measured], t) + "."
 
 
-def _memory(block: Section | None, t: Words) -> Picture | None:
+def _memory(block: Section | None, t: Texts) -> Picture | None:
     if not block or not block["batches"]:
         return None
     points = [
@@ -175,7 +175,7 @@ def _memory(block: Section | None, t: Words) -> Picture | None:
     return Picture(_source(svg), f"{has}. {memory_alt(block['batches'], t)}")
 
 
-def _target(target: float | None, t: Words) -> str:
+def _target(target: float | None, t: Texts) -> str:
     return t("key.target", rate=format_rate(target)) if target else ""
 
 

@@ -66,17 +66,17 @@ def _offer(plan: CloudPlan, number: int) -> dict[str, Any]:
 
 def run_document(run: CloudRun) -> dict[str, Any]:
     """As report/schemas/cloud-run.schema.json describes it."""
-    rented = run.rented
+    provisioned = run.provisioned
     return {
         "schema": RUN_SCHEMA,
         "sweep_id": run.sweep_id,
         "ended": str(run.why),
         "measured_now": run.collected,
-        "spent_usd": round(rented.spent_usd, 4) if rented else 0.0,
-        "instances": rented.instances if rented else 0,
+        "spent_usd": round(provisioned.spent_usd, 4) if provisioned else 0.0,
+        "instances": provisioned.instances if provisioned else 0,
         "removed": [
             {"kind": one.kind, "id": one.id, "region": one.region}
-            for one in (rented.ended.removed if rented else ())
+            for one in (provisioned.ended.removed if provisioned else ())
         ],
         "said": run.said,
     }

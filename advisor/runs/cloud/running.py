@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from infra.aws.guest.job import Job
     from infra.aws.guest.result_bucket import ResultBucket
     from infra.aws.launch_options import LaunchOption, Machine
-    from infra.aws.provisioning.renting import Rented
+    from infra.aws.provisioning.provisioned import Provisioned
     from infra.aws.provisioning.slots import UserData
 
 # Of a minute: the budget is looked at once a minute, whatever S3 does.
@@ -39,14 +39,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudRun:
-    """How it went. `rented` is None where everything was measured before: nothing was launched.
+    """How it went. `provisioned` is None where everything was measured before.
     `collected` counts what came back now, None where that went into a database that cannot be
     seen from here; `said` is the guest's last word."""
 
     sweep_id: str
     why: Why
     collected: int | None
-    rented: Rented | None = None
+    provisioned: Provisioned | None = None
     said: str = ""
 
 
@@ -112,7 +112,7 @@ def run_cloud(
     """
     from infra.aws.guest.result_bucket import ResultBucket
     from infra.aws.provisioning.fallbacks import Fallbacks
-    from infra.aws.provisioning.renting import rent
+    from infra.aws.provisioning.provisioned import provision
     from infra.aws.provisioning.slots import Slot
 
     refuse_missing(plan.findings)
@@ -136,7 +136,7 @@ def run_cloud(
     )  # fmt: skip
 
     try:
-        rented = rent(
+        provisioned = provision(
             aws, slot, Fallbacks(plan.preflight.options), work,
             queue=timedelta(minutes=plan.options.queue_minutes),
             on_machine=launched,
@@ -144,7 +144,8 @@ def run_cloud(
     finally:
         _collect_last(work, say)
     return CloudRun(
-        sweep_id=plan.sweep.id, why=rented.outcome.why, rented=rented, said=work.said,
+        sweep_id=plan.sweep.id, why=provisioned.outcome.why, provisioned=provisioned,
+        said=work.said,
         collected=shared.measured() if shared else work.collected,
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from typing import Any
 from advisor.domain import Trial
 from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
-from advisor.questions.words import one_of, positive
+from advisor.quantities import parse_name, parse_number
 from advisor.runs.cloud.asking import refuse_without_aws
 from advisor.runs.cloud.sweep_asking import MARKETS, owner_and_budget, split_cloud
 from advisor.runs.host_price import host_usd_per_hour
@@ -151,14 +151,14 @@ def _item(name: str, value: Any) -> str:
 
 def _check_closed(answers: dict[str, Any]) -> None:
     """What click checks before a command sees it."""
-    answers["on"] = one_of(answers["on"], "place", (HERE, AWS))
-    answers["executor"] = one_of(answers["executor"], "executor", EXECUTORS)
-    answers["decoder"] = one_of(answers["decoder"], "decoder", DECODERS)
+    answers["on"] = parse_name(answers["on"], "place", (HERE, AWS))
+    answers["executor"] = parse_name(answers["executor"], "executor", EXECUTORS)
+    answers["decoder"] = parse_name(answers["decoder"], "decoder", DECODERS)
     if answers["market"] is not None:
-        answers["market"] = one_of(answers["market"], "market", tuple(MARKETS))
+        answers["market"] = parse_name(answers["market"], "market", tuple(MARKETS))
     for name, most in (("hours", 168), ("queue", 10_080)):
         if answers[name] is not None:
-            answers[name] = positive(answers[name], name, most=most)
+            answers[name] = parse_number(answers[name], name, most=most)
 
 
 def _refuse_many(answers: Mapping[str, Any]) -> None:

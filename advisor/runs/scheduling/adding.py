@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from advisor.errors import UsageError
-from advisor.questions.words import one_of
+from advisor.quantities import parse_name
 from advisor.runs.cron import CronLine
 from advisor.runs.scheduling.checking import Checked, monthly_budget
 from advisor.runs.scheduling.commands import kind_of
@@ -41,7 +41,7 @@ def new_schedule(
         timezone=times.timezone,
         command=checked.words,
         folder=folder,
-        misfire=Misfire(one_of(times.misfire, "misfire", MISFIRES)),
+        misfire=Misfire(parse_name(times.misfire, "misfire", MISFIRES)),
         budget_usd=monthly_budget(times.budget_per_month, checked),
         usd_per_hour=checked.usd_per_hour,
         run_usd=checked.run_usd,

@@ -8,8 +8,7 @@ from typing import Any
 from advisor.domain import MEASURABLE_PRECISIONS, CacheState, Precision, Task
 from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
-from advisor.quantities import parse_memory_mib, parse_positive
-from advisor.questions.words import one_of
+from advisor.quantities import parse_memory_mib, parse_name, parse_positive
 from advisor.runs.sweeps.sweeping import SweepOptions
 from sweeps.datasets.decoding import decoder
 from sweeps.planning.disks import split_disks
@@ -54,7 +53,7 @@ def options_from(answers: dict[str, Any]) -> SweepOptions:
             _word(CacheState, "cache state", text) for text in _words(answers["cache"] or "warm")
         ),
         precision=Precision(
-            one_of(answers["precision"] or "fp32", "precision", MEASURABLE_PRECISIONS)
+            parse_name(answers["precision"] or "fp32", "precision", MEASURABLE_PRECISIONS)
         ),
         **common,
     )

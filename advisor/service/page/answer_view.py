@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.render.i18n.printing import per_month, percent, plain, surely
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, per_month, percent, plain
 from advisor.service.page.exporting import export_links
 from advisor.service.page.frame import Frame
 from advisor.service.page.points import chart_points
@@ -45,7 +45,7 @@ def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
     }
 
 
-def _headline(request: Mapping[str, Any], t: Words) -> str:
+def _headline(request: Mapping[str, Any], t: Texts) -> str:
     task = t("task." + request["task"])
     if request["target_throughput"] is None:
         return t("answer.cheapest", model=request["model"], task=task)
@@ -53,13 +53,13 @@ def _headline(request: Mapping[str, Any], t: Words) -> str:
     return t("answer.reaches", model=request["model"], task=task, rate=rate)
 
 
-def _summary(view: Mapping[str, Any], t: Words) -> str:
+def _summary(view: Mapping[str, Any], t: Texts) -> str:
     """What a screen reader is told when the answer changes."""
     return t(
         "answer.said",
         name=view["name"],
         usd=format_usd(view["usd_per_hour"]),
-        lower=surely(view["lower"]),
+        lower=lower_rate(view["lower"]),
     )
 
 
@@ -75,7 +75,7 @@ def _without_offer(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
 
 
 def _close_call(
-    calls: Sequence[Mapping[str, Any]], request: Mapping[str, Any], t: Words
+    calls: Sequence[Mapping[str, Any]], request: Mapping[str, Any], t: Texts
 ) -> dict[str, str] | None:
     """The close call that matters most, and the trial that settles it."""
     if not calls:

@@ -11,7 +11,7 @@ from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.questions.datasets import DATASETS
 from advisor.questions.requests import DEFAULT_REGION
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
 from models.zoo.networks import NETWORKS
 
 # A page does not carry thousands of names.
@@ -20,7 +20,7 @@ _MOST_OFFERED = 200
 CLOUDS = ("aws", "gcp", "azure", "alibaba")
 
 
-def choices_of(ground: Ground, asked: Mapping[str, str], t: Words) -> dict[str, Any]:
+def choices_of(ground: Ground, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
     """Values and labels of the fields, in the page's language."""
     cloud = asked.get("cloud", "aws")
     return {

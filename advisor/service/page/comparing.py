@@ -11,9 +11,9 @@ from starlette.responses import Response
 from advisor.answers.comparing import compared
 from advisor.answers.ground import Ground
 from advisor.errors import AdvisorError
+from advisor.questions.models import Compare
 from advisor.service.answers import ground_of
-from advisor.service.forms.questions import COMPARE
-from advisor.service.page.asking import read_form
+from advisor.service.page.asking import question_of
 from advisor.service.page.choices import choices_of
 from advisor.service.page.comparison_view import comparison_view
 from advisor.service.page.frame import Frame
@@ -54,7 +54,7 @@ def _asked(frame: Frame) -> dict[str, str]:
 
 def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[dict[str, Any], int]:
     try:
-        document = compared(ground, read_form(COMPARE, asked)).document()
+        document = compared(ground, question_of(Compare, asked)).document()
         return comparison_view(document, target_of(asked), frame), 200
     except (AdvisorError, Problem) as error:
-        return trouble_view(error, asked, frame)
+        return trouble_view(error, frame)

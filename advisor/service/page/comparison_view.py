@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
 from advisor.service.page.bars import interval_bar
 from advisor.service.page.frame import Frame
 from advisor.service.page.specs import NOTHING, disk_order, gpu_text, interval_text, stage_text
@@ -35,7 +35,7 @@ def comparison_view(
 
 
 def _group(
-    network: str, rows: Sequence[Mapping[str, Any]], target: float | None, t: Words
+    network: str, rows: Sequence[Mapping[str, Any]], target: float | None, t: Texts
 ) -> dict[str, Any]:
     mine = [row for row in rows if row["network"] == network]
     tops = [row["predicted"]["throughput"]["upper"] for row in mine if row["predicted"]]
@@ -43,7 +43,7 @@ def _group(
     return {"network": network, "rows": [_row(row, full, target, t) for row in mine]}
 
 
-def _row(row: Mapping[str, Any], full: float, target: float | None, t: Words) -> dict[str, Any]:
+def _row(row: Mapping[str, Any], full: float, target: float | None, t: Texts) -> dict[str, Any]:
     gpu = row["gpu"]
     shared = {
         "name": row.get("instance_type") or gpu["name"],
@@ -71,7 +71,7 @@ def _row(row: Mapping[str, Any], full: float, target: float | None, t: Words) ->
     )
 
 
-def _has(row: Mapping[str, Any], t: Words) -> str:
+def _has(row: Mapping[str, Any], t: Texts) -> str:
     """What an instance has, or the memory of a GPU alone."""
     if "vcpus" not in row:
         return format_mib(row["gpu"]["memory_mib"])

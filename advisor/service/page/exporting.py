@@ -9,10 +9,9 @@ from starlette.responses import Response
 
 from advisor.answers.reports import FORMATS, Asked, file_name, format_named
 from advisor.errors import AdvisorError
+from advisor.questions.models import Recommend
 from advisor.service.answers import ground_of
-from advisor.service.forms.commands import options_of
-from advisor.service.forms.questions import RECOMMEND
-from advisor.service.page.asking import read_form
+from advisor.service.page.asking import question_of
 from advisor.service.page.frame import Frame
 from advisor.service.page.trouble import trouble_view
 from advisor.service.problems import Problem
@@ -43,13 +42,12 @@ def export_answer(request: Request) -> Response:
     try:
         return _file(request, name, asked, frame.words.language)
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, asked, frame)
+        values, status = trouble_view(error, frame)
         return frame.page("problem.html", status=status, **values)
 
 
 def _file(request: Request, name: str, asked: Mapping[str, str], language: str) -> Response:
-    kind, words = format_named(name), read_form(RECOMMEND, asked)
-    options = options_of({key: one for key, one in asked.items() if key in RECOMMEND.words})
-    content = kind.write(Asked(ground_of(request), words, options, language))
+    kind, question = format_named(name), question_of(Recommend, asked)
+    content = kind.write(Asked(ground_of(request), question, language))
     headers = {"Content-Disposition": f'attachment; filename="{file_name(_STEM, name)}"'}
     return Response(content, media_type=kind.media_type, headers=headers)

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from advisor.answers.ground import Ground
 from advisor.answers.recommending import recommended
 from advisor.errors import AdvisorError
+from advisor.questions.models import Recommend
 from advisor.service.answers import ground_of
-from advisor.service.forms.questions import RECOMMEND
 from advisor.service.page.answer_view import answer_view
-from advisor.service.page.asking import read_form
+from advisor.service.page.asking import question_of
 from advisor.service.page.choices import choices_of
 from advisor.service.page.frame import Frame
 from advisor.service.page.trouble import trouble_view
@@ -59,11 +60,12 @@ def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[d
     """The answer's values, or what is wrong with the question and the way out."""
     try:
         every = asked.get("rejected") == "all"
-        words = read_form(RECOMMEND, asked) | {"pareto": True, "explain_rejected": every}
-        document = recommended(ground, words).message_document()
+        question = question_of(Recommend, asked)
+        question = replace(question, pareto=True, explain_rejected=every)
+        document = recommended(ground, question).message_document()
         values = answer_view(document, frame)
         if values["pick"]:
             values["what_if"] = what_if_of(ground, document["recommendation"], frame)
         return values, 200
     except (AdvisorError, Problem) as error:
-        return trouble_view(error, asked, frame)
+        return trouble_view(error, frame)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -10,11 +9,10 @@ from urllib.parse import urlencode
 from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
-from advisor.render.i18n.words import LANGUAGES, Words
-from advisor.service.access import caller_of
+from advisor.render.i18n.catalogue import LANGUAGES, Texts
+from advisor.service.access import visit_of
 from advisor.service.page.languages import NAMES, chosen_language, words_of
 from advisor.service.page.rendering import render
-from advisor.service.page.static_files import accepts_gzip
 
 NAVIGATION = (
     ("/", "nav.find"),
@@ -27,8 +25,6 @@ THEMES = ("light", "dark")
 # Parameters that say how a page looks, not what it answers.
 LOOKS = ("lang", "theme", "part")
 _A_YEAR = 365 * 24 * 3600
-# Less is not worth compressing.
-_WORTH_PACKING = 1000
 
 
 class Frame:
@@ -38,7 +34,7 @@ class Frame:
         self.request = request
         query, cookies = request.query_params, request.cookies
         accepted = request.headers.get("accept-language")
-        self.words: Words = words_of(
+        self.words: Texts = words_of(
             chosen_language(query.get("lang"), cookies.get("lang"), accepted)
         )
         self.theme = _theme(query.get("theme")) or _theme(cookies.get("theme"))
@@ -89,12 +85,8 @@ class Frame:
         return {"name": name, "href": link(path, [*self.asked, ("theme", name)])}
 
     def _sent(self, html: str, status: int) -> Response:
-        body = html.encode()
-        packs = accepts_gzip(self.request) and len(body) > _WORTH_PACKING
-        response = HTMLResponse(gzip.compress(body, 5, mtime=0) if packs else body, status)
-        if packs:
-            response.headers["Content-Encoding"] = "gzip"
-        response.headers["Vary"] = "Accept-Encoding, Accept-Language, Cookie"
+        response = HTMLResponse(html, status)
+        response.headers["Vary"] = "Accept-Language, Cookie"
         response.headers["Cache-Control"] = "private, no-cache"
         response.headers["Content-Language"] = self.words.language
         self._remember(response)
@@ -110,7 +102,7 @@ class Frame:
 
 def _has_session(request: Request) -> bool:
     """Whether somebody has logged in and may log out."""
-    caller = caller_of(request)
+    caller = visit_of(request).caller
     return caller is not None and caller.by == "session"
 
 

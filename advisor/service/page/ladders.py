@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
 from advisor.service.page.specs import LOCAL
 from advisor.units import format_mib
 
@@ -29,13 +29,13 @@ class Step(NamedTuple):
     point: object
 
 
-def vcpu_steps(real: int, t: Words) -> list[Step]:
+def vcpu_steps(real: int, t: Texts) -> list[Step]:
     """Whole vCPUs, the instance's own among them, up to four times as many."""
     counts = sorted({*(count for count in VCPUS if count <= 4 * real), real})
     return [_step(str(at), str(at), at, at == real, t) for at in counts]
 
 
-def memory_steps(real_mib: float, t: Words) -> list[Step]:
+def memory_steps(real_mib: float, t: Texts) -> list[Step]:
     """Sizes of RAM, the instance's own among them, up to four times as much."""
     sizes = {gib * _MIB for gib in MEMORY_GIB if gib * _MIB <= 4 * real_mib} | {real_mib}
     return [
@@ -44,7 +44,7 @@ def memory_steps(real_mib: float, t: Words) -> list[Step]:
     ]
 
 
-def disk_steps(cloud: str, disk: Mapping[str, Any], asked: str | None, t: Words) -> list[Step]:
+def disk_steps(cloud: str, disk: Mapping[str, Any], asked: str | None, t: Texts) -> list[Step]:
     """Disks of the cloud, the one that is asked about among them; orders as `--disk` takes them.
 
     Without a disk in the question the advisor's own choice stands there, as ''.
@@ -56,10 +56,10 @@ def disk_steps(cloud: str, disk: Mapping[str, Any], asked: str | None, t: Words)
     return [Step(one, _disk_told(one or chosen, t), one) for one in dict.fromkeys(found)]
 
 
-def _disk_told(order: str, t: Words) -> str:
+def _disk_told(order: str, t: Texts) -> str:
     return t("disk.local") if order == "local" else order.replace(":", " ")
 
 
-def _step(value: str, text: str, point: object, is_real: bool, t: Words) -> Step:
+def _step(value: str, text: str, point: object, is_real: bool, t: Texts) -> Step:
     """What is as it is needs no word in the address."""
     return Step("", t("what_if.real", value=text), point) if is_real else Step(value, text, point)

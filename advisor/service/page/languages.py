@@ -1,18 +1,18 @@
-"""English and Chinese: which one is spoken, and the page's words of each, in `translations/`."""
+"""English and Chinese: which one is spoken, and the page's texts in each."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.render.i18n.words import LANGUAGES, Words, words_in
+from advisor.render.i18n.catalogue import LANGUAGES, Texts, texts_in
 
-TRANSLATIONS = Path(__file__).with_name("translations")
+TEXTS = Path(__file__).with_name("texts") / "page.json"
 NAMES = {"en": "English", "zh-CN": "中文"}
 
 
-def words_of(language: str) -> Words:
+def words_of(language: str) -> Texts:
     """The page's words in one of `LANGUAGES`."""
-    return words_in(language, TRANSLATIONS)
+    return texts_in(language, TEXTS)
 
 
 def chosen_language(asked: str | None, remembered: str | None, accepted: str | None) -> str:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from advisor.domain import Status, Task
 from advisor.errors import AdvisorError
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
 from advisor.service.page.frame import Frame, link
 from advisor.service.page.trouble import trouble_view
 from advisor.service.problems import Problem
@@ -37,7 +37,7 @@ def measurements(request: Request) -> Response:
     try:
         values, status = _view(_document(request, asked), frame), 200
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, asked, frame)
+        values, status = trouble_view(error, frame)
     values["choices"] = _choices(frame.words)
     template = "measurement_rows.html" if frame.is_part else "measurements.html"
     return frame.page(template, status=status, **values)
@@ -61,7 +61,7 @@ def _filters(asked: Mapping[str, str]) -> dict[str, str | None]:
     return {name: asked.get(name) for name in FILTERS if name != "model"}
 
 
-def _choices(t: Words) -> dict[str, list[tuple[str, str]]]:
+def _choices(t: Texts) -> dict[str, list[tuple[str, str]]]:
     anything = ("", t("measured.anything"))
     return {
         "task": [anything, *((str(one), t(f"task.{one}")) for one in Task)],
@@ -85,7 +85,7 @@ def _view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
     }
 
 
-def _group(name: tuple[str, str], rows: Sequence[Mapping[str, Any]], t: Words) -> dict[str, Any]:
+def _group(name: tuple[str, str], rows: Sequence[Mapping[str, Any]], t: Texts) -> dict[str, Any]:
     mine = [row for row in rows if (row["network"], row["task"]) == name]
     tops = [_top(row) for row in mine]
     full = max(tops, default=0.0) or 1.0
@@ -113,7 +113,7 @@ def _top(row: Mapping[str, Any]) -> float:
     return max(rate, spread["step_rates"]["p95"]) if spread else rate
 
 
-def _row(row: Mapping[str, Any], full: float, t: Words) -> dict[str, Any]:
+def _row(row: Mapping[str, Any], full: float, t: Texts) -> dict[str, Any]:
     spread = row["spread"]
     return {
         "machine": t(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.render.i18n.printing import surely
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate
 from advisor.service.page.specs import disk_order, spec_row
 from advisor.units import format_usd
 
 
-def chart_points(document: Mapping[str, Any], t: Words) -> list[dict[str, Any]]:
+def chart_points(document: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
     """One point a spec, cheapest first: the pick, the other answers, and the Pareto front.
 
     A spec of the front that is no answer (it misses the target) has no likely rate in the document.
@@ -29,14 +29,14 @@ def _key(one: Mapping[str, Any], disk: str) -> tuple[object, ...]:
     return one["instance_type"], one["cloud"], one["region"], disk, one["batch_size"]
 
 
-def _of_spec(one: Mapping[str, Any], kind: str, t: Words) -> dict[str, Any]:
+def _of_spec(one: Mapping[str, Any], kind: str, t: Texts) -> dict[str, Any]:
     row = spec_row(one, t)
     rates = {bound: row[bound] for bound in ("lower", "median", "upper")}
     named = {"name": row["name"], "disk": row["disk_order"], "kind": kind, "front": False}
     return named | {"x": row["usd_per_hour"]} | rates
 
 
-def _of_front(one: Mapping[str, Any], t: Words) -> dict[str, Any]:
+def _of_front(one: Mapping[str, Any], t: Texts) -> dict[str, Any]:
     disk = {"type": one["disk"].partition(":")[0], "order": one["disk"]}
     return {
         "name": one["instance_type"],
@@ -50,12 +50,12 @@ def _of_front(one: Mapping[str, Any], t: Words) -> dict[str, Any]:
     }
 
 
-def _told(point: dict[str, Any], t: Words) -> dict[str, Any]:
+def _told(point: dict[str, Any], t: Texts) -> dict[str, Any]:
     said = t(
         "chart.said",
         name=point["name"],
         kind=t("chart." + point["kind"]),
         usd=format_usd(point["x"]),
-        lower=surely(point["lower"]),
+        lower=lower_rate(point["lower"]),
     )
     return point | {"said": said}

@@ -45,5 +45,5 @@ def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[d
     try:
         return what_if_values(ground, asked, frame), 200
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, asked, frame)
+        values, status = trouble_view(error, frame)
         return values | {"sliders": []}, status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -12,17 +11,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from advisor.render.i18n.printing import FILTERS
-from advisor.render.i18n.sentences import told
-from advisor.render.i18n.words import Words
+from advisor.messages import Message
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import FILTERS
 from advisor.service.page.static_files import static_path
 
-# A field as messages name it: an option, a word of the API, or the word that a message begins with.
-_FIELD = re.compile(
-    r"--([a-z]+(?:-[a-z]+)*)"
-    r"|\b([a-z]+(?:_[a-z]+)+)\b"
-    r"|^([a-z]+)(?= (?:must|is|has|takes|\u5fc5|\u6700|\u662f))"
-)
+_ENGLISH = Markup('<span lang="en">{}</span>')
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -49,16 +43,14 @@ def environment() -> Environment:
 
 @pass_context
 def _tell(context: Context, text: object) -> Markup:
-    """A sentence of the engine in the page's language; English is marked where nothing else is."""
-    words: Words = context["t"]
-    translated = told(str(text), words.language)
-    if translated is None:
-        return Markup('<span lang="en">{}</span>').format(text)
-    return escape(_FIELD.sub(lambda found: _field_name(found, words), translated))
+    """A sentence in the page's language, with fields by the names that the page has for them;
+    English is marked where nothing else is."""
+    texts: Texts = context["t"]
 
+    def spell(field: str) -> str:
+        label = texts.known(f"field.{field}", "")
+        return texts("field.named", field=label) if label else field
 
-def _field_name(found: re.Match[str], words: Words) -> str:
-    """'--max-price' or 'max_price' as the page calls it; what is no field stays as it is."""
-    name = next(one for one in found.groups() if one).replace("-", "_")
-    label = words.known(f"field.{name}", "")
-    return words("field.named", field=label) if label else found[0]
+    sentence = text if isinstance(text, Message) else str(text)
+    shown = texts.render(sentence, spell)
+    return escape(shown) if texts.speaks(sentence) else _ENGLISH.format(shown)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, Stage
-from advisor.render.i18n.printing import plain, surely
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, plain
 from advisor.service.page.bars import interval_bar
 from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_usd
 
@@ -16,7 +16,7 @@ LOCAL = "instance_store"
 NOTHING = "\u2013"
 
 
-def spec_view(one: Mapping[str, Any], target: float | None, t: Words) -> dict[str, Any]:
+def spec_view(one: Mapping[str, Any], target: float | None, t: Texts) -> dict[str, Any]:
     """Everything about a spec that is told: names, bars, prices and sentences in `t`'s language."""
     rates = one["predicted"]["throughput"]
     return {
@@ -35,7 +35,7 @@ def spec_view(one: Mapping[str, Any], target: float | None, t: Words) -> dict[st
     }
 
 
-def spec_row(one: Mapping[str, Any], t: Words) -> dict[str, Any]:
+def spec_row(one: Mapping[str, Any], t: Texts) -> dict[str, Any]:
     """What a row of a table has of it; numbers as they are."""
     rates, count = one["predicted"]["throughput"], one.get("count", 1)
     name = one["instance_type"]
@@ -58,12 +58,12 @@ def gpu_text(gpu: Mapping[str, Any] | None) -> str:
     return f"{gpu['count']} x {gpu['name']}" if gpu.get("count", 1) > 1 else str(gpu["name"])
 
 
-def disk_order(disk: Mapping[str, Any], t: Words) -> str:
+def disk_order(disk: Mapping[str, Any], t: Texts) -> str:
     """As `--disk` takes it; the instance's own disk by its word."""
     return t("disk.local") if disk["type"] == LOCAL else str(disk["order"])
 
 
-def disk_text(disk: Mapping[str, Any], t: Words) -> str:
+def disk_text(disk: Mapping[str, Any], t: Texts) -> str:
     """'local disk (210 GiB, reads 166 MiB/s)'."""
     size = format_mib(disk["size_gib"] * 1024)
     speed = disk["read_mib_per_second"]
@@ -71,7 +71,7 @@ def disk_text(disk: Mapping[str, Any], t: Words) -> str:
     return f"{disk_order(disk, t).partition(':')[0]} ({told})"
 
 
-def machine_text(one: Mapping[str, Any], t: Words) -> str:
+def machine_text(one: Mapping[str, Any], t: Texts) -> str:
     """'1 x T4 15 GiB, 8 vCPUs (4 cores), 32 GiB RAM'."""
     gpu, parts = one["gpu"], []
     if gpu:
@@ -82,47 +82,47 @@ def machine_text(one: Mapping[str, Any], t: Words) -> str:
     return " · ".join(parts)
 
 
-def place_text(one: Mapping[str, Any], t: Words) -> str:
+def place_text(one: Mapping[str, Any], t: Texts) -> str:
     """'aws us-east-1, on-demand'."""
     return f"{one['cloud']} {one['region']}, {t.known('market.' + one['market'], one['market'])}"
 
 
-def price_text(price: Mapping[str, Any], t: Words) -> str:
+def price_text(price: Mapping[str, Any], t: Texts) -> str:
     """Which kind of price, and of when."""
     kind = t.known("price." + price["kind"], price["kind"])
     return t("answer.price_of", kind=kind, date=price["as_of"])
 
 
-def interval_text(rates: Mapping[str, float], target: float | None, t: Words) -> str:
+def interval_text(rates: Mapping[str, float], target: float | None, t: Texts) -> str:
     """The bar in words, for those who do not see it."""
     said = t(
         "answer.interval",
-        lower=surely(rates["lower"]),
+        lower=lower_rate(rates["lower"]),
         median=format_rate(rates["median"]),
         upper=format_rate(rates["upper"]),
     )
     return said if target is None else f"{said}; {t('chart.target')} {format_rate(target)}"
 
 
-def sure_text(predicted: Mapping[str, Any], t: Words) -> str:
+def sure_text(predicted: Mapping[str, Any], t: Texts) -> str:
     """'90 % sure of 720 or more; upper bound 1,110'."""
     rates = predicted["throughput"]
     return t(
         "answer.sure",
         confidence=plain(round(100 * predicted["confidence"], 4)),
-        lower=surely(rates["lower"]),
+        lower=lower_rate(rates["lower"]),
         upper=format_rate(rates["upper"]),
     )
 
 
-def stage_text(stage: str, one: Mapping[str, Any], t: Words) -> str:
+def stage_text(stage: str, one: Mapping[str, Any], t: Texts) -> str:
     """A stage by its name; where nothing but the CPU computes, the accelerator is the CPU."""
     if stage == "accelerator" and one["gpu"] is None:
         return t("stage.cpu")
     return t("stage." + stage)
 
 
-def stage_views(one: Mapping[str, Any], t: Words) -> list[dict[str, Any]]:
+def stage_views(one: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
     """Each stage with the share of its own rate that is used, in the order data flow ends."""
     return [
         {
@@ -136,7 +136,7 @@ def stage_views(one: Mapping[str, Any], t: Words) -> list[dict[str, Any]]:
     ]
 
 
-def _details(one: Mapping[str, Any], t: Words) -> list[tuple[str, str]]:
+def _details(one: Mapping[str, Any], t: Texts) -> list[tuple[str, str]]:
     """Names and values under the answer; what does not apply is left out."""
     predicted, price = one["predicted"], one["price"]
     found = [(t("detail.batch"), str(one["batch_size"]))]
@@ -154,7 +154,7 @@ def _details(one: Mapping[str, Any], t: Words) -> list[tuple[str, str]]:
     return found + _run_details(one.get("run"), t)
 
 
-def _latency_text(latency: Mapping[str, float | None], t: Words) -> str:
+def _latency_text(latency: Mapping[str, float | None], t: Texts) -> str:
     p50, p99 = latency["p50_ms"], latency["p99_ms"]
     likely = f"{format_rate(p50 or 0.0)} ms"
     if p99 is None:
@@ -166,7 +166,7 @@ def _gpus_text(predicted: Mapping[str, Any]) -> str:
     return f"{predicted['gpus_used']} x {100 * predicted['gpu_efficiency']:.0f}\u00a0%"
 
 
-def _run_details(run: Mapping[str, Any] | None, t: Words) -> list[tuple[str, str]]:
+def _run_details(run: Mapping[str, Any] | None, t: Texts) -> list[tuple[str, str]]:
     """How long the whole run takes and what it costs: likely, and surely at most."""
     if not run:
         return []
@@ -177,7 +177,7 @@ def _run_details(run: Mapping[str, Any] | None, t: Words) -> list[tuple[str, str
     return found
 
 
-def _span(span: Mapping[str, float | None], write: Any, t: Words) -> str:
+def _span(span: Mapping[str, float | None], write: Any, t: Texts) -> str:
     likely, most = write(span["median"], False), span["upper"]
     if most is None:
         return str(likely)

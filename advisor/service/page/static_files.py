@@ -1,17 +1,16 @@
 """What the page is made of besides HTML: read once, named by content, kept by browsers for a year.
 
 The address holds a hash of all files, so that a new release is a new address and modules may import
-each other by relative names. Compressed copies are made once, at the first use.
+each other by relative names.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from functools import cache
 from pathlib import Path
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -49,25 +48,9 @@ def static_path(name: str) -> str:
 
 
 @router.get("/static/{_version}/{name:path}")
-def static_file(_version: str, name: str, request: Request) -> Response:
+def static_file(_version: str, name: str) -> Response:
     """A file of the page; the version is for browsers, any of them gets today's file."""
     if name not in files():
         raise HTTPException(404, "no such file")
     kind = _TYPES[Path(name).suffix]
-    headers = {"Cache-Control": _FOR_A_YEAR, "Vary": "Accept-Encoding"}
-    if accepts_gzip(request):
-        return Response(_packed(name), media_type=kind, headers=headers | _GZIP)
-    return Response(files()[name], media_type=kind, headers=headers)
-
-
-_GZIP = {"Content-Encoding": "gzip"}
-
-
-def accepts_gzip(request: Request) -> bool:
-    """Whether the client unpacks gzip."""
-    return "gzip" in request.headers.get("accept-encoding", "")
-
-
-@cache
-def _packed(name: str) -> bytes:
-    return gzip.compress(files()[name], 9, mtime=0)
+    return Response(files()[name], media_type=kind, headers={"Cache-Control": _FOR_A_YEAR})

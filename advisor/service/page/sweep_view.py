@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
 from advisor.units import format_mib
 
 # Where the fastest trial's bar ends, in percent.
@@ -15,7 +15,7 @@ WAITING = "waiting"
 _USUAL = ("on", "executor")
 
 
-def list_view(jobs: Sequence[Mapping[str, Any]], t: Words) -> dict[str, Any]:
+def list_view(jobs: Sequence[Mapping[str, Any]], t: Texts) -> dict[str, Any]:
     """Rows of the list, the latest first."""
     return {"jobs": [_head(one, t) for one in jobs]}
 
@@ -24,7 +24,7 @@ def job_view(
     job: Mapping[str, Any],
     status: Mapping[str, Any] | None,
     trials: Sequence[Mapping[str, Any]],
-    t: Words,
+    t: Texts,
 ) -> dict[str, Any]:
     """Values of `sweep_now.html`: how far it is, what it does now, and each trial."""
     head = _head(job, t)
@@ -44,7 +44,7 @@ def job_view(
     }
 
 
-def _head(job: Mapping[str, Any], t: Words) -> dict[str, Any]:
+def _head(job: Mapping[str, Any], t: Texts) -> dict[str, Any]:
     asked = job["asked"]
     return {
         "id": job["id"],
@@ -64,7 +64,7 @@ def _said(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _trial(one: Mapping[str, Any], running: set[str], full: float, t: Words) -> dict[str, Any]:
+def _trial(one: Mapping[str, Any], running: set[str], full: float, t: Texts) -> dict[str, Any]:
     trial, rate = one["trial"], one["throughput_samples_per_second"]
     workload, resources = trial["workload"], trial["resources"]
     state = "running" if one["trial_id"] in running and one["state"] == WAITING else one["state"]

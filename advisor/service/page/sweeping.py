@@ -10,14 +10,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from advisor.errors import AdvisorError
-from advisor.service.access import Scope, audit_subject, needs
+from advisor.service.access import Scope, require_scope, visit_of
+from advisor.service.bodies import form_fields
 from advisor.service.page.frame import Frame
 from advisor.service.page.sweep_view import job_view, list_view
 from advisor.service.page.trouble import trouble_view
-from advisor.service.posted import posted_fields
-from advisor.service.private import without_paths
-from advisor.service.problems import Problem
-from advisor.service.routes.sweep_words import allowed_by
+from advisor.service.problems import Problem, without_folders
+from advisor.service.routes.sweeps import allowed_by
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
 
@@ -49,15 +48,15 @@ def sweeps(request: Request) -> Response:
 async def start(request: Request) -> Response:
     """Start what the form asks for, and go where it can be watched; else the form again."""
     frame = Frame(request)
-    asked = await posted_fields(request)
+    asked = await form_fields(request)
     try:
-        await needs(Scope.MEASURE).dependency(request)
+        require_scope(request, Scope.MEASURE)
         job_id = await run_in_threadpool(_started, request, asked)
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, asked, frame)
+        values, status = trouble_view(error, frame)
         values["asked"] = asked
         return await run_in_threadpool(_listed, frame, values, status)
-    audit_subject(request, job_id)
+    visit_of(request).subject = job_id
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
@@ -68,7 +67,7 @@ def sweep(job_id: str, request: Request) -> Response:
     try:
         values, status = _standing(request, job_id, frame), 200
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, {}, frame)
+        values, status = trouble_view(error, frame)
         values |= {"one": None}
         status = 404 if isinstance(error, AdvisorError) else status
     return frame.page("sweep_now.html" if frame.is_part else "sweep.html", status=status, **values)
@@ -82,23 +81,25 @@ async def stop(job_id: str, request: Request) -> Response:
 
     frame = Frame(request)
     try:
-        await needs(Scope.MEASURE).dependency(request)
+        require_scope(request, Scope.MEASURE)
         await run_in_threadpool(lambda: stop_sweep(known_job(job_id), by="page"))
     except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, {}, frame)
+        values, status = trouble_view(error, frame)
         return frame.page("sweep.html", status=status, **values, one=None)
-    audit_subject(request, job_id)
+    visit_of(request).subject = job_id
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
 def _started(request: Request, asked: Mapping[str, str]) -> str:
-    from advisor.questions.words import positive
+    from advisor.quantities import parse_number
     from advisor.runs.jobs.asking import asked_sweep
     from advisor.runs.jobs.starting import start_sweep
 
     settings: Settings = request.app.state.settings
     fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
-    minutes = positive(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
+    minutes = (
+        parse_number(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
+    )
     found = asked_sweep(fields, allowed_by(request))
     job = start_sweep(found, fields, max_minutes=minutes, database_url=settings.database_url)
     return job.id
@@ -113,7 +114,7 @@ def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
     with stored(settings, reading=True) as store:
         status = status_document(job, store, may_name)
         trials = trials_document(job, store, may_name)
-    told, status = without_paths(job_document(job)), without_paths(status)
+    told, status = without_folders(job_document(job)), without_folders(status)
     return job_view(told, status, trials["trials"], frame.words)
 
 
@@ -122,5 +123,5 @@ def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     from advisor.runs.jobs.standing import job_document
 
     shown = {"problem": None, "wrong": {}, "said": "", **values}
-    jobs = [without_paths(job_document(job)) for job in all_jobs()]
+    jobs = [without_folders(job_document(job)) for job in all_jobs()]
     return frame.page("sweeps.html", status=status, **shown, **list_view(jobs, frame.words))

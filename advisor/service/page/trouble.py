@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Any
 
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
-from advisor.service.page.asking import field_of
 from advisor.service.page.frame import Frame
 from advisor.service.problems import Problem
 
-_SUGGESTED = re.compile(r"did you mean (.+?)\?")
-_NAME = re.compile(r"[\w.+-]+")
 
-
-def trouble_view(
-    error: AdvisorError | Problem, asked: Mapping[str, str], frame: Frame
-) -> tuple[dict[str, Any], int]:
+def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str, Any], int]:
     """Values of `answer.html` for an error, and the status that the page has."""
-    t, field = frame.words, field_of(error, asked)
-    detail = error.detail if isinstance(error, Problem) else str(error)
+    t, field = frame.words, error.field
+    detail = error.detail if isinstance(error, Problem) else error.message
     known = field is not None and f"field.{field}" in t.texts
     title = t("error.field", field=t(f"field.{field}")) if known else t("error.question")
     problem = {"title": title, "detail": detail, "ways": _ways(error, field, frame)}
-    wrong = {field: detail} if field else {}
+    wrong = {field: [text for text in (detail, error.hint) if text]} if field else {}
     return {"problem": problem, "wrong": wrong, "said": "", "pick": None}, _status(error)
 
 
@@ -34,16 +26,13 @@ def _status(error: AdvisorError | Problem) -> int:
     return 422 if isinstance(error, (UsageError, NoIntervalError, NoOfferError)) else 500
 
 
-def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> list[dict[str, str]]:
+def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> list[dict[str, Any]]:
     """The near names as links that ask with them; or the extrapolation that was not allowed."""
     t, path = frame.words, frame.request.url.path
     if isinstance(error, NoIntervalError):
         href = frame.same(path, allow_extrapolation="true")
         return [{"href": href, "text": t("error.extrapolate")}]
-    if isinstance(error, Problem) and error.way_out:
-        return [{"href": "", "text": error.way_out}]
-    found = _SUGGESTED.search(str(error))
-    if field is None or found is None:
-        return []
-    names = [one for one in found[1].split(" or ") if _NAME.fullmatch(one)]
-    return [{"href": frame.same(path, **{field: one}), "text": one} for one in names]
+    suggestions = () if isinstance(error, Problem) else error.suggestions
+    if field is None or not suggestions:
+        return [{"href": "", "text": error.hint}] if error.hint else []
+    return [{"href": frame.same(path, **{field: name}), "text": name} for name in suggestions]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.render.i18n.printing import surely
-from advisor.render.i18n.words import Words
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate
 from advisor.service.page.frame import Frame
 from advisor.units import format_usd
 
@@ -29,7 +29,7 @@ def _way(one: Mapping[str, Any], frame: Frame) -> dict[str, str]:
             "none.gives",
             name=gives["instance_type"],
             usd=format_usd(gives["total_usd_per_hour"]),
-            lower=surely(gives["lower"]),
+            lower=lower_rate(gives["lower"]),
         ),
     }
 
@@ -44,7 +44,7 @@ def _value(change: Mapping[str, Any]) -> str | None:
     return change["to"] or None
 
 
-def _text(change: Mapping[str, Any], t: Words) -> str:
+def _text(change: Mapping[str, Any], t: Texts) -> str:
     name = parameter_of(change["option"])
     field = t.known("field." + name, change["option"])
     if not change["to"]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.answers.curves import Curve
+from msgspec.structs import replace
+
 from advisor.answers.ground import Ground
 from advisor.answers.predicting import predicted
 from advisor.errors import AdvisorError, UsageError
-from advisor.render.i18n.printing import plain, surely
-from advisor.render.i18n.words import Words
-from advisor.service.forms.questions import PREDICT
+from advisor.quantities import parse_number
+from advisor.questions.models import Predict
+from advisor.questions.values import Curve
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, plain
 from advisor.service.page.answer_view import spec_words, workload_words
-from advisor.service.page.asking import read_form
+from advisor.service.page.asking import question_of
 from advisor.service.page.bars import interval_bar
 from advisor.service.page.frame import Frame
 from advisor.service.page.ladders import Step, disk_steps, memory_steps, vcpu_steps
@@ -29,21 +32,21 @@ from advisor.service.page.specs import (
 )
 from advisor.service.problems import Problem
 
-# Words that make of a spec what nobody sells.
+# Texts that make of a spec what nobody sells.
 CHANGES = ("vcpus", "memory")
 
 
 def what_if_values(ground: Ground, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """Values of `what_if_answer.html` and of its sliders."""
     t, target = frame.words, target_of(asked)
-    words = read_form(PREDICT, asked)
-    base = predicted(ground, words | {"as_vcpus": None, "as_memory_mib": None}).document()
+    question = question_of(Predict, asked)
+    base = predicted(ground, replace(question, vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
     curve = Curve(
         tuple(int(str(one.point)) for one in steps["vcpus"]),
         tuple(float(str(one.point)) for one in steps["memory"]),
     )
-    document = predicted(ground, words | {"curve": curve}).document()
+    document = predicted(ground, replace(question, curve=curve)).document()
     return {
         "problem": None,
         "wrong": {},
@@ -74,16 +77,14 @@ def what_if_of(ground: Ground, pick: Mapping[str, Any], frame: Frame) -> dict[st
 
 def target_of(asked: Mapping[str, str]) -> float | None:
     """The target that a rate is held to; None where none is asked for, or it is no number."""
-    from advisor.questions.words import positive
-
     text = asked.get("target_throughput")
     try:
-        return positive(text, "target_throughput") if text else None
+        return parse_number(text, "target_throughput") if text else None
     except UsageError:
         return None
 
 
-def steps_of(base: Mapping[str, Any], asked: Mapping[str, str], t: Words) -> dict[str, list[Step]]:
+def steps_of(base: Mapping[str, Any], asked: Mapping[str, str], t: Texts) -> dict[str, list[Step]]:
     """The places of each slider."""
     return {
         "vcpus": vcpu_steps(base["vcpus"], t),
@@ -93,7 +94,7 @@ def steps_of(base: Mapping[str, Any], asked: Mapping[str, str], t: Words) -> dic
 
 
 def prediction_view(
-    document: Mapping[str, Any], base: Mapping[str, Any], target: float | None, t: Words
+    document: Mapping[str, Any], base: Mapping[str, Any], target: float | None, t: Texts
 ) -> dict[str, Any]:
     """The prediction as it is asked about, on one scale with the spec as it is."""
     rates, was = document["predicted"]["throughput"], base["predicted"]["throughput"]
@@ -123,19 +124,19 @@ def _is_changed(asked: Mapping[str, str]) -> bool:
     return any(name in asked for name in CHANGES)
 
 
-def _said(document: Mapping[str, Any], t: Words) -> str:
+def _said(document: Mapping[str, Any], t: Texts) -> str:
     rates = document["predicted"]["throughput"]
     return t(
         "what_if.said",
         name=document["instance_type"],
-        median=surely(rates["median"]),
-        lower=surely(rates["lower"]),
+        median=lower_rate(rates["median"]),
+        lower=lower_rate(rates["lower"]),
         stage=stage_text(document["bottleneck"], document, t),
     )
 
 
 def _sliders(
-    steps: Mapping[str, Sequence[Step]], asked: Mapping[str, str], t: Words
+    steps: Mapping[str, Sequence[Step]], asked: Mapping[str, str], t: Texts
 ) -> list[dict[str, Any]]:
     return [
         {"name": name, "label": t("field." + name), "steps": ladder, "value": asked.get(name, "")}
@@ -144,7 +145,7 @@ def _sliders(
 
 
 def _curves(
-    document: Mapping[str, Any], steps: Mapping[str, Sequence[Step]], t: Words
+    document: Mapping[str, Any], steps: Mapping[str, Sequence[Step]], t: Texts
 ) -> list[dict[str, Any]]:
     """Rate against vCPUs and RAM: rows of a chart and of its table."""
     here = {"vcpus": document["vcpus"], "memory": document["memory_mib"]}
@@ -168,8 +169,10 @@ def _place(at: Mapping[str, Any]) -> float:
     return float(at.get("vcpus") or at["memory_mib"])
 
 
-def _point(at: Mapping[str, Any], scale: float, is_here: bool, t: Words) -> dict[str, Any]:
+def _point(at: Mapping[str, Any], scale: float, is_here: bool, t: Texts) -> dict[str, Any]:
     rates: dict[str, Any] = at["throughput"]
     x = plain(_place(at) / scale)
-    said = t("what_if.point", x=x, lower=surely(rates["lower"]), median=surely(rates["median"]))
+    said = t(
+        "what_if.point", x=x, lower=lower_rate(rates["lower"]), median=lower_rate(rates["median"])
+    )
     return rates | {"x": x, "kind": "now" if is_here else "step", "said": said}

@@ -1,56 +1,101 @@
-"""/v1/predict, /v1/compare and /v1/memory."""
+"""/v1/recommend, /v1/predict, /v1/compare and /v1/memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+import msgspec
 from fastapi import APIRouter, Request
 
 from advisor.answers.comparing import compared
 from advisor.answers.ground import Ground
 from advisor.answers.memory import memory_document_of
 from advisor.answers.predicting import predicted
-from advisor.answers.words import Words
+from advisor.answers.recommending import Decide, Recommended, deciding_with, relaxed, settled
+from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
+from advisor.questions.requests import region_of
 from advisor.service.access import Scope, needs
-from advisor.service.asking import Question, slowly
-from advisor.service.forms.questions import COMPARE, MEMORY_OF, PREDICT
-from advisor.service.openapi.examples import QUESTIONS
+from advisor.service.answers import ground_of, threads_of
+from advisor.service.examples import EXAMPLES
+from advisor.service.metrics import count_recommendation
+from advisor.service.questions import QuestionRoutes
 
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
 
 
-async def prediction(_request: Request, ground: Ground, words: Words) -> Mapping[str, Any]:
-    """One instance: a millisecond."""
-    return predicted(ground, words).document()
+async def recommendation(request: Request, question: Recommend) -> bytes:
+    """The cheapest spec; where nothing meets the question, what to relax, which takes longer."""
+    threads, deciding = threads_of(request), deciding_with(request.app.state.preparations)
+    ground, slow = ground_of(request), _is_slow(question)
+    found, content = await threads.run(_recommendation, ground, question, deciding, slow=slow)
+    if content is None:
+        content = await threads.run(_relaxed, found, question, slow=True)
+    count_recommendation(met=found.answer.chosen is not None)
+    return content
 
 
-async def comparison(_request: Request, ground: Ground, words: Words) -> Mapping[str, Any]:
+async def prediction(request: Request, question: Predict) -> bytes:
+    """One instance."""
+    return await threads_of(request).run(_prediction, ground_of(request), question)
+
+
+async def comparison(request: Request, question: Compare) -> bytes:
     """Networks times instances, or times GPUs."""
-    return await slowly(lambda: compared(ground, words).document())
+    return await threads_of(request).run(_comparison, ground_of(request), question, slow=True)
 
 
-async def memory(_request: Request, ground: Ground, words: Words) -> Mapping[str, Any]:
+async def memory(request: Request, question: MemoryQuestion) -> bytes:
     """The largest batch is searched for on every GPU."""
-    return await slowly(memory_document_of, ground.catalog, words)
+    return await threads_of(request).run(_memory, ground_of(request), question, slow=True)
 
 
-ASKED = (
-    Question(
-        "/predict", PREDICT, prediction, "Prediction",
+def _is_slow(question: Recommend) -> bool:
+    """Whether it looks at far more candidates than a question of one region."""
+    several = question.max_count > 1 or question.pareto or question.explain
+    return several or region_of(question.cloud, question.region) is None
+
+
+def _recommendation(
+    ground: Ground, question: Recommend, deciding: Decide
+) -> tuple[Recommended, bytes | None]:
+    found = settled(ground, question, deciding)
+    return found, msgspec.json.encode(found.document()) if found.answer.chosen else None
+
+
+def _relaxed(found: Recommended, question: Recommend) -> bytes:
+    return msgspec.json.encode(relaxed(found, question).document())
+
+
+def _prediction(ground: Ground, question: Predict) -> bytes:
+    return msgspec.json.encode(predicted(ground, question).document())
+
+
+def _comparison(ground: Ground, question: Compare) -> bytes:
+    return msgspec.json.encode(compared(ground, question).document())
+
+
+def _memory(ground: Ground, question: MemoryQuestion) -> bytes:
+    return msgspec.json.encode(memory_document_of(ground.catalog, question))
+
+
+for _routes in (
+    QuestionRoutes(
+        "/recommend", Recommend, recommendation, "Recommendation",
+        "The cheapest instance and disk that will really reach a throughput.",
+        EXAMPLES["recommend"],
+    ),
+    QuestionRoutes(
+        "/predict", Predict, prediction, "Prediction",
         "What one instance will reach, how sure that is, and what holds it back.",
-        QUESTIONS["predict"],
+        EXAMPLES["predict"],
     ),
-    Question(
-        "/compare", COMPARE, comparison, "Comparison",
+    QuestionRoutes(
+        "/compare", Compare, comparison, "Comparison",
         "How much faster, and at what cost: instances, or GPUs by themselves.",
-        QUESTIONS["compare"],
+        EXAMPLES["compare"],
     ),
-    Question(
-        "/memory", MEMORY_OF, memory, "MemoryAnswer",
+    QuestionRoutes(
+        "/memory", MemoryQuestion, memory, "MemoryAnswer",
         "GPU memory of a network: its parts, the GPUs it fits, the largest batch.",
-        QUESTIONS["memory"],
+        EXAMPLES["memory"],
     ),
-)  # fmt: skip
-for question in ASKED:
-    question.add_to(router)
+):  # fmt: skip
+    _routes.add_to(router)

@@ -2,123 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import orjson
+import msgspec
 from fastapi import APIRouter, Request
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from advisor.answers.gpus import gpus_document_of
 from advisor.answers.ground import Ground
 from advisor.answers.listing import page_of, query_of, shown_type
 from advisor.answers.networks import listed_networks, networks_document
-from advisor.answers.words import Words
 from advisor.errors import UsageError
+from advisor.questions.fields import client_text
+from advisor.questions.models import Gpus, InstanceDetails, Networks, Offers, Question
+from advisor.questions.reading import parameters_of
 from advisor.service.access import Scope, needs
 from advisor.service.answers import (
     cache_headers,
+    encoded_answer,
     etag_of,
     ground_of,
-    json_answer,
     not_modified,
+    threads_of,
 )
-from advisor.service.asking import slowly
-from advisor.service.forms.catalog import LIST, NETWORKS, TYPE
-from advisor.service.forms.form import Form
-from advisor.service.forms.questions import GPUS
-from advisor.service.forms.words import some_shown
-from advisor.service.openapi.parts import described, refusals
+from advisor.service.bodies import question_in_link
+from advisor.service.openapi import described, refusals
 from advisor.service.paging import first_of, link_header
-from advisor.service.problems import problem_of, unknown_path
+from advisor.service.problems import unknown_path
 
 router = APIRouter(prefix="/v1", tags=["catalogue"], dependencies=[needs(Scope.READ)])
-_CACHE = {
-    "ETag": {"description": "Of these very bytes.", "schema": {"type": "string"}},
-    "Cache-Control": {"schema": {"type": "string"}},
-}
-_LINK = {"Link": {"description": "first, prev and next page.", "schema": {"type": "string"}}}
+_TEXT = {"schema": {"type": "string"}}
+_CACHE = {"ETag": {"description": "Of these very bytes.", **_TEXT}, "Cache-Control": _TEXT}
+_LINK = {"Link": {"description": "first, prev and next page.", **_TEXT}}
 
 
-def documented(schema: str, form: Form, example: str, *more: int, **headers: Any) -> dict[str, Any]:
-    """What OpenAPI tells of a route that can be cached, and may also refuse with `more`."""
+def documented(
+    schema: str, kind: type[Question], example: str, *more: int, **headers: Any
+) -> dict[str, Any]:
+    """What OpenAPI says of a route that can be cached, and may also refuse with `more`."""
     responses = described(schema, example) | (refusals(*more) if more else {})
     responses[200]["headers"] = {**_CACHE, **headers}
     responses[304] = {"description": "It is as the client has it.", "headers": _CACHE}
-    return {"responses": responses, "openapi_extra": {"parameters": form.parameters()}}
+    return {"responses": responses, "openapi_extra": {"parameters": parameters_of(kind)}}
 
 
-@router.get("/catalog", **documented("Catalog", LIST, "catalog", **_LINK))
+@router.get("/catalog", **documented("Catalog", Offers, "catalog", **_LINK))
 async def list_offers(request: Request) -> Response:
     """Priced offers, cheapest first, a page at a time; `Link` says where the next one is."""
-    words, ground = LIST.from_query(request.scope["query_string"]), ground_of(request)
-    etag = _etag(ground, "catalog", words)
-    if unchanged := not_modified(request, etag):
-        return unchanged
-    edition = _etag(ground, "cursor", {**words, "cursor": None, "limit": None})[1:9]
-    first, count = first_of(words["cursor"], edition), int(words["limit"])
-    page = await slowly(page_of, ground.catalog, query_of(words), first, count)
-    link = link_header(request, first, count, page.total, edition)
-    return json_answer(
-        page.document(ground.catalog),
-        headers={**cache_headers(etag), "Link": link, "X-Total-Count": str(page.total)},
-    )
+    return await _page(request, "catalog", Offers, _offers)
 
 
-@router.get("/catalog/{instance_type}", **documented("InstanceType", TYPE, "catalog_type", 404))
+@router.get("/networks", **documented("Networks", Networks, "networks", **_LINK))
+async def list_networks(request: Request) -> Response:
+    """The networks that can be named, a page at a time, and what is known of each."""
+    return await _page(request, "networks", Networks, _networks)
+
+
+@router.get(
+    "/catalog/{instance_type}", **documented("InstanceType", InstanceDetails, "catalog_type", 404)
+)
 async def show_type(request: Request, instance_type: str) -> Response:
     """All that is known of a type, and its price in each region."""
-    words = TYPE.from_query(request.scope["query_string"])
-    words["instance_type"] = _known_type(ground_of(request), instance_type, words["cloud"])
-    return await _kept(request, "type", words, lambda at: shown_type(at.catalog, words))
+    question = question_in_link(request, InstanceDetails)
+    try:
+        name = client_text(instance_type, "instance_type")
+        name = ground_of(request).catalog.name_of(name, question.cloud)
+    except UsageError as error:
+        raise unknown_path(error.message, error.hint) from None
+    return await _document(request, f"type {name}", question, partial(_type, name))
 
 
-@router.get("/networks", **documented("Networks", NETWORKS, "networks", **_LINK))
-async def list_networks(request: Request) -> Response:
-    """The networks that can be asked for, a page at a time, and what is known of each."""
-    words, ground = NETWORKS.from_query(request.scope["query_string"]), ground_of(request)
-    etag = _etag(ground, "networks", words)
+@router.get("/gpus", **documented("Gpus", Gpus, "gpus"))
+async def list_gpus(request: Request) -> Response:
+    """GPUs by rate, memory, bandwidth, link, power and price."""
+    return await _document(request, "gpus", question_in_link(request, Gpus), _gpus)
+
+
+def _offers(ground: Ground, question: Offers, first: int, count: int) -> tuple[bytes, int]:
+    page = page_of(ground.catalog, query_of(question), first, count)
+    return msgspec.json.encode(page.document(ground.catalog)), page.total
+
+
+def _networks(ground: Ground, question: Networks, first: int, count: int) -> tuple[bytes, int]:
+    networks = listed_networks(ground.model, question.search)
+    document = networks_document(ground.model, networks[first : first + count])
+    return msgspec.json.encode(document), len(networks)
+
+
+def _type(name: str, ground: Ground, question: InstanceDetails) -> bytes:
+    return msgspec.json.encode(shown_type(ground.catalog, name, question))
+
+
+def _gpus(ground: Ground, question: Gpus) -> bytes:
+    return msgspec.json.encode(gpus_document_of(ground.catalog, question))
+
+
+async def _page(
+    request: Request,
+    name: str,
+    kind: type[Offers] | type[Networks],
+    work: Callable[..., tuple[bytes, int]],
+) -> Response:
+    """A page of a list, with the links to the next ones and the number of all."""
+    question, ground = question_in_link(request, kind), ground_of(request)
+    etag = _etag(ground, name, question)
     if unchanged := not_modified(request, etag):
         return unchanged
-    edition = _etag(ground, "networks", {"search": words["search"]})[1:9]
-    first, count = first_of(words["cursor"], edition), int(words["limit"])
-    found = await slowly(listed_networks, ground.model, words["search"])
-    document = await slowly(networks_document, ground.model, found[first : first + count])
-    link = link_header(request, first, count, len(found), edition)
-    return json_answer(
-        document,
-        headers={**cache_headers(etag), "Link": link, "X-Total-Count": str(len(found))},
+    # Cursors are of one list: of this catalogue, and of these filters.
+    edition = _etag(ground, "cursor", replace(question, cursor=None, limit=1))[1:9]
+    first, count = first_of(question.cursor, edition), int(question.limit)
+    content, total = await threads_of(request).run(work, ground, question, first, count)
+    headers = {"Link": link_header(request, first, count, total, edition)}
+    return encoded_answer(
+        content, headers={**cache_headers(etag), **headers, "X-Total-Count": str(total)}
     )
 
 
-@router.get("/gpus", **documented("Gpus", GPUS, "gpus"))
-async def list_gpus(request: Request) -> Response:
-    """GPUs by rate, memory, bandwidth, link, power and price."""
-    words = GPUS.from_query(request.scope["query_string"])
-    return await _kept(request, "gpus", words, lambda at: gpus_document_of(at.catalog, words))
-
-
-def _known_type(ground: Ground, text: str, cloud: str | None) -> str:
-    """A type as the catalogue writes it; `Problem` 404 for a path of one that nobody knows."""
-    try:
-        return ground.catalog.name_of(some_shown(text, "instance_type"), cloud)
-    except UsageError as error:
-        problem = problem_of(error)
-        raise unknown_path(problem.detail, problem.way_out or "") from None
-
-
-async def _kept(
-    request: Request, kind: str, words: Words, answer: Callable[[Ground], Mapping[str, Any]]
+async def _document(
+    request: Request, name: str, question: Question, work: Callable[..., bytes]
 ) -> Response:
     """The answer, or 304 before it is computed where the client has it."""
     ground = ground_of(request)
-    etag = _etag(ground, kind, words)
+    etag = _etag(ground, name, question)
     if unchanged := not_modified(request, etag):
         return unchanged
-    return json_answer(await slowly(answer, ground), headers=cache_headers(etag))
+    content = await threads_of(request).run(work, ground, question)
+    return encoded_answer(content, headers=cache_headers(etag))
 
 
-def _etag(ground: Ground, kind: str, words: Words) -> str:
-    """Of all that decides the answer's bytes: the catalogue, the model, and what was asked."""
-    asked = orjson.dumps(words, default=repr, option=orjson.OPT_SORT_KEYS).decode()
-    return etag_of(ground.catalog.fingerprint, ground.model.id, kind, asked)
+def _etag(ground: Ground, name: str, question: Question) -> str:
+    """Of all that decides the answer's bytes: the catalogue, the model, and the question."""
+    return etag_of(ground.catalog.fingerprint, ground.model.id, name, repr(question))

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
+import msgspec
+from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from advisor.service.access import Scope, needs
-from advisor.service.answers import json_answer
-from advisor.service.openapi.parts import described, refusals
+from advisor.service.answers import json_answer, threads_of
+from advisor.service.bodies import Text, record_in_query
+from advisor.service.openapi import described, record_parameters, refusals
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
@@ -36,19 +36,16 @@ _FILE: dict[int | str, dict[str, Any]] = {
 }
 _IMPORTED = described("MeasurementsImport")
 _IMPORTED[207] = {**_IMPORTED[200], "description": "Some lines were bad; the others are kept."}
-_Word = Annotated[str, Field(max_length=200)]
 
 
-class Which(BaseModel):
+class Filters(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The filters of `advisor measurements list` and `export`."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    model: _Word | None = None
-    task: _Word | None = None
-    accelerator: _Word | None = None
-    status: _Word | None = None
-    limited_by: _Word | None = None
+    model: Text | None = None
+    task: Text | None = None
+    accelerator: Text | None = None
+    status: Text | None = None
+    limited_by: Text | None = None
 
     def wanted(self) -> Wanted:
         """As the store is asked; `UsageError` for a mistyped word."""
@@ -62,53 +59,60 @@ class Which(BaseModel):
         )  # fmt: skip
 
 
-class Listing(Which):
+class Listing(Filters, kw_only=True):
     """And which page; `cursor` is what the link to the next page carries."""
 
     spread: bool = False
-    limit: int = Field(default=100, ge=1, le=1000)
-    cursor: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    cursor: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,18}$")] | None = None
 
 
-class Export(Which):
+class Export(Filters, kw_only=True):
     """And in which format."""
 
-    format: _Word = "jsonl"
+    format: Text = "jsonl"
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=described("Measurements"))
-def listed(asked: Annotated[Listing, Query()], request: Request) -> Response:
+@router.get(
+    "", dependencies=[needs(Scope.READ)], responses=described("Measurements"),
+    openapi_extra=record_parameters(Listing),
+)  # fmt: skip
+def list_measurements(request: Request) -> Response:
     """What was measured, in the order in which trials were first stored, failed ones too.
 
     A Link header (RFC 8288) leads to the next page as long as there is one."""
     from advisor.runs.stored.documents import list_document
     from sweeps.store.pages import page_of
 
-    wanted = asked.wanted()
+    listing = record_in_query(request, Listing)
+    wanted = listing.wanted()
     with stored(request.app.state.settings, reading=True) as store:
-        page = page_of(store, wanted, after=int(asked.cursor or 0), limit=asked.limit)
-    answer = json_answer(list_document(page.stored, spread=asked.spread))
-    if page.next_after is not None:
-        answer.headers["Link"] = _next_link(asked, page.next_after)
-    return answer
+        page = page_of(store, wanted, after=int(listing.cursor or 0), limit=listing.limit)
+    after = page.next_after
+    headers = {} if after is None else {"Link": _next_link(request, after)}
+    return json_answer(list_document(page.stored, spread=listing.spread), headers=headers)
 
 
-@router.get("/export", dependencies=[needs(Scope.READ)], responses=_FILE)
-def export(asked: Annotated[Export, Query()], request: Request) -> Response:
+@router.get(
+    "/export", dependencies=[needs(Scope.READ)], responses=_FILE,
+    openapi_extra=record_parameters(Export),
+)  # fmt: skip
+def export(request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
     from advisor.runs.stored.documents import FORMATS, exported
     from sweeps.store.pages import pages_of
 
-    settings, wanted = request.app.state.settings, asked.wanted()
-    exported((), asked.format)  # refuses an unknown format before anything is sent
+    options = record_in_query(request, Export)
+    settings, wanted = request.app.state.settings, options.wanted()
+    exported((), options.format)  # refuses an unknown format before anything is sent
 
     def pieces() -> Iterator[str]:
         with stored(settings, reading=True) as store:
-            yield from exported(pages_of(store, wanted), asked.format)
+            yield from exported(pages_of(store, wanted), options.format)
 
-    name = f"measurements.{asked.format}"
+    name = f"measurements.{options.format}"
     return StreamingResponse(
-        pieces(), media_type=FORMATS[asked.format],
+        pieces(), media_type=FORMATS[options.format],
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )  # fmt: skip
 
@@ -128,13 +132,13 @@ async def import_(request: Request) -> Response:
     good; 207: some were kept, and `refused` tells each other line by its number; 422: none was
     good, and nothing kept."""
     _refuse_foreign(request.headers.get("content-type", _JSONL))
-    body = await request.body()  # whose size, time and number the guard limits
+    body = await request.body()
     if not body.strip():
         raise Problem(
             422, "no-measurements", "there are no lines",
-            way_out="send the lines of `advisor measurements export`, one JSON object each",
+            hint="send the lines of `advisor measurements export`, one JSON object each",
         )  # fmt: skip
-    document = await run_in_threadpool(_import, request.app.state.settings, body)
+    document = await threads_of(request).run(_import, request.app.state.settings, body, slow=True)
     if not document["refused"]:
         return json_answer(document)
     kept = sum(document[name] for name in ("added", "replaced", "known"))
@@ -144,7 +148,7 @@ async def import_(request: Request) -> Response:
     raise Problem(
         422, "no-measurements", f"line {first['line']}: {first['reason']}",
         refused=document["refused"],
-        way_out="send the lines of `advisor measurements export`, one JSON object each",
+        hint="send the lines of `advisor measurements export`, one JSON object each",
     )  # fmt: skip
 
 
@@ -162,10 +166,10 @@ def _refuse_foreign(content_type: str) -> None:
     if kind not in _TAKEN:
         raise Problem(
             415, "unsupported-media-type", f"cannot read '{kind[:80]}'",
-            way_out=f"send JSON lines as {_JSONL}",
+            hint=f"send JSON lines as {_JSONL}",
         )  # fmt: skip
 
 
-def _next_link(asked: Listing, after: int) -> str:
-    words = asked.model_dump(exclude_none=True, exclude_defaults=True) | {"cursor": after}
-    return f'<{router.prefix}?{urlencode(words)}>; rel="next"'
+def _next_link(request: Request, after: int) -> str:
+    query = {**request.query_params, "cursor": str(after)}
+    return f'<{router.prefix}?{urlencode(query)}>; rel="next"'

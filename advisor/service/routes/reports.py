@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -12,14 +11,14 @@ from starlette.responses import Response
 
 from advisor.answers.reports import FORMATS, Asked, Format, file_name, format_named
 from advisor.errors import UsageError
-from advisor.render.i18n.words import LANGUAGES
+from advisor.questions.models import Recommend
+from advisor.questions.reading import parameters_of
+from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.access import Scope, needs
-from advisor.service.answers import ground_of, json_answer
-from advisor.service.asking import body_in, slowly
-from advisor.service.forms.commands import options_of_body, options_of_query
-from advisor.service.forms.questions import RECOMMEND
-from advisor.service.openapi.examples import QUESTIONS
-from advisor.service.openapi.parts import body_of, refusals
+from advisor.service.answers import ground_of, json_answer, threads_of
+from advisor.service.bodies import question_in_body, question_in_query
+from advisor.service.examples import EXAMPLES
+from advisor.service.openapi import question_body, refusals
 from advisor.service.problems import Problem
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
@@ -83,29 +82,28 @@ async def formats() -> Response:
 @router.post(
     "/{format}",
     responses=_FILE,
-    openapi_extra={"parameters": _LOOKS, **body_of(RECOMMEND.name, QUESTIONS["recommend"])},
+    openapi_extra={"parameters": _LOOKS, **question_body(Recommend, EXAMPLES["recommend"])},
 )
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
     kind = _format(format)
-    body = await body_in(request)
-    words = RECOMMEND.from_json(body)
+    question = await question_in_body(request, Recommend)
     looks = _looks(kind, request.scope["query_string"])
-    asked = Asked(ground_of(request), words, options_of_body(body), looks.language, looks.as_of)
-    return await _file(format, kind, asked)
+    asked = Asked(ground_of(request), question, looks.language, looks.as_of)
+    return await _file(request, format, kind, asked)
 
 
 @router.get(
     "/{format}", responses=_FILE,
-    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *RECOMMEND.parameters()]},
+    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *parameters_of(Recommend)]},
 )  # fmt: skip
 async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
     kind = _format(format)
     looks = _looks(kind, request.scope["query_string"])
-    words, options = RECOMMEND.from_query(looks.query), options_of_query(looks.query)
-    asked = Asked(ground_of(request), words, options, looks.language, looks.as_of)
-    return await _file(format, kind, asked)
+    question = question_in_query(Recommend, looks.query)
+    asked = Asked(ground_of(request), question, looks.language, looks.as_of)
+    return await _file(request, format, kind, asked)
 
 
 def _looks(kind: Format, query: bytes) -> Looks:
@@ -122,7 +120,7 @@ def _language(text: str | None) -> str:
     found = [one for one in LANGUAGES if one.lower() == (text or LANGUAGES[0]).lower()]
     if not found:
         raise Problem(422, "invalid", "there is no such language", field="language",
-                      way_out=f"there are: {', '.join(LANGUAGES)}")  # fmt: skip
+                      hint=f"there are: {', '.join(LANGUAGES)}")  # fmt: skip
     return found[0]
 
 
@@ -131,27 +129,26 @@ def _day(text: str | None) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise Problem(422, "invalid", "as_of is no day", field="as_of",
-                      way_out="write it as 2026-11-22") from None  # fmt: skip
+                      hint="write it as 2026-11-22") from None  # fmt: skip
 
 
-async def _file(name: str, kind: Format, asked: Asked) -> Response:
-    content = await slowly(kind.write, asked)
-    stem = f"{_word(asked.words, 'network')}-{_word(asked.words, 'task')}"
+async def _file(request: Request, name: str, kind: Format, asked: Asked) -> Response:
+    content = await threads_of(request).run(kind.write, asked, slow=True)
+    question = asked.question
+    stem = f"{_plain(question.model)}-{_plain(question.task)}"
     return Response(
         content, media_type=kind.media_type,
         headers={"Content-Disposition": f'attachment; filename="{file_name(stem, name)}"'},
     )  # fmt: skip
 
 
-def _word(words: Mapping[str, Any], name: str) -> str:
+def _plain(text: str) -> str:
     """For a file's name: nothing in it that steers a header or a folder."""
-    return "".join(one for one in str(words.get(name) or "") if one.isascii() and one.isalnum())[
-        :40
-    ]
+    return "".join(letter for letter in text if letter.isascii() and letter.isalnum())[:40]
 
 
 def _format(name: str) -> Format:
     try:
         return format_named(name)
     except UsageError as error:
-        raise Problem(404, "unknown-format", str(error)) from error
+        raise Problem(404, "unknown-format", error.message, hint=error.hint) from error

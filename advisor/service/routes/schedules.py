@@ -6,18 +6,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import msgspec
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import UsageError
 from advisor.places import user_folder
-from advisor.service.access import Scope, audit_subject, may_spend, needs
+from advisor.service.access import Scope, needs, require_spender, visit_of
 from advisor.service.answers import json_answer
-from advisor.service.openapi.parts import described, problem, refusals
-from advisor.service.private import without_paths
-from advisor.service.problems import Problem
-from advisor.service.routes.sweep_words import SweepWords, allowed_by, wants_aws
+from advisor.service.bodies import Text, record_in_body, record_in_query
+from advisor.service.openapi import described, problem, record_body, record_parameters, refusals
+from advisor.service.problems import Problem, without_folders
+from advisor.service.routes.sweeps import SweepFields, allowed_by
 from advisor.service.stores import scheduled
 
 if TYPE_CHECKING:
@@ -31,67 +32,55 @@ _ADDED = {
     201: described("Schedule")[200],
     409: problem("Another schedule has that name."),
 }
-_Word = Annotated[str, Field(max_length=200)]
 
 
-class RefreshWords(BaseModel):
-    """Which prices of AWS are asked for, as `advisor catalog refresh` calls them."""
+class RefreshFields(msgspec.Struct, forbid_unknown_fields=True):
+    """Which prices of AWS are fetched, as `advisor catalog refresh` calls them."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    region: str = Field(default="us-east-1", pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$")
+    region: Annotated[str, msgspec.Meta(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$")] = "us-east-1"
     market: Literal["any", "on-demand", "spot"] = "any"
-    gpu: _Word | None = None
+    gpu: Text | None = None
+
+    def options(self) -> tuple[str, ...]:
+        """Those of the command that are not as they would be anyway."""
+        usual = RefreshFields()
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        return tuple(
+            f"--{name}={value}" for name, value in given.items() if value != getattr(usual, name)
+        )
 
 
-class FitWords(BaseModel):
-    """A fit of the performance model on all that the store holds; it takes no words."""
-
-    model_config = ConfigDict(extra="forbid")
+class FitFields(msgspec.Struct, forbid_unknown_fields=True):
+    """A fit of the performance model on all that the store holds; it takes no fields."""
 
 
-class NewScheduleWords(BaseModel):
+class NewSchedule(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """When, and what: exactly one of `sweep`, `fit` and `catalog_refresh`."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly",
-                    "sweep": {"preset": "small"},
-                }
-            ]
-        },
-    )  # fmt: skip
-
-    cron: _Word
-    timezone: _Word = "UTC"
-    name: _Word | None = None
-    misfire: _Word = "run-once"
-    budget_per_month: _Word | None = None
-    sweep: SweepWords | None = None
-    fit: FitWords | None = None
-    catalog_refresh: RefreshWords | None = None
-
-    @model_validator(mode="after")
-    def _one_command(self) -> NewScheduleWords:
-        given = [one for one in (self.sweep, self.fit, self.catalog_refresh) if one is not None]
-        if len(given) != 1:
-            raise ValueError("give exactly one of sweep, fit and catalog_refresh")
-        return self
+    cron: Text
+    timezone: Text = "UTC"
+    name: Text | None = None
+    misfire: Text = "run-once"
+    budget_per_month: Text | None = None
+    sweep: SweepFields | None = None
+    fit: FitFields | None = None
+    catalog_refresh: RefreshFields | None = None
 
 
-class Shown(BaseModel):
+class Shown(msgspec.Struct, forbid_unknown_fields=True):
     """How many of its latest runs are shown."""
 
-    model_config = ConfigDict(extra="forbid")
+    runs: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
 
-    runs: int = Field(default=10, ge=1, le=1000)
+
+EXAMPLE = {
+    "cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly",
+    "sweep": {"preset": "small"},
+}  # fmt: skip
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("Schedules"))
-def listed(request: Request) -> Response:
+def list_schedules(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
     from advisor.runs.scheduling.documents import list_document, standings
 
@@ -99,40 +88,29 @@ def listed(request: Request) -> Response:
     with scheduled(request.app.state.settings, reading=True) as book:
         leader = book.leadership.current() if book.is_ready else None
         document = list_document(book.name, standings(book, book.all(), now), leader, now)
-    return json_answer(without_paths(document))
+    return json_answer(without_folders(document))
 
 
-@router.post("", status_code=201, dependencies=[needs(Scope.MEASURE)], responses=_ADDED)
-def add(words: NewScheduleWords, request: Request) -> Response:
+@router.post(
+    "", status_code=201, dependencies=[needs(Scope.MEASURE)], responses=_ADDED,
+    openapi_extra=record_body(NewSchedule, EXAMPLE),
+)  # fmt: skip
+async def add(request: Request) -> Response:
     """Keep a schedule. The same one again is there already (200); another one of its name is a
     409. A sweep on AWS needs a `budget` and a key of scope admin."""
-    from advisor.runs.scheduling.adding import Times, new_schedule
-
-    times = Times(
-        cron=words.cron, timezone=words.timezone, name=words.name, misfire=words.misfire,
-        budget_per_month=words.budget_per_month,
-    )  # fmt: skip
-    now = time.time()
-    checked = _checked(words, request)
-    new, _ = new_schedule(times, checked, _folder(), now)
-    with scheduled(request.app.state.settings, reading=False) as book:
-        known = _has(book, new.name)
-        try:
-            kept = book.add(new, now=now)
-        except UsageError as error:
-            raise _taken(new.name, str(error)) from error
-        audit_subject(request, kept.name)
-        answer = json_answer(_one(book, kept.name, 10), 200 if known else 201)
-    answer.headers["Location"] = f"{router.prefix}/{kept.name}"
-    return answer
+    return await run_in_threadpool(_add, await record_in_body(request, NewSchedule), request)
 
 
-@router.get("/{name}", dependencies=[needs(Scope.READ)], responses=_ONE)
-def shown(name: str, asked: Annotated[Shown, Query()], request: Request) -> Response:
+@router.get(
+    "/{name}", dependencies=[needs(Scope.READ)], responses=_ONE,
+    openapi_extra=record_parameters(Shown),
+)  # fmt: skip
+def show(name: str, request: Request) -> Response:
     """What `advisor schedule show -o json` tells: its runs, the fit after each, what drifted."""
+    runs = record_in_query(request, Shown).runs
     with scheduled(request.app.state.settings, reading=True) as book:
         _require(book, name)
-        return json_answer(_one(book, name, asked.runs))
+        return json_answer(_document(book, name, runs))
 
 
 @router.delete(
@@ -142,27 +120,49 @@ def remove(name: str, request: Request) -> Response:
     """End a schedule; a run that goes on comes to its end, and its record stays."""
     with scheduled(request.app.state.settings, reading=False) as book:
         _require(book, name)
-        audit_subject(request, name)
-        gone = book.remove(name, now=time.time())
-        return json_answer({"removed": gone.name, "run_goes_on": book.running(gone.number)})
+        visit_of(request).subject = name
+        removed = book.remove(name, now=time.time())
+        return json_answer({"removed": removed.name, "run_goes_on": book.running(removed.number)})
 
 
-def _checked(words: NewScheduleWords, request: Request) -> Checked:
-    from advisor.questions.hardware import wanted_gpus
+def _add(fields: NewSchedule, request: Request) -> Response:
+    from advisor.runs.scheduling.adding import Times, new_schedule
+
+    command = _checked_command(fields, request)
+    times = Times(
+        cron=fields.cron, timezone=fields.timezone, name=fields.name, misfire=fields.misfire,
+        budget_per_month=fields.budget_per_month,
+    )  # fmt: skip
+    now = time.time()
+    new, _ = new_schedule(times, command, _folder(), now)
+    with scheduled(request.app.state.settings, reading=False) as book:
+        known = any(schedule.name == new.name for schedule in book.all())
+        try:
+            kept = book.add(new, now=now)
+        except UsageError as error:
+            raise _taken(new.name, error) from error
+        visit_of(request).subject = kept.name
+        headers = {"Location": f"{router.prefix}/{kept.name}"}
+        return json_answer(_document(book, kept.name, 10), 200 if known else 201, headers)
+
+
+def _checked_command(fields: NewSchedule, request: Request) -> Checked:
+    from advisor.questions.values import parse_gpus
     from advisor.runs.jobs.asking import scheduled_sweep
     from advisor.runs.scheduling.checking import Checked
 
-    if words.sweep is not None:
-        if wants_aws(words.sweep):
-            may_spend(request)
-        return scheduled_sweep(words.sweep.fields(), allowed_by(request))
-    if words.catalog_refresh is None:
+    given = [fields.sweep, fields.fit, fields.catalog_refresh]
+    if sum(part is not None for part in given) != 1:
+        raise Problem(422, "invalid", "give exactly one of sweep, fit and catalog_refresh")
+    if fields.sweep is not None:
+        if fields.sweep.on_aws:
+            require_spender(request)
+        return scheduled_sweep(fields.sweep.given(), allowed_by(request))
+    if fields.catalog_refresh is None:
         return Checked(("fit",))
-    asked = words.catalog_refresh
-    if asked.gpu is not None:
-        wanted_gpus(asked.gpu)
-    flags = asked.model_dump(exclude_none=True, exclude_defaults=True)
-    return Checked(("catalog", "refresh", *(f"--{name}={one}" for name, one in flags.items())))
+    if fields.catalog_refresh.gpu is not None:
+        parse_gpus(fields.catalog_refresh.gpu)
+    return Checked(("catalog", "refresh", *fields.catalog_refresh.options()))
 
 
 def _folder() -> str:
@@ -172,19 +172,15 @@ def _folder() -> str:
     return str(Path(folder))
 
 
-def _one(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
+def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
     from advisor.runs.scheduling.documents import one_document, standings
 
     now = time.time()
-    kept = book.named(name)
-    (found,) = standings(book, [kept], now)
-    document = one_document(found, book.runs.of(kept.number, runs), now)
-    told: dict[str, Any] = without_paths(document)
-    return told
-
-
-def _has(book: ScheduleBook, name: str) -> bool:
-    return any(one.name == name for one in book.all())
+    schedule = book.named(name)
+    (standing,) = standings(book, [schedule], now)
+    document = one_document(standing, book.runs.of(schedule.number, runs), now)
+    shown: dict[str, Any] = without_folders(document)
+    return shown
 
 
 def _require(book: ScheduleBook, name: str) -> None:
@@ -192,12 +188,12 @@ def _require(book: ScheduleBook, name: str) -> None:
         book.named(name)
     except UsageError as error:
         raise Problem(
-            404, "unknown-schedule", str(error), way_out="GET /v1/schedules lists them"
+            404, "unknown-schedule", error.message, hint="GET /v1/schedules lists them"
         ) from error
 
 
-def _taken(name: str, detail: str) -> Problem:
+def _taken(name: str, error: UsageError) -> Problem:
     return Problem(
-        409, "schedule-exists", detail.partition(";")[0],
-        way_out=f"DELETE {router.prefix}/{name} first, or choose another name",
+        409, "schedule-exists", error.message,
+        hint=f"DELETE {router.prefix}/{name} first, or choose another name",
     )  # fmt: skip

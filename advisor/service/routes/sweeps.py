@@ -3,37 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 from fastapi import APIRouter, Depends, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from advisor.errors import UsageError
+from advisor.errors import MeasuringError, UsageError
 from advisor.runs.jobs.records import Job, all_jobs, known_job
-from advisor.service.access import Scope, audit_subject, needs
+from advisor.service.access import Scope, needs, require_spender, visit_of
 from advisor.service.answers import json_answer
-from advisor.service.live_events import following, taken_seat
-from advisor.service.openapi.parts import described, problem, refusals
-from advisor.service.private import without_paths
-from advisor.service.problems import Problem
-from advisor.service.routes.sweep_words import StartedWords, allowed_by, checked
+from advisor.service.bodies import record_in_body
+from advisor.service.live_events import followed, taken_seat
+from advisor.service.openapi import described, problem, record_body, refusals
+from advisor.service.problems import Problem, without_folders
 from advisor.service.stores import stored
 
 if TYPE_CHECKING:
-    from advisor.runs.jobs.asking import AskedSweep
+    from advisor.runs.jobs.asking import Allowed, AskedSweep
     from advisor.runs.jobs.starting import OtherSweep
 
-# What plans and starts sweeps is loaded by the first who asks for one, not at the start.
+# What plans and starts sweeps is loaded by the first request for one, not at the start.
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
 PLAN = "advisor.sweep-plan/1"
+_MOST_MINUTES = 10_080
+
+_Text = Annotated[str, msgspec.Meta(max_length=400, pattern=r"^[^\x00-\x1f\x7f]*$")]
+_Int = Annotated[int, msgspec.Meta(gt=0)]
+_Float = Annotated[float, msgspec.Meta(gt=0)]
+_Item = _Text | _Int | _Float
+# A text as on the command line ("0.5,1,2"), or a list ([0.5, 1, 2]).
+_Items = _Text | _Int | _Float | Annotated[list[_Item], msgspec.Meta(min_length=1, max_length=100)]
+_Data = Annotated[_Text, msgspec.Meta(description="A name of `advisor serve --allow-data`.")]
+_On = Annotated[_Text, msgspec.Meta(description="here, or aws: that spends money.")]
 
 
-def refusals_of_one() -> dict[int | str, dict[str, Any]]:
-    """What a route about one sweep may refuse."""
-    return {**refusals(), **refusals(404)}
+class SweepFields(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What is to be measured, as `advisor sweep run` calls it: `networks`, `tasks`, `vcpus`,
+    `memory` and `disks`, or a `preset`."""
+
+    networks: _Items | None = None
+    tasks: _Items | None = None
+    vcpus: _Items | None = None
+    memory: _Items | None = None
+    disks: _Items | None = None
+    preset: _Text | None = None
+    accelerator: _Items | None = None
+    batch_sizes: _Items | None = None
+    cache: _Items | None = None
+    precision: _Text | None = None
+    data: _Data | None = None
+    decoder: _Text | None = None
+    rel_error: _Item | None = None
+    repeats: _Item | None = None
+    iterations: _Item | None = None
+    executor: _Text | None = None
+    retry_failed: bool | None = None
+    adaptive: bool | None = None
+    budget: _Text | None = None
+    target_throughput: _Item | None = None
+    usd_per_hour: _Item | None = None
+    instance: _Text | None = None
+    on: _On | None = None
+    region: _Items | None = None
+    market: _Text | None = None
+    hours: _Item | None = None
+    queue: _Item | None = None
+
+    @property
+    def on_aws(self) -> bool:
+        """Whether it spends money at a cloud."""
+        return (self.on or "").strip().lower() == "aws"
+
+    def given(self) -> dict[str, Any]:
+        """What was given, as the checks of the command read it."""
+        values = {name: getattr(self, name) for name in SweepFields.__struct_fields__}
+        given = {name: value for name, value in values.items() if value is not None}
+        regions = given.pop("region", None)
+        if isinstance(regions, str):
+            regions = regions.split(",")
+        return given | ({"regions": regions} if regions is not None else {})
 
 
+class NewSweep(SweepFields, kw_only=True):
+    """And how it is started: `dry_run` shows the plan; after `max_minutes` it is ended."""
+
+    dry_run: bool = False
+    max_minutes: Annotated[float, msgspec.Meta(gt=0, le=_MOST_MINUTES)] = 1440
+    fresh_since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """With the time before which everything is measured again."""
+        since = {"fresh_since": self.fresh_since} if self.fresh_since else {}
+        return super().given() | since
+
+
+EXAMPLE = {
+    "networks": ["googlenet"], "tasks": "inference", "vcpus": [0.5, 1, 2], "memory": "2GiB",
+    "disks": "gp3", "accelerator": "emulated:T4",
+}  # fmt: skip
+_REFUSALS_OF_ONE = {**refusals(), **refusals(404)}
 _ONE = {**described("SweepJob"), **refusals(404)}
 _ENDED = {**_ONE, 202: described("SweepJob")[200]}
 _STARTED: dict[int | str, dict[str, Any]] = {
@@ -45,67 +117,48 @@ _STARTED: dict[int | str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@router.post("", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_STARTED)
-def start(words: StartedWords, request: Request) -> Response:
+@router.post(
+    "", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_STARTED,
+    openapi_extra=record_body(NewSweep, EXAMPLE),
+)  # fmt: skip
+async def start(request: Request) -> Response:
     """Start a sweep; it goes on whatever becomes of the service. `dry_run` shows its plan.
 
     One measures on this machine at a time: another one is a 409 that names it. On AWS (`on`) it
     needs a `budget` and a key of scope admin."""
-    from advisor.runs.jobs.cloud_dry_run import dry_run, why_not
-    from advisor.runs.jobs.starting import OtherSweep, start_sweep
-
-    asked = checked(words, request)
-    if words.dry_run:
-        return json_answer(without_paths(_plan(asked)))
-    if asked.on_aws and (reason := why_not(dry_run(asked.words))):
-        raise Problem(422, "cannot-launch", reason)
-    try:
-        job = start_sweep(
-            asked, words.fields(), max_minutes=words.max_minutes,
-            database_url=request.app.state.settings.database_url,
-        )  # fmt: skip
-    except OtherSweep as error:
-        raise _conflict(error) from error
-    audit_subject(request, job.id)
-    answer = json_answer(_document(job), 202)
-    answer.headers["Location"] = _path(job)
-    return answer
+    return await run_in_threadpool(_start, await record_in_body(request, NewSweep), request)
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("SweepJobs"))
-def listed(request: Request) -> Response:
+def list_sweeps(request: Request) -> Response:
     """The latest first; and what the store tells of all that runs, by whomever it was started."""
     from advisor.runs.jobs.standing import list_document
 
     with stored(request.app.state.settings, reading=True) as store:
         document = list_document(all_jobs(), store)
-    return json_answer(without_paths(document))
-
-
-def _followed(sweep_id: str) -> Job:
-    return _job(sweep_id)
+    return json_answer(without_folders(document))
 
 
 @router.get("/{sweep_id}", dependencies=[needs(Scope.READ)], responses=_ONE)
-def shown(sweep_id: str, request: Request) -> Response:
+def show(sweep_id: str, request: Request) -> Response:
     """How it stands; `status` is what `advisor sweep status -o json` tells of the same sweep."""
     from advisor.runs.jobs.standing import status_document
 
-    job = _job(sweep_id)
+    job = job_of(sweep_id)
     with stored(request.app.state.settings, reading=True) as store:
         status = status_document(job, store, allowed_by(request))
-    return json_answer({**_document(job), "status": without_paths(status)})
+    return json_answer({**_document(job), "status": without_folders(status)})
 
 
-@router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)], responses=refusals_of_one())
-def trials(sweep_id: str, request: Request) -> Response:
+@router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)], responses=_REFUSALS_OF_ONE)
+def list_trials(sweep_id: str, request: Request) -> Response:
     """Its trials, each with its state and rate: what `advisor sweep list -o json` tells."""
     from advisor.runs.jobs.standing import trials_document
 
-    job = _job(sweep_id)
+    job = job_of(sweep_id)
     with stored(request.app.state.settings, reading=True) as store:
         document = trials_document(job, store, allowed_by(request))
-    return json_answer(without_paths(document))
+    return json_answer(without_folders(document))
 
 
 @router.delete(
@@ -115,18 +168,21 @@ def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
     from advisor.runs.jobs.starting import stop_sweep
 
-    job = _job(sweep_id)
-    audit_subject(request, job.id)
-    stopped = stop_sweep(job)
-    document = _document(stopped)
+    job = job_of(sweep_id)
+    visit_of(request).subject = job.id
+    document = _document(stop_sweep(job))
     return json_answer(document, 202 if document["runs"] else 200)
+
+
+def _followed(sweep_id: str) -> Job:
+    return job_of(sweep_id)
 
 
 @router.get(
     "/{sweep_id}/events",
     response_class=EventSourceResponse,
     dependencies=[needs(Scope.READ), Depends(taken_seat)],
-    responses=refusals_of_one(),
+    responses=_REFUSALS_OF_ONE,
 )
 async def events(
     job: Annotated[Job, Depends(_followed)],
@@ -136,26 +192,61 @@ async def events(
     """What happens, as it happens (Server-Sent Events): `trial_started`, `trial_done` with its
     rate, `trial_failed`, `progress`, and `end` as the last. `Last-Event-ID` goes on behind it."""
     settings = request.app.state.settings
-    async for event in following(job, last_event_id, settings, allowed_by(request)):
+    async for event in followed(job, last_event_id, settings, allowed_by(request)):
         yield event
 
 
-def _plan(asked: AskedSweep) -> dict[str, Any]:
-    from advisor.runs.jobs.cloud_dry_run import dry_run
-    from advisor.runs.sweeps.rows import trial_document
+def allowed_by(request: Request) -> Allowed:
+    """What `advisor serve` lets clients name."""
+    from advisor.runs.jobs.asking import Allowed
 
-    if asked.on_aws:
-        return dry_run(asked.words)
-    return {"schema": PLAN, "trials": [trial_document(trial) for trial in asked.trials]}
+    settings = request.app.state.settings
+    return Allowed(data=settings.allowed_data, code=settings.allowed_code)
 
 
-def _job(sweep_id: str) -> Job:
+def job_of(sweep_id: str) -> Job:
+    """The sweep of that id; `Problem` 404 where there is none."""
     try:
         return known_job(sweep_id)
     except UsageError as error:
         raise Problem(
-            404, "unknown-sweep", str(error), way_out="GET /v1/sweeps lists them"
+            404, "unknown-sweep", error.message, hint="GET /v1/sweeps lists them"
         ) from error
+
+
+def _start(fields: NewSweep, request: Request) -> Response:
+    from advisor.runs.jobs.asking import asked_sweep
+    from advisor.runs.jobs.cloud_dry_run import dry_run, why_not
+    from advisor.runs.jobs.starting import OtherSweep, start_sweep
+
+    if fields.on_aws:
+        require_spender(request)
+    try:
+        sweep = asked_sweep(fields.given(), allowed_by(request))
+    except MeasuringError as error:
+        raise Problem(422, "unmeasurable", error.message, hint=error.hint) from error
+    if fields.dry_run:
+        return json_answer(without_folders(_plan(sweep)))
+    if sweep.on_aws and (reason := why_not(dry_run(sweep.words))):
+        raise Problem(422, "cannot-launch", reason)
+    try:
+        job = start_sweep(
+            sweep, fields.given(), max_minutes=fields.max_minutes,
+            database_url=request.app.state.settings.database_url,
+        )  # fmt: skip
+    except OtherSweep as error:
+        raise _conflict(error) from error
+    visit_of(request).subject = job.id
+    return json_answer(_document(job), 202, {"Location": _path(job)})
+
+
+def _plan(sweep: AskedSweep) -> dict[str, Any]:
+    from advisor.runs.jobs.cloud_dry_run import dry_run
+    from advisor.runs.sweeps.rows import trial_document
+
+    if sweep.on_aws:
+        return dry_run(sweep.words)
+    return {"schema": PLAN, "trials": [trial_document(trial) for trial in sweep.trials]}
 
 
 def _document(job: Job) -> dict[str, Any]:
@@ -163,7 +254,7 @@ def _document(job: Job) -> dict[str, Any]:
 
     path = _path(job)
     links = {"self": path, "events": f"{path}/events", "trials": f"{path}/trials"}
-    return {**without_paths(job_document(job)), "links": links}
+    return {**without_folders(job_document(job)), "links": links}
 
 
 def _path(job: Job) -> str:
@@ -174,5 +265,5 @@ def _conflict(error: OtherSweep) -> Problem:
     where = f"{router.prefix}/{error.job_id}" if error.job_id else router.prefix
     return Problem(
         409, "sweep-runs", str(error), sweep=error.job_id, running=where,
-        way_out=f"follow it: {where}", headers={"Retry-After": "60"},
+        hint=f"follow it: {where}", headers={"Retry-After": "60"},
     )  # fmt: skip

@@ -66,11 +66,6 @@ def _refuse_wrong(place: str, value: str) -> None:
         raise UsageError(f"'{value}' is no {words}")
 
 
-def allowed_actions(document: dict[str, Any]) -> set[str]:
-    """Every action that a policy allows anywhere, as `ec2:RunInstances`."""
-    return set().union(*map(allowed_actions_of, document["Statement"]))
-
-
 def allowed_actions_of(statement: dict[str, Any]) -> set[str]:
     """The actions of one statement."""
     actions = statement["Action"]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
+from tests.rows import assert_each
 
 DISKS = load_catalog().disks
 
@@ -137,76 +138,83 @@ def disks_with(disk_type):
     return next(one for one in CATALOGS if disk_type in one.rules)
 
 
-@pytest.mark.parametrize(
-    ("disk_type", "size", "iops", "asked", "rate", "sustained", "source"), BREAKPOINTS
-)
-def test_sustained_rate(disk_type, size, iops, asked, rate, sustained, source):
+def test_sustained_rate():
     """What a volume keeps for ever, burst credits never counted."""
-    assert source
-    got = disks_with(disk_type).volume_rate(disk_type, size, iops=iops, mib_per_second=asked)
-    assert (got.read_mib_per_second, got.read_iops) == (
-        pytest.approx(rate),
-        pytest.approx(sustained),
+
+    def check(disk_type, size, iops, asked, rate, sustained, source):
+        assert source
+        got = disks_with(disk_type).volume_rate(disk_type, size, iops=iops, mib_per_second=asked)
+        assert (got.read_mib_per_second, got.read_iops) == (
+            pytest.approx(rate),
+            pytest.approx(sustained),
+        )
+
+    assert_each(check, BREAKPOINTS)
+
+
+def test_sizes_that_are_not_sold_are_refused():
+    """The message names the range."""
+
+    def check(disk_type, size):
+        with pytest.raises(UsageError, match=r"GiB to \d+GiB, not"):
+            disks_with(disk_type).volume_rate(disk_type, size)
+
+    assert_each(
+        check,
+        [
+            ("gp2", 0.5),
+            ("gp2", 16385),
+            ("gp3", 65537),
+            ("io1", 3),
+            ("io2", 65537),
+            ("st1", 124),
+            ("sc1", 124),
+            ("pd-standard", 9),
+            ("pd-balanced", 65537),
+            ("cloud_efficiency", 19),
+            ("cloud_ssd", 32769),
+            ("cloud_essd_pl0", 39),
+            ("cloud_essd_pl2", 460),
+            ("cloud_essd_pl3", 1260),
+            ("gp3", float("nan")),
+            ("gp3", float("inf")),
+            ("gp3", -1),
+        ],
     )
 
 
-@pytest.mark.parametrize(
-    ("disk_type", "size"),
-    [
-        ("gp2", 0.5),
-        ("gp2", 16385),
-        ("gp3", 65537),
-        ("io1", 3),
-        ("io2", 65537),
-        ("st1", 124),
-        ("sc1", 124),
-        ("pd-standard", 9),
-        ("pd-balanced", 65537),
-        ("cloud_efficiency", 19),
-        ("cloud_ssd", 32769),
-        ("cloud_essd_pl0", 39),
-        ("cloud_essd_pl2", 460),
-        ("cloud_essd_pl3", 1260),
-        ("gp3", float("nan")),
-        ("gp3", float("inf")),
-        ("gp3", -1),
-    ],
-)
-def test_sizes_that_are_not_sold_are_refused(disk_type, size):
-    """The message names the range."""
-    with pytest.raises(UsageError, match=r"GiB to \d+GiB, not"):
-        disks_with(disk_type).volume_rate(disk_type, size)
-
-
-@pytest.mark.parametrize(
-    ("disk_type", "size", "iops", "asked", "words"),
-    [
-        ("gp3", 10, 5001, None, "3000 to 5000 IOPS"),
-        ("gp3", 1, 3001, None, "3000 to 3000 IOPS"),
-        ("gp3", 100, 2999, None, "3000 to 50000 IOPS"),
-        ("gp3", 1000, 80001, None, "3000 to 80000 IOPS"),
-        ("gp3", 100, None, 751, "125 to 750MiB/s"),
-        ("gp3", 100, None, 124, "125 to 750MiB/s"),
-        ("gp3", 1000, 80000, 2001, "125 to 2000MiB/s"),
-        ("io1", 10, 501, None, "100 to 500 IOPS"),
-        ("io2", 300, 256001, None, "100 to 256000 IOPS"),
-        ("gp2", 100, 1000, None, "cannot be provisioned"),
-        ("st1", 200, 1000, None, "cannot be provisioned"),
-        ("io2", 100, None, 500, "cannot be provisioned"),
-        ("gp3", 32, 16001, None, "3000 to 16000 IOPS"),
-        ("gp3", 500, 7999, 2000, "125 to 1999.75MiB/s"),
-        ("io1", 4, 99, None, "100 to 200 IOPS"),
-        ("io1", 1280, 64001, None, "100 to 64000 IOPS"),
-        ("io2", 4, 4001, None, "100 to 4000 IOPS"),
-        ("pd-ssd", 100, 9000, None, "cannot be provisioned"),
-        ("cloud_ssd", 100, None, 200, "cannot be provisioned"),
-        ("gp3", 100, float("nan"), None, "IOPS, not nan"),
-    ],
-)
-def test_provisioning_that_is_not_sold_is_refused(disk_type, size, iops, asked, words):
+def test_provisioning_that_is_not_sold_is_refused():
     """The message names what the volume could have."""
-    with pytest.raises(UsageError, match=words):
-        disks_with(disk_type).volume_rate(disk_type, size, iops=iops, mib_per_second=asked)
+
+    def check(disk_type, size, iops, asked, words):
+        with pytest.raises(UsageError, match=words):
+            disks_with(disk_type).volume_rate(disk_type, size, iops=iops, mib_per_second=asked)
+
+    assert_each(
+        check,
+        [
+            ("gp3", 10, 5001, None, "3000 to 5000 IOPS"),
+            ("gp3", 1, 3001, None, "3000 to 3000 IOPS"),
+            ("gp3", 100, 2999, None, "3000 to 50000 IOPS"),
+            ("gp3", 1000, 80001, None, "3000 to 80000 IOPS"),
+            ("gp3", 100, None, 751, "125 to 750MiB/s"),
+            ("gp3", 100, None, 124, "125 to 750MiB/s"),
+            ("gp3", 1000, 80000, 2001, "125 to 2000MiB/s"),
+            ("io1", 10, 501, None, "100 to 500 IOPS"),
+            ("io2", 300, 256001, None, "100 to 256000 IOPS"),
+            ("gp2", 100, 1000, None, "cannot be provisioned"),
+            ("st1", 200, 1000, None, "cannot be provisioned"),
+            ("io2", 100, None, 500, "cannot be provisioned"),
+            ("gp3", 32, 16001, None, "3000 to 16000 IOPS"),
+            ("gp3", 500, 7999, 2000, "125 to 1999.75MiB/s"),
+            ("io1", 4, 99, None, "100 to 200 IOPS"),
+            ("io1", 1280, 64001, None, "100 to 64000 IOPS"),
+            ("io2", 4, 4001, None, "100 to 4000 IOPS"),
+            ("pd-ssd", 100, 9000, None, "cannot be provisioned"),
+            ("cloud_ssd", 100, None, 200, "cannot be provisioned"),
+            ("gp3", 100, float("nan"), None, "IOPS, not nan"),
+        ],
+    )
 
 
 @given(

@@ -11,6 +11,7 @@ import pytest
 from advisor.catalog import OfferQuery
 from advisor.catalog.matching import ECC_SHARE
 from infra.catalog_build.tables import read_source
+from tests.rows import assert_each
 
 TYPES = [row for row in read_source("catalog/aws_instance_types.csv") if row["gpu_name"]]
 MEASURED = [row for row in read_source("sparecores/aws_gpu_servers.csv") if row["vram_mib_each"]]
@@ -29,16 +30,19 @@ def test_all_gpu_types_are_known():
     assert len(TYPES) == 83
 
 
-@pytest.mark.parametrize("row", TYPES, ids=lambda row: row["instance_type"])
-def test_gpu_facts_are_those_of_the_source(catalog, row):
+def test_gpu_facts_are_those_of_the_source(catalog):
     """Count (a fraction is one GPU and its share), vendor, vCPUs, cores, RAM."""
-    one = catalog.instance(row["instance_type"], "aws")
-    share = float(row["gpu_partition_size"] or 1)
-    assert one.gpu_count == (int(row["gpu_count"]) if share == 1 else 1)
-    assert one.gpu_fraction == share
-    assert one.gpu_vendor == row["gpu_manufacturer"]
-    assert (one.vcpus, one.physical_cores) == (int(row["vcpus"]), int(row["cores"]))
-    assert one.memory_mib == round(float(row["memory_gib"]) * 1024)
+
+    def check(row):
+        one = catalog.instance(row["instance_type"], "aws")
+        share = float(row["gpu_partition_size"] or 1)
+        assert one.gpu_count == (int(row["gpu_count"]) if share == 1 else 1)
+        assert one.gpu_fraction == share
+        assert one.gpu_vendor == row["gpu_manufacturer"]
+        assert (one.vcpus, one.physical_cores) == (int(row["vcpus"]), int(row["cores"]))
+        assert one.memory_mib == round(float(row["memory_gib"]) * 1024)
+
+    assert_each(check, TYPES)
 
 
 def test_gpu_facts_equal_motos_answers(catalog, answers):
@@ -57,12 +61,15 @@ def test_gpu_facts_equal_motos_answers(catalog, answers):
         assert one.gpu_memory_mib == pytest.approx(memory, rel=0.08), name
 
 
-@pytest.mark.parametrize("row", MEASURED, ids=lambda row: row["server"])
-def test_usable_memory_is_within_7_per_cent_of_nvidia_smi(catalog, row):
+def test_usable_memory_is_within_7_per_cent_of_nvidia_smi(catalog):
     """On every AWS server that was measured; one GPU's memory, whatever their number."""
-    one = catalog.instance(row["server"], "aws")
-    assert one.gpu_memory_mib == pytest.approx(float(row["vram_mib_each"]), rel=0.07)
-    assert one.gpu_count == int(row["gpu_count"])
+
+    def check(row):
+        one = catalog.instance(row["server"], "aws")
+        assert one.gpu_memory_mib == pytest.approx(float(row["vram_mib_each"]), rel=0.07)
+        assert one.gpu_count == int(row["gpu_count"])
+
+    assert_each(check, MEASURED)
 
 
 def test_a_k80_board_is_two_gpus(catalog):

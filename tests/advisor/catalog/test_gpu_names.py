@@ -11,22 +11,29 @@ from advisor.catalog.gpu_names import sheet_name, sheet_names, usual_sheet_name
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import UsageError
 from tests.advisor.catalog.public_gpu_names import DRIVERS, OTHERS, PEOPLES, PUBLIC
+from tests.rows import assert_each
 
 KNOWN = tuple(load_catalog().gpu_sheets)
 
 
-@pytest.mark.parametrize(("told", "sheet"), [*DRIVERS.items(), *PEOPLES.items()])
-def test_names_of_drivers_and_people_mean_one_sheet(told: str, sheet: str) -> None:
+def test_names_of_drivers_and_people_mean_one_sheet() -> None:
     """Brands, blanks, hyphens and case do not matter; form and memory do where they are told."""
-    assert usual_sheet_name(told, KNOWN) == sheet
+
+    def check(told: str, sheet: str) -> None:
+        assert usual_sheet_name(told, KNOWN) == sheet
+
+    assert_each(check, [*DRIVERS.items(), *PEOPLES.items()])
 
 
-@pytest.mark.parametrize("sheet", PUBLIC)
-def test_names_of_public_tables_mean_one_sheet(sheet: str) -> None:
+def test_names_of_public_tables_mean_one_sheet() -> None:
     """All that rates were published under."""
-    assert {told: usual_sheet_name(told, KNOWN) for told in PUBLIC[sheet]} == dict.fromkeys(
-        PUBLIC[sheet], sheet
-    )
+
+    def check(sheet: str) -> None:
+        assert {told: usual_sheet_name(told, KNOWN) for told in PUBLIC[sheet]} == dict.fromkeys(
+            PUBLIC[sheet], sheet
+        )
+
+    assert_each(check, PUBLIC)
 
 
 @given(st.sampled_from(KNOWN), st.sampled_from([str.upper, str.lower, str.title, str.strip]))
@@ -54,10 +61,13 @@ def test_a_card_of_several_kinds_is_each_of_them_and_first_the_usual_one() -> No
         sheet_name("A100", KNOWN)
 
 
-@pytest.mark.parametrize("told", OTHERS)
-def test_what_is_no_whole_card_of_the_table_means_none(told: str) -> None:
+def test_what_is_no_whole_card_of_the_table_means_none() -> None:
     """A slice of a card is another GPU."""
-    assert gpus_named(told, KNOWN) == []
+
+    def check(told: str) -> None:
+        assert gpus_named(told, KNOWN) == []
+
+    assert_each(check, OTHERS)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.domain import Gpu
 from infra.catalog_build.tables import read_source
+from tests.rows import assert_each
 
 SHEETS = load_catalog().gpu_sheets
 CARDS = [sheet.gpu for sheet in SHEETS.values() if sheet.gpu.vendor == "NVIDIA"]
@@ -47,44 +48,53 @@ def test_there_are_the_cards_that_people_have() -> None:
     assert all(card.l2_mib and card.watts for card in CARDS)
 
 
-@pytest.mark.parametrize("card", COUNTED, ids=lambda card: card.name)
-def test_fp32_is_two_results_a_core_and_clock(card: Gpu) -> None:
+def test_fp32_is_two_results_a_core_and_clock() -> None:
     """At the boost clock, within 3 per cent."""
-    cores = CORES[str(card.compute_capability)]
-    assert card.fp32_tflops == pytest.approx(2 * cores * clock(card), rel=0.03)
+
+    def check(card: Gpu) -> None:
+        cores = CORES[str(card.compute_capability)]
+        assert card.fp32_tflops == pytest.approx(2 * cores * clock(card), rel=0.03)
+
+    assert_each(check, COUNTED)
 
 
-@pytest.mark.parametrize("card", COUNTED, ids=lambda card: card.name)
-def test_fp16_is_what_the_architecture_does_a_clock_with_fp32_sums(card: Gpu) -> None:
+def test_fp16_is_what_the_architecture_does_a_clock_with_fp32_sums() -> None:
     """Within 6 per cent; Hopper's and Blackwell's sheets tell lower clocks for tensor cores."""
-    capability = str(card.compute_capability)
-    if capability not in FP16:
-        assert card.capability is not None
-        assert card.capability < 6
-        return
-    if card.name in ODD:
-        assert card.name in NOTED
-        return
-    rate = FP16[capability] * clock(card)
-    if card.name.startswith(("GTX 16", "T4", "T6", "T1")) and card.fp16_tflops is not None \
-            and card.name not in ("T4", "T4G"):  # fmt: skip
-        rate /= 4  # no tensor cores: two halves a core
-    elif is_geforce(card) and card.capability is not None and card.capability >= 7.5:
-        rate /= 2
-    told = card.name.startswith(("H", "GH", "B300"))
-    assert card.fp16_tflops == pytest.approx(rate, rel=0.14 if told else 0.06)
-    assert not told or card.name in NOTED
+
+    def check(card: Gpu) -> None:
+        capability = str(card.compute_capability)
+        if capability not in FP16:
+            assert card.capability is not None
+            assert card.capability < 6
+            return
+        if card.name in ODD:
+            assert card.name in NOTED
+            return
+        rate = FP16[capability] * clock(card)
+        if card.name.startswith(("GTX 16", "T4", "T6", "T1")) and card.fp16_tflops is not None \
+                and card.name not in ("T4", "T4G"):  # fmt: skip
+            rate /= 4  # no tensor cores: two halves a core
+        elif is_geforce(card) and card.capability is not None and card.capability >= 7.5:
+            rate /= 2
+        told = card.name.startswith(("H", "GH", "B300"))
+        assert card.fp16_tflops == pytest.approx(rate, rel=0.14 if told else 0.06)
+        assert not told or card.name in NOTED
+
+    assert_each(check, COUNTED)
 
 
-@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
-def test_formats_are_told_only_where_there_are_units(card: Gpu) -> None:
+def test_formats_are_told_only_where_there_are_units() -> None:
     """bf16 and TF32 from Ampere on: as fast as fp16, and half of it."""
-    new = card.capability is not None and card.capability >= 8
-    assert (card.bf16_tflops is not None) == (card.tf32_tflops is not None) == new
-    if new:
-        assert card.fp16_tflops is not None
-        assert card.bf16_tflops == card.fp16_tflops
-        assert card.tf32_tflops == pytest.approx(card.fp16_tflops / 2, rel=0.02)
+
+    def check(card: Gpu) -> None:
+        new = card.capability is not None and card.capability >= 8
+        assert (card.bf16_tflops is not None) == (card.tf32_tflops is not None) == new
+        if new:
+            assert card.fp16_tflops is not None
+            assert card.bf16_tflops == card.fp16_tflops
+            assert card.tf32_tflops == pytest.approx(card.fp16_tflops / 2, rel=0.02)
+
+    assert_each(check, CARDS)
 
 
 def test_half_rates_are_those_that_nvidia_tells() -> None:

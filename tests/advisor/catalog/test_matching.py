@@ -14,45 +14,49 @@ from advisor.catalog.matching import is_gpu
 from advisor.domain import Market, Range
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer
+from tests.rows import assert_each
 
 
-@pytest.mark.parametrize(
-    ("query", "hit"),
-    [
-        ({}, True),
-        ({"cloud": "aws"}, True),
-        ({"cloud": "any"}, True),
-        ({"cloud": "gcp"}, False),
-        ({"region": "us-east-1"}, True),
-        ({"region": "us-east-2"}, False),
-        ({"market": Market.SPOT}, False),
-        ({"gpus": ("t4",)}, True),
-        ({"gpus": ("L4", "T4")}, True),
-        ({"gpus": ("L4",)}, False),
-        ({"min_gpu_memory_mib": 15360}, True),
-        ({"min_gpu_memory_mib": 16384}, True),  # it is sold as a 16 GiB card
-        ({"min_gpu_memory_mib": 17000}, False),
-        ({"max_gpu_memory_mib": 15360}, True),
-        ({"max_gpu_memory_mib": 15359}, False),
-        ({"compute_capability": Range(7.5)}, True),
-        ({"compute_capability": Range(8.0)}, False),
-        ({"compute_capability": Range(None, 7.0)}, False),
-        ({"vcpus": Range(4, 4)}, True),
-        ({"vcpus": Range(5)}, False),
-        ({"vcpus": Range(None, 3)}, False),
-        ({"memory_mib": Range(16384, 16384)}, True),
-        ({"memory_mib": Range(16385)}, False),
-        ({"max_usd_per_hour": 0.5}, True),
-        ({"max_usd_per_hour": 0.499}, False),
-        ({"instances": ("g9.xlarge",)}, True),
-        ({"instances": ("g9.2xlarge",)}, False),
-        ({"accelerated": True}, True),
-        ({"accelerated": False}, False),
-    ],
-)
-def test_each_term_decides_alone(query, hit):
+def test_each_term_decides_alone():
     """An on-demand T4 in us-east-1 at $0.50."""
-    assert matches(make_offer(), OfferQuery(**query), capability=7.5) is hit
+
+    def check(query, hit):
+        assert matches(make_offer(), OfferQuery(**query), capability=7.5) is hit
+
+    assert_each(
+        check,
+        [
+            ({}, True),
+            ({"cloud": "aws"}, True),
+            ({"cloud": "any"}, True),
+            ({"cloud": "gcp"}, False),
+            ({"region": "us-east-1"}, True),
+            ({"region": "us-east-2"}, False),
+            ({"market": Market.SPOT}, False),
+            ({"gpus": ("t4",)}, True),
+            ({"gpus": ("L4", "T4")}, True),
+            ({"gpus": ("L4",)}, False),
+            ({"min_gpu_memory_mib": 15360}, True),
+            ({"min_gpu_memory_mib": 16384}, True),  # it is sold as a 16 GiB card
+            ({"min_gpu_memory_mib": 17000}, False),
+            ({"max_gpu_memory_mib": 15360}, True),
+            ({"max_gpu_memory_mib": 15359}, False),
+            ({"compute_capability": Range(7.5)}, True),
+            ({"compute_capability": Range(8.0)}, False),
+            ({"compute_capability": Range(None, 7.0)}, False),
+            ({"vcpus": Range(4, 4)}, True),
+            ({"vcpus": Range(5)}, False),
+            ({"vcpus": Range(None, 3)}, False),
+            ({"memory_mib": Range(16384, 16384)}, True),
+            ({"memory_mib": Range(16385)}, False),
+            ({"max_usd_per_hour": 0.5}, True),
+            ({"max_usd_per_hour": 0.499}, False),
+            ({"instances": ("g9.xlarge",)}, True),
+            ({"instances": ("g9.2xlarge",)}, False),
+            ({"accelerated": True}, True),
+            ({"accelerated": False}, False),
+        ],
+    )
 
 
 def test_other_accelerators_count_as_accelerated():

@@ -11,33 +11,36 @@ from advisor.catalog.quotas import most_startable, parse_quota, quota_code, quot
 from advisor.domain import Market
 from advisor.errors import UsageError
 from tests.builders import candidate, instance
+from tests.rows import assert_each
 
 OFFER = replace(candidate().spec.offer, instance=instance("g5.12xlarge", vcpus=48))
 
 
-@pytest.mark.parametrize(
-    ("name", "market", "code"),
-    [
-        ("g5.xlarge", Market.ON_DEMAND, "L-DB2E81BA"),
-        ("g5.xlarge", Market.COMMITMENT_1Y, "L-DB2E81BA"),
-        ("gr6.4xlarge", Market.SPOT, "L-3819A6DF"),
-        ("vt1.3xlarge", Market.ON_DEMAND, "L-DB2E81BA"),
-        ("p4d.24xlarge", Market.SPOT, "L-7212CCBC"),
-        ("p5.48xlarge", Market.SPOT, None),
-        ("p5.48xlarge", Market.ON_DEMAND, "L-417A185B"),
-        ("c7i.large", Market.ON_DEMAND, "L-1216C47A"),
-        ("x2idn.32xlarge", Market.SPOT, "L-E3A00192"),
-        ("dl1.24xlarge", Market.ON_DEMAND, "L-6E869C2A"),
-        ("trn1.2xlarge", Market.SPOT, "L-5480EFD2"),
-        ("inf2.xlarge", Market.ON_DEMAND, "L-1945791B"),
-        ("im4gn.large", Market.ON_DEMAND, "L-1216C47A"),
-        ("mac2.metal", Market.ON_DEMAND, None),
-        ("hpc6a.48xlarge", Market.ON_DEMAND, None),
-        ("u-6tb1.56xlarge", Market.ON_DEMAND, None),
-    ],
-)
-def test_each_family_has_its_quota(name: str, market: Market, code: str | None) -> None:
-    assert quota_code(name, market) == code
+def test_each_family_has_its_quota() -> None:
+    def check(name: str, market: Market, code: str | None) -> None:
+        assert quota_code(name, market) == code
+
+    assert_each(
+        check,
+        [
+            ("g5.xlarge", Market.ON_DEMAND, "L-DB2E81BA"),
+            ("g5.xlarge", Market.COMMITMENT_1Y, "L-DB2E81BA"),
+            ("gr6.4xlarge", Market.SPOT, "L-3819A6DF"),
+            ("vt1.3xlarge", Market.ON_DEMAND, "L-DB2E81BA"),
+            ("p4d.24xlarge", Market.SPOT, "L-7212CCBC"),
+            ("p5.48xlarge", Market.SPOT, None),
+            ("p5.48xlarge", Market.ON_DEMAND, "L-417A185B"),
+            ("c7i.large", Market.ON_DEMAND, "L-1216C47A"),
+            ("x2idn.32xlarge", Market.SPOT, "L-E3A00192"),
+            ("dl1.24xlarge", Market.ON_DEMAND, "L-6E869C2A"),
+            ("trn1.2xlarge", Market.SPOT, "L-5480EFD2"),
+            ("inf2.xlarge", Market.ON_DEMAND, "L-1945791B"),
+            ("im4gn.large", Market.ON_DEMAND, "L-1216C47A"),
+            ("mac2.metal", Market.ON_DEMAND, None),
+            ("hpc6a.48xlarge", Market.ON_DEMAND, None),
+            ("u-6tb1.56xlarge", Market.ON_DEMAND, None),
+        ],
+    )
 
 
 @pytest.mark.parametrize(

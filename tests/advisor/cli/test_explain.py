@@ -6,6 +6,8 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
+pytestmark = pytest.mark.vector
+
 SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 QUESTION = ("recommend", "--task", "inference", "--model", "googlenet")
 

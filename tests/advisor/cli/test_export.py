@@ -40,3 +40,20 @@ def test_yaml_holds_what_json_holds(capsys) -> None:
     document = json.loads(capsys.readouterr().out)
     run([*ASK, "--explain", "-o", "yaml"])
     assert yaml.safe_load(capsys.readouterr().out) == document
+
+
+@pytest.mark.parametrize(
+    "option", [("-o", "json"), ("--explain",), ("--explain-rejected",), ("--max-results", "3")]
+)
+def test_what_an_export_would_ignore_is_refused(option, capsys) -> None:
+    assert run([*ASK, "--export", "terraform", *option]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "--export prints a file" in said.err
+    assert "leave out --" in said.err
+
+
+@pytest.mark.parametrize("option", ["--explain", "--explain-rejected"])
+def test_a_table_of_cells_explains_nothing(option, capsys) -> None:
+    assert run([*ASK, option, "-o", "csv"]) == 2
+    assert "goes with -o table, json or yaml" in capsys.readouterr().err

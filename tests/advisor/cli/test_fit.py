@@ -19,6 +19,8 @@ from sweeps.store import open_store
 from tests.models.performance.synthetic import measure, measurement, trials, true_parameters
 from tests.models.performance.test_probed import FINGERPRINT
 
+pytestmark = pytest.mark.vector
+
 GPUS = load_catalog().gpus
 
 

@@ -1,6 +1,8 @@
 """Whatever goes wrong, a user sees one line that helps, and a script sees the right exit code."""
 
 import errno
+import subprocess
+import sys
 
 import click
 import pytest
@@ -79,3 +81,17 @@ def test_help_lists_every_command_without_importing_one(capsys):
     assert main.run(["--help"]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in main.COMMANDS)
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_reader_that_leaves_changes_no_exit_code(output):
+    """`2>&1 | head -1` where nothing fits: it is told by the code all the same."""
+    command = [
+        sys.executable, "-m", "advisor", "recommend", "--task", "inference", "--model", "googlenet",
+        "--target-throughput", "500", "--max-price", "0.01", "-o", output,
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.stdout.close()
+        assert child.wait(timeout=120) == 3

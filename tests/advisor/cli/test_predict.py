@@ -118,3 +118,37 @@ def test_what_runs_no_network_on_a_gpu_has_no_other_settings(ask):
                 "--instance", "g4dn.xlarge")  # fmt: skip
     for question in (on_cpu, decoding):
         assert json.loads(ask(*question, "-o", "json")[1])["other_settings"] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("predict", "--instance", "c6i.large"),
+        ("compare", "--instance", "c6i.large", "--instance", "g5.xlarge"),
+        ("recommend",),
+    ],
+)
+@pytest.mark.parametrize("cloud", ["AWS", "foo"])
+def test_a_cloud_that_is_not_known_is_refused_everywhere(ask, command, cloud):
+    """It once priced another region silently."""
+    question = ("--task", "inference", "--model", "googlenet", "--cloud", cloud)
+    code, out, err = ask(*command, *question)
+    assert (code, out) == (2, "")
+    assert f"no data on cloud '{cloud}'; it has: aws" in err
+
+
+@pytest.mark.parametrize(
+    "place", [("--cloud", "gcp"), ("--cloud", "gcp", "--region", "us-central1")]
+)
+def test_an_instance_of_another_cloud_than_is_asked_for_is_refused(ask, place):
+    code, _, err = ask("predict", "--task", "training", "--model", "resnet50", "--instance",
+                       "g5.xlarge", *place)  # fmt: skip
+    assert code == 2
+    assert "g5.xlarge is a type of aws, not of gcp; give --cloud aws" in err
+
+
+def test_a_region_of_the_default_cloud_says_nothing_of_another_clouds_type(ask):
+    code, _, err = ask("predict", "--task", "training", "--model", "resnet50", "--instance",
+                       "g2-standard-4", "--region", "us-central1")  # fmt: skip
+    assert code == 2
+    assert "give --cloud gcp" in err

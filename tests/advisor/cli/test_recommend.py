@@ -22,6 +22,8 @@ from advisor.engine.table import Block
 from models.performance import load_model
 from tests.popular import POPULAR
 
+pytestmark = pytest.mark.vector
+
 SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 QUESTION = ("recommend", "--task", "inference", "--model", "googlenet")
 CATALOG, MODEL = load_catalog(), load_model()

@@ -37,6 +37,15 @@ def test_differences_end_with_0_unless_the_code_is_asked_for(saved, capsys):
     assert advisor(["report", "diff", old, old, "--exit-code"]) == 0
 
 
+def test_an_error_is_never_taken_for_a_change(saved, capsys, tmp_path):
+    """1 means changed: a file that cannot be read, or an --out that cannot be written, is 2 or
+    128."""
+    old, new = saved
+    assert advisor(["report", "diff", old, str(tmp_path / "none.json"), "--exit-code"]) == 2
+    out = str(tmp_path / "no" / "folder" / "out.txt")
+    assert advisor(["report", "diff", old, new, "--exit-code", "--out", out]) in (2, 128)
+
+
 def test_the_formats_tell_the_same(saved, capsys, tmp_path):
     old, new = saved
     assert advisor(["report", "diff", old, new, "-o", "json"]) == 0

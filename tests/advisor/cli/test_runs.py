@@ -56,7 +56,7 @@ def test_predict_tells_the_run_of_one_instance(ask):
         (["--epochs", "1e306"], 2, "more than can be counted"),
         (["--samples", "1.5"], 2, "whole number"),
         (["--epochs", "2", "--samples", "4"], 2, "give one of them"),
-        (["--max-hours", "5"], 2, "--max-hours limits a run: say how long it is with --epochs"),
+        (["--max-hours", "5"], 2, "--max-hours limits a run; say how long it is with --epochs"),
         (["--max-cost", "5"], 2, "--max-cost limits a run"),
         (["--epochs", "90", "--max-hours", "0.1"], 3, "relax --max-hours to"),
         (["--epochs", "90", "--max-cost", "0.1"], 3, "relax --max-cost to"),

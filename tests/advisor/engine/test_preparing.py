@@ -3,14 +3,15 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from advisor.answers.ground import Ground, model_in_use
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Request, Task
 from advisor.engine import Preparations, decide, recommend
 from advisor.engine.prepared import key_of
-from advisor.questions.sources import model_in_use, sources_of
 from advisor.records import replace
 from advisor.render.document import recommendation_document
 from tests.alike import alike
@@ -18,7 +19,7 @@ from tests.alike import alike
 CATALOG, MODEL = load_catalog(), model_in_use(None)
 TODAY = date(2026, 7, 21)
 KNOWN = Preparations(CATALOG, MODEL)
-SOURCES = sources_of(MODEL, CATALOG)
+SOURCES = Ground(CATALOG, MODEL).sources()
 # An example takes a second: a failing one is told as it was found.
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 
@@ -57,6 +58,7 @@ def told(answer):
     return recommendation_document(answer, SOURCES)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15,
     deadline=None,

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.catalog.quotas import parse_quota
-from advisor.cli.hardware import Between, GpuFilter
 from advisor.domain import IMAGENET, DiskChoice, Market, Range, Request, Task
 from advisor.engine import no_offer, recommend
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.constraints import constraints_of
 from advisor.engine.relaxing import relaxations
-from advisor.questions.disks import disk_answers
-from advisor.questions.hardware import hardware_answers, wanted_memory, wanted_vcpus
+from advisor.questions.models import HardwareFilter
+from advisor.questions.requests import disk_fields, hardware_fields
+from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
 
 from .plain_model import PlainModel
 
@@ -85,18 +85,17 @@ def typed(request, change):
     """The request with a change, read from what a user would type."""
     text, option = change.after, change.option
     if option == "--gpu":
-        gpu = GpuFilter().convert(text, None, None)
-        fields = hardware_answers({"gpu": gpu})
+        fields = hardware_fields(HardwareFilter(gpu=parse_gpus(text)))
         return replace(
             request, **{k: fields[k] for k in fields if k not in ("vcpus", "memory_mib")}
         )
     parsers = {
-        "--vcpus": lambda: {"vcpus": Between(wanted_vcpus).convert(text, None, None)},
-        "--memory": lambda: {"memory_mib": Between(wanted_memory).convert(text, None, None)},
+        "--vcpus": lambda: {"vcpus": parse_vcpus(text)},
+        "--memory": lambda: {"memory_mib": parse_ram(text)},
         "--disk": lambda: {
             "disk": None,
             "disk_types": (),
-            **disk_answers(CATALOG, request.cloud, text, request.dataset),
+            **disk_fields(CATALOG, request.cloud, text, request.dataset),
         },
         "--quota": lambda: {"vcpu_quota": parse_quota(text, request.market)},
         "--region": lambda: {"region": text},
@@ -167,6 +166,7 @@ def test_what_is_not_named_would_not_be_enough(request):
             assert ask(second.loosened(first.loosened(request))).chosen is None
 
 
+@pytest.mark.slow
 def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_together():
     """Found at random: the cheapest run within the price needs an order of 216 MiB/s, between the
     steps, and the search had stopped before it."""

@@ -11,6 +11,8 @@ from models.performance.cpu_step_times_fit import held_out
 from models.performance.evaluation import summary_of
 from models.performance.step_times_file import bundled_cpu_step_times
 
+pytestmark = pytest.mark.vector
+
 MEASUREMENTS = measurements_from(ROWS)
 
 

@@ -1,18 +1,62 @@
 """The service in this process, asked as Starlette's test client asks."""
 
+import time
+from contextlib import closing
+
 import pytest
+from fastapi import APIRouter, Request
 from fastapi.testclient import TestClient
 
 from advisor.answers.ground import ground_in_use
 from advisor.service import app as application
+from advisor.service import gate
+from advisor.service.access import Scope, needs, require_spender, visit_of
+from advisor.service.access_keys import add_key
+from advisor.service.answers import json_answer
 from advisor.service.app import create_app
-from advisor.service.guard import origins
 from advisor.service.settings import Settings
+from sweeps.store.api_keys import ApiKeys
+
+things = APIRouter(prefix="/v1/things")
+
+
+@things.get("", dependencies=[needs(Scope.READ)])
+def read():
+    return json_answer({"read": True})
+
+
+@things.get("/tagged", dependencies=[needs(Scope.READ)])
+def tagged():
+    answer = json_answer({})
+    answer.headers["ETag"] = '"1"'
+    return answer
+
+
+@things.post("", dependencies=[needs(Scope.MEASURE)])
+async def add(request: Request):
+    visit_of(request).subject = "a\nthing"
+    return json_answer({"bytes": len(await request.body())}, 201)
+
+
+@things.delete("/{name}", dependencies=[needs(Scope.ADMIN)])
+def remove(name: str):
+    return json_answer({"removed": name})
+
+
+@things.post("/spent", dependencies=[needs(Scope.MEASURE)])
+def spend(request: Request):
+    require_spender(request)
+    return json_answer({})
+
+
+@things.get("/defect", dependencies=[needs(Scope.READ)])
+def defect():
+    raise RuntimeError("the password is hunter2")
 
 
 @pytest.fixture(autouse=True)
 def _known_as_the_test_client_says(monkeypatch):
-    monkeypatch.setattr(origins, "LOCAL_NAMES", origins.LOCAL_NAMES | {"testserver"})
+    monkeypatch.setattr(gate, "LOCAL_NAMES", gate.LOCAL_NAMES | {"testserver"})
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +69,7 @@ def ground():
 def service(ground, monkeypatch):
     """A client of a running application without keys, asked from this machine."""
     monkeypatch.setattr(application, "ground_in_use", lambda: ground)
-    app = create_app(Settings(rate_limit=0.0, log_level="error"))
+    app = create_app(Settings(rate_limit=0.0, log_level="error"), ground)
     with TestClient(app, client=("127.0.0.1", 50_000), raise_server_exceptions=False) as client:
         yield client
 
@@ -45,3 +89,33 @@ def refused(service):
         return problem
 
     return ask
+
+
+@pytest.fixture
+def serve(ground):
+    """A client of the service under settings; `raises` is for defects."""
+    clients = []
+
+    def start(**settings):
+        app = create_app(Settings(**settings), ground)
+        app.include_router(things)
+        client = TestClient(app, raise_server_exceptions=False)
+        clients.append(client)
+        return client.__enter__()
+
+    yield start
+    for client in clients:
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def key_of():
+    """The header of a new key of a scope."""
+
+    def make(scope, name=None, lifetime=None, now=None):
+        with closing(ApiKeys()) as book:
+            moment = time.time() if now is None else now
+            key, _ = add_key(book, name or scope, scope, lifetime_seconds=lifetime, now=moment)
+        return {"Authorization": f"Bearer {key}"}
+
+    return make

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from advisor.cli import compare, predict
 from advisor.cli import recommend as recommend_command
 from advisor.cli.main import run
-from advisor.service.openapi.schemas import DOCUMENTS
+from advisor.service.openapi import DOCUMENTS
 from tests.advisor.service.schemas import schema_of
 from tests.alike import alike
 
@@ -186,3 +186,15 @@ def test_every_document_keeps_its_schema(service, path, name):
     answer = service.get(path)
     assert answer.status_code == 200, answer.text
     Draft202012Validator(schema_of(DOCUMENTS[name])).validate(answer.json())
+
+
+@pytest.mark.parametrize("path", ["/v1/recommend", "/v1/predict", "/v1/compare"])
+def test_a_cloud_that_is_not_known_is_refused_with_those_that_are(service, path):
+    """Predictions once ignored it and priced another region."""
+    body = {"task": "inference", "model": "googlenet", "cloud": "AWS"}
+    body |= {"instance": "c6i.large"} if path == "/v1/predict" else {}
+    body |= {"instance": ["c6i.large", "g5.xlarge"]} if path == "/v1/compare" else {}
+    answer = service.post(path, json=body)
+    assert answer.status_code == 422
+    assert answer.json()["field"] == "cloud"
+    assert answer.json()["way_out"].startswith("it has: aws")

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from advisor.answers.listing import all_offers, query_of
+from advisor.questions.models import Offers
+from advisor.questions.reading import from_values
 from advisor.render.catalog import offer_document
-from advisor.service.forms.catalog import LIST
 
 NEXT = re.compile(r'<([^>]*)>; rel="next"')
 
@@ -19,8 +20,8 @@ def test_the_pages_are_the_whole_list_without_a_gap(service, ground):
         offers += answer.json()["offers"]
         found = NEXT.search(answer.headers["link"])
         path = found[1] if found else None
-    words = LIST.from_query(b"cloud=any&gpu=L4&market=spot")
-    assert offers == [offer_document(one) for one in all_offers(ground.catalog, query_of(words))]
+    query = query_of(from_values(Offers, {"cloud": "any", "gpu": "L4", "market": "spot"}))
+    assert offers == [offer_document(offer) for offer in all_offers(ground.catalog, query)]
     assert len(offers) == int(answer.headers["x-total-count"]) > 37
 
 

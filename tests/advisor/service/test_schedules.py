@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from advisor.cli.schedule import schedule as command
 from advisor.service.app import create_app
-from advisor.service.private import without_paths
+from advisor.service.problems import without_folders
 from advisor.service.settings import Settings
 
 WEEKLY = {
@@ -24,7 +24,7 @@ def client():
 
 
 def told(*arguments):
-    return without_paths(json.loads(CliRunner().invoke(command, arguments).stdout))
+    return without_folders(json.loads(CliRunner().invoke(command, arguments).stdout))
 
 
 def timeless(document):
@@ -94,7 +94,7 @@ def test_fits_and_refreshes_are_scheduled_too(client):
         ({"sweep": {"preset": "smal"}}, "small"),
         ({"sweep": {"preset": "small", "dry_run": True}}, "dry_run"),
         ({"sweep": {"preset": "small", "log_file": "x"}}, "log_file"),
-        ({"budget_per_month": "20USD"}, "usd_per_hour"),
+        ({"budget_per_month": "20USD"}, "what a run costs"),
         ({"command": ["rm", "-rf", "/"]}, "command"),
     ],
 )

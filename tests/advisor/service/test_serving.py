@@ -47,7 +47,7 @@ def test_the_command_line_does_not_import_the_service():
     code = (
         "import sys\nfrom advisor.cli.main import run\n"
         "assert run(['serve', '--help']) == 0\nassert run(['networks']) == 0\n"
-        "sys.exit(bool({'fastapi', 'uvicorn', 'pydantic', 'orjson'} & set(sys.modules)))"
+        "sys.exit(bool({'fastapi', 'granian', 'pydantic', 'limits'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
@@ -87,8 +87,7 @@ def test_a_damaged_model_is_one_line_and_exit_1(tmp_path, workers):
     )  # fmt: skip
     assert ended.returncode == 1
     last = ended.stderr.splitlines()[-1]
-    assert ("fit it again" if workers == 1 else "its log says why") in last
-    assert "fit it again" in ended.stderr
+    assert "fit it again" in last
 
 
 @pytest.mark.slow

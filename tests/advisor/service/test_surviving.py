@@ -90,7 +90,7 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
 @pytest.mark.kills
 @pytest.mark.machine
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.night)])
 def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, workers):
     server = Server(tmp_path, arguments=[f"--workers={workers}"])
     outcome = Series(server, seed=1, sweep=False).run(2)

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from advisor.cli.sweep import sweep as command
 from advisor.runs.jobs import records
 from advisor.service.app import create_app
-from advisor.service.private import without_paths
+from advisor.service.problems import without_folders
 from advisor.service.settings import Settings
 from sweeps.store.owners import columns_of, this_process
 
@@ -40,7 +40,7 @@ def conforms(document, name):
 
 
 def told(*arguments):
-    return without_paths(json.loads(CliRunner().invoke(command, arguments).stdout))
+    return without_folders(json.loads(CliRunner().invoke(command, arguments).stdout))
 
 
 def started(client, **changes):
@@ -106,7 +106,7 @@ def test_a_second_sweep_is_a_conflict_that_names_the_first(client):
         ({"networks": "x.py:build"}, "allow-code"),
         ({"data": "/etc"}, "allow-data"),
         ({"max_minutes": 0}, "max_minutes"),
-        ({"batch_sizes": "0"}, "batch_sizes"),
+        ({"batch_sizes": "0"}, "batch-sizes"),
     ],
 )
 def test_bad_input_is_refused_at_once_by_name(client, changes, said):

@@ -64,7 +64,7 @@ def test_a_curve_says_what_each_question_alone_would(predicted):
         ({}, "some of vcpus, memory, disk"), ({"gpu": [1]}, "some of vcpus, memory, disk"),
         ([1], "takes an object"), ({"vcpus": []}, "a list of 1 to 256"),
         ({"vcpus": 4}, "a list of 1 to 256"), ({"vcpus": [1.5]}, "whole number"),
-        ({"vcpus": ["4"]}, "whole numbers"), ({"vcpus": [5000]}, "at most 1,024"),
+        ({"vcpus": ["4"]}, "must be a number"), ({"vcpus": [5000]}, "at most 1,024"),
         ({"memory": ["4"]}, "not a size"), ({"memory": [4]}, "must be a text"),
         ({"disk": ["gp3,io2"]}, "one disk a point"), ({"disk": ["nope:1TiB"]}, "unknown disk"),
         ({"vcpus": [1] * 200, "memory": ["1GiB"] * 100}, "up to 256 points, not 300"),

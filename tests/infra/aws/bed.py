@@ -22,6 +22,7 @@ from moto.s3.models import s3_backends
 from werkzeug.test import EnvironBuilder
 
 from infra.aws.asking import Aws
+from infra.aws.guest.software import packed_software
 from tests.infra.aws.clocks import FakeClock
 from tests.infra.aws.ec2_ways import ACCOUNT, Ec2Ways
 from tests.infra.aws.faults import Crashed, FaultyAws, Lost
@@ -34,6 +35,9 @@ _EC2 = create_backend_app("ec2")
 # What botocore and moto know of their own takes a second to load: it is loaded once.
 _SESSION = boto3.session.Session("testing", "testing")
 _IMAGE: list[str] = []
+# Making a client takes longer than a hundred requests, and packing a second: once for all beds.
+_CLIENTS: dict[tuple[str, str], Any] = {}
+_PACKED = cache(packed_software)
 
 
 class Bed:
@@ -44,7 +48,6 @@ class Bed:
         self.ways = Ec2Ways(self.clock, image=_an_image())
         self.faulty = FaultyAws(_moto, self.ways, self.clock)
         self.endings = Endings(self.clock)
-        self._made: dict[tuple[str, str], Any] = {}
         self._is_dead = False
 
     def aws(self, seed: int = 0) -> Aws:
@@ -123,15 +126,16 @@ class Bed:
         self.clock.at(moment, off)
 
     def _client(self, service: str, region: str) -> Any:
-        """One for all controllers: making one takes longer than a hundred requests."""
-        key = service, region
-        if key not in self._made:
-            one = _SESSION.client(
+        """One for all controllers, which this bed answers from now on."""
+        client = _CLIENTS.get((service, region))
+        if client is None:
+            client = _CLIENTS[service, region] = _SESSION.client(
                 service, region_name=region, config=Config(retries={"total_max_attempts": 1})
             )
-            one.meta.events.register_first("before-send", self._transport)
-            self._made[key] = one
-        return self._made[key]
+        events = client.meta.events
+        events.unregister("before-send", unique_id="bed")
+        events.register_first("before-send", self._transport, unique_id="bed")
+        return client
 
     def _transport(self, request: Any, **_: Any) -> AWSResponse:
         if self._is_dead:
@@ -189,6 +193,7 @@ def prepared(patch: pytest.MonkeyPatch) -> Iterator[Bed]:
     bed = Bed()
     patch.setattr("moto.ec2.models.instances.utcnow", bed.clock.naive)
     patch.setattr("infra.aws.asking.Deadline", AtOnce)
+    patch.setattr("infra.aws.guest.software.packed_software", _PACKED)
     patch.setattr("moto.core.responses.method_names_from_class", cache(method_names_from_class))
     bed.endings.install(patch)
     bed.forget()

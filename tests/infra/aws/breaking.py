@@ -12,7 +12,9 @@ import pytest
 from infra.aws import watching
 from infra.aws.errors import Refused, Unanswered
 from infra.aws.launch_options import Machine
-from infra.aws.provisioning import launching, making, requests
+from infra.aws.provisioning import orders as making
+from infra.aws.provisioning import orders_old as requests
+from infra.aws.provisioning import provisioner as launching
 
 Patch = pytest.MonkeyPatch
 
@@ -55,22 +57,22 @@ def _seldom_looked(patch: Patch) -> None:
 
 def _no_end(patch: Patch) -> None:
     from infra.aws.ending import Ended
-    from infra.aws.provisioning import renting
+    from infra.aws.provisioning import provisioned as renting
 
     patch.setattr(renting, "end_sweep", lambda *_: Ended(removed=(), left=()))
 
 
 def _next_offer_after_silence(patch: Patch) -> None:
-    true = making.Making.made
+    true = making.TokenOrders.made
 
-    def made(self: making.Making, order: requests.Order) -> Machine | None:
+    def made(self: making.TokenOrders, order: requests.Order) -> Machine | None:
         try:
             return true(self, order)
         except Unanswered as error:
             raise Refused("RunInstances", "InsufficientInstanceCapacity", str(error)) from error
 
-    patch.setattr(making.Making, "made", made)
-    patch.setattr(making.Making, "_by_token", lambda *_: None)
+    patch.setattr(making.TokenOrders, "made", made)
+    patch.setattr(making.TokenOrders, "_by_token", lambda *_: None)
 
 
 def _forgetful_of_money(patch: Patch) -> None:

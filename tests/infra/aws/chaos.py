@@ -12,7 +12,7 @@ from infra.aws import tags
 from infra.aws.errors import Kind, known_codes
 from infra.aws.preflight import Preflight
 from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.renting import rent
+from infra.aws.provisioning.provisioned import provision
 from infra.aws.reap import reap
 from tests.infra.aws import faults
 from tests.infra.aws.bed import REGIONS, Bed, launched_at, worn
@@ -138,7 +138,7 @@ class Launch:
     def _rented(self, number: int, minutes: float) -> str:
         slot = a_slot(self.found, id=self.sweep_id, budget_usd=self.budget_usd, hours=3.0)
         try:
-            rent(
+            provision(
                 self.bed.aws(self.seed + number), slot, Fallbacks(self.found.options),
                 Minutes(self.bed.clock, minutes), queue=timedelta(minutes=4),
             )  # fmt: skip

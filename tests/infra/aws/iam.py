@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from infra.aws.policies import allowed_actions_of
+
 ACCOUNT, REGION = "123456789012", "us-east-1"
 OURS = {"aws:ResourceTag/advisor:managed": "true"}
 # Operations on things that exist, which carry our tag.
@@ -152,3 +154,8 @@ _NAMED = {
     # moto tells its users as those of STS.
     "iam:SimulatePrincipalPolicy": lambda one: one["PolicySourceArn"].replace(":sts:", ":iam:"),
 }
+
+
+def allowed_actions(document: dict[str, Any]) -> set[str]:
+    """Every action that a policy allows anywhere, as `ec2:RunInstances`."""
+    return set().union(*map(allowed_actions_of, document["Statement"]))

@@ -20,10 +20,11 @@ from infra.aws.guest.job import Job, job_to_json
 from infra.aws.guest.metadata import Metadata
 from infra.aws.guest.result_bucket import ResultBucket
 from infra.aws.guest.volumes import volume_ids
-from infra.aws.policies import NAMES, allowed_actions, policy, policy_text
+from infra.aws.policies import NAMES, policy, policy_text
 from infra.aws.reap import reap
 from infra.aws.removing import _BY_LISTS, _ONE_BY_ONE
 from tests.infra.aws.guest.imds import serving
+from tests.infra.aws.iam import allowed_actions
 from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws
 from tests.infra.aws.recording import action_of, actions, recorded_calls
 from tests.sweeps.builders import measurement

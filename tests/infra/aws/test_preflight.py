@@ -13,7 +13,7 @@ from infra.aws.findings import Finding, refuse_missing
 from infra.aws.preflight import allowed, bucket
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked
-from tests.infra.aws.test_launching import always
+from tests.infra.aws.test_provisioner import always
 
 MAKING = {"RunInstances", "CreateSecurityGroup", "CreateTags"}
 

@@ -16,6 +16,8 @@ from advisor.records import replace
 from models.performance import load_model, paced_gpu
 from models.performance.machines import DiskTable, ResourceTable
 
+pytestmark = pytest.mark.vector
+
 maybe = st.one_of(st.none(), st.floats(20.0, 4000.0))
 cpus = st.one_of(
     st.none(),

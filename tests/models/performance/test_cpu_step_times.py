@@ -16,7 +16,7 @@ from models.performance.cpu_step_times import CpuColumns
 from models.performance.fitting import fitted, fitted_logs
 from models.performance.networks import bundled_networks
 from models.performance.posterior import Cell
-from models.performance.step_time import Parameters, Step
+from models.performance.step_parameters import Parameters, Step
 from models.performance.step_times_file import (
     bundled_cpu_step_times,
     read_cpu_step_times,
@@ -25,6 +25,8 @@ from models.performance.step_times_file import (
 )
 from models.performance.timing import log_seconds, log_seconds_and_slopes, steps_of
 from models.performance.vector_units import relative_width
+
+pytestmark = pytest.mark.vector
 
 TABLE, TIMES, MODEL = bundled_networks(), bundled_cpu_step_times(), load_model()
 TASKS = st.sampled_from([Task.INFERENCE, Task.TRAINING])

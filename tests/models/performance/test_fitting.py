@@ -20,6 +20,8 @@ from tests.models.performance.synthetic import (
     true_parameters,
 )
 
+pytestmark = pytest.mark.vector
+
 
 @pytest.fixture(scope="module")
 def parameters():

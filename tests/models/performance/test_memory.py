@@ -26,6 +26,8 @@ from models.performance.memory import (
 )
 from models.performance.memory.table import FACTS, MemoryTable, facts_row, table_of
 
+pytestmark = pytest.mark.vector
+
 PROFILE = MemoryProfile(
     name="small",
     weights_mib=110.0,

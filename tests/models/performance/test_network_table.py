@@ -18,9 +18,16 @@ from models.performance.network_table import (
     LIBRARIES,
     NETWORKS,
     OPERATIONS,
+    Network,
     NetworkTable,
     network_table,
 )
+from tests.rows import assert_each
+
+
+def macs(network: Network) -> float:
+    """Multiply-accumulates of the forward pass of a sample."""
+    return float((network.inference["flops"].astype(float) * network.inference["count"]).sum()) / 2
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +53,7 @@ def test_networks_compute_what_their_papers_say(
 ) -> None:
     """Multiply-accumulates of a forward pass and parameters are the published ones."""
     network = table.find(name)
-    assert network.macs / 1e9 == pytest.approx(gmacs, rel=0.01)
+    assert macs(network) / 1e9 == pytest.approx(gmacs, rel=0.01)
     assert network.parameters == parameters
 
 
@@ -55,7 +62,7 @@ def test_a_training_step_computes_three_times_a_forward_pass(table: NetworkTable
     network = table.find("resnet50")
     rows = network.operations(Task.TRAINING)
     flops = (rows["flops"].astype(float) * rows["count"]).sum()
-    assert flops / 2 / network.macs == pytest.approx(3, rel=0.03)
+    assert flops / 2 / macs(network) == pytest.approx(3, rel=0.03)
     assert set(rows["backward"]) == {0, 1}
 
 
@@ -71,62 +78,92 @@ def test_every_network_is_found_by_the_name_it_is_listed_under(table: NetworkTab
         assert library in ("", network.library)
 
 
-@pytest.mark.parametrize(
-    ("called", "library", "name"),
-    [
-        ("ResNet-50", "torchvision", "resnet50"),
-        ("resnet50", "torchvision", "resnet50"),
-        ("timm/resnet50", "timm", "resnet50"),
-        ("timm/resnet50.a1_in1k", "timm", "resnet50"),
-        ("ViT-B/16", "torchvision", "vit_b_16"),
-        ("vit_large_patch16_224", "timm", "vit_large_patch16_224"),
-        ("google/vit-base-patch16-224", "transformers", "vit-base-patch16-224"),
-        ("ViT_Base_Patch16_224", "timm", "vit_base_patch16_224"),
-        ("EfficientNet-B0", "torchvision", "efficientnet_b0"),
-        ("RegNetX-1.6GF", "torchvision", "regnet_x_1_6gf"),
-        ("RegNetX-16GF", "torchvision", "regnet_x_16gf"),
-        ("BERT-base-uncased", "transformers", "bert-base-uncased"),
-        ("google-bert/bert-large-uncased", "transformers", "bert-large-uncased"),
-        ("BERT-base", "advisor", "bert_base"),
-        ("distilbert", "transformers", "distilbert-base-uncased"),
-        ("openai/whisper-small", "transformers", "whisper-small"),
-        ("facebook/detr-resnet-50", "transformers", "detr-resnet-50"),
-        ("Mask R-CNN", "torchvision", "maskrcnn_resnet50_fpn"),
-        ("Stable Diffusion", "diffusers", "stable-diffusion-1.5"),
-        ("DiT-XL/2", "diffusers", "DiT-XL-2"),
-        ("YOLOv8", "advisor", "yolov8s"),
-        ("gluon_resnet50_v1b", "timm", "resnet50"),
-    ],
-)
-def test_networks_are_found_by_what_people_call_them(
-    table: NetworkTable, called: str, library: str, name: str
-) -> None:
+def test_networks_are_found_by_what_people_call_them(table: NetworkTable) -> None:
     """Spelling, prefixes and tags of weights do not matter; torchvision wins a bare name."""
-    network = table.find(called)
-    assert (network.library, network.name) == (library, name)
+
+    def check(called: str, library: str, name: str) -> None:
+        network = table.find(called)
+        assert (network.library, network.name) == (library, name)
+
+    assert_each(
+        check,
+        [
+            ("ResNet-50", "torchvision", "resnet50"),
+            ("resnet50", "torchvision", "resnet50"),
+            ("timm/resnet50", "timm", "resnet50"),
+            ("timm/resnet50.a1_in1k", "timm", "resnet50"),
+            ("ViT-B/16", "torchvision", "vit_b_16"),
+            ("vit_large_patch16_224", "timm", "vit_large_patch16_224"),
+            ("google/vit-base-patch16-224", "transformers", "vit-base-patch16-224"),
+            ("ViT_Base_Patch16_224", "timm", "vit_base_patch16_224"),
+            ("EfficientNet-B0", "torchvision", "efficientnet_b0"),
+            ("RegNetX-1.6GF", "torchvision", "regnet_x_1_6gf"),
+            ("RegNetX-16GF", "torchvision", "regnet_x_16gf"),
+            ("BERT-base-uncased", "transformers", "bert-base-uncased"),
+            ("google-bert/bert-large-uncased", "transformers", "bert-large-uncased"),
+            ("BERT-base", "advisor", "bert_base"),
+            ("distilbert", "transformers", "distilbert-base-uncased"),
+            ("openai/whisper-small", "transformers", "whisper-small"),
+            ("facebook/detr-resnet-50", "transformers", "detr-resnet-50"),
+            ("Mask R-CNN", "torchvision", "maskrcnn_resnet50_fpn"),
+            ("Stable Diffusion", "diffusers", "stable-diffusion-1.5"),
+            ("DiT-XL/2", "diffusers", "DiT-XL-2"),
+            ("YOLOv8", "advisor", "yolov8s"),
+            ("gluon_resnet50_v1b", "timm", "resnet50"),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "resnet18", "resnet152", "vit_b_16", "vit_large_patch16_224", "swin_base", "convnext_base",
-        "efficientnet_b0", "efficientnetv2_s", "mobilenetv3_large", "densenet121", "regnety_032",
-        "bert-base-uncased", "roberta-large", "distilbert", "t5-base", "whisper-small", "yolov5s",
-        "fasterrcnn_resnet50_fpn", "stable-diffusion-1.5", "deeplabv3_resnet50", "alexnet",
-        "googlenet", "vgg16", "inception_v3", "nasnetalarge", "cifar10_cnn", "yolov3",
-        "maskrcnn_resnet50_fpn", "deeplabv3_resnet101", "lstm_ptb_small", "lstm_ptb_medium",
-        "lstm_ptb_large", "transformer_big", "bert_base", "bert_base_squad",
-    ],
-)  # fmt: skip
-def test_popular_networks_and_those_of_the_articles_can_be_trained_too(
-    table: NetworkTable, name: str
-) -> None:
+def test_popular_networks_and_those_of_the_articles_can_be_trained_too(table: NetworkTable) -> None:
     """Twenty popular networks and all of the articles have both steps and their memory."""
-    network = table.find(name)
-    assert len(network.operations(Task.INFERENCE))
-    assert len(network.operations(Task.TRAINING))
-    assert min(network.memory.saved_fp32, network.memory.saved_amp) > 0
-    assert network.weights_mib >= network.trained_mib > 0
+
+    def check(name: str) -> None:
+        network = table.find(name)
+        assert len(network.operations(Task.INFERENCE))
+        assert len(network.operations(Task.TRAINING))
+        assert min(network.memory.saved_fp32, network.memory.saved_amp) > 0
+        assert network.weights_mib >= network.trained_mib > 0
+
+    assert_each(
+        check,
+        [
+            "resnet18",
+            "resnet152",
+            "vit_b_16",
+            "vit_large_patch16_224",
+            "swin_base",
+            "convnext_base",
+            "efficientnet_b0",
+            "efficientnetv2_s",
+            "mobilenetv3_large",
+            "densenet121",
+            "regnety_032",
+            "bert-base-uncased",
+            "roberta-large",
+            "distilbert",
+            "t5-base",
+            "whisper-small",
+            "yolov5s",
+            "fasterrcnn_resnet50_fpn",
+            "stable-diffusion-1.5",
+            "deeplabv3_resnet50",
+            "alexnet",
+            "googlenet",
+            "vgg16",
+            "inception_v3",
+            "nasnetalarge",
+            "cifar10_cnn",
+            "yolov3",
+            "maskrcnn_resnet50_fpn",
+            "deeplabv3_resnet101",
+            "lstm_ptb_small",
+            "lstm_ptb_medium",
+            "lstm_ptb_large",
+            "transformer_big",
+            "bert_base",
+            "bert_base_squad",
+        ],
+    )
 
 
 def test_an_unknown_name_is_told_near_ones(table: NetworkTable) -> None:
@@ -161,7 +198,7 @@ def test_scaling_agrees_with_capturing(table: NetworkTable, name: str, near: str
     captured = table.find(name, far)
     scaled = table.scaled(table.find(name, near), far)
     assert (scaled.input, scaled.scaled) == (far, near)
-    assert scaled.macs == pytest.approx(captured.macs, rel=0.05)
+    assert macs(scaled) == pytest.approx(macs(captured), rel=0.05)
     assert scaled.memory.saved_fp32 == pytest.approx(captured.memory.saved_fp32, rel=0.15)
     assert scaled.memory.saved_amp == pytest.approx(captured.memory.saved_amp, rel=0.15)
 

@@ -22,6 +22,8 @@ from advisor.domain import (
 from advisor.errors import UsageError
 from models.performance import load_model, paced_gpu, published_step_seconds
 
+pytestmark = pytest.mark.vector
+
 GPUS = ("T4", "L4", "A10G", "V100-SXM2-16GB", "A100-SXM4-40GB", "H100-SXM5-80GB")
 gpus = st.sampled_from(GPUS)
 networks = st.sampled_from(("alexnet", "googlenet", "resnet50", "vgg16", "inception_v3"))

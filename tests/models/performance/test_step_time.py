@@ -11,16 +11,12 @@ from advisor.domain import Gpu, Task
 from advisor.records import replace
 from models.performance import paced_gpu
 from models.performance.networks import bundled_networks
+from models.performance.step_parameters import Conditions, Parameters, Step, power_ratio, unit_of
 from models.performance.step_time import (
-    Conditions,
-    Parameters,
-    Step,
     log_seconds,
     log_seconds_and_slopes,
     multiprocessors,
-    power_ratio,
     steps_of,
-    unit_of,
 )
 
 GPUS = ("T4", "L4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "GTX 1080 Ti", "H100-SXM5-80GB")

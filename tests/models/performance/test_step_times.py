@@ -21,6 +21,8 @@ from models.performance.step_times_file import (
     write_step_times,
 )
 
+pytestmark = pytest.mark.vector
+
 TABLE, TIMES = bundled_networks(), bundled_step_times()
 # The table has it, nobody measured it.
 UNMEASURED = next(

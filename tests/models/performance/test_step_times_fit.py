@@ -11,7 +11,8 @@ from models.performance.fitting import fitted, network_blocks, posterior_of
 from models.performance.networks import bundled_networks
 from models.performance.observations import MeasuredStep, columns
 from models.performance.posterior import Cell
-from models.performance.step_time import Conditions, Parameters, Step, log_seconds, steps_of
+from models.performance.step_parameters import Conditions, Parameters, Step
+from models.performance.step_time import log_seconds, steps_of
 from models.performance.step_times_fit import fit_step_times
 
 GPUS = ("T4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "L4")

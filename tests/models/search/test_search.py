@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from models.search import Run, Table, propose, replay
 from models.search.encoding import encoded
-from models.search.kernel import _kernel, _unlikelihood
 from models.search.working import chance_of_working
+
+pytestmark = pytest.mark.vector
 
 SIZES = tuple((float(nodes), kind) for nodes in (2, 4, 8, 16) for kind in ("c", "m", "r"))
 
@@ -95,20 +96,6 @@ def test_the_same_seed_gives_the_same_trials(seed):
     problem, outcome = table.problem("own", ()), table.outcome("own")
     first, again = (replay(problem, outcome, trials=4, seed=seed) for _ in range(2))
     assert first == again
-
-
-def test_the_kernels_slope_is_that_of_its_likelihood():
-    """Compared with differences, a row with a gap among them."""
-    random = np.random.default_rng(0)
-    points = random.random((12, 3))
-    squares = (points[:, None] - points[None]) ** 2
-    rows = [random.normal(size=12), random.normal(size=12)]
-    rows[0][3] = np.nan
-    logs = np.array([-1.0, 0.2, -0.3, 0.5, -2.0])
-    _, slope = _unlikelihood(_kernel(logs), squares, rows)
-    for place, step in enumerate(1e-5 * np.eye(5)):
-        up, down = (_unlikelihood(_kernel(logs + s), squares, rows)[0] for s in (step, -step))
-        assert slope[place] == pytest.approx((up - down) / 2e-5, rel=1e-4)
 
 
 def test_a_failure_lowers_the_chances_of_what_is_like_it():

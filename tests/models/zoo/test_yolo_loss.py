@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+pytestmark = pytest.mark.vector
+
 torch = pytest.importorskip("torch")
 from models.zoo.yolo import YoloV3  # noqa: E402
 from models.zoo.yolo_loss import ANCHORS, yolo_loss  # noqa: E402

@@ -13,6 +13,8 @@ from sweeps.anchors.measure import measure_network
 from sweeps.anchors.measure.document import best_run, goes_on
 from sweeps.anchors.measure.script import anchor_of_script
 
+pytestmark = pytest.mark.vector
+
 SCHEMA = json.loads((Path(package.__file__).parent / "anchor.schema.json").read_text())
 
 

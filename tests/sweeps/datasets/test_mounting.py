@@ -3,9 +3,6 @@ import pytest
 from advisor.domain import DiskRate
 from advisor.errors import DataError
 from sweeps.datasets.mounting import copy_to_mount, dataset_on_mount
-from sweeps.planning.plan import plan_trials
-from sweeps.trial.trial_process import _disk_source, _request
-from tests.sweeps.builders import MACHINE, images_at, request
 
 GP3 = DiskRate(type="gp3", read_mib_per_second=125.0, read_iops=3000.0)
 SLOW = DiskRate(type="slow", read_mib_per_second=20.0)
@@ -47,12 +44,3 @@ def test_a_mount_that_cannot_be_written_is_told(images, tmp_path):
     file.write_text("")
     with pytest.raises(DataError, match="--data"):
         copy_to_mount(images, file, 2)
-
-
-def test_a_mounted_disk_is_not_throttled_and_says_so(mount):
-    grid = request(disks=(GP3, SLOW), disk_paths={"gp3": str(mount)}, data=images_at(mount))
-    for trial in plan_trials([grid], MACHINE, lambda *_: 0.1):
-        asked = _request(trial)
-        mounted = trial.resources.disk == GP3
-        assert asked.limits_disk is not mounted
-        assert _disk_source(trial, asked) == ("mounted" if mounted else "throttled")

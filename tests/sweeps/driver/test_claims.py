@@ -150,24 +150,25 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
 
 
 @pytest.mark.parametrize("kind", [Slow, Ahead])
-def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(url, store, kind):
+def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(
+    store, kind, monkeypatch
+):
     """The trials in flight come to their end, and no further one is begun."""
+
+    def fail(*_, **__):
+        raise DataError("away")
 
     class Breaking(kind):
         def execute(self, trials):
             for number, one in enumerate(super().execute(trials)):
                 if number == 4:
-                    store._database.engine.dispose()
-                    store._database.engine = dead.engine
+                    broken.setattr(store, "join", fail)
                 yield one
 
-    dead = SqlStore("sqlite://")._database
-    dead.engine.dispose()
-    working, executor = store._database.engine, Breaking("mine", 0)
-    with pytest.raises(DataError, match="advisor measurements import") as told:
+    executor = Breaking("mine", 0)
+    with monkeypatch.context() as broken, pytest.raises(DataError, match="import") as told:
         run_sweep(TRIALS, executor, store)
     assert len(executor.given) < len(TRIALS)
-    store._database.engine = working
     found = importing.read_file(Path(str(told.value).rpartition(" ")[2]))
     assert not found.refused
     store.append_all(found.measurements)

@@ -6,7 +6,6 @@ from advisor.domain import DiskRate
 from advisor.errors import MeasuringError
 from sweeps.executors.ray.placing import (
     FreeCapacity,
-    all_slots,
     needs_of,
     needs_of_own_machine,
     refuse_impossible,
@@ -47,12 +46,6 @@ def on(accelerator, vcpus=1.0, mounted=None):
 )  # fmt: skip
 def test_a_trial_goes_to_nodes_with_its_gpu_disk_and_cpus(asked, taken_at_once):
     assert slots(needs_of(asked), CLUSTER) == taken_at_once
-
-
-def test_a_node_with_four_gpus_takes_four_trials_and_no_fifth():
-    big = node("T4", cpus=48.0, trials=8.0, gpus=4.0)
-    assert slots(needs_of(on("cuda:T4")), [big]) == 4
-    assert slots(needs_of(on("cpu")), [big]) == all_slots([big]) == 8
 
 
 def test_trials_of_one_gpu_that_differ_in_cpus_leave_the_other_gpu_to_others():

@@ -5,8 +5,6 @@ import sys
 
 import pytest
 
-from sweeps.executors.ray.connection import _own_ray
-
 # In a process of its own: what Ray was told before, by whatever test, is not told to this one.
 _LISTENING = """
 import psutil
@@ -21,12 +19,6 @@ for process in [me, *me.children(recursive=True)]:
 ray.shutdown()
 """
 _LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-
-
-def test_the_dashboard_is_off_and_would_be_on_loopback():
-    options = _own_ray()
-    assert options["include_dashboard"] is False
-    assert options["dashboard_host"] == "127.0.0.1"
 
 
 @pytest.mark.ray

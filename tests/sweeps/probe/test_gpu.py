@@ -124,13 +124,6 @@ def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal
     validate(document(operations=found))
 
 
-def test_the_rates_of_a_layer_are_its_work_over_its_time():
-    found = operations._figures([0.001] * 5, 2e9, 3_000_000)
-    assert found["time"]["value"] == pytest.approx(1.0)
-    assert found["arithmetic"]["value"] == pytest.approx(2.0)
-    assert found["traffic"]["value"] == pytest.approx(3.0)
-
-
 @pytest.mark.parametrize(
     ("name", "size", "flops"),
     [

@@ -10,6 +10,8 @@ from models.zoo.opening import open_network
 from sweeps.worker.inputs import TextBatches, open_batches
 from tests.sweeps.builders import PROFILE, trial
 
+pytestmark = pytest.mark.vector
+
 LSTM = open_network("lstm_ptb_small")
 UNROLL = LSTM.info.input_shape[0]
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
 from advisor.csv_cells import harmless
+from advisor.render.i18n.catalogue import workbook_texts
 from advisor.render.sizing.workbook.charts import (
     bottleneck_sheet,
     curve_sheets,
@@ -40,7 +41,6 @@ from advisor.render.sizing.workbook.money import (
     picks_sheet,
     regions_sheet,
 )
-from advisor.render.sizing.workbook.words import Words, words_of
 
 _OPTIONS = {
     "in_memory": True,
@@ -66,7 +66,7 @@ def report_workbook(document: Row, language: str = "en") -> bytes:
     """The workbook: totals first, then money, the data of every chart, and facts."""
     import xlsxwriter  # the extra `report`
 
-    words, buffer = words_of(language), io.BytesIO()
+    words, buffer = _headings(language), io.BytesIO()
     book = xlsxwriter.Workbook(buffer, dict(_OPTIONS))
     created = datetime.combine(date.fromisoformat(document["as_of"]), datetime.min.time(), UTC)
     book.set_properties(
@@ -79,6 +79,13 @@ def report_workbook(document: Row, language: str = "en") -> bytes:
         writer.write(sheet, words(sheet.name), document["as_of"])
     book.close()
     return buffer.getvalue()
+
+
+def _headings(language: str) -> Callable[[str], str]:
+    """Headings and notes in a language; what stands in cells is the document's own: codes that
+    other programs filter by, and names."""
+    texts = workbook_texts(language)
+    return lambda text: texts.known(text, text)
 
 
 def sheets_of(document: Row) -> list[Sheet]:
@@ -107,7 +114,7 @@ def sheets_of(document: Row) -> list[Sheet]:
 class _Writer:
     """A workbook in the making, with the formats that its sheets share."""
 
-    def __init__(self, book: Any, words: Words) -> None:
+    def __init__(self, book: Any, words: Callable[[str], str]) -> None:
         self._book, self._words = book, words
         self._text = book.add_format({})
         # What an editor would take for a formula stays text when the cell is edited, too.

@@ -11,6 +11,7 @@ from datetime import date
 from functools import cache
 
 import pytest
+from msgspec import structs
 
 from advisor.answers.ground import ground_in_use
 from advisor.answers.recommending import recommended
@@ -21,23 +22,23 @@ from advisor.answers.reporting.saved import read_saved
 from advisor.answers.reporting.subject import Deciding
 from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
-from advisor.questions.hardware import wanted_gpus, wanted_memory, wanted_vcpus
+from advisor.questions.models import Recommend
+from advisor.questions.reading import from_values
 from sweeps.store import open_store
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike, assert_golden_document
 from tests.sweeps.builders import measurement, trial
 
+pytestmark = pytest.mark.vector
+
 DAY = date(2026, 11, 22)
-USUAL = {
-    "dataset": "imagenet", "confidence": 0.9, "batch_size": None, "precision": "fp32",
-    "cloud": "aws", "region": None, "market": "on-demand", "disk": None, "target_throughput": None,
-}  # fmt: skip
-SOME_GPUS = wanted_gpus("T4,L4,A10G")
+SOME_GPUS = "T4,L4,A10G"
 VERSIONS = {"advisor": "0.1.0", "python": "3.11.7", "numpy": "2.4.6"}
 
 
-def asked(task, network, target=None, **changes):
-    return {**USUAL, "task": task, "network": network, "target_throughput": target, **changes}
+def asked(task, model, target=None, **changes):
+    values = {"task": task, "model": model, "target_throughput": target, "region": None}
+    return from_values(Recommend, {**values, **changes})
 
 
 def question(name, *words, **changes):
@@ -47,10 +48,10 @@ def question(name, *words, **changes):
 TEAM = (
     question("Thumbnails", "inference", "googlenet", 500, gpu=SOME_GPUS),
     question("Nightly training", "training", "resnet50", 200, precision="amp", gpu=SOME_GPUS),
-    question("Too much", "inference", "vgg16", 1e6, gpu=wanted_gpus("T4")),
+    question("Too much", "inference", "vgg16", 1e6, gpu="T4"),
     question(
         "Decoding", "preprocessing", "resnet50", 900,
-        vcpus=wanted_vcpus("8"), memory=wanted_memory("16GiB"),
+        vcpus="8", memory="16GiB",
     ),
     question("As cheap as can be", "training", "vgg16", gpu=SOME_GPUS),
 )  # fmt: skip
@@ -96,9 +97,9 @@ def test_processes_share_the_work_and_change_no_bit():
         for task in ("inference", "training")
         for sure in (0.9, 0.8)
         for target in (50, 90)
-    ] + [question(f"d{vcpus}", "preprocessing", "alexnet", 90, vcpus=wanted_vcpus(str(vcpus)),
-                  memory=wanted_memory("16GiB")) for vcpus in (4, 8)] + [
-        question(f"r{at}", "training", "vgg16", gpu=wanted_gpus(at)) for at in ("T4", "L4")
+    ] + [question(f"d{vcpus}", "preprocessing", "alexnet", 90, vcpus=str(vcpus),
+                  memory="16GiB") for vcpus in (4, 8)] + [
+        question(f"r{at}", "training", "vgg16", gpu=at) for at in ("T4", "L4")
     ]  # fmt: skip
     origin, seen = Origin("advisor report"), []
     asked = Report("many", DAY, origin)
@@ -108,9 +109,9 @@ def test_processes_share_the_work_and_change_no_bit():
 
 
 def test_the_recommendation_is_verbatim_what_recommend_says():
-    words = {**TEAM[0].words, "explain": True}
     deciding = Deciding(DAY)
-    told = recommended(ground(), words, deciding).document()
+    explained = structs.replace(TEAM[0].question, explain=True)
+    told = recommended(ground(), explained, deciding).document()
     assert gathered(TEAM[0])["workloads"][0]["recommendation"] == told
 
 
@@ -152,7 +153,7 @@ def test_curves_pass_through_the_recommended_spec():
 
 
 def test_several_instances_are_told_together():
-    one = section("inference", "resnet50", 4000, gpu=wanted_gpus("T4"), max_count=8)
+    one = section("inference", "resnet50", 4000, gpu="T4", max_count=8)
     spec = one["answer"]["spec"]
     assert spec["count"] > 1
     (at,) = [p for p in one["curves"]["vcpus"]["points"] if p["vcpus"] == spec["vcpus"]]
@@ -224,8 +225,8 @@ def test_a_wrong_workload_is_told_with_its_place_before_anything_is_answered():
 
 
 def saved(name="answer.json", **changes):
-    words = {**asked("inference", "googlenet", 500, gpu=SOME_GPUS), "explain": True}
-    document = recommended(ground(), words, Deciding(DAY)).document()
+    explained = asked("inference", "googlenet", 500, gpu=SOME_GPUS, explain=True)
+    document = recommended(ground(), explained, Deciding(DAY)).document()
     return Input(name, json.dumps({**document, **changes}).encode())
 
 
@@ -278,3 +279,20 @@ def test_a_saved_file_that_steers_a_terminal_is_refused(text):
 def test_a_saved_file_that_is_none_is_refused_by_its_name(content, told):
     with pytest.raises(UsageError, match=f"answer.json.*{told}"):
         read_saved(Input("answer.json", content))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"confidence": 0.99, "allow_extrapolation": True},
+        {"horizon_hours": 24, "max_results": 2},
+        {"pareto": True, "max_price": 3},
+    ],
+)
+def test_a_saved_answer_is_asked_again_as_the_same_question(changes):
+    """It once lost what the answer stands on, and was no longer complete."""
+    question = asked("inference", "googlenet", 500, gpu=SOME_GPUS, **changes)
+    document = recommended(ground(), question, Deciding(DAY)).document()
+    (again,) = retold(Input("answer.json", json.dumps(document).encode()))["workloads"]
+    assert again["complete"]
+    assert again["recommendation"]["request"] == document["request"]

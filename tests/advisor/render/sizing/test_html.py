@@ -10,8 +10,8 @@ import html5lib
 import pytest
 
 from advisor.errors import UsageError
-from advisor.render.i18n.printing import plain, surely
-from advisor.render.i18n.words import LANGUAGES, report_words
+from advisor.render.i18n.catalogue import LANGUAGES, report_texts
+from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.sizing.html import environment, report_html
 from advisor.units import format_mib, format_rate, format_usd
 from tests.advisor.render.sizing.reports import golden_report
@@ -118,7 +118,7 @@ def _leaves(value):
 def _as_printed(number):
     """Every way in which the product prints a number."""
     whole = f"{number:,.10g}"
-    texts = {write(number) for write in (format_usd, format_rate, format_mib, surely, plain)}
+    texts = {write(number) for write in (format_usd, format_rate, format_mib, lower_rate, plain)}
     return texts | {whole, f"{whole} days", f"{number:.0f}\u00a0%"}
 
 
@@ -143,7 +143,7 @@ def test_the_same_document_gives_the_same_bytes(document):
 
 
 def test_threads_do_not_draw_into_each_other(document):
-    """A service renders two at once; matplotlib itself is made for one."""
+    """A service renders two at once."""
     wanted = [report_html(document, language) for language in LANGUAGES] * 2
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(report_html, [document] * 4, LANGUAGES * 2)) == wanted
@@ -179,7 +179,7 @@ def test_a_saved_answer_and_an_answer_about_nothing_are_told_too(document, langu
         "price_throughput": [], "break_even": [], "bottleneck": None,
     }  # fmt: skip
     tree = _tree(report_html({**document, "workloads": [saved, nothing]}, language))
-    t = report_words(language)
+    t = report_texts(language)
     words = _words(tree)
     assert t("answer.saved") in words
     assert t("answer.nothing") in words
@@ -188,6 +188,7 @@ def test_a_saved_answer_and_an_answer_about_nothing_are_told_too(document, langu
     assert len(list(tree.iter(f"{X}img"))) == 2
 
 
+@pytest.mark.slow
 def test_fifty_workloads_fit_into_a_mail(document):
     """1.5 MB, and above fifty the answers alone."""
     most = max(document["workloads"], key=lambda one: len(str(one["price_throughput"])))
@@ -200,6 +201,6 @@ def test_fifty_workloads_fit_into_a_mail(document):
 
 def test_a_missing_package_is_told_with_the_command_that_installs_it(monkeypatch, document):
     environment.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     with pytest.raises(UsageError, match=r"pip install 'instance-sizing-advisor\[report\]'"):
         report_html(document, "en")

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from advisor.render.i18n.words import LANGUAGES, report_words
+from advisor.render.i18n.catalogue import LANGUAGES, report_texts
 from advisor.render.sizing.html import report_html
 from advisor.render.sizing.markdown import report_markdown
 from advisor.render.sizing.phrases import answer_sentences, asked_sentence
@@ -38,21 +38,21 @@ def section():
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_limit_that_was_asked_is_told(section, language):
     section["recommendation"]["request"] |= LIMITS | {"accelerated_only": True}
-    sentence = asked_sentence(section, report_words(language))
+    sentence = asked_sentence(section, report_texts(language))
     assert [one for one in TOLD if one not in sentence] == []
-    assert report_words(language)("limit.accelerated_only", value="") in sentence
+    assert report_texts(language)("limit.accelerated_only", value="") in sentence
 
 
 def test_every_field_of_a_question_is_told_or_stands_elsewhere(section):
     elsewhere = {"task", "model", "target_throughput", "confidence", "dataset"}
-    elsewhere |= {"cloud", "region", "market"}
-    told = {*LIMITS, "accelerated_only"}
+    elsewhere |= {"cloud", "region", "market", "horizon_hours", "max_results", "pareto"}
+    told = {*LIMITS, "accelerated_only", "allow_extrapolation", "max_first_epoch_hours"}
     assert set(section["recommendation"]["request"]) == told | elsewhere
 
 
 def test_what_is_as_it_always_is_needs_no_word(section):
     section["recommendation"]["request"] |= {"precision": "fp32", "gpus": [], "max_count": 1}
-    assert "Also asked" not in asked_sentence(section, report_words("en"))
+    assert "Also asked" not in asked_sentence(section, report_texts("en"))
 
 
 @pytest.mark.parametrize("render", [report_html, report_markdown])
@@ -61,23 +61,23 @@ def test_a_run_tells_its_hours_and_dollars_with_bounds_that_hold(render):
     document["workloads"][1]["recommendation"]["recommendation"]["run"] = RUN
     assert list(validator().iter_errors(document)) == []
     text = render(document, "en").replace("\\", "")
-    assert "takes 25.8 h likely, surely no more than 33.6 h" in text
-    assert "costs $59.12 likely, surely no more than $76.70" in text
+    assert "takes 25.8 h at the median, 33.6 h at most (upper bound)" in text
+    assert "costs $59.12 at the median, $76.70 at most (upper bound)" in text
 
 
 def test_a_run_without_a_bound_claims_none(section):
     run = RUN | {"hours": RUN["hours"] | {"upper": None}, "usd": None}
     section["recommendation"]["recommendation"]["run"] = run
-    said = " ".join(answer_sentences(section, report_words("en"), 730))
-    assert "25.8 h likely; how long at most is not sure" in said
+    said = " ".join(answer_sentences(section, report_texts("en"), 730))
+    assert "25.8 h at the median; no upper bound is known" in said
     assert "The run costs" not in said
 
 
 def test_a_limit_of_latency_is_answered(section):
     section["recommendation"]["request"]["max_latency_ms"] = 100.0
     section["recommendation"]["recommendation"]["latency"] = {"p50_ms": 44.99, "p99_ms": 78.16}
-    said = " ".join(answer_sentences(section, report_words("en"), 730))
-    assert "45 ms likely; 99 in 100 surely take no more than 78.2 ms" in said
+    said = " ".join(answer_sentences(section, report_texts("en"), 730))
+    assert "Median latency of a batch: 45 ms; p99 latency: 78.2 ms or less" in said
 
 
 @pytest.mark.parametrize(("days", "told"), [(1, "1 day<"), (2, "2 days<"), (1750, "1,750 days<")])

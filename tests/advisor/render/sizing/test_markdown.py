@@ -34,7 +34,7 @@ def test_the_paragraph_has_the_documents_numbers():
 
 def test_what_nothing_meets_is_told_with_what_would():
     text = report_markdown(golden_report(), "en")
-    assert "Nothing on offer surely does this" in text
+    assert "Nothing on offer meets this" in text
     assert "--target-throughput" in text
 
 

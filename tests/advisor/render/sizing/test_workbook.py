@@ -10,7 +10,7 @@ import zipfile
 import openpyxl
 import pytest
 
-from advisor.render.sizing.workbook.words import words_of
+from advisor.render.i18n.catalogue import workbook_texts
 from advisor.render.sizing.workbook.writing import report_workbook, sheets_of
 from tests.advisor.render.sizing.reports import golden_report
 
@@ -226,7 +226,7 @@ def test_a_report_without_any_answer_has_no_sums(report):
 
 def test_chinese_has_every_heading(report):
     """Each heading, note and sheet's name has its translation, and sheets keep distinct names."""
-    words = words_of("zh-CN")
+    words = workbook_texts("zh-CN")
     texts = {text for sheet in sheets_of(report) for text in (sheet.name, sheet.note)}
     texts |= {one.heading for sheet in sheets_of(report) for one in sheet.columns}
     assert {text for text in texts if words(text) == text} <= {"GPU", "CPU"}

@@ -61,6 +61,7 @@ def live_through(world, random, kill):
             world.work()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True])
 def test_a_month_with_both_clock_changes_loses_nothing_and_repeats_nothing(world, random, kill):
     live_through(world, random, kill)

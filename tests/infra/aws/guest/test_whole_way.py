@@ -133,6 +133,7 @@ class Account:
         return [states[name].end for name in sorted(states)]
 
 
+@pytest.mark.night
 def test_each_trial_counts_once_whatever_becomes_of_the_instances(account):
     """The first is taken back and the second one's program is killed, both in the middle of a
     trial; the third measures what is left."""

@@ -1,0 +1,123 @@
+"""Options of a command from the typed question that it takes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+import click
+
+from advisor.questions.fields import Kind
+from advisor.questions.models import Question, Sources
+from advisor.questions.reading import Field, fields_of
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Q = TypeVar("Q", bound=Question)
+
+
+# A report explains anyway, and lists what was rejected as it sees fit.
+NOT_IN_REPORTS = ("explain", "explain_rejected")
+
+
+class FieldType(click.ParamType[Any]):
+    """Reads the text of an option as the kind of its field does."""
+
+    def __init__(self, kind: Kind, field: str) -> None:
+        self.kind = kind
+        self.field = field
+        self.name = kind.metavar
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value; `UsageError` names the option. A default is a value already."""
+        return self.kind.from_text(value, self.field) if isinstance(value, str) else value
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """As the kind writes it; click passes both by name."""
+        return self.kind.metavar
+
+
+class FieldOption(click.Option):
+    """An option that `--help` lists under a heading."""
+
+    section = "Options"
+
+
+class SectionedCommand(click.Command):
+    """A command whose `--help` lists its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each heading where its first option stands."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                section = getattr(param, "section", "Options")
+                sections.setdefault(section, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def question_options(kind: type[Question], name: str = "question") -> Callable[[Command], Command]:
+    """Add the options of a question to a command; it receives the question as `name`."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_question(*args: Any, **values: Any) -> Any:
+            return command(*args, **{name: question_from(kind, values)}, **values)
+
+        for option in reversed(options_of_kind(kind)):
+            _remember(with_question, option)
+        return with_question  # type: ignore[return-value]
+
+    return decorate
+
+
+def cny_option(command: Command) -> Command:
+    """`--cny-per-usd` of a command that loads the catalogue alone."""
+    _remember(command, _option(fields_of(Sources)["cny_per_usd"], required=False))
+    return command
+
+
+def question_from(kind: type[Q], values: dict[str, Any]) -> Q:
+    """The question of the values that click read; they are taken out of `values`."""
+    return kind(**{field: values.pop(field) for field in _fields(kind)})
+
+
+def options_of_kind(
+    kind: type[Question], *, without: Collection[str] = (), required: bool = True
+) -> list[click.Option]:
+    """The options of a question; where none is `required`, those that must be given may lack."""
+    return [
+        _option(field, required=required and field.required)
+        for field in _fields(kind).values()
+        if field.name not in without
+    ]
+
+
+def _fields(kind: type[Question]) -> dict[str, Field]:
+    return {name: one for name, one in fields_of(kind).items() if one.about.where != "http"}
+
+
+def _option(field: Field, *, required: bool) -> click.Option:
+    about = field.about
+    is_flag = field.default is False
+    option = FieldOption(
+        [field.option, field.name],
+        help=about.help + (f"  [default: {about.usual}]" if about.usual else ""),
+        required=required,
+        **({"is_flag": True} if is_flag else {"type": FieldType(about.kind, field.name)}),
+        **({} if field.required or is_flag else {"default": field.default}),
+        multiple=about.kind.repeats,
+        show_default=field.default not in (None, (), False),
+    )
+    option.section = about.section
+    return option
+
+
+def _remember(command: Callable[..., Any], option: click.Option) -> None:
+    """As click's own decorators keep the options of a function."""
+    if not hasattr(command, "__click_params__"):
+        command.__click_params__ = []  # type: ignore[attr-defined]
+    command.__click_params__.append(option)  # type: ignore[attr-defined]

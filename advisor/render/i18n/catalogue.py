@@ -1,0 +1,82 @@
+"""The texts of the product in the languages that people read.
+
+English is the source. A sentence of the engine is a `Message`, whose English text is its msgid; the
+fixed texts of pages and reports stand in flat JSON files of keys and English texts, whose key is
+the message's context. `zh_CN.po` holds the Chinese of both; `python -m advisor.render.i18n.update`
+extracts what is new, and compiles it to the `zh_CN.mo` that gettext reads.
+"""
+
+from __future__ import annotations
+
+import gettext
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from advisor.messages import Message, Spell, option_name, render
+from advisor.records import dataclass
+
+FOLDER = Path(__file__).parent
+# As `<html lang>` has them, the default first.
+LANGUAGES = ("en", "zh-CN")
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The fixed texts of one language, by key, and its translations of messages."""
+
+    language: str
+    texts: Mapping[str, str]
+
+    def __call__(self, key: str, **values: object) -> str:
+        """The text of a key with its blanks filled in; `KeyError` for a key that nobody wrote."""
+        text = self.texts[key]
+        return text.format(**values) if values else text
+
+    def known(self, key: str, otherwise: str) -> str:
+        """The text of a key that is made of a value (as `reason.too_slow`), or the value itself."""
+        return self.texts.get(key, otherwise)
+
+    def joined(self, sentences: Iterable[str]) -> str:
+        """Sentences of one paragraph; Chinese has no space between them."""
+        return (" " if self.language == LANGUAGES[0] else "").join(sentences)
+
+    def render(self, sentence: Message | str, spell: Spell = option_name) -> str:
+        """A sentence in this language, English where nobody translated it, with the names of
+        fields as `spell` has them."""
+        return render(sentence, translator(self.language).gettext, spell)
+
+    def speaks(self, sentence: Message | str) -> bool:
+        """Whether the sentence is translated, so that it is in this language."""
+        text = sentence.text if isinstance(sentence, Message) else sentence
+        return self.language == LANGUAGES[0] or translator(self.language).gettext(text) != text
+
+
+@cache
+def translator(language: str) -> gettext.NullTranslations:
+    """gettext's translations into one of `LANGUAGES`; of English into itself."""
+    if language == LANGUAGES[0]:
+        return gettext.NullTranslations()
+    with (FOLDER / f"{language.replace('-', '_')}.mo").open("rb") as file:
+        return gettext.GNUTranslations(file)
+
+
+@cache
+def texts_in(language: str, *files: Path) -> Texts:
+    """The fixed texts of these files, with the codes of answers (stages, reasons, markets, ..)."""
+    english: dict[str, str] = {}
+    for file in (FOLDER / "texts" / "engine.json", *files):
+        english |= json.loads(file.read_text(encoding="utf-8"))
+    translate = translator(language).pgettext
+    return Texts(language, {key: translate(key, text) for key, text in english.items()})
+
+
+def report_texts(language: str) -> Texts:
+    """What reports say in one of `LANGUAGES`."""
+    return texts_in(language, FOLDER / "texts" / "report.json")
+
+
+def workbook_texts(language: str) -> Texts:
+    """The headings and notes of the workbook, whose keys are the English ones."""
+    return texts_in(language, FOLDER / "texts" / "workbook.json")

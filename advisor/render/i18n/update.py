@@ -1,0 +1,117 @@
+"""`python -m advisor.render.i18n.update`: bring the translations up to date. Needs Babel.
+
+Extracts every translatable text of the product into zh_CN.po, keeps what is translated, and
+compiles zh_CN.mo. Prints what nobody translated yet.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import sys
+from collections.abc import Iterator
+
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+from advisor import errors
+from advisor.render.i18n.catalogue import FOLDER
+
+PRODUCT = FOLDER.parents[2]
+PO, MO = FOLDER / "zh_CN.po", FOLDER / "zh_CN.mo"
+ROOMS = ("advisor", "models", "sweeps", "infra")
+# Errors of these rooms reach a terminal alone, which speaks English.
+TERMINAL = ("advisor/cli/", "models/zoo/", "sweeps/", "infra/")
+KEYED = ("advisor/render/i18n/texts/*.json", "advisor/service/page/texts/*.json")
+ERRORS = {
+    name
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, errors.AdvisorError)
+}
+
+
+def extracted() -> Catalog:
+    """Every text that has to be translated, as an empty catalogue; no dates, no lines: it changes
+    when a text does."""
+    found = Catalog(locale="zh_CN", fuzzy=False)
+    for pattern in KEYED:
+        for file in sorted(PRODUCT.glob(pattern)):
+            for key, text in json.loads(file.read_text(encoding="utf-8")).items():
+                found.add(text, context=key)
+    for room in ROOMS:
+        for file in sorted((PRODUCT / room).rglob("*.py")):
+            name = file.relative_to(PRODUCT).as_posix()
+            for text in _texts(ast.parse(file.read_text(encoding="utf-8")), name):
+                found.add(text)
+    return found
+
+
+def _texts(tree: ast.Module, file: str) -> Iterator[str]:
+    """The literal first arguments of messages and errors."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            name, text = node.func.id, _literal(node.args[0])
+            if text and (name == "Message" or (name in ERRORS and not file.startswith(TERMINAL))):
+                yield text
+
+
+def _literal(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def updated() -> Catalog:
+    """The catalogue with every text of today, and the translations that it had."""
+    known = read()
+    today = extracted()
+    for message in today:
+        before = known.get(message.id, message.context) if message.id else None
+        if before is not None and before.string:
+            message.string = before.string
+    return today
+
+
+def read() -> Catalog:
+    """zh_CN.po as it is."""
+    if not PO.exists():
+        return Catalog(locale="zh_CN")
+    with PO.open("rb") as file:
+        return read_po(file, locale="zh_CN")
+
+
+def po_bytes(catalogue: Catalog) -> bytes:
+    """The .po file, without dates."""
+    out = io.BytesIO()
+    write_po(out, catalogue, width=100, omit_header=True, sort_output=True, no_location=True)
+    return b'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n' + out.getvalue()
+
+
+def mo_bytes(catalogue: Catalog) -> bytes:
+    """The .mo file that gettext reads, without dates."""
+    plain = Catalog(locale="zh_CN", header_comment="", creation_date=None, revision_date=None)
+    plain.mime_headers = [("Content-Type", "text/plain; charset=utf-8")]
+    for message in catalogue:
+        if message.id and message.string:
+            plain.add(message.id, message.string, context=message.context)
+    out = io.BytesIO()
+    write_mo(out, plain)
+    return out.getvalue()
+
+
+def missing(catalogue: Catalog) -> list[str]:
+    """English texts without a translation."""
+    return [str(message.id) for message in catalogue if message.id and not message.string]
+
+
+def main() -> None:
+    """Write both files."""
+    catalogue = updated()
+    PO.write_bytes(po_bytes(catalogue))
+    MO.write_bytes(mo_bytes(catalogue))
+    for text in missing(catalogue):
+        sys.stdout.write(f"not translated: {text}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Whether a JSON value is what one of our schemas says: what people saved is not believed."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+def first_fault(value: Any, schema_id: str) -> str | None:
+    """What is wrong first, with its place ('$.workloads[2].name: ..'); None where nothing is."""
+    error = next(_validator(schema_id).iter_errors(value), None)
+    while error is not None and hasattr(error.kind, "context"):
+        error = max(
+            (branch[0] for branch in error.kind.context if branch),
+            key=lambda one: len(one.instance_path),
+        )
+    if error is None:
+        return None
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:60]}"
+             for step in error.instance_path)  # fmt: skip
+    return f"${''.join(steps)}: {error.message}"
+
+
+@cache
+def _validator(schema_id: str) -> Any:
+    from jsonschema_rs import Draft202012Validator  # only saved documents are checked
+
+    return Draft202012Validator(
+        _schema(schema_id), validate_formats=True, retriever=_schema, mask="this"
+    )
+
+
+def _schema(uri: str) -> Any:
+    """The schema of 'advisor.recommendation/1', as itself or as the end of a reference to it."""
+    name = uri.rpartition("advisor.")[2].partition("/")[0]
+    return json.loads((files("advisor.render") / "schemas" / f"{name}.schema.json").read_text())

@@ -1,0 +1,154 @@
+"""The gate before the routes: by which name, from which page, by whom and how often.
+
+Host: a page of a stranger may point a name of its own at 127.0.0.1 (DNS rebinding) and then read
+answers as if they were its own; the Host header has that name, so only our names are taken.
+Origin and Sec-Fetch-Site: a page of a stranger may send a request here without reading the answer;
+browsers say so, and programs that are no browser send neither. CORS stays closed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from advisor.messages import Message
+from advisor.service.access import LOCAL, Caller, Scope, Visit, unauthorized
+from advisor.service.keys import Authenticator, Identity, StoreUnreadableError
+from advisor.service.problems import Problem
+from advisor.service.rates import RateLimits
+from advisor.service.settings import Settings
+
+LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
+# Headers that a client sends once or not at all: of two it is unclear which one counts.
+_ONCE = ("host", "authorization", "content-length", "origin")
+_OWN_SITE = ("same-origin", "none")
+_HOST = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
+_LOCAL_READER = Caller("loopback", Scope.READ)
+
+
+class Gate:
+    """ASGI before the routes; what it refuses is a `Problem`."""
+
+    def __init__(
+        self, app: ASGIApp, settings: Settings, authenticator: Authenticator, rates: RateLimits
+    ) -> None:
+        self._app, self._authenticator, self._rates = app, authenticator, rates
+        self._is_loopback = settings.is_loopback
+        self._names = _names(settings)
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Let a request in, send a page to the login, or raise a `Problem`."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        visit = Visit.of(scope)
+        answer = await self._admit(visit)
+        await (answer or self._app)(scope, receive, send)
+
+    async def _admit(self, visit: Visit) -> Response | None:
+        """None lets it in."""
+        self._check_headers(visit)
+        identity = await self._identify(visit)
+        caller = identity.caller
+        if caller is LOCAL and _is_forwarded(visit):
+            raise Problem(403, "forwarded", "a proxy forwards this to a service without keys",
+                          hint="make one: advisor keys add NAME --scope read")  # fmt: skip
+        if caller is None and visit.path == "/metrics" and self._is_loopback:
+            caller = _LOCAL_READER
+        if caller is None and not visit.is_open:
+            return await self._refuse_stranger(visit, identity.reason)
+        if caller and caller.by == "session" and visit.changes and not is_own_page(visit):
+            raise foreign_page()
+        visit.caller = caller
+        await self._rates.count(visit)
+        return None
+
+    def _check_headers(self, visit: Visit) -> None:
+        for name in _ONCE:
+            if len(visit.headers.getlist(name)) > 1:
+                detail = Message("header '{name}' was sent twice", name=name)
+                raise Problem(400, "doubled-header", detail)
+        host = visit.headers.get("host", "")
+        if self._names is not None and host_name(host) not in self._names:
+            raise Problem(
+                421, "unknown-host", Message("this service has no name '{host}'", host=host[:100]),
+                hint="use localhost, or start it with --public-host NAME",
+            )  # fmt: skip
+        if is_foreign_page(visit):
+            raise foreign_page()
+        if "\0" in visit.path or b"%00" in visit.scope.get("query_string", b""):
+            raise Problem(400, "null-character", "a null character has no place in a request")
+
+    async def _identify(self, visit: Visit) -> Identity:
+        try:
+            return await self._authenticator.identify(visit)
+        except StoreUnreadableError:
+            if visit.is_open:
+                return Identity(None)
+            raise Problem(
+                503, "keys-unreadable", "the store of keys cannot be read at the moment",
+                headers={"Retry-After": "5"},
+            ) from None  # fmt: skip
+
+    async def _refuse_stranger(self, visit: Visit, reason: str) -> Response:
+        await self._rates.count_wrong_key(visit)
+        if not visit.wants_page:
+            raise unauthorized(reason)
+        query = visit.scope.get("query_string", b"").decode("latin-1")
+        target = f"{visit.path}?{query}" if query else visit.path
+        return RedirectResponse(f"/login?next={quote(target, safe='')}", 303)
+
+
+def host_name(host: str) -> str:
+    """The name of a Host header, without its port, in small letters: '[::1]:8765' -> '[::1]'.
+
+    '' where what follows the name is no port ('localhost:@evil.example')."""
+    match = _HOST.fullmatch(host)
+    return match["name"].rstrip(".").lower() if match else ""
+
+
+def _names(settings: Settings) -> Iterable[str] | None:
+    """The names under which it is reached. Anywhere but on loopback all are, unless names were
+    given: there every request needs a key, which a stranger's page does not have."""
+    if not settings.is_loopback and not settings.public_hosts:
+        return None
+    return LOCAL_NAMES | {host_name(host) for host in settings.public_hosts}
+
+
+def is_foreign_page(visit: Visit) -> bool:
+    """Whether a browser says that another site's page sends this. Following a link to here is
+    allowed; what changes something, and what a script reads of the API, is not."""
+    site = visit.headers.get("sec-fetch-site")
+    if site and site not in _OWN_SITE:
+        navigates = visit.headers.get("sec-fetch-mode") == "navigate"
+        return visit.changes or (visit.path.startswith("/v1") and not navigates)
+    if site:  # said to be ours; with our Referrer-Policy the Origin of a form is 'null'
+        return False
+    return visit.changes and "origin" in visit.headers and not _is_own_origin(visit)
+
+
+def is_own_page(visit: Visit) -> bool:
+    """Whether a browser says that our own page sends this: required of what comes with a cookie."""
+    site = visit.headers.get("sec-fetch-site")
+    return site == "same-origin" if site else _is_own_origin(visit)
+
+
+def foreign_page() -> Problem:
+    """403 for what another site's page sends."""
+    return Problem(403, "foreign-origin", "a browser sent this from another site's page",
+                   hint="use the page of this service, or a program")  # fmt: skip
+
+
+def _is_own_origin(visit: Visit) -> bool:
+    """Whether the Origin is the very host, with its port, that was called."""
+    _, _, origin = visit.headers.get("origin", "").partition("://")
+    return bool(origin) and origin.lower() == visit.headers.get("host", "").lower()
+
+
+def _is_forwarded(visit: Visit) -> bool:
+    return "forwarded" in visit.headers or "x-forwarded-for" in visit.headers

@@ -1,0 +1,156 @@
+"""Around every request: its id, its time, its headers, its line in the log and in the audit log;
+and what nobody foresaw."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import re
+import secrets
+import time
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from advisor.service.access import Visit
+from advisor.service.audit import Auditor
+from advisor.service.metrics import count_request
+from advisor.service.problems import (
+    Problem,
+    internal_error,
+    problem_response,
+    slow_body,
+    too_large,
+)
+from advisor.service.settings import Settings
+
+REQUEST_ID = "x-request-id"
+BODY_SECONDS = 120.0
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+_NO_ROUTE = "(none)"
+_LOG = logging.getLogger("advisor.service")
+
+_UNUSED_FEATURES = (
+    "accelerometer", "autoplay", "camera", "display-capture", "encrypted-media", "fullscreen",
+    "geolocation", "gyroscope", "magnetometer", "microphone", "midi", "payment",
+    "picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "usb",
+    "xr-spatial-tracking",
+)  # fmt: skip
+# Of every answer: only our own files, no inline script or style, nothing embedded anywhere, forms
+# only to us. No header opens CORS.
+SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "permissions-policy": ", ".join(f"{name}=()" for name in _UNUSED_FEATURES),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "server": "advisor",
+}
+_RAW_HEADERS = [(name.encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
+_HSTS = (b"strict-transport-security", b"max-age=31536000")
+
+
+class RequestMiddleware:
+    """ASGI around the whole application, refusals of its gate included."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings, auditor: Auditor) -> None:
+        self._app, self._auditor, self._logs = app, auditor, settings.logs_requests
+        self._body_bytes = settings.most_body_bytes
+        self._body_limits = {"/v1/measurements/import": settings.most_import_bytes}
+        self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request; anything else goes through as it is."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 0
+        visit = Visit.of(scope)
+        request_id = self._id_of(visit)
+
+        async def send_dressed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _add_headers(message, visit, request_id)
+            await send(message)
+
+        try:
+            await self._app(scope, self._limited(visit, receive), send_dressed)
+        except Exception as error:
+            problem = _problem_of(error, visit, request_id)
+            if status:  # a half-sent answer can only be broken off
+                raise
+            await problem_response(problem)(scope, receive, send_dressed)
+        finally:
+            self._note(visit, status, time.perf_counter() - began, request_id)
+
+    def _limited(self, visit: Visit, receive: Receive) -> Receive:
+        """`receive` for a body that must be small enough and come in time; `Problem` 413 before it
+        is read where its length tells, and 408."""
+        if not visit.changes:
+            return receive
+        most = self._body_limits.get(visit.path, self._body_bytes)
+        length = visit.headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > most:
+            raise too_large(most)
+        deadline, size, whole = time.monotonic() + BODY_SECONDS, 0, False
+
+        async def receive_limited() -> Message:
+            nonlocal size, whole
+            if whole:
+                return await receive()  # what follows tells only that the client left
+            try:
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    message = await receive()
+            except TimeoutError:
+                raise slow_body() from None
+            size += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
+            if size > most:
+                raise too_large(most)
+            return message
+
+        return receive_limited
+
+    def _id_of(self, visit: Visit) -> str:
+        """The client's own id, where it is one, else the next of this process."""
+        own = visit.headers.get(REQUEST_ID, "")
+        return own if _ID.fullmatch(own) else f"{self._prefix}-{next(self._numbers):x}"
+
+    def _note(self, visit: Visit, status: int, seconds: float, request_id: str) -> None:
+        method = visit.method if visit.method in _METHODS else "OTHER"
+        count_request(visit.route or _NO_ROUTE, method, status, seconds)
+        self._auditor.note(visit, status)
+        if self._logs:
+            facts = {
+                "id": request_id, "method": method, "path": visit.path[:200], "status": status,
+                "ms": round(1000 * seconds, 2), "client": visit.address or None,
+            }  # fmt: skip
+            _LOG.info("request", extra=facts)
+
+
+def _problem_of(error: Exception, visit: Visit, request_id: str) -> Problem:
+    if isinstance(error, Problem):
+        visit.refusal = str(error.detail)
+        return error
+    _LOG.error("defect", extra={"id": request_id, "error": repr(error)}, exc_info=error)
+    return internal_error(request_id)
+
+
+def _add_headers(start: Message, visit: Visit, request_id: str) -> None:
+    """Answers are not stored, those with an ETag asked for again, unless a route has said something
+    else (the page's own files never change)."""
+    headers = MutableHeaders(raw=list(start.get("headers", ())))
+    headers.setdefault("cache-control", "private, no-cache" if "etag" in headers else "no-store")
+    headers[REQUEST_ID] = request_id
+    more = [*_RAW_HEADERS, *visit.rate_headers]
+    if visit.scope.get("scheme") == "https":
+        more.append(_HSTS)
+    start["headers"] = headers.raw + more

@@ -1,0 +1,239 @@
+"""OpenAPI 3.1: the framework's list of routes, with the schemas of the documents that ship in
+`advisor/render` and of the questions, and with what may be refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from advisor.answers.ground import Ground
+from advisor.questions import models
+from advisor.questions.reading import schema_of
+
+# The names of the questions' schemas here.
+QUESTIONS: Mapping[type[models.Question], str] = {
+    models.Recommend: "RecommendQuestion",
+    models.Predict: "PredictQuestion",
+    models.Compare: "CompareQuestion",
+    models.MemoryQuestion: "MemoryQuestion",
+    models.Gpus: "GpusQuestion",
+    models.Offers: "CatalogQuestion",
+    models.InstanceDetails: "TypeQuestion",
+}
+# The name of a document's schema here -> its file in advisor/render/schemas.
+DOCUMENTS = {
+    "Recommendation": "recommendation",
+    "Prediction": "prediction",
+    "Comparison": "comparison",
+    "MemoryAnswer": "memory",
+    "Catalog": "catalog",
+    "InstanceType": "instance-type",
+    "Networks": "networks",
+    "Gpus": "gpus",
+    "Measurements": "measurements",
+    "MeasurementsImport": "measurements-import",
+    "SweepJob": "sweep-job",
+    "SweepJobs": "sweep-jobs",
+    "Schedule": "schedule",
+    "Schedules": "schedules",
+}
+# Whose example is computed when the description is read, by the name of the answer.
+_EXAMPLE = "x-advisor-example"
+_ABOUT = (
+    "The cheapest cloud instance and disk that will really reach a throughput, with an interval "
+    "and the bottleneck. The same fields and the same answers as the command line's."
+)
+# What any route under /v1 may refuse, and when.
+_REFUSALS = {
+    400: "The request cannot be read.",
+    401: "No key, or one that is not known any more.",
+    403: "The key does not allow this.",
+    404: "There is no such thing.",
+    408: "The body did not come in time.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    421: "The Host header is no name of this service.",
+    422: "This cannot be answered: `detail` says why, `way_out` what would be right.",
+    429: "Too many requests; `Retry-After` says when to come back.",
+    431: "Address and headers are too large.",
+    500: "A defect, or a damaged file of the service; its log has more.",
+    503: "Not ready, or too busy at the moment.",
+}
+_TEXT = {"type": "string"}
+_PROBLEM = {
+    "title": "A problem (RFC 9457)",
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "format": "uri", "description": "Which kind of problem."},
+        "title": _TEXT,
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "detail": {"type": "string", "description": "What is wrong, in one line."},
+        "way_out": {"type": "string", "description": "What would be right, where that is known."},
+        "field": {"type": "string", "description": "The field of the question that is wrong."},
+        "id": {"type": "string", "description": "Of a defect, in the log too."},
+    },
+}
+_HEALTH = {
+    "type": "object",
+    "required": ["status", "version"],
+    "properties": {"status": {"enum": ["alive", "ready"]}, "version": _TEXT},
+}
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Problem responses of these statuses; of all where none is named."""
+    named = statuses or tuple(status for status in _REFUSALS if status != 404)
+    responses: dict[int | str, dict[str, Any]] = {
+        status: problem(_REFUSALS[status]) for status in named
+    }
+    if 431 in responses:  # the server's own answer, which has no body
+        del responses[431]["content"]
+    return responses
+
+
+def problem(when: str) -> dict[str, Any]:
+    """A response that is a problem document."""
+    content = {"application/problem+json": {"schema": _reference("Problem")}}
+    return {"description": when, "content": content}
+
+
+def described(schema: str, example: str | None = None) -> dict[int | str, dict[str, Any]]:
+    """Responses of a route whose answer is of `schema`, and is the document called `example`."""
+    content: dict[str, Any] = {"schema": _reference(schema)}
+    if example is not None:
+        content[_EXAMPLE] = example
+    answer = {"description": HTTPStatus.OK.phrase, "content": {"application/json": content}}
+    return {200: answer, **refusals()}
+
+
+def question_body(kind: type[models.Question], example: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a route that takes this question."""
+    return _body({"schema": _reference(QUESTIONS[kind]), "example": dict(example)})
+
+
+def record_body(kind: type, example: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a route as a record."""
+    _records[kind.__name__] = kind
+    return _body({"schema": _reference(kind.__name__), "example": dict(example)})
+
+
+def record_parameters(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The query of a route as a record's fields."""
+    _, parts = msgspec.json.schema_components([kind])
+    properties = parts[kind.__name__]["properties"]
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "schema": _one_type(field)}
+            for name, field in properties.items()
+        ]
+    }
+
+
+def description(app: FastAPI, ground: Ground | None) -> dict[str, Any]:
+    """OpenAPI 3.1 of `app`; with a ground, its answers have examples."""
+    document = get_openapi(
+        title=app.title, version=app.version, openapi_version="3.1.0", description=_ABOUT,
+        routes=app.routes,
+    )  # fmt: skip
+    document.setdefault("components", {})["schemas"] = _schemas()
+    for path, operation in _operations(document):
+        if path.startswith("/v1"):
+            operation["responses"] = _responses(path, operation)
+        _describe_once(operation)
+        for response in operation.get("responses", {}).values():
+            for content in response.get("content", {}).values():
+                _add_example(content, ground)
+    return document
+
+
+def _body(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+# Bodies that are records, filled in as routes are declared.
+_records: dict[str, type] = {}
+
+
+def _reference(schema: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{schema}"}
+
+
+def _schemas() -> dict[str, Any]:
+    """`components/schemas` of the answers, the questions, the records and the problems."""
+    schemas: dict[str, Any] = {"Problem": _PROBLEM, "Health": _HEALTH}
+    schemas |= {name: schema_of(kind) for kind, name in QUESTIONS.items()}
+    template = "#/components/schemas/{name}"
+    schemas |= msgspec.json.schema_components(_records.values(), ref_template=template)[1]
+    for name, file in DOCUMENTS.items():
+        schemas |= document_schemas(name, file)
+    return schemas
+
+
+def document_schemas(name: str, file: str) -> dict[str, Any]:
+    """The schema of a document, and each of its `$defs` as `<name>.<def>`: within OpenAPI, `#` is
+    the whole description."""
+    text = (files("advisor.render") / f"schemas/{file}.schema.json").read_text()
+    schema: dict[str, Any] = json.loads(text)
+    parts = schema.pop("$defs", {})
+    schema = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
+    named = {name: schema} | {f"{name}.{part}": content for part, content in parts.items()}
+    return {key: _hoisted(value, name) for key, value in named.items()}
+
+
+def _hoisted(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        if "$ref" in value:
+            part = str(value["$ref"]).removeprefix("#/$defs/")
+            return dict(value) | _reference(f"{name}.{part}")
+        return {key: _hoisted(item, name) for key, item in value.items()}
+    return [_hoisted(item, name) for item in value] if isinstance(value, list) else value
+
+
+def _one_type(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A query has no null: leaving a field out says so."""
+    types = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    kept = {key: value for key, value in schema.items() if key != "anyOf"}
+    if kept.get("default", "") is None:
+        del kept["default"]
+    return {**kept, **(types[0] if types else {})}
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            yield path, operation
+
+
+def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    """The route's own, and the refusals that it does not describe itself; 404 where something is
+    named in its path. FastAPI's own idea of a 422 is none of ours."""
+    general = refusals() | (refusals(404) if "{" in path else {})
+    own = {
+        status: response
+        for status, response in operation.get("responses", {}).items()
+        if "HTTPValidationError" not in str(response)
+    }
+    return {**{str(status): response for status, response in general.items()}, **own}
+
+
+def _describe_once(operation: dict[str, Any]) -> None:
+    """Of a parameter that the framework found and a route describes, what the route says."""
+    parameters = {(one["in"], one["name"]): one for one in operation.get("parameters", ())}
+    if parameters:
+        operation["parameters"] = list(parameters.values())
+
+
+def _add_example(content: dict[str, Any], ground: Ground | None) -> None:
+    name = content.pop(_EXAMPLE, None)
+    if name is not None and ground is not None:
+        from advisor.service.examples import example_of  # answers questions, few read it
+
+        content["example"] = example_of(name, ground)

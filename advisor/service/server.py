@@ -1,0 +1,223 @@
+"""Serving with Granian: what must hold before it listens, its settings, and how it ends."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import multiprocessing
+import os
+import signal
+import socket
+import tempfile
+import time
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import Any
+
+from granian.constants import HTTPModes, Interfaces, SSLProtocols
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server.mp import MPServer
+from granian.utils.proxies import wrap_asgi_with_proxy_headers
+
+from advisor.errors import AdvisorError, Terminated, UsageError
+from advisor.service.audit import AuditLog
+from advisor.service.settings import Settings
+from sweeps.store.api_keys import ApiKeys
+
+MOST_HEAD_BYTES = 16 * 1024
+_HEAD_SECONDS = 10
+# So long may answers that are on their way take once it is told to end; who follows a sweep would
+# hold it up for as long as that runs.
+_GRACE_SECONDS = 10
+_APPLICATION = "advisor.service.server:worker_application"
+# Of prometheus-client, which looks for it when it is imported.
+_METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_PR_SET_PDEATHSIG = 1
+
+
+# Inherited by forked workers; where processes are spawned, each loads its own.
+_LOADED: dict[str, Any] = {}
+
+
+class _Server(MPServer):
+    """Remembers by which signal it was ended."""
+
+    ended_by: int | None = None
+
+    def signal_handler_interrupt(self, *arguments: Any, **named: Any) -> None:
+        self.ended_by = arguments[0]
+        super().signal_handler_interrupt(*arguments, **named)  # type: ignore[no-untyped-call]
+
+
+def run(settings: Settings) -> None:
+    """Serve until the process is told to end: Ctrl-C and SIGTERM let answers that are on their way
+    go out, and then raise what they raise everywhere (exit codes 130 and 143)."""
+    settings.to_environment()
+    server = _Server(_APPLICATION, **server_settings(settings))
+    try:
+        with _metrics_folder(settings.workers):
+            _load()
+            server.serve()
+    except SystemExit:  # a worker that ends at its start; its exit code means something else here
+        raise AdvisorError("the service could not start", hint="its log says why") from None
+    raise Terminated if server.ended_by == signal.SIGTERM else KeyboardInterrupt
+
+
+def server_settings(settings: Settings) -> dict[str, Any]:
+    """What Granian takes. It refuses a head of more than 16 KiB or 10 s, starts workers again
+    that died, and writes nothing but warnings, into our log."""
+    certificate, key = settings.tls_certificate, settings.tls_key
+    return {
+        "address": address_of(settings)[0],
+        "port": settings.port,
+        "interface": Interfaces.ASGI,
+        "factory": True,
+        "workers": settings.workers,
+        "http": HTTPModes.http1,
+        "http1_settings": HTTP1Settings(
+            header_read_timeout=1000 * _HEAD_SECONDS, max_buffer_size=MOST_HEAD_BYTES
+        ),
+        "websockets": False,
+        "log_level": LogLevels.warning,
+        "log_dictconfig": logging_settings(settings.log_level),
+        "respawn_failed_workers": True,
+        "workers_kill_timeout": _GRACE_SECONDS,
+        "ssl_cert": Path(certificate) if certificate else None,
+        "ssl_key": Path(key) if key else None,
+        "ssl_protocol_min": SSLProtocols.tls12,
+    }
+
+
+def worker_application() -> Any:
+    """What a worker process serves: the settings come by its environment."""
+    _end_with_parent()
+    from advisor.service.app import create_app
+
+    settings = Settings.from_environment()
+    app = create_app(settings, _LOADED.get("ground"))
+    proxy = settings.trusted_proxy
+    # Who asks is told by the connection, unless a proxy that is trusted says otherwise.
+    return wrap_asgi_with_proxy_headers(app, [proxy]) if proxy else app
+
+
+def check_may_listen(settings: Settings) -> None:
+    """`UsageError` where the port is taken, and where strangers could ask without a key: at another
+    address than loopback, or under a public name, while no key works. `DataError` where the audit
+    log cannot be written, or the store not be read."""
+    AuditLog(settings.audit_file).check()
+    if (not settings.is_loopback or settings.public_hosts) and not _has_working_key(settings):
+        hint = "make one: advisor keys add NAME --scope read"
+        if settings.is_loopback:
+            raise UsageError("--public-host needs keys: others will ask under that name", hint=hint)
+        raise UsageError(
+            "--host {host}: without keys the service listens on this machine only",
+            host=settings.host, hint=f"{hint}, or leave --host out",
+        )  # fmt: skip
+    _check_port(settings)
+
+
+def address_of(settings: Settings) -> tuple[str, int]:
+    """The IP address and port to listen on; `UsageError` for a host that is no address."""
+    return _resolved(settings)[1]
+
+
+def url_of(settings: Settings) -> str:
+    """By which it is reached."""
+    host, port = address_of(settings)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if settings.tls_certificate else 'http'}://{shown}:{port}"
+
+
+def logging_settings(level: str) -> dict[str, Any]:
+    """For `logging.config.dictConfig`: one JSON object a line on stderr, whoever writes it.
+    Libraries write warnings, unless debugging is on."""
+    own = "ERROR" if level == "error" else "WARNING" if level == "warning" else "INFO"
+    others = {"debug": "DEBUG", "error": "ERROR"}.get(level, "WARNING")
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "json": {
+                "()": "pythonjsonlogger.json.JsonFormatter",
+                "fmt": ["message", "levelname", "name"],
+                "timestamp": "at",
+                "rename_fields": {"message": "event", "levelname": "level", "exc_info": "trace"},
+                "exc_info_as_array": True,
+            }
+        },
+        "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "root": {"handlers": ["lines"], "level": others},
+        "loggers": {"advisor.service": {"level": own}},
+    }
+
+
+def _load() -> None:
+    """What all workers need, loaded before they are forked: they share its memory, and a damaged
+    file is told in one line."""
+    from advisor.answers.ground import ground_in_use
+    from advisor.service import app as _app  # noqa: F401
+
+    _LOADED["ground"] = ground_in_use()
+
+
+def _has_working_key(settings: Settings) -> bool:
+    with closing(ApiKeys(settings.database_url, reading=True)) as book:
+        return any(key.works(time.time()) for key in book.all())
+
+
+def _resolved(settings: Settings) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    try:
+        family, *_, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError:
+        raise UsageError("--host {host} is no address", host=settings.host,
+                         hint="name one, as 127.0.0.1") from None  # fmt: skip
+    return family, (str(address[0]), int(address[1]))
+
+
+def _check_port(settings: Settings) -> None:
+    """Workers share the port (SO_REUSEPORT), and so would another server: nobody may have it."""
+    family, address = _resolved(settings)
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as error:
+            raise _unavailable(settings, error) from None
+
+
+def _unavailable(settings: Settings, error: OSError) -> UsageError:
+    port = settings.port
+    if error.errno == errno.EADDRINUSE:
+        return UsageError("port {port} is taken by another program", port=port,
+                          hint="name another with --port, or end that one")  # fmt: skip
+    if error.errno == errno.EACCES:
+        return UsageError("port {port} may not be taken by this user", port=port,
+                          hint="name one above 1023 with --port")  # fmt: skip
+    return UsageError(
+        "the service cannot listen on {host}:{port} ({reason})",
+        host=settings.host, port=port, reason=error.strerror,
+    )  # fmt: skip
+
+
+def _metrics_folder(workers: int) -> Any:
+    """Where several workers count together; the operator's own folder stays."""
+    if workers == 1 or os.environ.get(_METRICS_VARIABLE):
+        return nullcontext()
+    folder = tempfile.TemporaryDirectory(prefix="advisor-metrics-")
+    os.environ[_METRICS_VARIABLE] = folder.name
+    return folder
+
+
+def _end_with_parent() -> None:
+    """A worker ends with the process that started it, kill -9 included: one that stayed would hold
+    the port, and answer beside the server that is started next."""
+    parent = multiprocessing.parent_process()
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    except (OSError, AttributeError):  # no Linux
+        return
+    if parent is not None and os.getppid() != parent.pid:  # it died before we could ask
+        os._exit(128 + signal.SIGTERM)

@@ -1,0 +1,229 @@
+"""One order: the request that makes an instance, and the instance that its token stands for.
+
+Everything that keeps an instance safe is in its request from the start; whatever answers get lost,
+the token finds it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from advisor.domain import Market
+from advisor.errors import AdvisorError
+from infra.aws import machines, tags
+from infra.aws.asking import Aws
+from infra.aws.errors import Kind, Reaction, Refused, Unanswered
+from infra.aws.launch_options import Image, LaunchOption, Machine, Sweep, Volume, client_token
+from infra.aws.provisioning.slots import Slot
+
+# Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
+VISIBLE_WITHIN = 30.0
+POLL = 3.0
+
+
+# What `RunInstances` makes and can tag.
+_TAGGED = ("instance", "volume", "network-interface")
+_TAGGED_SPOT = (*_TAGGED, "spot-instances-request")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One offer of a sweep's slot, ready to be asked for; the same order is the same request."""
+
+    sweep: Sweep
+    slot: str
+    generation: int
+    option: LaunchOption
+    image: Image
+    group: str
+    network: str
+    user_data: str
+    expires_at: datetime
+    usd_per_hour: float
+    spent_before_usd: float
+
+    @property
+    def token(self) -> str:
+        """Its `ClientToken`."""
+        return client_token(self.sweep.id, self.slot, self.generation, self.option)
+
+
+def run_instances(order: Order) -> dict[str, Any]:
+    """The parameters of `RunInstances`."""
+    sweep, option = order.sweep, order.option
+    request: dict[str, Any] = {
+        "ClientToken": order.token,
+        "MinCount": 1,
+        "MaxCount": 1,
+        "ImageId": order.image.id,
+        "InstanceType": option.instance_type,
+        "UserData": order.user_data,
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        # One hop: a container on the instance does not reach its credentials.
+        "MetadataOptions": {
+            "HttpTokens": "required", "HttpEndpoint": "enabled", "HttpPutResponseHopLimit": 1,
+            "InstanceMetadataTags": "enabled",
+        },
+        "BlockDeviceMappings": _disks(order),
+        # A public address to reach the outside by, and a group without any rule for what comes in.
+        "NetworkInterfaces": [
+            {
+                "DeviceIndex": 0, "SubnetId": option.subnet, "Groups": [order.group],
+                "AssociatePublicIpAddress": True, "DeleteOnTermination": True,
+            }
+        ],
+    }  # fmt: skip
+    is_spot = option.market is Market.SPOT
+    request["TagSpecifications"] = tags.specifications(
+        order_tags(order), _TAGGED_SPOT if is_spot else _TAGGED
+    )
+    if sweep.profile:
+        request["IamInstanceProfile"] = {"Name": sweep.profile}
+    if is_spot:
+        request["InstanceMarketOptions"] = _spot(option)
+    return request
+
+
+def order_tags(order: Order) -> Mapping[str, str]:
+    """What the instance and its volumes carry."""
+    sweep = order.sweep
+    return {
+        **tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd),
+        tags.SLOT: order.slot,
+        tags.GENERATION: str(order.generation),
+        tags.USD_PER_HOUR: f"{order.usd_per_hour:.6f}",
+        tags.SPENT_BEFORE_USD: f"{order.spent_before_usd:.6f}",
+    }
+
+
+def size_of(user_data: str) -> int:
+    """Bytes as EC2 counts them: 16 KiB at most, before base64 (boto3 encodes)."""
+    return len(base64.b64encode(user_data.encode())) * 3 // 4
+
+
+def _disks(order: Order) -> list[dict[str, Any]]:
+    root_gib = max(order.sweep.root_gib, order.image.root_gib)
+    root = Volume(type="gp3", size_gib=root_gib)
+    named = zip(order.sweep.devices, order.sweep.volumes, strict=True)
+    return [
+        {"DeviceName": device, "Ebs": _ebs(volume)}
+        for device, volume in ((order.image.root_device, root), *named)
+    ]
+
+
+def _ebs(volume: Volume) -> dict[str, Any]:
+    given = {
+        "VolumeType": volume.type,
+        "VolumeSize": volume.size_gib,
+        "Iops": volume.iops,
+        "Throughput": volume.mib_per_second,
+        "Encrypted": True,
+        "DeleteOnTermination": True,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _spot(option: LaunchOption) -> dict[str, Any]:
+    options = {
+        "SpotInstanceType": "one-time",
+        "InstanceInterruptionBehavior": "terminate",
+        "MaxPrice": f"{option.usd_per_hour:.6f}",
+    }
+    return {"MarketType": "spot", "SpotOptions": options}
+
+
+class TokenOrders:
+    """Asks for orders of one slot, and knows of one whose answer is still open."""
+
+    def __init__(self, aws: Aws, slot: Slot) -> None:
+        self._aws = aws
+        self._slot = slot
+        self._open: Order | None = None
+
+    def made(self, order: Order) -> Machine | None:
+        """The instance that the order's token stands for, also where it came to nothing as it was
+        made; None where that is one from before, which has ended.
+
+        `Refused` says that none was made, `Unanswered` that nobody knows.
+        """
+        asked_at, region = self._aws.clock.now(), order.option.region
+        self._open = order
+        try:
+            answer = self._aws.ask(region, "run_instances", **run_instances(order))
+            told = machines.machine_from(answer["Instances"][0], region)
+        except Refused as refused:
+            return self._after_refusal(order, refused)
+        except (Unanswered, LookupError) as error:
+            return self._surely_by_token(order, error)
+        seen = self._seen(told)
+        self._open = None  # from now on lists show it: it can be ended
+        if not seen.lives and seen.expires_at != order.expires_at:
+            return None
+        return replace(seen, launched_at=min(asked_at, seen.launched_at))
+
+    def listed(self) -> list[Machine]:
+        """The slot's instances in all its regions, oldest first."""
+        slot = self._slot
+        return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
+
+    def settle(self) -> Machine | None:
+        """Where a request is still open (somebody interrupted it), wait until what it may have
+        made shows in lists, so that it can be ended; that instance."""
+        if self._open is not None:
+            with suppress(AdvisorError):
+                return self._by_token(self._open)
+        return None
+
+    def _after_refusal(self, order: Order, refused: Refused) -> Machine | None:
+        """A refusal proves nothing where an earlier try of the same request stayed open."""
+        if refused.reaction is Reaction.LAUNCH_AGAIN:  # the token's instance has ended
+            self._open = None
+            return None
+        if refused.reaction is Reaction.FIND:
+            return self._by_token(order)
+        if refused.kind is Kind.SERVER:
+            return self._surely_by_token(order, refused)
+        if refused.was_open and (found := self._by_token(order)):
+            return found
+        self._open = None
+        raise refused
+
+    def _surely_by_token(self, order: Order, error: Exception) -> Machine:
+        """The same where nobody knows whether there is one: no other offer is tried then."""
+        found = self._by_token(order)
+        if found is None:
+            raise Unanswered("RunInstances", str(error)) from error
+        return found
+
+    def _by_token(self, order: Order) -> Machine | None:
+        """The instance with the order's token; None where it has ended, or is long forgotten."""
+        waited = 0.0
+        while waited <= VISIBLE_WITHIN:
+            for one in self.listed():
+                if one.token == order.token:
+                    self._open = None
+                    return one if one.lives else None
+            self._aws.clock.sleep(POLL)
+            waited += POLL
+        self._open = None
+        return None
+
+    def _seen(self, told: Machine) -> Machine:
+        """As lists tell it, once they do: an answer may be that of an instance that has ended.
+
+        Where they are not told, it is taken as the answer had it: its id must not get lost."""
+        waited = 0.0
+        while waited < VISIBLE_WITHIN:
+            try:
+                return machines.instance(self._aws, told.region, told.id)
+            except machines.NotTold:
+                self._aws.clock.sleep(POLL)
+                waited += POLL
+            except AdvisorError:
+                break
+        return told

@@ -1,0 +1,226 @@
+"""From nothing to one instance of a slot, through whatever EC2 answers (internals/launches.md)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from advisor.errors import AdvisorError, CloudError
+from advisor.units import format_usd
+from infra.aws import machines
+from infra.aws.asking import Aws
+from infra.aws.budget import LEAST, Meter, usd_per_hour
+from infra.aws.errors import Reaction, Refused, reaction_to
+from infra.aws.groups import own_group, renew
+from infra.aws.launch_options import LaunchOption, Machine, oldest_first
+from infra.aws.permissions import explained, explained_state
+from infra.aws.provisioning.fallbacks import Fallbacks
+from infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Order, TokenOrders
+from infra.aws.provisioning.slots import Region, Slot
+
+# So many instances have never begun and ended under one token's name: something else is wrong.
+_MOST_GENERATIONS = 50
+_OVER_BUDGET = "OverBudget"
+# Taken by the reaper, or not yet to be seen everywhere.
+_GROUP_GONE = ("InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound")
+_TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_MARKET, Reaction.NEXT_QUOTA)
+
+
+class NoCapacityError(CloudError):
+    """Every offer was refused, and waiting is over."""
+
+
+class BudgetOverError(CloudError):
+    """What is left of the budget pays none of the offers for long enough."""
+
+
+class Provisioner:
+    """The launches of one slot: `get` gives its instance, however often one is lost."""
+
+    def __init__(self, aws: Aws, slot: Slot, fallbacks: Fallbacks) -> None:
+        self._aws = aws
+        self._slot = slot
+        self._fallbacks = fallbacks
+        self._making = TokenOrders(aws, slot)
+        self._groups: dict[str, str] = {}
+        self._generation = 0
+        self._spent_usd = 0.0
+        self._is_first = True
+        self.machine: Machine | None = None  # the last one that was had
+
+    def get(self, queue_until: datetime) -> tuple[Machine, Meter]:
+        """The slot's instance: one that lives already, else a new one.
+
+        Raises `NoCapacityError` when no offer was to be had until `queue_until`, `CloudError`
+        where trying on is of no use, `Unanswered` where nobody knows whether one was made.
+        """
+        found = self._adopted()
+        if found is None:
+            found = self._from_ladder(queue_until)
+        self.machine = found
+        kept = self.machine = self._only_one(found)
+        self._renew_group(kept)
+        return kept, self.meter_of(kept)
+
+    def meter_of(self, machine: Machine) -> Meter:
+        """The budget as that instance uses it up."""
+        return Meter(
+            budget_usd=self._slot.sweep.budget_usd,
+            usd_per_hour=machine.usd_per_hour,
+            since=machine.launched_at,
+            spent_usd=machine.spent_before_usd,
+        )
+
+    def lost(self, machine: Machine, code: str, reaction: Reaction) -> None:
+        """Remember why an instance ended by itself, so that its offer is not the next one."""
+        option = LaunchOption(
+            instance_type=machine.instance_type, region=machine.region, zone=machine.zone,
+            subnet="", market=machine.market, usd_per_hour=machine.usd_per_hour,
+        )  # fmt: skip
+        barred = reaction if reaction in _TRIED_ON else Reaction.NEXT_OFFER
+        self._fallbacks.refused(option, code, barred, self._aws.clock.now())
+
+    def settle(self) -> None:
+        """See `TokenOrders.settle`."""
+        self.machine = self._making.settle() or self.machine
+
+    def _adopted(self) -> Machine | None:
+        """An instance of the slot that lives already. Where somebody was here before, lists are
+        given time to show it."""
+        made_now = self._group(self._slot.regions[0])
+        may_be_hidden, self._is_first = self._is_first and not made_now, False
+        found = self._making.listed()
+        waited = 0.0
+        while may_be_hidden and not any(one.lives for one in found) and waited < VISIBLE_WITHIN:
+            self._aws.clock.sleep(POLL)
+            waited += POLL
+            found = self._making.listed()
+        after = max((one.generation + 1 for one in found), default=0)
+        self._generation = max(self._generation, after)
+        spent = machines.spent_usd(found, self._aws.clock.now())
+        self._spent_usd = max(self._spent_usd, spent)
+        return next((one for one in found if one.lives), None)
+
+    def _group(self, region: Region) -> bool:
+        """See to the region's group; whether it was made now.
+
+        It expires before any instance could: so one pass of the reaper takes both, wherever we
+        are interrupted.
+        """
+        if region.name in self._groups:
+            return False
+        expires_at = self._aws.clock.now() + LEAST
+        group, made = own_group(
+            self._aws, region.name, region.network, self._slot.sweep, expires_at
+        )
+        self._groups[region.name] = group
+        return made
+
+    def _renew_group(self, kept: Machine) -> None:
+        """Let it live as long as the instance; if that fails, the reaper cannot remove it
+        before the instance either."""
+        region = self._slot.region(kept.region)
+        with suppress(AdvisorError):
+            self._group(region)
+            if kept.expires_at is not None:
+                renew(self._aws, kept.region, self._groups[kept.region], kept.expires_at)
+
+    def _from_ladder(self, queue_until: datetime) -> Machine:
+        while True:
+            for option in self._fallbacks.open(self._aws.clock.now()):
+                if not self._is_paid(option):
+                    continue
+                made = self._tried(option)
+                if made is not None:
+                    return made
+            self._queue(queue_until)
+
+    def _is_paid(self, option: LaunchOption) -> bool:
+        hourly = usd_per_hour(option, self._slot.sweep)
+        left = self._slot.sweep.budget_usd - self._spent_usd
+        if hourly * (LEAST / timedelta(hours=1)) <= left:
+            return True
+        now = self._aws.clock.now()
+        self._fallbacks.refused(option, _OVER_BUDGET, Reaction.NEXT_MARKET, now)
+        return False
+
+    def _queue(self, queue_until: datetime) -> None:
+        """Wait until an offer may be asked for again."""
+        free_at, now = self._fallbacks.next_free_at(), self._aws.clock.now()
+        if free_at is None and self._fallbacks.all_refused_for(_OVER_BUDGET):
+            raise BudgetOverError(
+                f"what is left of the budget does not pay {LEAST // timedelta(minutes=1)} minutes "
+                f"of any offer ({format_usd(self._spent_usd)} of "
+                f"{format_usd(self._slot.sweep.budget_usd)} are spent); give a larger --budget"
+            )
+        if free_at is None or free_at > queue_until:
+            raise NoCapacityError(
+                f"no offer was to be had ({self._fallbacks.in_words()}); nothing was launched: add "
+                "regions or types, give --queue more time, or ask again later"
+            )
+        self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
+
+    def _tried(self, option: LaunchOption) -> Machine | None:
+        """The instance of one offer; None where the ladder goes on."""
+        region = self._slot.region(option.region)
+        self._group(region)
+        for _ in range(_MOST_GENERATIONS):
+            order = self._order(option, region)
+            try:
+                made = self._making.made(order)
+            except Refused as refused:
+                if refused.code in _GROUP_GONE:
+                    del self._groups[region.name]
+                    self._aws.clock.sleep(POLL)
+                    self._group(region)
+                    continue
+                if refused.reaction not in _TRIED_ON:
+                    raise explained(refused) from refused
+                now = self._aws.clock.now()
+                self._fallbacks.refused(option, refused.code, refused.reaction, now)
+                return None
+            if made is not None and made.lives:
+                return made
+            self._generation += 1
+            if made is not None:
+                self._came_to_nothing(made)
+                return None
+        raise CloudError(f"{option}: every token of this sweep was used; give another --sweep-id")
+
+    def _came_to_nothing(self, machine: Machine) -> None:
+        """It ended as it was made: the same offer at once would, too."""
+        reaction = reaction_to(machine.reason) if machine.reason else Reaction.LAUNCH_AGAIN
+        if reaction is Reaction.STOP:
+            raise explained_state(machine.id, machine.reason)
+        self.lost(machine, machine.reason or "ended as it was made", reaction)
+
+    def _order(self, option: LaunchOption, region: Region) -> Order:
+        sweep, hourly = self._slot.sweep, usd_per_hour(option, self._slot.sweep)
+        now = self._aws.clock.now().replace(microsecond=0)
+        meter = Meter(
+            budget_usd=sweep.budget_usd, usd_per_hour=hourly, since=now, spent_usd=self._spent_usd
+        )
+        expires_at = min(meter.ends_at, now + timedelta(hours=sweep.hours))
+        return Order(
+            sweep=sweep,
+            slot=self._slot.name,
+            generation=self._generation,
+            option=option,
+            image=region.image,
+            group=self._groups[region.name],
+            network=region.network,
+            user_data=self._slot.user_data(expires_at, option),
+            expires_at=expires_at,
+            usd_per_hour=hourly,
+            spent_before_usd=self._spent_usd,
+        )
+
+    def _only_one(self, machine: Machine) -> Machine:
+        """Of several instances of the slot (two controllers), all keep the oldest one."""
+        living = [one for one in self._making.listed() if one.lives]
+        if all(one.id != machine.id for one in living):
+            living.append(machine)
+        kept, *others = oldest_first(living)
+        for one in others:
+            self._aws.ask(one.region, "terminate_instances", InstanceIds=[one.id])
+        return machine if kept.id == machine.id else kept

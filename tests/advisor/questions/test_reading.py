@@ -1,0 +1,133 @@
+"""One model, many forms: JSON, links, texts and command lines mean the same question."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import urlencode
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.cli.main import run
+from advisor.cli.questions import options_of_kind
+from advisor.errors import UsageError
+from advisor.questions import models
+from advisor.questions.models import Recommend
+from advisor.questions.reading import (
+    fields_of,
+    from_json,
+    from_link,
+    from_texts,
+    from_values,
+    options_of,
+    parameters_of,
+    schema_of,
+    texts_of,
+)
+
+KINDS = [
+    models.Recommend, models.Predict, models.Compare, models.MemoryQuestion, models.Gpus,
+    models.Offers, models.InstanceDetails, models.Networks,
+]  # fmt: skip
+VALUES = {
+    "target_throughput": st.floats(0.001, 1e12),
+    "max_price": st.floats(0.001, 1e6),
+    "batch_size": st.integers(1, 10**9),
+    "confidence": st.floats(0.5, 0.999),
+    "precision": st.sampled_from(["fp32", "amp", "bf16", "fp16"]),
+    "dataset": st.sampled_from(["imagenet", "coco"]),
+    "cloud": st.sampled_from(["aws", "gcp", "any"]),
+    "region": st.sampled_from(["us-east-1", "eu-west-1"]),
+    "market": st.sampled_from(["on-demand", "spot"]),
+    "gpu": st.sampled_from(["T4,L4", "24GiB..", "A100,16GiB..48GiB,cc8.0.."]),
+    "vcpus": st.sampled_from(["4..16", "8..", "8"]),
+    "memory": st.sampled_from(["32GiB..64GiB", "1.5GiB.."]),
+    "disk": st.sampled_from(["gp3:500GiB", "gp3,io2"]),
+    "pareto": st.booleans(),
+    "explain_rejected": st.booleans(),
+    "max_results": st.integers(1, 1000),
+}
+questions = st.fixed_dictionaries(
+    {"task": st.just("inference"), "model": st.just("googlenet")}, optional=VALUES
+)
+
+
+@given(questions)
+def test_json_a_link_and_texts_are_the_same_question(values):
+    question = from_values(Recommend, values)
+    assert from_json(Recommend, json.dumps(values).encode()) == question
+    link = {name: _text(value) for name, value in values.items()}
+    assert from_link(Recommend, urlencode(link).encode()) == question
+    assert from_texts(Recommend, {name: [text] for name, text in link.items()}) == question
+
+
+@given(questions)
+def test_what_is_read_is_within_the_schema_that_is_told(values):
+    jsonschema.validate(values, schema_of(Recommend))
+
+
+@given(questions)
+def test_the_texts_of_a_question_ask_it_again(values):
+    question = from_values(Recommend, values)
+    assert from_texts(Recommend, texts_of(question)) == question
+
+
+def test_what_is_as_usual_is_no_part_of_the_command():
+    question = from_values(Recommend, {"task": "inference", "model": "googlenet", "cloud": "aws",
+                                       "pareto": True, "max_price": 1.5})  # fmt: skip
+    assert options_of(question) == [
+        "--task", "inference", "--model", "googlenet", "--max-price", "1.5", "--pareto"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_form_of_a_question_has_the_same_fields(kind):
+    fields = fields_of(kind).values()
+    over_http = {field.name for field in fields if field.about.where != "cli"}
+    on_the_command_line = {field.option for field in fields if field.about.where != "http"}
+    assert set(schema_of(kind)["properties"]) == over_http
+    assert {parameter["name"] for parameter in parameters_of(kind)} == over_http
+    assert {name for option in options_of_kind(kind) for name in option.opts} == on_the_command_line
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_has_a_help_of_its_own(kind):
+    for field in fields_of(kind).values():
+        assert field.about.help.endswith((".", "..", "..)")), field.name
+    jsonschema.Draft202012Validator.check_schema(schema_of(kind))
+
+
+def test_a_client_names_no_file():
+    for values in ({"model": "/etc/passwd"}, {"model": "net.py:build"}, {"dataset": "/etc"}):
+        with pytest.raises(UsageError) as refused:
+            from_values(Recommend, {"task": "inference", "model": "googlenet", **values})
+        assert refused.value.field in values
+
+
+def test_an_unknown_field_gets_the_nearest_name():
+    with pytest.raises(UsageError) as refused:
+        from_values(Recommend, {"task": "inference", "model": "googlenet", "target_troughput": 5})
+    assert (refused.value.field, refused.value.code) == ("target_troughput", "unknown_field")
+    assert "target_throughput" in str(refused.value.hint)
+
+
+def test_an_error_is_spelled_as_its_reader_spells_fields():
+    with pytest.raises(UsageError) as refused:
+        from_values(Recommend, {"task": "inference", "model": "x", "batch_size": 1.5})
+    assert "--batch-size must be a whole number" in str(refused.value)
+    assert "batch_size must be a whole number" in refused.value.render(str, str)
+    assert "--" not in refused.value.render(str, str)
+
+
+@pytest.mark.parametrize("command", ["recommend", "predict", "compare", "memory", "gpus"])
+def test_each_option_has_a_help_text(command, capsys):
+    assert run([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    for option in ("--help", "--output"):
+        assert option in text
+
+
+def _text(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)

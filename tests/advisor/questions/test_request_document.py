@@ -1,0 +1,56 @@
+"""The document of a request is the whole question: read back, it is the same request."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from advisor.catalog import load_catalog
+from advisor.domain import Request
+from advisor.domain.request_document import request_document, request_from
+from advisor.questions.models import Recommend
+from advisor.questions.reading import from_values
+from advisor.questions.requests import request_of
+from models.performance import load_model
+
+MODEL, CATALOG = load_model(), load_catalog()
+QUESTIONS = [
+    {"task": "inference", "model": "googlenet"},
+    {
+        "task": "inference", "model": "googlenet", "target_throughput": 500, "confidence": 0.99,
+        "allow_extrapolation": True, "pareto": True, "max_results": 3, "horizon_hours": 24,
+        "max_latency_ms": 40.5, "precision": "amp", "stack": "compile", "input": "384",
+        "memory_format": "channels_last", "gpu": "A10G,24GiB..,cc8.0..", "vcpus": "4..16",
+        "memory": "..64GiB", "quota": "G=8,P=0", "disk": "gp3:500GiB:6000iops:250MiB/s",
+        "max_gpus": 1, "max_count": 4, "max_price": 3.25, "accelerated_only": True,
+    },
+    {
+        "task": "training", "model": "resnet50", "epochs": 90, "max_hours": 72, "max_cost": 500,
+        "max_first_epoch_hours": 2, "disk": "gp3,local", "cloud": "any", "market": "spot",
+        "batch_size": 64, "dataset": "coco", "tf32": "off",
+    },
+    {"task": "training", "model": "resnet50", "samples": 10**7, "region": "eu-west-1"},
+]  # fmt: skip
+
+
+def request(values):
+    return request_of(from_values(Recommend, values), MODEL.table, CATALOG)
+
+
+@pytest.mark.parametrize("values", QUESTIONS)
+def test_a_request_survives_its_document(values):
+    document = json.loads(json.dumps(request_document(request(values))))
+    assert request_from(document) == request(values)
+
+
+def test_the_document_has_every_field_of_a_request():
+    document = request_document(request(QUESTIONS[0]))
+    assert set(document) == set(Request.__slots__) - {"network"} | {"model"}
+
+
+def test_what_an_older_document_lacks_is_as_usual():
+    document = request_document(request(QUESTIONS[0]))
+    newer = ("horizon_hours", "max_results", "allow_extrapolation", "pareto", "stack")
+    older = {name: value for name, value in document.items() if name not in newer}
+    assert request_from(older) == request(QUESTIONS[0])

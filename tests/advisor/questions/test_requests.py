@@ -1,0 +1,177 @@
+"""What runs a network, on what input and data: options that mean something, and others refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from advisor.answers.ground import Ground
+from advisor.answers.predicting import predicted
+from advisor.catalog import load_catalog
+from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, Tf32
+from advisor.errors import UsageError
+from advisor.questions.datasets import DATASETS, dataset_for
+from advisor.questions.models import Predict, Recommend
+from advisor.questions.reading import from_values
+from advisor.questions.requests import parse_input, request_of
+from advisor.records import replace
+from models.performance import load_model
+from models.performance.anchoring import OwnTable
+
+MODEL, CATALOG = load_model(), load_catalog()
+PHOTOS = MODEL.table["resnet50"]
+# What such networks take, with ResNet-50's operations.
+TEXT = replace(
+    PHOTOS, name="reader", input="seq:128", input_bytes=1024.0, sample="sequence",
+    data=DataKind.TOKENS,
+)  # fmt: skip
+TENSORS = replace(
+    PHOTOS, name="denoiser", input="4x64x64", input_bytes=65_536.0, sample="step",
+    data=DataKind.TENSOR,
+)  # fmt: skip
+ASKED = {
+    "model": "resnet50", "task": "training", "batch_size": 32,
+}  # fmt: skip
+
+
+def asked(facts=PHOTOS, **more):
+    table = MODEL.table if facts is PHOTOS else OwnTable(MODEL.table, facts)
+    question = from_values(Recommend, {**ASKED, "model": facts.name, **more})
+    return request_of(question, table, CATALOG)
+
+
+def test_without_a_word_it_is_pytorch_as_it_is():
+    request = asked()
+    assert (request.stack, request.memory_format, request.tf32, request.input) == (
+        Stack.EAGER, MemoryFormat.CONTIGUOUS, Tf32.CONVOLUTIONS, None,
+    )  # fmt: skip
+    assert request.dataset is IMAGENET
+    assert request.can_be_measured
+
+
+@pytest.mark.parametrize("name", ["ResNet50", "torchvision/resnet50", "resnet50"])
+def test_a_network_answers_to_all_its_names(name):
+    question = from_values(Recommend, {**ASKED, "model": name})
+    assert request_of(question, MODEL.table, CATALOG).network == "resnet50"
+
+
+@pytest.mark.parametrize(
+    ("facts", "words", "said"),
+    [
+        (PHOTOS, {"task": "preprocessing", "stack": "compile"}, "leave it out"),
+        (PHOTOS, {"task": "preprocessing", "tf32": "off"}, "leave it out"),
+        (PHOTOS, {"precision": "amp", "tf32": "on"}, "--precision fp32"),
+        (TEXT, {"memory_format": "channels_last"}, "takes seq:128"),
+        (PHOTOS, {"input": "1x224x224"}, "takes 3x224x224"),
+        (PHOTOS, {"input": "seq:128"}, "no input of resnet50"),
+        (TEXT, {"input": "3x224x224"}, "seq:384"),
+        (PHOTOS, {"input": "3x90000x90000"}, "more than a GPU can hold"),
+        (PHOTOS, {"dataset": "ptb"}, "imagenet, coco, cifar10, or a path"),
+        (TEXT, {"dataset": "imagenet"}, "tokens, ptb, wikitext"),
+        (TENSORS, {"dataset": "imagenet"}, "tensors, librispeech"),
+        (PHOTOS, {"dataset": "imagenot"}, "did you mean imagenet"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(facts, words, said):
+    with pytest.raises(UsageError, match=said):
+        asked(facts, **words)
+
+
+@pytest.mark.parametrize(
+    ("facts", "text", "told"),
+    [
+        (PHOTOS, "384", "3x384x384"),
+        (PHOTOS, "384px", "3x384x384"),
+        (PHOTOS, "384x512", "3x384x512"),
+        (PHOTOS, " 3X384x384 ", "3x384x384"),
+        (TEXT, "384", "seq:384"),
+        (TEXT, "seq 384", "seq:384"),
+        (TEXT, "seq:0384", "seq:384"),
+        (TENSORS, "4x96x96", "4x96x96"),
+    ],
+)
+def test_an_input_is_read_as_the_network_takes_it(facts, text, told):
+    assert parse_input(text, facts) == told
+
+
+def test_another_input_is_another_amount_of_work():
+    small, large = (MODEL.table.find("resnet50", at) for at in ("3x160x160", "3x320x320"))
+    assert large.gmacs == pytest.approx(4 * small.gmacs, rel=0.1)
+    assert large.input_bytes == 4 * small.input_bytes
+    assert asked(input="384").input == "3x384x384"
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased", "yolov5s", "stable-diffusion-1.5"])
+def test_what_is_no_classifier_answers_too(name):
+    question = from_values(Predict, {"model": name, "task": "inference", "instance": "g5.xlarge"})
+    found = predicted(Ground(CATALOG, MODEL), question)
+    rates = found.one.prediction
+    assert 0 < rates.lower < rates.median < rates.upper
+
+
+def test_networks_of_small_images_and_of_boxes_have_their_own_data_sets():
+    assert asked(MODEL.table["cifar10_cnn"]).dataset.name == "cifar10"
+    assert asked(MODEL.table["yolov5s"]).dataset.name == "coco"
+
+
+def test_the_own_input_is_no_other_one():
+    assert asked(input="224").input is None
+    assert asked(TEXT, input="seq:128").input is None
+
+
+def test_samples_of_a_text_are_the_networks():
+    text = dataset_for("ptb", TEXT)
+    assert text.sample == "sequence"
+    assert text.samples == DATASETS["ptb"].samples // 128
+    assert text.total_mib == pytest.approx(DATASETS["ptb"].total_mib, rel=1e-3)
+    words = dataset_for("ptb", replace(TEXT, sample="token"))
+    assert words.samples == DATASETS["ptb"].samples
+
+
+def test_tensors_are_as_large_as_what_the_network_takes():
+    assert dataset_for(None, TENSORS).bytes_per_sample == TENSORS.input_bytes
+    assert dataset_for("librispeech", TENSORS).samples == 281_241
+
+
+def test_a_text_of_ones_own_is_counted(tmp_path):
+    file = tmp_path / "mine.txt"
+    file.write_text("one two three four five six seven\n" * 64)
+    assert dataset_for(str(file), TEXT).samples == 64 * 8 // 128
+
+
+def predicted_of(facts, **more):
+    table = OwnTable(MODEL.table, facts)
+    model = replace(MODEL, table=table, card_mib_of=lambda _: 4000.0)
+    values = {**ASKED, "model": facts.name, "instance": "g5.xlarge", **more}
+    return predicted(Ground(CATALOG, model), from_values(Predict, values))
+
+
+def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
+    photographs, text = predicted_of(replace(PHOTOS, name="seer")), predicted_of(TEXT)
+    rates = [one.one.prediction.stage_rates for one in (photographs, text)]
+    assert rates[1]["host"] > 5 * rates[0]["host"]
+    assert rates[1]["transfer"] > 100 * rates[0]["transfer"]
+    document = text.document()
+    assert document["predicted"]["unit"] == "sequences/s"
+    assert document["request"]["dataset"]["kind"] == "tokens"
+    assert json.dumps(document)
+
+
+def test_each_answer_says_what_runs_it():
+    def said(facts, **more):
+        return "; ".join(predicted_of(facts, **more).one.assumptions)
+
+    own = replace(PHOTOS, name="seer")
+    assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said(own)
+    assert "PyTorch eager, contiguous, fp32 (no TF32)" in said(own, tf32="off")
+    fast = said(own, precision="amp", stack="compile", memory_format="channels_last")
+    assert "PyTorch compile, channels last, amp" in fast
+    assert "PyTorch eager, amp" in said(TEXT, precision="amp")
+    assert "text made tokens while it is read" in said(TEXT)
+
+
+def test_all_precisions_are_asked_for_and_trials_know_their_own():
+    for one in Precision:
+        assert asked(precision=str(one)).can_be_measured == (one is not Precision.FP16)
+    assert not asked(stack="compile").can_be_measured

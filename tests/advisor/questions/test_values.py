@@ -1,0 +1,102 @@
+"""What the instance must have, as typed: names, memory, compute capability, vCPUs, RAM."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain import ANY, Range
+from advisor.errors import UsageError
+from advisor.quantities import parse_positive, parse_range
+from advisor.questions.models import HardwareFilter
+from advisor.questions.reading import from_texts, texts_of
+from advisor.questions.values import GpuFilter
+from advisor.units import format_range
+
+
+def wanted(text: str) -> GpuFilter:
+    gpu = from_texts(HardwareFilter, {"gpu": [text]}).gpu
+    assert gpu is not None
+    return gpu
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "memory", "capability"),
+    [
+        ("T4,L4", ("T4", "L4"), ANY, ANY),
+        ("24GiB..", (), Range(24576), ANY),
+        ("..24GiB", (), Range(None, 24576), ANY),
+        ("16GiB..48GiB", (), Range(16384, 49152), ANY),
+        ("cc8.0..", (), ANY, Range(8.0)),
+        ("CC7.5..8.9", (), ANY, Range(7.5, 8.9)),
+        ("cc7.5..cc8.9", (), ANY, Range(7.5, 8.9)),
+        ("cc..9", (), ANY, Range(None, 9.0)),
+        ("cc8.6", (), ANY, Range(8.6, 8.6)),
+        ("A100, 40GiB.. ,cc8.0..,H100", ("A100", "H100"), Range(40960), Range(8.0)),
+    ],
+)
+def test_a_gpu_is_asked_by_name_memory_and_capability(text, names, memory, capability) -> None:
+    assert wanted(text) == GpuFilter(names, memory, capability)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", "--gpu is empty"),
+        (",", "--gpu takes"),
+        ("24GiB..,32GiB..", "one range of memory"),
+        ("cc8..,cc9..", "one of compute"),
+        ("..", "no range"),
+        ("cc..", "no range"),
+        ("48GiB..24GiB", "lower end first"),
+        ("cc8.75..", "compute capability"),
+        ("cc9.x", "compute capability"),
+        ("24..", "not a size"),
+        ("0GiB..", "above 0"),
+    ],
+)
+def test_a_gpu_that_cannot_be_meant_is_refused_with_the_way_out(text, hint) -> None:
+    with pytest.raises(UsageError, match=hint):
+        wanted(text)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "hint"),
+    [
+        ("vcpus", "4-16", "write it as 4..16"),
+        ("memory", "32GiB - 64GiB", "write it as 32GiB..64GiB"),
+        ("gpu", "24GiB", "write 24GiB.."),
+        ("gpu", "24GiB-48GiB", "write 24GiB..48GiB"),
+    ],
+)
+def test_a_range_in_another_notation_is_refused_with_ours(field, text, hint) -> None:
+    with pytest.raises(UsageError) as refused:
+        from_texts(HardwareFilter, {field: [text]})
+    assert hint in str(refused.value.hint)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("gpu", ["T4,L4", "A100,40GiB..", "..24GiB,cc8.0..", "cc8.6", "1.5GiB.."])
+@pytest.mark.parametrize("memory", ["32GiB..64GiB", "..1.5GiB", "8GiB"])
+def test_what_is_asked_is_written_as_it_is_read(gpu, memory) -> None:
+    question = from_texts(HardwareFilter, {"gpu": [gpu], "memory": [memory], "vcpus": ["4..16"]})
+    assert from_texts(HardwareFilter, texts_of(question)) == question
+
+
+@given(st.none() | st.integers(1, 500), st.none() | st.integers(1, 500))
+def test_a_range_is_read_as_it_is_written(least, most) -> None:
+    if (least, most) == (None, None) or (least and most and least > most):
+        return
+    limits = Range(least, most)
+    written = format_range(limits, "{:g}".format)
+    assert parse_range(written, lambda text: parse_positive(text, "it")) == limits
+
+
+@given(st.floats(0.1, 100), st.none() | st.floats(0.1, 100), st.none() | st.floats(0.1, 100))
+def test_a_range_holds_its_ends_and_what_lies_between(value, least, most) -> None:
+    if least and most and least > most:
+        return
+    inside = (least or 0) <= value <= (most or 100)
+    assert (value in Range(least, most)) is inside
+    assert (None in Range(least, most)) is (least is None and most is None)

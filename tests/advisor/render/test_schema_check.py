@@ -1,0 +1,65 @@
+"""Saved documents are held to their schemas as the library that knows all of JSON Schema does."""
+
+import copy
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.render.schema_check import first_fault
+from tests.advisor.render.sizing.reports import golden_report, validator
+
+
+def shortened(value):
+    """Small enough to be spoiled again and again."""
+    if isinstance(value, dict):
+        return {name: shortened(one) for name, one in value.items()}
+    return [shortened(one) for one in value[:2]] if isinstance(value, list) else value
+
+
+SMALL = shortened(golden_report())
+VALIDATOR = validator()
+ODD = st.sampled_from([None, True, 0, -1, 1.5, "", "x", [], {}, [1], {"a": 1}])
+
+
+def places(value, path=()):
+    """Every place in a document."""
+    yield path
+    if isinstance(value, (dict, list)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, one in items:
+            yield from places(one, (*path, name))
+
+
+PLACES = [one for one in places(SMALL) if one]
+
+
+def test_a_report_that_was_saved_is_taken():
+    assert first_fault(SMALL, "advisor.report/1") is None
+
+
+@given(st.sampled_from(PLACES), ODD, st.booleans())
+def test_what_the_library_refuses_is_refused_here(place, odd, leaves_out):
+    spoiled = copy.deepcopy(SMALL)
+    inside = spoiled
+    for name in place[:-1]:
+        inside = inside[name]
+    if leaves_out:
+        del inside[place[-1]]
+    else:
+        inside[place[-1]] = odd
+    assert (first_fault(spoiled, "advisor.report/1") is None) == VALIDATOR.is_valid(spoiled)
+
+
+def test_a_fault_is_told_with_its_place():
+    spoiled = copy.deepcopy(SMALL)
+    spoiled["workloads"][0]["answer"]["status"] = "maybe"
+    fault = first_fault(spoiled, "advisor.report/1")
+    assert fault == '$.workloads[0].answer.status: this is not one of "answered" or "nothing_fits"'
+
+
+def test_a_fault_within_one_of_several_shapes_is_told_where_it_is():
+    spoiled = copy.deepcopy(SMALL)
+    spoiled["workloads"][0]["recommendation"]["recommendation"]["price"]["usd_per_hour"] = "x"
+    fault = first_fault(spoiled, "advisor.report/1")
+    assert fault is not None
+    assert fault.startswith("$.workloads[0].recommendation.recommendation.price.usd_per_hour: ")

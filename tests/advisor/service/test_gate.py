@@ -1,0 +1,300 @@
+"""Who gets in, from where, and what the answer says to who does not."""
+
+import json
+import time
+from contextlib import closing
+
+import pytest
+from fastapi.routing import APIRoute
+
+from advisor.service import keys
+from advisor.service.access_keys import Scope
+from advisor.service.app import ROUTERS
+from advisor.service.audit import default_audit_log
+from sweeps.store.api_keys import ApiKeys
+
+OUTSIDE = {"host": "192.0.2.1"}
+
+
+def revoke(name):
+    with closing(ApiKeys()) as book:
+        book.revoke(name, now=time.time())
+
+
+def audit():
+    return [json.loads(line) for line in default_audit_log().read_text().splitlines()]
+
+
+def is_problem(answer, status, kind):
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["type"].endswith(kind)
+    return answer.json()
+
+
+class TestWithoutKeys:
+    def test_this_machine_may_do_all_but_spend(self, serve):
+        client = serve()
+        assert client.get("/v1/things").status_code == 200
+        assert client.delete("/v1/things/x").status_code == 200
+        told = is_problem(client.post("/v1/things/spent"), 403, "forbidden")
+        assert "keys add" in told["way_out"]
+        assert told["scope"] == "admin"
+
+    def test_at_another_address_nobody_gets_in(self, serve):
+        assert serve(**OUTSIDE).get("/v1/things").status_code == 401
+
+    def test_a_key_that_is_none_is_told_so(self, serve):
+        answer = serve().get("/v1/things", headers={"Authorization": "Bearer adv_x"})
+        is_problem(answer, 401, "unauthorized")
+
+    @pytest.mark.parametrize("name", ["Forwarded", "X-Forwarded-For"])
+    def test_what_a_proxy_forwards_is_no_local_request(self, serve, name):
+        answer = serve().get("/v1/things", headers={name: "192.0.2.7"})
+        assert "keys add" in is_problem(answer, 403, "forwarded")["way_out"]
+
+    @pytest.mark.parametrize(
+        "host", ["localhost", "localhost:8765", "127.0.0.1:1", "[::1]:8765", "LOCALHOST"]
+    )
+    def test_our_names_are_answered(self, serve, host):
+        assert serve().get("/v1/things", headers={"Host": host}).status_code == 200
+
+    @pytest.mark.parametrize(
+        "host",
+        ["evil.example", "127.0.0.1.evil.example", "localhost.evil:8765", "", "[::2]",
+         "localhost:8765@evil.example", "[::1].evil.example", "[::1"],
+    )  # fmt: skip
+    def test_a_name_that_was_bound_to_us_by_a_stranger_is_refused(self, serve, host):
+        is_problem(serve().get("/v1/things", headers={"Host": host}), 421, "unknown-host")
+
+    def test_a_public_name_is_answered(self, serve):
+        client = serve(public_hosts=("Advisor.example:443",))
+        assert client.get("/v1/things", headers={"Host": "advisor.example"}).status_code == 200
+
+
+class TestWithKeys:
+    def test_from_the_first_key_on_this_machine_needs_one_too(self, serve, key_of):
+        mine = key_of("read")
+        client = serve()
+        told = client.get("/v1/things")
+        assert "keys add" in is_problem(told, 401, "unauthorized")["way_out"]
+        assert told.headers["WWW-Authenticate"].startswith("Bearer")
+        assert client.get("/v1/things", headers=mine).status_code == 200
+
+    @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/login"])
+    def test_some_doors_are_open(self, serve, key_of, path):
+        key_of("read")
+        assert serve(**OUTSIDE).get(path).status_code == 200
+
+    @pytest.mark.parametrize("scope", list(Scope))
+    def test_a_scope_allows_what_stands_before_it_and_the_missing_one_is_named(
+        self, serve, key_of, scope
+    ):
+        client, mine = serve(), key_of(scope.value)
+        asked = {
+            Scope.READ: lambda: client.get("/v1/things", headers=mine),
+            Scope.MEASURE: lambda: client.post("/v1/things", headers=mine),
+            Scope.ADMIN: lambda: client.delete("/v1/things/x", headers=mine),
+        }
+        for needed, ask in asked.items():
+            if scope.allows(needed):
+                assert ask().status_code < 300
+            else:
+                assert is_problem(ask(), 403, "forbidden")["scope"] == needed.value
+
+    def test_an_admin_key_may_spend_and_a_lesser_one_not(self, serve, key_of):
+        client = serve()
+        assert client.post("/v1/things/spent", headers=key_of("admin")).status_code == 200
+        assert client.post("/v1/things/spent", headers=key_of("measure")).status_code == 403
+
+    def test_a_wrong_secret_under_a_right_id_is_refused(self, serve, key_of):
+        right = key_of("read")["Authorization"]
+        wrong = right[:-2] + ("AA" if right[-2:] != "AA" else "BB")
+        is_problem(serve().get("/v1/things", headers={"Authorization": wrong}), 401, "unauthorized")
+
+    def test_an_expired_key_is_told_so(self, serve, key_of):
+        mine = key_of("read", lifetime=60.0, now=time.time() - 61)
+        told = is_problem(serve().get("/v1/things", headers=mine), 401, "unauthorized")
+        assert told["detail"] == "this key has expired"
+
+    def test_a_new_key_works_at_once_and_a_revoked_one_no_longer_than_a_look(
+        self, serve, key_of, monkeypatch
+    ):
+        client = serve()
+        assert client.get("/v1/things").status_code == 200
+        mine = key_of("read")
+        assert client.get("/v1/things", headers=mine).status_code == 200
+        revoke("read")
+        monkeypatch.setattr(keys, "FRESH_SECONDS", 0.0)  # as if that time had passed
+        told = is_problem(client.get("/v1/things", headers=mine), 401, "unauthorized")
+        assert told["detail"] == "this key was revoked"
+
+    def test_revoking_the_last_key_does_not_open_the_door(self, serve, key_of):
+        key_of("read")
+        revoke("read")
+        assert serve().get("/v1/things").status_code == 401
+
+    def test_other_schemes_and_keys_in_the_address_are_no_keys(self, serve, key_of):
+        client, mine = serve(), key_of("read")["Authorization"].removeprefix("Bearer ")
+        for asked in ({"headers": {"Authorization": f"Basic {mine}"}}, {"params": {"key": mine}}):
+            assert client.get("/v1/things", **asked).status_code == 401
+
+    def test_two_keys_at_once_are_none(self, serve, key_of):
+        mine = key_of("read")["Authorization"]
+        twice = [("Authorization", mine), ("Authorization", "Bearer x")]
+        is_problem(serve().get("/v1/things", headers=twice), 400, "doubled-header")
+
+    def test_a_browser_that_opens_a_page_is_sent_to_the_login(self, serve, key_of):
+        key_of("read")
+        answer = serve().get("/?a=1&b=2", headers={"Accept": "text/html"}, follow_redirects=False)
+        assert (answer.status_code, answer.headers["Location"]) == (
+            303, "/login?next=%2F%3Fa%3D1%26b%3D2",
+        )  # fmt: skip
+
+    def test_metrics_are_open_on_loopback_alone(self, serve, key_of):
+        key_of("read")
+        assert serve().get("/metrics").status_code != 401
+        assert serve(**OUTSIDE).get("/metrics").status_code == 401
+
+    def test_use_is_noted(self, serve, key_of):
+        mine = key_of("read")
+        client = serve()
+        for _ in range(3):
+            client.get("/v1/things", headers=mine)
+        client.app.state.authenticator.keys.close()
+        with closing(ApiKeys()) as book:
+            assert time.time() - book.named("read").last_used_at < 60
+
+
+class TestOrigins:
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"Origin": "http://evil.example"},
+            {"Origin": "null"},
+            {"Origin": "http://testserver:81"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site", "Origin": "http://testserver"},
+        ],
+    )
+    def test_what_another_sites_page_sends_changes_nothing(self, serve, headers):
+        is_problem(serve().post("/v1/things", headers=headers), 403, "foreign-origin")
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {},
+            {"Origin": "http://testserver"},
+            {"Sec-Fetch-Site": "same-origin"},
+            {"Sec-Fetch-Site": "none"},
+        ],
+    )
+    def test_our_page_and_programs_may(self, serve, headers):
+        assert serve().post("/v1/things", headers=headers).status_code == 201
+
+    def test_another_sites_script_reads_nothing_but_its_link_may_be_followed(self, serve):
+        client, foreign = serve(), {"Sec-Fetch-Site": "cross-site"}
+        no_cors = client.get("/v1/things", headers=foreign | {"Sec-Fetch-Mode": "no-cors"})
+        is_problem(no_cors, 403, "foreign-origin")
+        link = client.get("/v1/things", headers=foreign | {"Sec-Fetch-Mode": "navigate"})
+        assert link.status_code == 200
+
+    def test_no_answer_opens_cors(self, serve):
+        client = serve()
+        asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+        for answer in (
+            client.get("/v1/things/tagged", headers={"Origin": "http://evil.example"}),
+            client.options("/v1/things", headers=asked),
+        ):
+            assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+class TestHeaders:
+    @pytest.mark.parametrize(
+        "path", ["/healthz", "/v1/things", "/v1/things/defect", "/nowhere", "/login"]
+    )
+    def test_every_answer_has_them(self, serve, path):
+        headers = serve().get(path).headers
+        assert headers["Content-Security-Policy"].startswith(
+            "default-src 'none'; script-src 'self'"
+        )
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Cache-Control"] in ("no-store", "private, no-cache")
+        assert "Strict-Transport-Security" not in headers
+        assert headers["server"] == "advisor"
+
+    def test_a_refusal_has_them_too(self, serve):
+        answer = serve().get("/v1/things", headers={"Host": "evil.example"})
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert "Content-Security-Policy" in answer.headers
+
+    def test_what_has_an_etag_may_be_asked_for_again(self, serve):
+        assert serve().get("/v1/things/tagged").headers["Cache-Control"] == "private, no-cache"
+
+    def test_hsts_stands_behind_tls_alone(self, serve):
+        client = serve(public_hosts=("advisor.example",))
+        client.base_url = "https://advisor.example"
+        assert "Strict-Transport-Security" in client.get("/healthz").headers
+
+    def test_a_defect_says_nothing_of_what_happened(self, serve):
+        answer = serve().get("/v1/things/defect")
+        is_problem(answer, 500, "defect")
+        for word in ("hunter2", "RuntimeError", "Traceback", "File", ".py", "/"):
+            assert word not in answer.json()["detail"]
+
+
+class TestAuditLog:
+    def test_changes_are_written_down_and_reading_is_not(self, serve, key_of):
+        mine = key_of("admin", name="boss")
+        client = serve()
+        client.get("/v1/things", headers=mine)
+        client.post("/v1/things", headers=mine)
+        client.delete("/v1/things/old?secret=1", headers=mine)
+        first, second = audit()
+        assert (first["event"], first["name"], first["status"]) == ("request", "boss", 201)
+        assert first["subject"] == "a\nthing"
+        assert (second["method"], second["route"]) == ("DELETE", "/v1/things/{name}")
+        assert (second["subject"], second["scope"]) == ("old", "admin")
+
+    def test_refusals_are_written_down_without_what_was_sent(self, serve, key_of):
+        mine = key_of("read")
+        client = serve()
+        client.post("/v1/things?token=hunter2", headers=mine, content=b"hunter2")
+        client.get("/v1/things", headers={"Authorization": "Bearer hunter2"})
+        lesser, stranger = audit()
+        assert (lesser["event"], lesser["status"], lesser["scope"]) == ("refused", 403, "measure")
+        assert (stranger["status"], stranger["reason"]) == (
+            401, "this is no key of this service",
+        )  # fmt: skip
+        assert "hunter2" not in default_audit_log().read_text()
+
+    def test_strangers_cannot_fill_the_disk(self, serve):
+        client = serve()
+        for _ in range(300):
+            client.get("/v1/things", headers={"Host": "evil.example"})
+        assert len(audit()) < 150
+
+
+def test_every_route_of_the_api_names_the_scope_that_it_needs():
+    api = [
+        route
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute) and route.path.startswith("/v1")
+    ]
+    assert api
+    for route in api:
+        needed = {getattr(one.dependency, "needed_scope", None) for one in route.dependencies}
+        assert needed - {None}, f"{route.path} asks nobody for a key"
+        if _changes_something(route):
+            assert needed & {Scope.MEASURE, Scope.ADMIN}, f"{route.path} changes something"
+
+
+def _changes_something(route):
+    """Questions are asked by POST too."""
+    noun = route.path.split("/")[2]
+    return not {"GET", "HEAD"} & route.methods and noun in ("measurements", "sweeps", "schedules")

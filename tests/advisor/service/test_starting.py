@@ -1,0 +1,61 @@
+"""What the service refuses before it listens."""
+
+import pytest
+
+from advisor.cli.main import run
+from advisor.cli.serve_options import body_bytes, request_rate
+from advisor.errors import DataError, UsageError
+from advisor.service.server import check_may_listen
+from advisor.service.settings import Settings
+
+
+@pytest.mark.parametrize(
+    "options", [("--host", "0.0.0.0"), ("--host", "::"), ("--public-host", "advisor.example")]
+)
+def test_without_keys_it_listens_on_this_machine_only(capsys, options):
+    assert run(["serve", "--port", "1", *options]) == 2
+    assert "advisor keys add NAME" in capsys.readouterr().err
+
+
+def test_with_a_key_that_works_it_may_listen_elsewhere(key_of):
+    key_of("read")
+    check_may_listen(Settings(host="0.0.0.0"))
+    check_may_listen(Settings(public_hosts=("advisor.example",)))
+
+
+def test_a_key_that_has_expired_is_none(key_of):
+    key_of("read", lifetime=60.0, now=1.0)
+    with pytest.raises(UsageError, match="keys add"):
+        check_may_listen(Settings(host="0.0.0.0"))
+
+
+def test_an_audit_log_that_cannot_be_written_is_told_at_the_start(tmp_path):
+    with pytest.raises(DataError, match="--audit-log"):
+        check_may_listen(Settings(audit_log=str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("50/s", 50.0), ("0", 0.0), ("2.5", 2.5), (" 600/s ", 600.0)]
+)
+def test_a_rate_is_so_many_a_second(text, rate):
+    assert request_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["-1", "fast", "5/min", "", "nan", "1e3"])
+def test_any_other_rate_is_refused(text):
+    with pytest.raises(UsageError, match="like 50/s"):
+        request_rate(text)
+
+
+def test_a_body_has_a_size_with_its_unit():
+    assert body_bytes("1MiB") == 1024**2
+    for text in ("5", "2GiB", "x"):
+        with pytest.raises(UsageError):
+            body_bytes(text)
+
+
+def test_half_of_tls_is_refused(capsys, tmp_path):
+    (tmp_path / "certificate.pem").touch()
+    words = ["serve", "--tls-certificate", str(tmp_path / "certificate.pem")]
+    assert run(words) == 2
+    assert "belong together" in capsys.readouterr().err

@@ -1,0 +1,320 @@
+"""From nothing to exactly one instance, whatever EC2 answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from moto.ec2.models import ec2_backends
+
+from advisor.errors import CloudError
+from infra.aws import tags
+from infra.aws.errors import Unanswered
+from infra.aws.provisioning.fallbacks import Fallbacks
+from infra.aws.provisioning.provisioner import BudgetOverError, NoCapacityError, Provisioner
+from tests.infra.aws.bed import Bed, worn
+from tests.infra.aws.builders import a_slot, looked
+from tests.infra.aws.ec2_ways import ACCOUNT
+from tests.infra.aws.faults import (
+    CRASH_AFTER,
+    CRASH_BEFORE,
+    CUT,
+    DONE_ALL_THE_SAME,
+    GARBAGE,
+    LOST_REPLY,
+    LOST_REQUEST,
+    Crashed,
+)
+from tests.infra.aws.wire import Request
+
+
+def at(operation: str, *faults: str) -> Any:
+    """A plan: the first requests of an operation fail so, the others are answered."""
+    left = list(faults)
+    return lambda request: left.pop(0) if left and request.operation == operation else ""
+
+
+def always(operation: str, fault: str) -> Any:
+    return lambda request: fault if request.operation == operation else ""
+
+
+def launching(bed: Bed, *types: str, regions=("us-east-1",), **sweep: Any) -> Provisioner:
+    found = looked(bed, *types, regions=regions)
+    bed.faulty.asked.clear()
+    return Provisioner(bed.aws(), a_slot(found, **sweep), Fallbacks(found.options))
+
+
+def run_requests(bed: Bed) -> list[Request]:
+    return [one for one in bed.faulty.asked if one.operation == "RunInstances"]
+
+
+def in_minutes(bed: Bed, minutes: float) -> Any:
+    return bed.clock.now() + timedelta(minutes=minutes)
+
+
+def test_an_instance_is_safe_from_its_first_moment(bed: Bed) -> None:
+    """Tags, encryption, IMDSv2, its end at a shutdown and the empty group are in the request."""
+    machine, meter = launching(bed).get(in_minutes(bed, 1))
+    (made,) = bed.instances("running")
+    (request,) = run_requests(bed)
+    asked = request.values
+    assert made.instance_initiated_shutdown_behavior == "terminate"
+    assert made.metadata_options.http_tokens == "required"
+    assert made.metadata_options.http_put_response_hop_limit == 1
+    assert made.key_name is None
+    disks = [key for key in asked if key.endswith("Ebs.Encrypted")]
+    assert len(disks) == 3
+    assert {asked[key] for key in disks} == {"true"}
+    assert {asked[f"BlockDeviceMapping.{n}.Ebs.DeleteOnTermination"] for n in (1, 2, 3)} == {"true"}
+    told = worn(made)
+    assert told[tags.MANAGED] == "true"
+    assert told[tags.SWEEP_ID] == "s1"
+    assert told[tags.OWNER] == "ada"
+    assert told[tags.BUDGET_USD] == "5"
+    assert told[tags.NAME] == "advisor-s1"
+    assert tags.time_from(told[tags.EXPIRES_AT]) == machine.expires_at
+    assert made.lifecycle == "spot"
+    assert float(asked["InstanceMarketOptions.SpotOptions.MaxPrice"]) == pytest.approx(0.24)
+    assert meter.usd_per_hour == pytest.approx(machine.usd_per_hour)
+    group = bed.own_groups()[0]
+    assert group.ingress_rules == []
+
+
+def test_every_volume_carries_the_tags(bed: Bed) -> None:
+    """A volume that outlives its instance is found by them."""
+    launching(bed).get(in_minutes(bed, 1))
+    volumes = bed.volumes()
+    assert len(volumes) == 3
+    assert all(worn(one)[tags.SWEEP_ID] == "s1" for one in volumes)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [LOST_REPLY, LOST_REQUEST, CUT, GARBAGE, DONE_ALL_THE_SAME, "RequestLimitExceeded",
+     "ServerInternal", "InternalError", "Unavailable", "ServiceUnavailable"],
+)  # fmt: skip
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_answer_that_is_lost_makes_no_second_instance(bed: Bed, fault: str, times: int) -> None:
+    """The same request with the same token is asked again; EC2 dedupes."""
+    one = launching(bed)
+    bed.faulty.plan = at("RunInstances", *[fault] * times)
+    machine, _ = one.get(in_minutes(bed, 1))
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+    assert len({one.values["ClientToken"] for one in run_requests(bed)}) == 1
+
+
+@pytest.mark.parametrize("fault", [LOST_REPLY, DONE_ALL_THE_SAME])
+def test_an_instance_whose_answers_all_get_lost_is_found_by_its_token(bed: Bed, fault: str) -> None:
+    bed.ways.lag_seconds = 15
+    one = launching(bed)
+    bed.faulty.plan = always("RunInstances", fault)
+    machine, _ = one.get(in_minutes(bed, 1))
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+
+
+def test_no_other_offer_is_tried_while_nobody_knows_of_the_last_one(bed: Bed) -> None:
+    one = launching(bed)
+    bed.faulty.plan = always("RunInstances", LOST_REQUEST)
+    with pytest.raises(Unanswered, match="may have been done or not"):
+        one.get(in_minutes(bed, 1))
+    assert len({one.values["ClientToken"] for one in run_requests(bed)}) == 1
+
+
+@pytest.mark.parametrize("open_try", [LOST_REPLY, DONE_ALL_THE_SAME])
+@pytest.mark.parametrize("code", ["InsufficientInstanceCapacity", "VcpuLimitExceeded"])
+def test_a_refusal_after_a_lost_answer_is_no_proof(bed: Bed, open_try: str, code: str) -> None:
+    """The first try was done: the next offer would be a second instance."""
+    bed.ways.lag_seconds = 20
+    one = launching(bed)
+    bed.faulty.plan = at("RunInstances", open_try, code)
+    machine, _ = one.get(in_minutes(bed, 1))
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+
+
+def test_a_controller_after_a_crash_finds_the_instance_of_the_one_before(bed: Bed) -> None:
+    """Even where lists do not show it for a while."""
+    bed.ways.lag_seconds = 20
+    first = launching(bed)
+    bed.faulty.plan = at("RunInstances", CRASH_AFTER)
+    with pytest.raises(Crashed):
+        first.get(in_minutes(bed, 1))
+    bed.faulty.plan = lambda _: ""
+    machine, _ = launching(bed).get(in_minutes(bed, 1))
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+    assert run_requests(bed) == []
+
+
+def test_a_token_that_was_used_with_other_tags_gives_its_instance(bed: Bed) -> None:
+    """The second controller asks with another expiry, before lists show the instance."""
+    bed.ways.lag_seconds = 70
+    first = launching(bed)
+    bed.faulty.plan = at("RunInstances", CRASH_AFTER)
+    with pytest.raises(Crashed):
+        first.get(in_minutes(bed, 1))
+    bed.faulty.plan = lambda _: ""
+    machine, _ = launching(bed).get(in_minutes(bed, 1))
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+    assert len(run_requests(bed)) == 1
+
+
+def test_after_an_end_the_next_generation_has_a_token_of_its_own(bed: Bed) -> None:
+    """The old token would give the old instance, which has ended."""
+    machine, _ = launching(bed).get(in_minutes(bed, 1))
+    bed.clock.sleep(600)
+    bed.end(machine.id, "Server.SpotInstanceTermination")
+    again, meter = launching(bed).get(in_minutes(bed, 1))
+    assert again.id != machine.id
+    assert again.generation == 1
+    assert meter.spent_usd == pytest.approx(machine.usd_per_hour / 6, rel=0.02)
+
+
+def test_a_token_of_an_instance_that_is_long_forgotten_gets_a_new_one(bed: Bed) -> None:
+    """The same command hours later: lists tell nothing, and EC2 refuses the token (since 2025)."""
+    machine, _ = launching(bed).get(in_minutes(bed, 1))
+    bed.end(machine.id, "Client.InstanceInitiatedShutdown")
+    for region in ec2_backends[ACCOUNT].values():
+        region.reservations.clear()
+    again, _ = launching(bed).get(in_minutes(bed, 1))
+    assert again.id != machine.id
+    assert again.generation == 1
+    assert [made.id for made in bed.instances("running")] == [again.id]
+
+
+def ends_at_once(bed: Bed, reason: str) -> None:
+    """The first instance ends before anybody has seen it run."""
+
+    def on_answer(request: Request) -> None:
+        if request.operation == "RunInstances" and len(bed.instances()) == 1:
+            bed.end(bed.instances()[0].id, reason)
+
+    bed.faulty.on_answer = on_answer
+
+
+def test_an_offer_whose_instance_comes_to_nothing_is_not_the_next_one(bed: Bed) -> None:
+    one = launching(bed)
+    ends_at_once(bed, "Server.InsufficientInstanceCapacity")
+    machine, _ = one.get(in_minutes(bed, 1))
+    first, second = (_offer(bed, request) for request in run_requests(bed))
+    assert first != second
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+
+
+def test_disks_that_cannot_be_decrypted_are_not_tried_again(bed: Bed) -> None:
+    """`Client.InternalError` is about the account's key, and no server's error."""
+    one = launching(bed)
+    ends_at_once(bed, "Client.InternalError")
+    with pytest.raises(CloudError, match="kms:CreateGrant"):
+        one.get(in_minutes(bed, 1))
+    assert len(run_requests(bed)) == 1
+
+
+@pytest.mark.parametrize("code", ["InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound"])
+def test_a_group_that_shows_late_is_waited_for(bed: Bed, code: str) -> None:
+    one = launching(bed)
+    bed.faulty.plan = at("RunInstances", code, code)
+    machine, _ = one.get(in_minutes(bed, 1))
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+    assert len(bed.own_groups()) == 1
+
+
+def test_two_controllers_keep_one_instance(bed: Bed, monkeypatch) -> None:
+    """The second one does not see the first one's; after its own launch both are there."""
+    found = looked(bed)
+    one = Provisioner(bed.aws(), a_slot(found), Fallbacks(found.options))
+    machine, _ = one.get(in_minutes(bed, 1))
+    bed.clock.sleep(5)
+    other = Provisioner(bed.aws(), a_slot(found), Fallbacks(found.options[1:]))
+    monkeypatch.setattr(other, "_adopted", lambda: None)
+    kept, _ = other.get(in_minutes(bed, 1))
+    assert kept.id == machine.id
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+
+
+def test_twelve_offers_are_tried_within_a_minute(bed: Bed) -> None:
+    """Spot over the zones, the next type, the next region, then on demand."""
+    one = launching(
+        bed, "g4dn.xlarge", "g4dn.2xlarge", regions=("us-east-1", "us-east-2"), budget_usd=50.0
+    )
+    bed.ways.out = {("", "", "")}
+    began = bed.clock.now()
+    with pytest.raises(NoCapacityError, match="InsufficientInstanceCapacity"):
+        one.get(began)
+    tried = [_offer(bed, request) for request in run_requests(bed)]
+    assert len(tried) == len(set(tried)) >= 12
+    assert (bed.clock.now() - began).total_seconds() <= 60
+    assert tried == sorted(tried, key=lambda offer: offer[0] != "spot")
+    regions = [region for market, region, *_ in tried if market == "spot"]
+    assert regions == sorted(regions)
+
+
+def _offer(bed: Bed, request: Request) -> tuple[str, str, str, str]:
+    values = request.values
+    market = "spot" if "InstanceMarketOptions.MarketType" in values else "on-demand"
+    zone = bed.ways.zone_of(request.region, values["NetworkInterface.1.SubnetId"])
+    return market, request.region, values["InstanceType"], zone
+
+
+def test_an_offer_without_capacity_is_left_alone_for_three_minutes(bed: Bed) -> None:
+    one = launching(bed)
+    bed.ways.out = {("", "", "")}
+    began = bed.clock.now()
+
+    def back() -> None:
+        bed.ways.out = set()
+
+    bed.clock.at(began + timedelta(seconds=100), back)
+    one.get(in_minutes(bed, 30))
+    assert bed.clock.now() - began >= timedelta(minutes=3)
+
+
+@pytest.mark.parametrize("code", ["VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"])
+def test_a_quota_bars_its_whole_market_and_the_other_one_is_tried(bed: Bed, code: str) -> None:
+    one = launching(bed, "g4dn.xlarge", "g4dn.2xlarge")
+    bed.faulty.plan = at("RunInstances", code)
+    one.get(in_minutes(bed, 1))
+    markets = [_offer(bed, request)[0] for request in run_requests(bed)]
+    assert markets == ["spot", "on-demand"]
+
+
+@pytest.mark.parametrize("code", ["Unsupported", "InsufficientFreeAddressesInSubnet"])
+def test_a_zone_that_cannot_is_left_out(bed: Bed, code: str) -> None:
+    one = launching(bed)
+    bed.faulty.plan = at("RunInstances", code)
+    one.get(in_minutes(bed, 1))
+    first, second = (_offer(bed, request) for request in run_requests(bed))
+    assert first[3] != second[3]
+
+
+@pytest.mark.parametrize(
+    ("code", "way_out"),
+    [
+        ("UnauthorizedOperation", '"ec2:RunInstances"'),
+        ("PendingVerification", "mails when that is over"),
+        ("ExpiredToken", "aws sso login"),
+        ("SomethingNew", "SomethingNew"),
+    ],
+)
+def test_what_does_not_pass_stops_and_names_the_way_out(bed: Bed, code: str, way_out: str) -> None:
+    one = launching(bed)
+    bed.faulty.plan = at("RunInstances", code)
+    with pytest.raises(CloudError) as told:
+        one.get(in_minutes(bed, 1))
+    assert way_out in str(told.value)
+    assert len(run_requests(bed)) == 1
+
+
+def test_a_budget_that_pays_no_offer_for_ten_minutes_launches_none(bed: Bed) -> None:
+    one = launching(bed, budget_usd=0.02)
+    with pytest.raises(BudgetOverError, match="larger --budget"):
+        one.get(in_minutes(bed, 1))
+    assert run_requests(bed) == []
+
+
+def test_a_crash_before_the_request_leaves_nothing_but_the_group(bed: Bed) -> None:
+    one = launching(bed)
+    bed.faulty.plan = at("RunInstances", CRASH_BEFORE)
+    with pytest.raises(Crashed):
+        one.get(in_minutes(bed, 1))
+    assert bed.instances() == []
+    assert len(bed.own_groups()) == 1
