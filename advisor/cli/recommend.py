@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import click
 
+from advisor.answers.formats import TEXTS
 from advisor.answers.ground import ground_in_use
 from advisor.answers.recommending import Recommended, decided, recommended
-from advisor.answers.reports import TEXTS
 from advisor.catalog import Catalog
 from advisor.cli.parameters import Name
 from advisor.cli.questions import SectionedCommand, question_options
@@ -33,7 +33,7 @@ EXPLAINED_IN = ("table", "json", "yaml")
 )  # fmt: skip
 @click.option(
     "--export", "export_to", type=Name("export", FORMATS),
-    help="Print a file that starts the recommended spec, instead of the answer.",
+    help="Print only a file that starts the recommended spec.",
 )  # fmt: skip
 def recommend(question: Recommend, sources: Sources, output: str, export_to: str | None) -> None:
     """The cheapest instance and disk that will really reach a throughput.

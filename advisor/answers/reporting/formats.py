@@ -1,0 +1,104 @@
+"""An answer as a file: one table of the formats there are, of recommendations and of reports.
+
+The formats of a sizing report (`advisor.render.sizing.formats`) stand here under their own names;
+those that a recommendation has too are called `report-json` and so on.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import NamedTuple
+
+from advisor.answers.formats import TEXTS
+from advisor.answers.ground import Ground
+from advisor.answers.recommending import recommended
+from advisor.answers.reporting.gathering import Question
+from advisor.answers.reporting.reports import Report, report
+from advisor.answers.reporting.reproducing import Origin
+from advisor.errors import unknown_name
+from advisor.questions.models import Recommend
+from advisor.questions.reading import options_of
+from advisor.questions.requests import today
+from advisor.records import dataclass
+from advisor.render.sizing.formats import REPORT_FORMATS, ReportFormat
+
+_YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"
+_REPORT = "report-"
+
+
+class Asked(NamedTuple):
+    """A question on its ground. A report has a language and a day (today, where none is said)."""
+
+    ground: Ground
+    question: Recommend
+    language: str = "en"
+    as_of: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What a file of it is called and is; `about` is for people. A `report` has a language."""
+
+    extension: str
+    media_type: str
+    about: str
+    write: Callable[[Asked], str | bytes]
+    report: bool = False
+
+
+def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
+    def write(asked: Asked) -> str:
+        return TEXTS[name](recommended(asked.ground, asked.question))
+
+    return Format(extension, media_type, about, write)
+
+
+def _report(kind: ReportFormat) -> Format:
+    def write(asked: Asked) -> bytes:
+        kind.require_packages()
+        question = asked.question
+        options = shlex.join(options_of(question))
+        name = f"{question.model} {question.task}"
+        one = Question(name, question, f"advisor recommend {options}")
+        day = asked.as_of or today()
+        said = Report(name, day, Origin(f"advisor report {options} --date {day}"))
+        return kind.content(report(asked.ground, [one], said), asked.language)
+
+    return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)
+
+
+_ANSWERS: Mapping[str, Format] = {
+    name: _answer(name, *said)
+    for name, *said in (
+        ("json", "json", "application/json", "the whole document"),
+        ("yaml", "yaml", _YAML, "the same as YAML"),
+        ("csv", "csv", "text/csv; charset=utf-8", "a row a spec, for spreadsheets"),
+        ("md", "md", "text/markdown; charset=utf-8", "a table for people"),
+        ("terraform", "tf", _PLAIN, "what starts it with Terraform"),
+        ("skypilot", "yaml", _YAML, "what starts it with SkyPilot"),
+        ("dstack", "yml", _YAML, "what starts it with dstack"),
+        ("ray", "yaml", _YAML, "what starts it as a Ray cluster"),
+        ("awscli", "sh", _PLAIN, "what starts it with the AWS CLI"),
+    )
+}
+_REPORTS = {
+    f"{_REPORT if name in _ANSWERS else ''}{name}": _report(one)
+    for name, one in REPORT_FORMATS.items()
+}
+FORMATS: Mapping[str, Format] = {**_REPORTS, **_ANSWERS}
+
+
+def format_named(name: str) -> Format:
+    """The format of that name; `UsageError` with the nearest for another."""
+    if name not in FORMATS:
+        raise unknown_name("report format", name, FORMATS)
+    return FORMATS[name]
+
+
+def file_name(stem: str, name: str) -> str:
+    """'googlenet-inference-terraform.tf': what two formats end with alike is told apart."""
+    one = FORMATS[name]
+    tool = "" if name == one.extension else f"-{name.removesuffix(f'-{one.extension}')}"
+    return f"{stem}{tool}.{one.extension}"
