@@ -29,7 +29,7 @@ from models.zoo.networks import NETWORKS, can_be_run
 
 if TYPE_CHECKING:
     from advisor.runs.cloud.plan import CloudOptions
-    from advisor.runs.verification.cloud import Elsewhere
+    from advisor.runs.verification.cloud import CloudVerification
 
 
 # Boot, torch with CUDA, a data set, some minutes of measuring.
@@ -82,7 +82,7 @@ def _refuse(answers: Mapping[str, Any], request: Request) -> None:
 
 
 def _cloud_options(
-    asked: Elsewhere, answers: Mapping[str, Any], cloud: Mapping[str, Any]
+    asked: CloudVerification, answers: Mapping[str, Any], cloud: Mapping[str, Any]
 ) -> CloudOptions:
     """Whose and how; what is launched comes with the question."""
     from advisor.runs.cloud.plan import CloudOptions
@@ -133,7 +133,7 @@ _TELL_EVERY_SECONDS = 10.0
 def verify(
     question: Verify, sources: Sources, output: str, out: Path | None, **answers: Any
 ) -> None:
-    """Run one trial and say whether it reaches a target: what settles a close call.
+    """Run one trial and say whether it reaches a target: what settles a borderline candidate.
 
     Run it on the instance in question, or let `--on aws` launch that one (the recommended one,
     unless --instance names it) for some minutes. Elsewhere this machine is held to the instance's

@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeReport:
     """A report's document and its files: as JSON, and in the format that people get."""
 
     document: dict[str, Any]
@@ -104,7 +104,7 @@ def _folder(schedule: Schedule) -> Path:
     return folder
 
 
-def _made(schedule: Schedule, wanted: Reporting, folder: Path, run: Run) -> Made:
+def _made(schedule: Schedule, wanted: Reporting, folder: Path, run: Run) -> MadeReport:
     """By the command itself, so that a plan is read as a user's own is."""
     when = datetime.fromtimestamp(run.due_at, UTC).strftime("%Y%m%dT%H%M%SZ")
     saved = folder / f"{when}.report.json"
@@ -119,7 +119,7 @@ def _made(schedule: Schedule, wanted: Reporting, folder: Path, run: Run) -> Made
     saved.unlink()
     document = read_saved(Input(saved.name, content))
     name = f"report-{document['as_of']}.{kind.extension}"
-    return Made(document, content, Attachment(name, kind.media_type, shown))
+    return MadeReport(document, content, Attachment(name, kind.media_type, shown))
 
 
 def _report(schedule: Schedule, words: list[str]) -> None:
@@ -136,7 +136,7 @@ def _last(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _message(made: Made, changes: Mapping[str, Any] | None) -> Message:
+def _message(made: MadeReport, changes: Mapping[str, Any] | None) -> Message:
     """What changed with the report beside it; before there is anything to compare, the report."""
     if changes is None:
         return report_message(made.document, made.file)
