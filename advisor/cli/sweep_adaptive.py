@@ -37,15 +37,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
     click.option(
         "--adaptive", is_flag=True,
-        help="Choose the trials that tell most, and stop when they tell enough.",
+        help="Choose the most informative trials, and stop when they suffice.",
     ),
     click.option(
         "--budget", metavar="AMOUNT",
-        help="Of --adaptive: 30trials, 2h, 90min, 5USD; of --on aws: 5USD.",
+        help="Limit of --adaptive: 30trials, 2h, 90min or 5USD; of --on aws: 5USD.",
     ),
     click.option(
         "--target-throughput", metavar="RATE",
-        help="Of --adaptive: learn which spec is the cheapest to reach so many samples/s.",
+        help="With --adaptive: find the cheapest spec that reaches this rate (samples/s).",
     ),
 )  # fmt: skip
 
