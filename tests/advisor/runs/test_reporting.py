@@ -61,7 +61,7 @@ def cheaper():
 def test_the_first_report_is_sent_whole_and_the_next_one_as_what_changed(book, tmp_path, reports):
     reports += [golden_report(), cheaper()]
     with hook() as server:
-        kept, run = added(book, tmp_path, [server.url, f"file:{tmp_path}/"])
+        kept, _ = added(book, tmp_path, [server.url, f"file:{tmp_path}/"])
         first = report_after(kept, made_from(reports), print)
         second = report_after(kept, made_from(reports), print)
     assert first["headline"] is None
@@ -80,7 +80,7 @@ def test_the_first_report_is_sent_whole_and_the_next_one_as_what_changed(book, t
 def test_where_nothing_changed_nobody_is_bothered_if_so_asked(book, tmp_path, reports):
     reports += [golden_report(), golden_report(), golden_report()]
     with hook() as server:
-        kept, run = added(book, tmp_path, [server.url], only_changes=True)
+        kept, _ = added(book, tmp_path, [server.url], only_changes=True)
         for _ in range(2):
             found = report_after(kept, made_from(reports), print)
         assert (found["changed"], found["deliveries"]) == (False, [])
@@ -96,7 +96,7 @@ def test_a_target_that_is_away_is_told_and_kept(book, tmp_path, reports, monkeyp
     monkeypatch.setattr("advisor.runs.delivery.queue.state_folder", lambda: tmp_path)
     reports += [golden_report()]
     with hook([(503, {}, b"")] * 9) as server:
-        kept, run = added(book, tmp_path, [server.url, "env:NOT_HERE"])
+        kept, _ = added(book, tmp_path, [server.url, "env:NOT_HERE"])
         found = report_after(kept, made_from(reports), lambda _line: None)
     assert [one["state"] for one in found["deliveries"]] == ["kept", "failed"]
     assert "NOT_HERE is not set" in found["deliveries"][1]["error"]
@@ -105,7 +105,7 @@ def test_a_target_that_is_away_is_told_and_kept(book, tmp_path, reports, monkeyp
 
 def test_a_plan_that_went_bad_is_told(book, tmp_path, reports):
     reports += [UsageError("plan.yaml, line 3: unknown network 'alexnt'; did you mean alexnet?")]
-    kept, run = added(book, tmp_path, ["https://example.com/hook"])
+    kept, _ = added(book, tmp_path, ["https://example.com/hook"])
     found = report_after(kept, made_from(reports), print)
     assert found["error"].startswith("plan.yaml, line 3")
 
