@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import click
 
+from advisor.answers.formats import TEXTS
 from advisor.answers.ground import ground_in_use
 from advisor.answers.recommending import Recommended, decided, recommended
-from advisor.answers.reports import TEXTS
 from advisor.catalog import Catalog
 from advisor.cli.parameters import Name
 from advisor.cli.questions import SectionedCommand, question_options

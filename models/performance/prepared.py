@@ -66,8 +66,8 @@ class PreparedRows:
             return []
         places = np.array(rows, dtype=np.intp)
         columns, rates = self._with_disks(places, DiskTable.of(disks))
-        found = estimates(columns, rates, self.spread.take(places), self.pipeline)
-        return self._worded(rows, found)
+        result = estimates(columns, rates, self.spread.take(places), self.pipeline)
+        return self._worded(rows, result)
 
     def _with_disks(self, rows: Integers, disks: DiskTable) -> tuple[PipelineColumns, Floats]:
         columns = self.columns.with_disks(rows, disks)
@@ -75,11 +75,17 @@ class PreparedRows:
         rates[:, _STORAGE] = storage_rate(columns, self.pipeline.parameters)
         return columns, rates
 
-    def _worded(self, rows: Iterable[int], found: Estimates) -> list[Prediction]:
+    def _worded(self, rows: Iterable[int], results: Estimates) -> list[Prediction]:
         """Rows of plain Python numbers, with their words."""
-        columns = (found.lower, found.median, found.upper, found.stage_rates, found.calibrated)
+        columns = (
+            results.lower,
+            results.median,
+            results.upper,
+            results.stage_rates,
+            results.calibrated,
+        )
         numbers = (column.tolist() for column in columns)
-        names, matters = found.bottleneck_names(), found.mattering(MATTERS).tolist()
+        names, matters = results.bottleneck_names(), results.mattering(MATTERS).tolist()
         predictions = []
         for row, lower, median, upper, rates, calibrated, bottleneck, bits in zip(
             rows, *numbers, names, matters, strict=True

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from advisor.answers.reports import FORMATS, Asked, file_name, format_named
+from advisor.answers.reporting.formats import FORMATS, Asked, file_name, format_named
 from advisor.errors import AdvisorError
 from advisor.questions.models import Recommend
 from advisor.service.answers import ground_of

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from advisor.answers.reports import FORMATS, Asked, Format, file_name, format_named
+from advisor.answers.reporting.formats import FORMATS, Asked, Format, file_name, format_named
 from advisor.errors import UsageError
 from advisor.questions.models import Recommend
 from advisor.questions.reading import parameters_of

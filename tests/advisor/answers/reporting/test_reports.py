@@ -273,7 +273,7 @@ def test_a_saved_file_that_steers_a_terminal_is_refused(text):
         (b"\xff", "no JSON"),
         (b"[]", "names no schema"),
         (b'{"schema": "advisor.memory-answer/1"}', "advisor.memory-answer/1"),
-        (b'{"schema": "advisor.recommendation/1"}', "lacks"),
+        (b'{"schema": "advisor.recommendation/1"}', "is a required property"),
     ],
 )
 def test_a_saved_file_that_is_none_is_refused_by_its_name(content, told):
