@@ -13,7 +13,6 @@ from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
 from advisor.domain.ranges import ANY, Range
-from advisor.domain.relaxing import Relaxation
 from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import (
@@ -229,6 +228,28 @@ class OtherSetting:
     measured: bool
     prediction: Prediction
     gain: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One constraint of a request, changed as little as it takes.
+
+    `constraint` is its name in a request; `before` and `after` are what `option` takes, None
+    where it is left out.
+    """
+
+    constraint: str
+    option: str
+    before: str
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """Changes that together make something answer, and what is recommended then."""
+
+    changes: tuple[Change, ...]
+    gives: Candidate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
