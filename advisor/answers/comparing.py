@@ -71,7 +71,7 @@ class Compared(NamedTuple):
     def _assumed(self) -> str:
         requests = [one.request for one in self.instances]
         requests += [one.request for one in self.gpus]
-        said = dict.fromkeys(stack_assumption(one) for one in requests)
+        said = dict.fromkeys(str(stack_assumption(one)) for one in requests)
         return f"Assumed: {'; '.join(said)}."
 
 

@@ -9,6 +9,7 @@ from advisor.catalog.gpu_names import usual_sheet_name
 from advisor.domain import OnGpu, Request
 from advisor.engine import on_gpu, stack_assumption
 from advisor.engine.other_settings import with_settings
+from advisor.messages import Message
 from advisor.questions.models import Predict
 from advisor.render.document import Sources, plain
 from advisor.render.predictions import gpu_prediction_document, gpu_prediction_text
@@ -30,7 +31,7 @@ class PredictedOnGpu(NamedTuple):
         """For a terminal."""
         return gpu_prediction_text(*self._told())
 
-    def _told(self) -> tuple[Request, OnGpu, Sources, tuple[str, ...]]:
+    def _told(self) -> tuple[Request, OnGpu, Sources, tuple[Message | str, ...]]:
         assumed = (stack_assumption(self.request), "samples on the device")
         return self.request, self.one, self.context.sources(), assumed
 

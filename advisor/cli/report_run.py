@@ -108,6 +108,12 @@ def make_report(ask: Ask, output: Output) -> None:
     output.send(document, content)
 
 
+def plan_report(file: str) -> dict[str, Any]:
+    """The report on a plan's workloads as of today, without a bar."""
+    ask = Ask({}, Sources(), file, (), None, None)
+    return _of_plan(ask, file, _Shown(draws=False))
+
+
 def _document(ask: Ask, shown: _Shown) -> dict[str, Any]:
     ways = [ask.plan_file is not None, bool(ask.saved), _asks(ask)]
     if ways == [True, False, True]:

@@ -29,7 +29,7 @@ from models.zoo.networks import NETWORKS, can_be_run
 
 if TYPE_CHECKING:
     from advisor.runs.cloud.plan import CloudOptions
-    from advisor.runs.verification.cloud import Elsewhere
+    from advisor.runs.verification.cloud import CloudVerification
 
 
 # Boot, torch with CUDA, a data set, some minutes of measuring.
@@ -82,7 +82,7 @@ def _refuse(answers: Mapping[str, Any], request: Request) -> None:
 
 
 def _cloud_options(
-    asked: Elsewhere, answers: Mapping[str, Any], cloud: Mapping[str, Any]
+    asked: CloudVerification, answers: Mapping[str, Any], cloud: Mapping[str, Any]
 ) -> CloudOptions:
     """Whose and how; what is launched comes with the question."""
     from advisor.runs.cloud.plan import CloudOptions
