@@ -44,7 +44,7 @@ def dataset() -> None:
 @_output_option
 def make(kind: str, samples: int, out: Path, output: str) -> None:
     """Make KIND: `photographs` (JPEG files like ImageNet's) or `text` (like the Penn Treebank)."""
-    from advisor.cli.sweep_progress import dataset_progress
+    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import make_photographs, make_words
 
     if kind == "text":
@@ -74,7 +74,7 @@ def convert(
     JPEG bytes are copied as they are unless --resize is given; an LMDB holds them decoded, 256 x
     256, as Caffe stores ImageNet. Stopped or failed, it leaves nothing behind.
     """
-    from advisor.cli.sweep_progress import dataset_progress
+    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import convert_dataset
 
     with dataset_progress() as progress:
@@ -120,7 +120,7 @@ def show(path: Path, output: str) -> None:
 @_output_option
 def check(path: Path, output: str) -> None:
     """Read and decode every image of PATH, and name all that cannot be; then exit code 1."""
-    from advisor.cli.sweep_progress import dataset_progress
+    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import check_dataset
 
     with dataset_progress("checking") as progress:

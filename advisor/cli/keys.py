@@ -15,7 +15,7 @@ from advisor.cli.parameters import Name, Text
 from advisor.render.text import table
 
 if TYPE_CHECKING:
-    from sweeps.store.api_keys import StoredKey
+    from advisor.runs.store.keys import StoredKey
 
 LIST = "advisor.keys/1"
 _COLUMNS = ("id", "name", "scope", "state", "created", "expires", "last used")
@@ -47,9 +47,9 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
 
     From the first key on every request needs one, on this machine too.
     """
+    from advisor.runs.store.keys import ApiKeys
     from advisor.service.access_keys import add_key, parse_lifetime_seconds
     from advisor.service.audit import AuditLog
-    from sweeps.store.api_keys import ApiKeys
 
     lifetime = parse_lifetime_seconds(expires) if expires else None
     log = AuditLog(audit_log)
@@ -69,7 +69,7 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
 )  # fmt: skip
 def list_(output: str) -> None:
     """All keys, revoked ones too; never their secrets."""
-    from sweeps.store.api_keys import ApiKeys
+    from advisor.runs.store.keys import ApiKeys
 
     with closing(ApiKeys(reading=True)) as book:
         found, database = book.all(), book.name
@@ -92,8 +92,8 @@ def revoke(name: str, audit_log: Path | None) -> None:
 
     Services that run refuse it within two seconds.
     """
+    from advisor.runs.store.keys import ApiKeys
     from advisor.service.audit import AuditLog
-    from sweeps.store.api_keys import ApiKeys
 
     log, now = AuditLog(audit_log), time.time()
     log.check()

@@ -12,7 +12,7 @@ import click
 
 from advisor.cli.parameters import Name
 from advisor.cli.stored import stored_measurements
-from advisor.cli.sweep_progress import trial_name
+from advisor.cli.sweep_view import trial_name
 from advisor.domain import Measurement
 from advisor.errors import DataError
 from advisor.render.text import table

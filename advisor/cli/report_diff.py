@@ -77,12 +77,11 @@ def _shown(
     text = _written(document, output)
     _print(text, path, quiet=bool(targets) and out is None)
     if targets:
-        from advisor.runs.delivery.parcel import Enclosure
-        from advisor.runs.delivery.parcels import difference_parcel
+        from advisor.runs.delivery.message import Attachment, difference_message
 
         extension, media_type = _MEDIA[output]
-        file = Enclosure(_file_name(document, extension), media_type, text.encode())
-        send_out(difference_parcel(document, [file]), targets)
+        file = Attachment(_file_name(document, extension), media_type, text.encode())
+        send_out(difference_message(document, [file]), targets)
     return document
 
 

@@ -14,14 +14,17 @@ import click
 from advisor.cli.host_price import host_price_options
 from advisor.cli.parameters import Instant, Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
-from advisor.cli.sweep_adaptive import adaptive_options
-from advisor.cli.sweep_adaptive_runs import plan_adaptively, print_adaptive, run_adaptively
+from advisor.cli.sweep_adaptive import (
+    adaptive_options,
+    plan_adaptively,
+    print_adaptive,
+    run_adaptively,
+)
 from advisor.cli.sweep_cloud import cloud_options
-from advisor.cli.sweep_log import log
-from advisor.cli.sweep_options import sweep_options
+from advisor.cli.sweep_options import sweep_options, watch_options, watched_sweep
 from advisor.cli.sweep_simulate import simulate
-from advisor.cli.sweep_status import status
-from advisor.cli.sweep_table import (
+from advisor.cli.sweep_status import log, status
+from advisor.cli.sweep_view import (
     COLUMNS,
     RIGHT,
     cells_of,
@@ -29,17 +32,14 @@ from advisor.cli.sweep_table import (
     print_trials,
     raise_failures,
 )
-from advisor.cli.sweep_watching import watch_options, watched_sweep
 from advisor.domain import Measurement, Trial
 from advisor.render.text import table
-from advisor.runs.cloud.asking import refuse_without_aws
-from advisor.runs.cloud.sweep_asking import split_cloud
+from advisor.runs.adaptive.request import checked_answers, refuse_without_adaptive, split_answers
+from advisor.runs.cloud.request import refuse_without_aws, split_cloud
 from advisor.runs.host_price import host_usd_per_hour
-from advisor.runs.sweeps.adaptive_asking import refuse_without_adaptive, split_answers
-from advisor.runs.sweeps.asking import asked_for_nothing, options_from
 from advisor.runs.sweeps.data import planned_data, prepared_data
-from advisor.runs.sweeps.rows import shown_rows, trial_document
-from advisor.runs.sweeps.run_asking import checked_answers
+from advisor.runs.sweeps.request import asked_for_nothing, options_from
+from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.runs.sweeps.sweeping import (
     EXECUTORS,
     SweepOptions,
@@ -51,7 +51,7 @@ from sweeps.planning.plan import USUAL_TRIAL_SECONDS
 from sweeps.planning.repeating import wanted_runs
 
 if TYPE_CHECKING:
-    from advisor.cli.sweep_progress import Kept
+    from advisor.cli.sweep_view import Kept
     from advisor.runs.sweeps.watching import WatchOptions
     from sweeps.driver.runner import Progress
 
@@ -140,7 +140,7 @@ def run(
     """Measure what is not measured yet; the same command again goes on where it stopped."""
     answers, cloud = split_cloud(answers)
     if cloud["on"] == "aws":
-        from advisor.cli.sweep_cloud_run import run_on_aws
+        from advisor.cli.sweep_cloud import run_on_aws
 
         there = {
             **answers, "executor": executor, "retry_failed": retry_failed,
@@ -160,7 +160,7 @@ def _run_here(
     answers: dict[str, Any],
 ) -> None:
     from advisor.cli.leaving import leaving_cleanly
-    from advisor.cli.sweep_progress import Kept
+    from advisor.cli.sweep_view import Kept
     from sweeps.store import open_store
 
     options, watching, adaptive = checked_answers(answers, retry_failed=retry_failed)
@@ -193,7 +193,7 @@ def _followed(
 ) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
     """The trials of a described sweep, whose data are there now, and what its progress is to be
     told to; the sweep is watched meanwhile."""
-    from advisor.cli.sweep_progress import dataset_progress, trial_progress
+    from advisor.cli.sweep_view import dataset_progress, trial_progress
 
     with watched_sweep(watching, options.ray_address) as watch:
         with dataset_progress() as making:
@@ -202,15 +202,6 @@ def _followed(
         watch.planned(trials, executor=executor, database=database)
         with trial_progress(watch.tally) as told:
             yield trials, watch.following(kept.noting(told))
-
-
-@sweep.command(hidden=True)
-@click.argument("job_id")
-def job(job_id: str) -> int:
-    """Run the sweep that was started under this id: what the service starts."""
-    from advisor.runs.jobs.running import run_job
-
-    return run_job(job_id)
 
 
 @sweep.command("list")

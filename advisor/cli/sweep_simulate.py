@@ -13,7 +13,7 @@ from advisor.cli.parameters import Name
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
 from advisor.render.text import table
-from advisor.runs.sweeps.simulating import Columns, Simulation, simulate_search
+from models.search.simulation import Columns, Simulation, simulate_search
 
 if TYPE_CHECKING:
     from models.search import Step
@@ -74,7 +74,7 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -
 
 
 def _trials(text: str) -> int:
-    from advisor.runs.adaptive.budget import parse_budget
+    from advisor.runs.budget import parse_budget
 
     trials = parse_budget(text, usd_per_hour=1.0).trials
     if trials is None:

@@ -15,8 +15,7 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
-from advisor.runs.cloud.measurements import Sender
-from advisor.runs.cloud.states import Diary, End, Phase
+from advisor.runs.cloud.exchange import Diary, End, Phase, Sender
 from infra.aws import regions
 from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
