@@ -24,21 +24,24 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
     click.option(
         "--on", type=Name("place", ("here", "aws")), default="here", show_default=True,
-        help="aws: on an instance of its own, within a --budget; it is ended after that.",
+        help="here, or aws: rent an instance within --budget and end it afterwards.",
     ),
-    click.option("--dry-run", is_flag=True, help="Of --on aws: look, launch nothing."),
+    click.option("--dry-run", is_flag=True,
+                 help="With --on aws: check everything, launch nothing."),
     click.option("--hours", type=Positive("--hours", most=168),
-                 help="Of --on aws: the longest life of an instance."),
+                 help="With --on aws: longest life of an instance in hours."),
     click.option("--queue", type=Positive("--queue", most=10_080), metavar="MINUTES",
-                 help="How long to wait for capacity.  [15]"),
-    click.option("--owner", type=Text("--owner"), help="Whose it is, as a tag.  [you]"),
-    click.option("--sweep-id", type=Text("--sweep-id"), help="Its name.  [made of what is asked]"),
+                 help="Minutes to wait for capacity.  [default: 15]"),
+    click.option("--owner", type=Text("--owner"), help="Owner tag.  [default: your user name]"),
+    click.option("--sweep-id", type=Text("--sweep-id"),
+                 help="Name of the sweep.  [default: derived from its options]"),
     click.option("--bucket", type=Text("--bucket"),
-                 help="Of S3, for jobs and results.  [ADVISOR_BUCKET]"),
-    click.option("--subnet", type=Text("--subnet"), help="Instead of the default ones."),
-    click.option("--image", type=Text("--image"), help="Instead of AWS's newest with the driver."),
+                 help="S3 bucket for jobs and results.  [default: ADVISOR_BUCKET]"),
+    click.option("--subnet", type=Text("--subnet"), help="Subnet.  [default: the default subnets]"),
+    click.option("--image", type=Text("--image"),
+                 help="Machine image.  [default: AWS's newest with the GPU driver]"),
     click.option("--instance-profile", type=Text("--instance-profile"),
-                 help="Role of the instance; none for none.  [advisor-guest]"),
+                 help="Role of the instance, or none.  [default: advisor-guest]"),
 )  # fmt: skip
 
 
@@ -73,9 +76,9 @@ def guest(job: str, region: str, until: int, folder: Path) -> int:
 
 @click.command()
 @click.argument("name")
-@click.option("--bucket", default="", metavar="NAME", help="Where jobs and measurements lie.")
-@click.option("--account", default="*", metavar="DIGITS", help="The account; any by default.")
-@click.option("--guest-role", metavar="NAME", help="The role of rented instances.")
+@click.option("--bucket", default="", metavar="NAME", help="S3 bucket of jobs and measurements.")
+@click.option("--account", default="*", metavar="DIGITS", help="AWS account.  [default: any]")
+@click.option("--guest-role", metavar="NAME", help="Role of rented instances.")
 @click.option("--partition", default="aws", show_default=True, help="aws, aws-cn or aws-us-gov.")
 def policy(name: str, bucket: str, account: str, guest_role: str | None, partition: str) -> None:
     """Print an IAM policy: controller (who launches), guest (the instances' role), or reaper.
@@ -98,7 +101,7 @@ def policy(name: str, bucket: str, account: str, guest_role: str | None, partiti
 @click.argument("name")
 def template(name: str) -> None:
     """Print a CloudFormation template: account (bucket, role of instances, alarm of costs, once in
-    an account) or schedules (sweeps and reaper with no machine of one's own).
+    an account) or schedules (sweeps and reaper without a machine of your own).
 
     \b
     advisor cloud template account > account.json
@@ -115,17 +118,17 @@ _output_option = click.option(
     show_default=True,
 )  # fmt: skip
 _owner_option = click.option(
-    "--owner", type=Text("--owner"), metavar="NAME", help="Only what this owner launched."
+    "--owner", type=Text("--owner"), metavar="NAME", help="Only resources of this owner."
 )
 _region_option = click.option(
     "--region", "regions", metavar="REGION", multiple=True,
-    help="Only this region; may be repeated.  [default: all of the account]",
+    help="Only this region. Repeatable.  [default: all of the account]",
 )  # fmt: skip
 
 
 @click.group()
 def cloud() -> None:
-    """What sweeps have launched on AWS, found by its tags in all regions.
+    """What the advisor has on AWS, found by its tags in all regions.
 
     \b
     advisor cloud status
@@ -143,10 +146,10 @@ for _command in (guest, policy, template):
 @_region_option
 @_output_option
 def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
-    """Everything that sweeps have there: instances, spot requests, volumes, network interfaces,
-    security groups, keys, launch templates; whose it is, and when its time is over.
+    """List what the advisor has on AWS, with owner and expiry.
 
-    Exit codes: 0 told, 1 a region did not tell all.
+    Instances, spot requests, volumes, network interfaces, security groups, keys and launch
+    templates. Exit codes: 0 complete, 1 a region did not answer.
     """
     from advisor.runs.cloud.status import reap_cloud
 
@@ -156,12 +159,12 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
 
 
 @cloud.command()
-@click.option("--dry-run", is_flag=True, help="Tell what would be removed, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
 @_owner_option
 @_region_option
 @_output_option
 def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str) -> int:
-    """Remove what sweeps left there after its time; needs no file of this machine.
+    """Remove what has expired on AWS. Needs credentials and no local file.
 
     Only what is tagged advisor:managed = true, with an advisor:expires-at in the past. Run it by
     a schedule too: docs/aws.md.

@@ -7,7 +7,7 @@ import json
 import click
 
 from advisor.answers.comparing import compared
-from advisor.answers.ground import ground_in_use
+from advisor.answers.context import load_context
 from advisor.cli.parameters import Name
 from advisor.cli.questions import SectionedCommand, question_options
 from advisor.questions.models import Compare, Sources
@@ -23,15 +23,15 @@ from advisor.render.tables import records_csv, records_markdown
     show_default=True, help="Format of the answer.",
 )  # fmt: skip
 def compare(question: Compare, sources: Sources, output: str) -> None:
-    """How much faster, and at what cost: instances, or GPUs by themselves.
+    """Compare instances, or GPUs by themselves, against a baseline.
 
-    With --gpu, --model takes several networks. A dash says that no batch fits that GPU.
+    With --gpu, --model takes several networks; a dash means that no batch certainly fits.
 
     \b
     advisor compare --task training --model resnet50 --instance g4dn.xlarge --instance g5.xlarge
     advisor compare --task training --model resnet50,vgg16 --gpu T4,L4,A10G --baseline RTX8000
     """
-    answer = compared(ground_in_use(sources), question)
+    answer = compared(load_context(sources), question)
     if output == "table":
         click.echo(answer.text())
     elif output == "json":

@@ -21,7 +21,7 @@ LIST = "advisor.keys/1"
 _COLUMNS = ("id", "name", "scope", "state", "created", "expires", "last used")
 _audit_option = click.option(
     "--audit-log", type=click.Path(path_type=Path), metavar="FILE",
-    help="Where it is written down.  [default: audit.jsonl in the user data directory]",
+    help="Audit log.  [default: audit.jsonl in the user data directory]",
 )  # fmt: skip
 
 
@@ -37,13 +37,17 @@ def keys() -> None:
 
 @keys.command()
 @click.argument("name")
-@click.option("--scope", type=Name("scope", ("read", "measure", "admin")), required=True,
-              help="read: ask; measure: import, sweep, schedule, too; admin: all.")  # fmt: skip
+@click.option(
+    "--scope",
+    type=Name("scope", ("read", "measure", "admin")),
+    required=True,
+    help="read: ask; measure: also import, sweep and schedule; admin: also AWS.",
+)
 @click.option("--expires", type=Text("--expires"), metavar="TIME",
-              help="Time to live, as 12h, 90d or 1y.  [default: until it is revoked]")  # fmt: skip
+              help="Lifetime: 12h, 90d or 1y.  [default: unlimited]")  # fmt: skip
 @_audit_option
 def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> None:
-    """Make a key and print it: once, it cannot be shown again.
+    """Create a key and print it once; it cannot be shown again.
 
     From the first key on every request needs one, on this machine too.
     """
@@ -68,7 +72,7 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
     show_default=True,
 )  # fmt: skip
 def list_(output: str) -> None:
-    """All keys, revoked ones too; never their secrets."""
+    """List keys, revoked ones too, without their secrets."""
     from advisor.runs.store.keys import ApiKeys
 
     with closing(ApiKeys(reading=True)) as book:
@@ -88,9 +92,9 @@ def list_(output: str) -> None:
 @click.argument("name", metavar="NAME|ID")
 @_audit_option
 def revoke(name: str, audit_log: Path | None) -> None:
-    """End a key, by name or id, and the logins that were made with it.
+    """Revoke a key by name or id, and the logins made with it.
 
-    Services that run refuse it within two seconds.
+    Running services refuse it within two seconds.
     """
     from advisor.runs.store.keys import ApiKeys
     from advisor.service.audit import AuditLog

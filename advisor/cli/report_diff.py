@@ -40,7 +40,7 @@ _MEDIA = {
 def diff(
     old: str, new: str, output: str, out: str | None, exit_code: bool, send: tuple[str, ...]
 ) -> int:
-    """What changed from OLD to NEW, each a saved report or recommendation (JSON; - is stdin).
+    """Show what changed between two saved reports or recommendations (JSON; - is stdin).
 
     \b
     advisor report --plan workloads.yaml --format json --out november.json

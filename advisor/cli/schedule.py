@@ -35,14 +35,14 @@ _PLAN = click.option(
 )  # fmt: skip
 _SEND = click.option(
     "--send", multiple=True, metavar="TARGET",
-    help="Where the report goes, with what changed since the last one; as in `report --send`.",
+    help="Where to send the report and what changed since the last one; as `report --send`.",
 )  # fmt: skip
 _FORMAT = click.option(
     "--report-format", type=Name("report format", FORMATS), default="html", show_default=True
 )
 _WHEN = click.option(
     "--send-when", type=Name("--send-when", ("always", "changed")), default="always",
-    show_default=True, help="Changed: not where nothing is another than last time.",
+    show_default=True, help="Send always, or only when something changed.",
 )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def checked_reporting(
 
 
 def _check_plan(plan: str) -> None:
-    from advisor.answers.ground import ground_in_use
+    from advisor.answers.context import load_context
     from advisor.answers.reporting.gathering import checked
     from advisor.answers.reporting.plans import read_plan
     from advisor.cli.report_run import planned
@@ -87,7 +87,7 @@ def _check_plan(plan: str) -> None:
     except OSError as error:
         raise UsageError(f"--report {plan} cannot be read: {error.strerror}") from None
     questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
-    checked(ground_in_use(None), questions)
+    checked(load_context(None), questions)
 
 
 def _whole_path(word: str) -> str:
@@ -103,6 +103,7 @@ def _whole_path(word: str) -> str:
 @click.option("--failed", default="", help="Why the run failed.")
 def report_run(number: int, failed: str) -> None:
     """Report on a run that has ended: what its process starts. Prints what became of it."""
+    from advisor.cli.report_run import plan_report
     from advisor.runs.scheduled_reports import report_after
     from advisor.runs.store.schedules import open_schedules
 
@@ -111,8 +112,9 @@ def report_run(number: int, failed: str) -> None:
         kept = book.numbered(run.schedule) if run and run.schedule is not None else None
     if run is None or kept is None:
         raise UsageError(f"there is no run {number}")
-    found = report_after(run, kept, lambda line: click.echo(line, err=True), failed)
-    click.echo(json.dumps(found))
+    os.chdir(kept.folder)  # in which the plan and its files are named
+    report = report_after(kept, plan_report, lambda line: click.echo(line, err=True), failed)
+    click.echo(json.dumps(report))
 
 
 # The schedule decides these itself.
@@ -166,7 +168,7 @@ _output_option = click.option(
 
 @click.group()
 def schedule() -> None:
-    """Run sweeps, fits and price refreshes at times of a crontab line.
+    """Run sweeps, fits and price refreshes at the times of a cron line.
 
     \b
     advisor schedule add --cron "0 3 * * 1" --timezone Europe/Berlin -- sweep run --preset small
@@ -176,14 +178,17 @@ def schedule() -> None:
 
 @schedule.command()
 @click.option("--cron", type=Text("--cron"), required=True, metavar="LINE",
-              help="Five fields, as '0 3 * * 1': Mondays at 3:00.")  # fmt: skip
+              help="When to run: '0 3 * * 1' is Mondays at 3:00.")  # fmt: skip
 @click.option("--timezone", type=Text("--timezone"), default="UTC", show_default=True,
-              metavar="ZONE", help="Whose clock, as Europe/Berlin.")  # fmt: skip
-@click.option("--name", type=Text("--name"), help="What it is called.  [default: the command's]")
+              metavar="ZONE", help="Time zone of --cron, as Europe/Berlin.")  # fmt: skip
+@click.option(
+    "--name", type=Text("--name"), help="Name of the schedule.  [default: derived from the command]"
+)
 @click.option("--misfire", type=Name("misfire", ("run-once", "skip")), default="run-once",
-              show_default=True, help="What becomes of times at which no daemon ran.")  # fmt: skip
+              show_default=True,
+              help="After due times without a daemon: run once, or skip.")  # fmt: skip
 @click.option("--budget-per-month", metavar="MONEY",
-              help="As 20USD; a run that may exceed it is left out.")  # fmt: skip
+              help="Monthly budget, as 20USD; runs that could exceed it are skipped.")  # fmt: skip
 @reporting_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def add(
@@ -198,9 +203,9 @@ def add(
     send_when: str,
     command: tuple[str, ...],
 ) -> None:
-    """Keep a schedule: its command stands behind --, without `advisor`.
+    """Add a schedule. Its command follows `--`, without `advisor`.
 
-    It may be `sweep run`, `fit` or `catalog refresh`, and is checked now.
+    Allowed are `sweep run`, `fit` and `catalog refresh`. The command is checked now.
     """
     from advisor.runs.schedules import Times, new_schedule
     from advisor.runs.store.schedules import open_schedules
@@ -218,7 +223,7 @@ def add(
 @schedule.command("list")
 @_output_option
 def list_(output: str) -> None:
-    """All schedules: when each runs next, how its last run ended, what it cost this month."""
+    """List schedules: next run, result of the last run, cost of this month."""
     from advisor.runs.store.schedules import open_schedules
 
     now = time.time()
@@ -235,10 +240,10 @@ def list_(output: str) -> None:
 @schedule.command()
 @click.argument("name")
 @click.option("--runs", "most", type=click.IntRange(1, 1000), default=10, show_default=True,
-              help="So many of the latest.")  # fmt: skip
+              help="Number of latest runs to show.")  # fmt: skip
 @_output_option
 def show(name: str, most: int, output: str) -> None:
-    """One schedule: its runs, what each cost, the fit after it and what has drifted."""
+    """Show one schedule: its runs, their costs, the fits after them and drift."""
     from advisor.runs.store.schedules import open_schedules
 
     now = time.time()
@@ -255,7 +260,7 @@ def show(name: str, most: int, output: str) -> None:
 @schedule.command()
 @click.argument("name")
 def remove(name: str) -> None:
-    """End a schedule; a run that goes on comes to its end, and its record stays."""
+    """Remove a schedule. A current run finishes, and the history stays."""
     from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules()) as book:

@@ -19,7 +19,7 @@ LEVELS = ("debug", "info", "warning", "error")
     type=Text("--host"),
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on; another than loopback needs API keys.",
+    help="Address to listen on. Other than loopback needs API keys.",
 )
 @click.option(
     "--port", type=Positive("--port", whole=True, most=65535), default=8765, show_default=True
@@ -29,7 +29,7 @@ LEVELS = ("debug", "info", "warning", "error")
     type=Positive("--workers", whole=True, most=64),
     default=1,
     show_default=True,
-    help="Processes that answer.",
+    help="Number of worker processes.",
 )
 @click.option("--log-level", type=Name("log level", LEVELS), default="info", show_default=True)
 @guard_options
@@ -43,7 +43,7 @@ def serve(
     allow_code: tuple[str, ...],
     **guard: Any,
 ) -> None:
-    """Answer over HTTP, and show a page.
+    """Answer the same questions over HTTP, with a web page.
 
     \b
     advisor serve

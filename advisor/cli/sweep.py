@@ -63,7 +63,7 @@ _output_option = click.option(
 
 @click.group()
 def sweep() -> None:
-    """Measure workloads on this machine, held to the resources of smaller ones.
+    """Measure workloads on this machine under the limits of smaller ones.
 
     \b
     advisor sweep run --preset small
@@ -82,7 +82,7 @@ for _command in (status, log, simulate):
 @host_price_options
 @_output_option
 def plan(output: str, **answers: Any) -> None:
-    """Show the trials that `run` would measure; nothing is measured or made."""
+    """Show the trials that `run` would measure; measures nothing."""
     grid, adaptive = split_answers(answers)
     refuse_without_adaptive(adaptive)
     options, hourly = options_from(grid), host_usd_per_hour(adaptive)
@@ -123,13 +123,13 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
 @host_price_options
 @click.option(
     "--executor", type=Name("executor", EXECUTORS), default="ray", show_default=True,
-    help="inline is for debugging: without limits, never fitted.",
+    help="How trials run; inline is for debugging (no limits, never fitted).",
 )  # fmt: skip
-@click.option("--retry-failed", is_flag=True, help="Measure failed and contaminated trials again.")
+@click.option("--retry-failed", is_flag=True, help="Repeat failed and contaminated trials.")
 @click.option(
     "--fresh-since", type=Instant("--fresh-since (or ADVISOR_FRESH_SINCE)"),
     envvar="ADVISOR_FRESH_SINCE", show_envvar=True,
-    help="Measure again what was measured before this time, as 2026-11-21T03:00Z.",
+    help="Repeat trials measured before this time: 2026-11-21T03:00Z.",
 )  # fmt: skip
 @cloud_options
 @watch_options
@@ -137,7 +137,7 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
 def run(
     output: str, executor: str, retry_failed: bool, fresh_since: datetime | None, **answers: Any
 ) -> int:
-    """Measure what is not measured yet; the same command again goes on where it stopped."""
+    """Measure the trials that are not measured yet. Run the same command again to continue."""
     answers, cloud = split_cloud(answers)
     if cloud["on"] == "aws":
         from advisor.cli.sweep_cloud import run_on_aws
@@ -208,7 +208,7 @@ def _followed(
 @sweep_options
 @_output_option
 def list_(output: str, **answers: Any) -> None:
-    """The trials of a described sweep, or of all, each with its state and rate."""
+    """List the trials of a sweep, or of the whole store, with state and rate."""
     with _known(answers) as (trials, rows):
         print_trials(output, "advisor.sweep-list/1", trials, rows)
 

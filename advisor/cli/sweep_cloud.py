@@ -26,10 +26,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--region", "regions", type=Text("--region"), multiple=True, metavar="REGION",
-                 help="Of --on aws; more of them are tried in this order.  [us-east-1]"),
-    click.option("--market", type=Name("market", tuple(MARKETS)), help="Of --on aws.  [any]"),
+                 help="AWS regions, tried in this order.  [default: us-east-1]"),
+    click.option("--market", type=Name("market", tuple(MARKETS)),
+                 help="Market of the rented instance.  [default: any]"),
     click.option("--database-parameter", type=Text("--database-parameter"),
-                 help="SSM parameter with the URL of a shared PostgreSQL."),
+                 help="SSM parameter that holds the URL of a shared PostgreSQL."),
 )  # fmt: skip
 
 

@@ -77,15 +77,17 @@ Show = Callable[["Snapshot", str], None]
 
 @click.command()
 @sweep_options
-@click.option("--watch", is_flag=True, help="Again and again, until Ctrl-C or nothing is left.")
-@click.option("--every", metavar="SECONDS", default="2s", show_default=True, help="Of --watch.")
+@click.option("--watch", is_flag=True, help="Refresh until Ctrl-C, or until nothing is left.")
+@click.option(
+    "--every", metavar="SECONDS", default="2s", show_default=True, help="Time between refreshes."
+)
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True, help="json with --watch: a line each time.",
+    show_default=True, help="json with --watch: one line for each refresh.",
 )  # fmt: skip
 def status(output: str, watch: bool, every: str, **answers: Any) -> None:
-    """What runs where, how many trials are measured and how they ended, what is left and until
-    when: of a described sweep, or of all in the store. Changes nothing."""
+    """Show the progress of a sweep, or of the whole store: what runs where, how trials ended,
+    what is left and how long it takes. Changes nothing."""
     seconds, trial_ids = _seconds(every), _described(answers)
     if watch:
         with suppress(KeyboardInterrupt), _shown(output) as show:
@@ -189,14 +191,16 @@ _FEWEST_CHARACTERS = 4
 
 @click.command()
 @click.argument("trial_id", required=False)
-@click.option("--log-file", type=click.Path(path_type=Path), help="Of `sweep run --log-file`.")
+@click.option(
+    "--log-file", type=click.Path(path_type=Path), help="Log file of `sweep run --log-file`."
+)
 @click.option(
     "--last", type=Positive("--last", whole=True), default=50, show_default=True,
-    help="Without a trial: so many lines.",
+    help="Without a trial: number of events.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True, help="json: the lines as they are logged.",
+    show_default=True, help="json: the lines of the log.",
 )  # fmt: skip
 def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> None:
     """What happened to a trial, in order: planning, attempts, limits, steady state, storing.

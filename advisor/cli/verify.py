@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from advisor.answers.ground import ground_in_use
+from advisor.answers.context import load_context
 from advisor.catalog import Catalog
 from advisor.cli.cloud import launch_options
 from advisor.cli.parameters import Name, Positive, Text
@@ -29,7 +29,7 @@ from models.zoo.networks import NETWORKS, can_be_run
 
 if TYPE_CHECKING:
     from advisor.runs.cloud.plan import CloudOptions
-    from advisor.runs.verification.cloud import Elsewhere
+    from advisor.runs.verification.cloud import CloudVerification
 
 
 # Boot, torch with CUDA, a data set, some minutes of measuring.
@@ -82,7 +82,7 @@ def _refuse(answers: Mapping[str, Any], request: Request) -> None:
 
 
 def _cloud_options(
-    asked: Elsewhere, answers: Mapping[str, Any], cloud: Mapping[str, Any]
+    asked: CloudVerification, answers: Mapping[str, Any], cloud: Mapping[str, Any]
 ) -> CloudOptions:
     """Whose and how; what is launched comes with the question."""
     from advisor.runs.cloud.plan import CloudOptions
@@ -109,23 +109,27 @@ _TELL_EVERY_SECONDS = 10.0
 @question_options(Sources, "sources")
 @click.option(
     "--instance", type=Text("--instance"), default="auto", show_default=True,
-    help="The type that is meant, as g4dn.xlarge; auto: what this machine is, with --on aws what "
-         "is recommended.",
+    help="Instance type to verify, as g4dn.xlarge; auto: this machine, with --on aws the "
+         "recommended type.",
 )  # fmt: skip
 @click.option("--accelerator", help="cuda, cpu or emulated:<GPU>.  [default: the GPU that is here]")
-@click.option("--data", type=click.Path(path_type=Path), help="Your images; else some are made.")
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Your own images.  [default: generated]"
+)
 @click.option(
     "--samples",
     type=Positive("--samples", whole=True),
-    help="How many are made.  [default: enough]",
+    help="Number of images to generate.  [default: enough]",
 )
 @click.option(
     "--minutes", type=Positive("--minutes"), default="2", show_default=True,
-    help="Measure so long at most.",
+    help="Longest measurement in minutes.",
 )  # fmt: skip
-@click.option("--budget", metavar="PRICE", help="With --on aws: as 1USD, never passed.")
+@click.option("--budget", metavar="PRICE", help="Limit of --on aws: 1USD.")
 @launch_options
-@click.option("--out", type=click.Path(path_type=Path), help="The measurement as a JSONL file too.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Also write the measurement to a JSONL file."
+)
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
@@ -133,11 +137,11 @@ _TELL_EVERY_SECONDS = 10.0
 def verify(
     question: Verify, sources: Sources, output: str, out: Path | None, **answers: Any
 ) -> None:
-    """Run one trial and say whether it reaches a target: what settles a close call.
+    """Measure one trial and say whether the instance reaches the target.
 
-    Run it on the instance in question, or let `--on aws` launch that one (the recommended one,
-    unless --instance names it) for some minutes. Elsewhere this machine is held to the instance's
-    vCPUs, RAM and disk; `--accelerator emulated:T4` measures the host and disk side without a GPU.
+    Run it on the instance in question, or use `--on aws` to rent that instance for a few minutes.
+    On another machine the trial is held to the instance's vCPUs, RAM and disk; `--accelerator
+    emulated:T4` measures host and disk without a GPU.
 
     \b
     advisor verify --task inference --model googlenet --target-throughput 500
@@ -146,7 +150,7 @@ def verify(
     advisor verify --task inference --model googlenet --target-throughput 500 \\
                    --instance g4dn.xlarge --disk gp3:158GiB --batch-size 16
 
-    Exit codes: 0 it does, 3 it does not, 1 undecided (told why), 2 wrong usage.
+    Exit codes: 0 pass, 3 missed, 1 undecided, 2 wrong usage.
     """
     answers, cloud = split(answers)
     _check(answers, out)
@@ -180,11 +184,11 @@ def _verified(
     cloud: dict[str, Any],
     output: str,
 ) -> Verification:
-    ground = ground_in_use(sources)
-    catalog, model = ground.catalog, ground.model
+    context = load_context(sources)
+    catalog, model = context.catalog, context.model
     if answers["data"] is not None:
         question = replace(question, dataset=str(answers["data"]))
-    request = ground.request(question)
+    request = context.request(question)
     if not can_be_run(request.network):
         raise UsageError(
             f"trials run {', '.join(NETWORKS)}; write {request.network} into a file, and verify "

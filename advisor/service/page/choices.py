@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.questions.datasets import DATASETS
@@ -20,19 +20,19 @@ _MOST_OFFERED = 200
 CLOUDS = ("aws", "gcp", "azure", "alibaba")
 
 
-def choices_of(ground: Ground, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
+def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
     """Values and labels of the fields, in the page's language."""
     cloud = asked.get("cloud", "aws")
     return {
         "task": [(str(one), t(f"task.{one}")) for one in Task],
-        "model": [(one, one) for one in _offered(ground)],
+        "model": [(one, one) for one in _offered(context)],
         "precision": [(str(one), str(one)) for one in Precision],
         **{name: [("", t(f"usual.{name}")), *_named(one)] for name, one in _LEFT_OPEN.items()},
-        "cloud": [*((one, one) for one in _clouds(ground.catalog)), ("any", t("cloud.any"))],
+        "cloud": [*((one, one) for one in _clouds(context.catalog)), ("any", t("cloud.any"))],
         "market": [(str(one), t(f"market.{one}")) for one in Market],
         "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
-        "regions": _regions(ground.catalog, cloud),
-        "gpus": sorted(ground.catalog.rented_gpus),
+        "regions": _regions(context.catalog, cloud),
+        "gpus": sorted(context.catalog.rented_gpus),
     }
 
 
@@ -45,10 +45,10 @@ _LEFT_OPEN: Mapping[str, Iterable[str]] = {
 }
 
 
-def _offered(ground: Ground) -> list[str]:
+def _offered(context: Context) -> list[str]:
     """What trials can run, and what most GPUs were measured with: others are typed."""
-    cells = Counter(cell.partition("/")[0] for cell in ground.model.step_times.cells)
-    names = ground.model.table.names
+    cells = Counter(cell.partition("/")[0] for cell in context.model.step_times.cells)
+    names = context.model.table.names
     by_cells = sorted(names, key=lambda name: (name not in NETWORKS, -cells[name]))
     return sorted(by_cells[:_MOST_OFFERED])
 

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.answers.comparing import compared
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.errors import AdvisorError
 from advisor.questions.models import Compare
-from advisor.service.answers import ground_of
+from advisor.service.answers import context_of
 from advisor.service.page.asking import question_of
 from advisor.service.page.choices import choices_of
 from advisor.service.page.comparison_view import comparison_view
@@ -37,11 +37,11 @@ def compare(request: Request) -> Response:
         asked = EXAMPLE | asked
         frame.asked = list(asked.items())
     shown = {**USUAL, **asked}
-    values, status = _answered(ground_of(request), asked, frame)
+    values, status = _answered(context_of(request), asked, frame)
     values |= {"asked": shown, "example": is_example and not frame.is_part}
     if frame.is_part:
         return frame.page("comparison.html", status=status, **values)
-    choices = choices_of(ground_of(request), shown, frame.words)
+    choices = choices_of(context_of(request), shown, frame.words)
     return frame.page("compare.html", status=status, choices=choices, **values)
 
 
@@ -52,9 +52,11 @@ def _asked(frame: Frame) -> dict[str, str]:
     return asked | ({"instance": ",".join(instances)} if instances else {})
 
 
-def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[dict[str, Any], int]:
+def _answered(
+    context: Context, asked: Mapping[str, str], frame: Frame
+) -> tuple[dict[str, Any], int]:
     try:
-        document = compared(ground, question_of(Compare, asked)).document()
+        document = compared(context, question_of(Compare, asked)).document()
         return comparison_view(document, target_of(asked), frame), 200
     except (AdvisorError, Problem) as error:
         return trouble_view(error, frame)

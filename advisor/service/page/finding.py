@@ -9,11 +9,11 @@ from fastapi import APIRouter, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
 from advisor.errors import AdvisorError
 from advisor.questions.models import Recommend
-from advisor.service.answers import ground_of
+from advisor.service.answers import context_of
 from advisor.service.page.answer_view import answer_view
 from advisor.service.page.asking import question_of
 from advisor.service.page.choices import choices_of
@@ -41,7 +41,7 @@ def find(request: Request) -> Response:
         asked = EXAMPLE | asked
         frame.asked = list(asked.items())
     shown = {**USUAL, **asked}
-    values, status = _answered(ground_of(request), asked, frame)
+    values, status = _answered(context_of(request), asked, frame)
     values |= {"asked": shown, "example": is_example and not frame.is_part}
     if frame.is_part:
         return frame.page("answer.html", status=status, **values)
@@ -50,22 +50,24 @@ def find(request: Request) -> Response:
 
 def _form(request: Request, shown: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     return {
-        "choices": choices_of(ground_of(request), shown, frame.words),
+        "choices": choices_of(context_of(request), shown, frame.words),
         "more_open": any(name not in ALWAYS_SHOWN for name in shown)
         or shown["market"] != USUAL["market"],
     }
 
 
-def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[dict[str, Any], int]:
+def _answered(
+    context: Context, asked: Mapping[str, str], frame: Frame
+) -> tuple[dict[str, Any], int]:
     """The answer's values, or what is wrong with the question and the way out."""
     try:
         every = asked.get("rejected") == "all"
         question = question_of(Recommend, asked)
         question = replace(question, pareto=True, explain_rejected=every)
-        document = recommended(ground, question).message_document()
+        document = recommended(context, question).message_document()
         values = answer_view(document, frame)
         if values["pick"]:
-            values["what_if"] = what_if_of(ground, document["recommendation"], frame)
+            values["what_if"] = what_if_of(context, document["recommendation"], frame)
         return values, 200
     except (AdvisorError, Problem) as error:
         return trouble_view(error, frame)

@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.errors import AdvisorError
-from advisor.service.answers import ground_of
+from advisor.service.answers import context_of
 from advisor.service.page.choices import choices_of
 from advisor.service.page.frame import Frame
 from advisor.service.page.trouble import trouble_view
@@ -33,17 +33,19 @@ def predict(request: Request) -> Response:
         asked = EXAMPLE | asked
         frame.asked = list(asked.items())
     shown = {**USUAL, **asked}
-    values, status = _answered(ground_of(request), asked, frame)
+    values, status = _answered(context_of(request), asked, frame)
     values |= {"asked": shown, "example": is_example and not frame.is_part}
     if frame.is_part:
         return frame.page("what_if_answer.html", status=status, **values)
-    choices = choices_of(ground_of(request), shown, frame.words)
+    choices = choices_of(context_of(request), shown, frame.words)
     return frame.page("predict.html", status=status, choices=choices, **values)
 
 
-def _answered(ground: Ground, asked: Mapping[str, str], frame: Frame) -> tuple[dict[str, Any], int]:
+def _answered(
+    context: Context, asked: Mapping[str, str], frame: Frame
+) -> tuple[dict[str, Any], int]:
     try:
-        return what_if_values(ground, asked, frame), 200
+        return what_if_values(context, asked, frame), 200
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         return values | {"sliders": []}, status
