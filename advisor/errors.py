@@ -20,6 +20,8 @@ from collections.abc import Iterable
 from advisor.messages import Message, Spell, Translate, option_name, render
 
 MOST_NAMES = 12
+# A process that started a command of ours names a file here: the command's error, as JSON.
+ERROR_VARIABLE = "ADVISOR_ERROR_FILE"
 
 
 class AdvisorError(Exception):

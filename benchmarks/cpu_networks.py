@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from advisor.domain import Task
-from advisor.runs.cpu_fitting import measured_cpu_steps
+from benchmarks.cpu_fit import measured_cpu_steps
 from models.performance.cpu_step_times import ANOTHER_CPU, CpuColumns
 from models.performance.cpu_step_times_fit import HeldOut, held_out
 from models.performance.evaluation import summary_of

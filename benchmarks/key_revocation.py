@@ -16,10 +16,10 @@ import time
 from contextlib import closing
 from typing import Any
 
+from advisor.runs.store.keys import ApiKeys
 from benchmarks.hostile_requests import Hostile
 from benchmarks.served import Served
 from benchmarks.service_fuzz import Asker
-from sweeps.store.api_keys import ApiKeys
 
 _CONNECTIONS = 24
 _WATCHED_SECONDS = 4.0

@@ -27,8 +27,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sweeps.store.schedule_book import ScheduleBook
-from sweeps.store.schedule_words import NewSchedule, Run, RunState
+from advisor.runs.store.records import NewSchedule, Run, RunState
+from advisor.runs.store.schedules import ScheduleBook
 from tests.postgresql import PostgreSQL
 
 # Every program of Python's that is started tells its command line.
@@ -163,7 +163,7 @@ class Series:
     def _kill(self, both: list[subprocess.Popen[bytes]]) -> None:
         if self._random.random() < 0.2 and self._kill_run():
             return
-        leader = self.book.leadership.current()
+        leader = self.book.daemon.current()
         place = self._random.randrange(2)
         if leader and self._random.random() < 0.5:
             place = next((n for n, one in enumerate(both) if one.pid == leader.pid), place)
@@ -177,7 +177,7 @@ class Series:
 
     def _note_next_leader(self) -> None:
         begun = time.monotonic()
-        while self.book.leadership.current() is None:
+        while self.book.daemon.current() is None:
             if time.monotonic() - begun > _LONGEST_END_SECONDS:
                 raise RuntimeError(f"no daemon leads any more: {self.daemons.said[-500:]}")
             time.sleep(0.05)

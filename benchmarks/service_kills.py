@@ -29,10 +29,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from advisor.runs.store.schedules import open_schedules
 from benchmarks.service_processes import Server
 from sweeps.formats.exporting import to_jsonl
 from sweeps.store import open_store
-from sweeps.store.schedule_book import open_schedules
 from tests.postgresql import PostgreSQL
 from tests.sweeps.builders import measurement, resources, trial
 

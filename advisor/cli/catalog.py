@@ -42,7 +42,7 @@ catalog.add_command(show)
 @cny_option
 @click.option("-o", "--output", type=FORMAT, default="table", show_default=True)
 def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> None:
-    """All priced offers, cheapest first; in JSON every one, in a table the first 40.
+    """List priced offers, cheapest first: all of them in JSON, the first 40 in a table.
 
     Prices are list prices, observed ones (spot), or estimated: the table says which.
     """

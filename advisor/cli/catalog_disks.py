@@ -30,7 +30,7 @@ EXAMPLE_GIB = 500.0
     show_default=True,
 )  # fmt: skip
 def disks(disk: str | None, cloud: str | None, region: str | None, output: str) -> None:
-    """Network disks: sustained rate, burst, price.
+    """Show network disks: sustained rate, burst, price.
 
     DISK is a type, with a size and what is provisioned if you like: gp3:500GiB:6000iops:250MiB/s.
     Without one, every type is shown at 500 GiB.

@@ -30,7 +30,7 @@ MARGIN = " " * 42
 def show(
     instance_type: str, question: InstanceDetails, cny_per_usd: float | None, output: str
 ) -> None:
-    """Everything known about one instance type, and what it costs in each region."""
+    """Facts and prices of one instance type."""
     known = load_catalog(cny_per_usd=cny_per_usd)
     document = shown_type(known, instance_type, question)
     if output == "json":

@@ -1,37 +1,134 @@
-"""`advisor cloud`: what sweeps have on AWS, and the removal of what has expired."""
+"""`advisor cloud`: what sweeps have on AWS."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from advisor.cli.cloud_documents import policy, template
-from advisor.cli.cloud_guest import guest
 from advisor.cli.cloud_view import reaped_lines, status_lines
-from advisor.cli.parameters import Name, Text
+from advisor.cli.parameters import Name, Positive, Text
 from advisor.errors import Stopped
+from advisor.runs.cloud.request import NAMES as NAMES
 
 if TYPE_CHECKING:
     from infra.aws.reap import Reaped
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--on", type=Name("place", ("here", "aws")), default="here", show_default=True,
+        help="here, or aws: rent an instance within --budget and end it afterwards.",
+    ),
+    click.option("--dry-run", is_flag=True,
+                 help="With --on aws: check everything, launch nothing."),
+    click.option("--hours", type=Positive("--hours", most=168),
+                 help="With --on aws: longest life of an instance in hours."),
+    click.option("--queue", type=Positive("--queue", most=10_080), metavar="MINUTES",
+                 help="Minutes to wait for capacity.  [default: 15]"),
+    click.option("--owner", type=Text("--owner"), help="Owner tag.  [default: your user name]"),
+    click.option("--sweep-id", type=Text("--sweep-id"),
+                 help="Name of the sweep.  [default: derived from its options]"),
+    click.option("--bucket", type=Text("--bucket"),
+                 help="S3 bucket for jobs and results.  [default: ADVISOR_BUCKET]"),
+    click.option("--subnet", type=Text("--subnet"), help="Subnet.  [default: the default subnets]"),
+    click.option("--image", type=Text("--image"),
+                 help="Machine image.  [default: AWS's newest with the GPU driver]"),
+    click.option("--instance-profile", type=Text("--instance-profile"),
+                 help="Role of the instance, or none.  [default: advisor-guest]"),
+)  # fmt: skip
+
+
+def launch_options(command: Command) -> Command:
+    """Add the options to a command; it receives them under `NAMES`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command(hidden=True)
+@click.argument("job", metavar="s3://BUCKET/KEY")
+@click.option("--region", required=True, help="The bucket's.")
+@click.option(
+    "--until", type=click.IntRange(0, 2**33), required=True, metavar="SECONDS",
+    help="Its end, since 1970.",
+)  # fmt: skip
+@click.option(
+    "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(),
+    help="For its database and log.",
+)  # fmt: skip
+def guest(job: str, region: str, until: int, folder: Path) -> int:
+    """Do a job on the instance on which this runs; see docs/aws.md."""
+    from advisor.runs.cloud.agent import run_job, this_instance
+    from advisor.runs.cloud.exchange import End
+
+    until_then = datetime.fromtimestamp(until, UTC)
+    end = run_job(job, region, until_then, this_instance(folder.absolute()))
+    click.echo(f"ended: {end}", err=True)
+    return 0 if end is End.DONE else 1
+
+
+@click.command()
+@click.argument("name")
+@click.option("--bucket", default="", metavar="NAME", help="S3 bucket of jobs and measurements.")
+@click.option("--account", default="*", metavar="DIGITS", help="AWS account.  [default: any]")
+@click.option("--guest-role", metavar="NAME", help="Role of rented instances.")
+@click.option("--partition", default="aws", show_default=True, help="aws, aws-cn or aws-us-gov.")
+def policy(name: str, bucket: str, account: str, guest_role: str | None, partition: str) -> None:
+    """Print an IAM policy: controller (who launches), guest (the instances' role), or reaper.
+
+    \b
+    advisor cloud policy reaper > reaper.json
+    aws iam create-policy --policy-name advisor-reaper --policy-document file://reaper.json
+    """
+    from infra.aws.policies import GUEST_ROLE
+    from infra.aws.policies import policy as document
+
+    told = document(
+        name, account=account, bucket=bucket, guest_role=guest_role or GUEST_ROLE,
+        partition=partition,
+    )  # fmt: skip
+    click.echo(json.dumps(told, indent=2))
+
+
+@click.command()
+@click.argument("name")
+def template(name: str) -> None:
+    """Print a CloudFormation template: account (bucket, role of instances, alarm of costs, once in
+    an account) or schedules (sweeps and reaper with no machine of one's own).
+
+    \b
+    advisor cloud template account > account.json
+    aws cloudformation deploy --stack-name advisor-account --template-file account.json \\
+      --capabilities CAPABILITY_NAMED_IAM --parameter-overrides AlarmEmail=you@example.com
+    """
+    from infra.cloudformation import template as document
+
+    click.echo(json.dumps(document(name), indent=1))
+
 
 _output_option = click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
 _owner_option = click.option(
-    "--owner", type=Text("--owner"), metavar="NAME", help="Only what this owner launched."
+    "--owner", type=Text("--owner"), metavar="NAME", help="Only resources of this owner."
 )
 _region_option = click.option(
     "--region", "regions", metavar="REGION", multiple=True,
-    help="Only this region; may be repeated.  [default: all of the account]",
+    help="Only this region. Repeatable.  [default: all of the account]",
 )  # fmt: skip
 
 
 @click.group()
 def cloud() -> None:
-    """What sweeps have launched on AWS, found by its tags in all regions.
+    """What the advisor has on AWS, found by its tags in all regions.
 
     \b
     advisor cloud status
@@ -54,7 +151,7 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
 
     Exit codes: 0 told, 1 a region did not tell all.
     """
-    from advisor.runs.cloud.reaping import reap_cloud
+    from advisor.runs.cloud.status import reap_cloud
 
     found = reap_cloud(owner=owner, regions=regions, dry_run=True)
     _print(found, "advisor.cloud-status/1", status_lines(found), output)
@@ -62,12 +159,12 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
 
 
 @cloud.command()
-@click.option("--dry-run", is_flag=True, help="Tell what would be removed, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
 @_owner_option
 @_region_option
 @_output_option
 def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str) -> int:
-    """Remove what sweeps left there after its time; needs no file of this machine.
+    """Remove what has expired on AWS. Needs credentials and no local file.
 
     Only what is tagged advisor:managed = true, with an advisor:expires-at in the past. Run it by
     a schedule too: docs/aws.md.
@@ -75,7 +172,7 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     Exit codes: 0 nothing expired is left (or it was a dry run), 1 something is, or a region did
     not tell all.
     """
-    from advisor.runs.cloud.reaping import reap_cloud
+    from advisor.runs.cloud.status import reap_cloud
 
     try:
         reaped = reap_cloud(owner=owner, regions=regions, dry_run=dry_run)
@@ -87,7 +184,7 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
 
 
 def _print(reaped: Reaped, schema: str, lines: list[str], output: str) -> None:
-    from advisor.runs.cloud.reaping import reaped_document
+    from advisor.runs.cloud.status import reaped_document
 
     document: dict[str, Any] = reaped_document(reaped, schema)
     click.echo(json.dumps(document, indent=1) if output == "json" else "\n".join(lines))

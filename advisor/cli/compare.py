@@ -23,9 +23,9 @@ from advisor.render.tables import records_csv, records_markdown
     show_default=True, help="Format of the answer.",
 )  # fmt: skip
 def compare(question: Compare, sources: Sources, output: str) -> None:
-    """How much faster, and at what cost: instances, or GPUs by themselves.
+    """Compare instances, or GPUs by themselves, against a baseline.
 
-    With --gpu, --model takes several networks. A dash says that no batch fits that GPU.
+    With --gpu, --model takes several networks; a dash means that no batch certainly fits.
 
     \b
     advisor compare --task training --model resnet50 --instance g4dn.xlarge --instance g5.xlarge

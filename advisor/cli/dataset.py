@@ -20,7 +20,7 @@ _output_option = click.option(
     show_default=True,
 )  # fmt: skip
 _out_option = click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="A new folder."
+    "--out", required=True, type=click.Path(path_type=Path), help="New folder to write."
 )
 
 
@@ -39,12 +39,12 @@ def dataset() -> None:
 @dataset.command()
 @click.argument("kind", type=Name("kind of data set", ("photographs", "text")))
 @click.option("--samples", type=click.IntRange(1), default=10_000, show_default=True,
-              help="Of photographs; a text has as many tokens as the Penn Treebank.")  # fmt: skip
+              help="Number of photographs; a text has the Penn Treebank's length.")  # fmt: skip
 @_out_option
 @_output_option
 def make(kind: str, samples: int, out: Path, output: str) -> None:
     """Make KIND: `photographs` (JPEG files like ImageNet's) or `text` (like the Penn Treebank)."""
-    from advisor.cli.sweep_progress import dataset_progress
+    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import make_photographs, make_words
 
     if kind == "text":
@@ -58,23 +58,27 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
 @dataset.command()
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--to", "target", required=True, type=Name("format", _TARGETS),
-              help="Of tar, lmdb, recordio, files.")  # fmt: skip
+              help="Format to write.")  # fmt: skip
 @_out_option
 @click.option("--resize", type=click.IntRange(8, 10_000), metavar="PIXELS",
-              help="At most so many on the shorter edge; not for lmdb.")  # fmt: skip
-@click.option("--quality", type=click.IntRange(1, 100), help="Of resized JPEGs. [default: 95]")
-@click.option("--processes", type=click.IntRange(1), help="That decode. [default: one a CPU]")
+              help="Longest allowed shorter edge; not for lmdb.")  # fmt: skip
+@click.option(
+    "--quality", type=click.IntRange(1, 100), help="JPEG quality of resized images.  [default: 95]"
+)
+@click.option(
+    "--processes", type=click.IntRange(1), help="Decoding processes.  [default: one a CPU]"
+)
 @_output_option
 def convert(
     source: Path, target: str, out: Path, resize: int | None, quality: int | None,
     processes: int | None, output: str,
 ) -> None:  # fmt: skip
-    """Convert the images of SOURCE, in any format, and tell at what rate.
+    """Convert the images of SOURCE, in any format, and report the rate.
 
     JPEG bytes are copied as they are unless --resize is given; an LMDB holds them decoded, 256 x
     256, as Caffe stores ImageNet. Stopped or failed, it leaves nothing behind.
     """
-    from advisor.cli.sweep_progress import dataset_progress
+    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import convert_dataset
 
     with dataset_progress() as progress:
@@ -98,7 +102,7 @@ def convert(
 @click.argument("path", type=click.Path(path_type=Path))
 @_output_option
 def show(path: Path, output: str) -> None:
-    """Tell the format of PATH, its samples, their size, and what decoding one costs here."""
+    """Show format, samples, sizes and decoding cost of PATH."""
     from advisor.runs.datasets import show_dataset
 
     shown = show_dataset(path)
@@ -119,8 +123,8 @@ def show(path: Path, output: str) -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @_output_option
 def check(path: Path, output: str) -> None:
-    """Read and decode every image of PATH, and name all that cannot be; then exit code 1."""
-    from advisor.cli.sweep_progress import dataset_progress
+    """Decode every image of PATH and name the broken ones (then exit code 1)."""
+    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import check_dataset
 
     with dataset_progress("checking") as progress:

@@ -15,11 +15,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def host_price_options(command: Command) -> Command:
     """Add the options to a command; it receives them under `NAMES`."""
     price = click.option(
-        "--usd-per-hour", metavar="PRICE", help="What this host costs: tells cost, for budgets."
+        "--usd-per-hour", metavar="PRICE", help="Price of this host, for costs and budgets."
     )
     instance = click.option(
         "--instance",
         metavar="TYPE",
-        help="This host's type, for its price; the one to launch, with --on aws.",
+        help="Type of this host, for its price; with --on aws the type to launch.",
     )
     return price(instance(command))

@@ -15,13 +15,13 @@ from advisor.cli.parameters import Name, Text
 from advisor.render.text import table
 
 if TYPE_CHECKING:
-    from sweeps.store.api_keys import StoredKey
+    from advisor.runs.store.keys import StoredKey
 
 LIST = "advisor.keys/1"
 _COLUMNS = ("id", "name", "scope", "state", "created", "expires", "last used")
 _audit_option = click.option(
     "--audit-log", type=click.Path(path_type=Path), metavar="FILE",
-    help="Where it is written down.  [default: audit.jsonl in the user data directory]",
+    help="Audit log.  [default: audit.jsonl in the user data directory]",
 )  # fmt: skip
 
 
@@ -37,19 +37,23 @@ def keys() -> None:
 
 @keys.command()
 @click.argument("name")
-@click.option("--scope", type=Name("scope", ("read", "measure", "admin")), required=True,
-              help="read: ask; measure: import, sweep, schedule, too; admin: all.")  # fmt: skip
+@click.option(
+    "--scope",
+    type=Name("scope", ("read", "measure", "admin")),
+    required=True,
+    help="read: ask; measure: also import, sweep and schedule; admin: also AWS.",
+)
 @click.option("--expires", type=Text("--expires"), metavar="TIME",
-              help="Time to live, as 12h, 90d or 1y.  [default: until it is revoked]")  # fmt: skip
+              help="Lifetime: 12h, 90d or 1y.  [default: unlimited]")  # fmt: skip
 @_audit_option
 def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> None:
-    """Make a key and print it: once, it cannot be shown again.
+    """Create a key and print it once; it cannot be shown again.
 
     From the first key on every request needs one, on this machine too.
     """
+    from advisor.runs.store.keys import ApiKeys
     from advisor.service.access_keys import add_key, parse_lifetime_seconds
     from advisor.service.audit import AuditLog
-    from sweeps.store.api_keys import ApiKeys
 
     lifetime = parse_lifetime_seconds(expires) if expires else None
     log = AuditLog(audit_log)
@@ -68,8 +72,8 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
     show_default=True,
 )  # fmt: skip
 def list_(output: str) -> None:
-    """All keys, revoked ones too; never their secrets."""
-    from sweeps.store.api_keys import ApiKeys
+    """List keys, revoked ones too, without their secrets."""
+    from advisor.runs.store.keys import ApiKeys
 
     with closing(ApiKeys(reading=True)) as book:
         found, database = book.all(), book.name
@@ -88,12 +92,12 @@ def list_(output: str) -> None:
 @click.argument("name", metavar="NAME|ID")
 @_audit_option
 def revoke(name: str, audit_log: Path | None) -> None:
-    """End a key, by name or id, and the logins that were made with it.
+    """Revoke a key by name or id, and the logins made with it.
 
-    Services that run refuse it within two seconds.
+    Running services refuse it within two seconds.
     """
+    from advisor.runs.store.keys import ApiKeys
     from advisor.service.audit import AuditLog
-    from sweeps.store.api_keys import ApiKeys
 
     log, now = AuditLog(audit_log), time.time()
     log.check()

@@ -10,12 +10,14 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
 import click
 
-from advisor.errors import AdvisorError, Terminated, one_line
+from advisor.errors import ERROR_VARIABLE, AdvisorError, Terminated, one_line
 
 # Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
 COMMANDS = {
@@ -168,6 +170,8 @@ def _fail(error: BaseException) -> int:
 
         traceback.print_exception(error)
     message, code = _explained(error)
+    if path := os.environ.get(ERROR_VARIABLE):
+        _leave_error(path, one_line(message), code)
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"advisor: {one_line(message)}\n")):
         try:
             if stream is not None:
@@ -181,6 +185,14 @@ def _fail(error: BaseException) -> int:
 def _discard(stream: TextIO) -> None:
     """Let all that is still written to a stream go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _leave_error(path: str, message: str, code: int) -> None:
+    """For the process that started this one: `advisor.runs.processes` reads it."""
+    import json
+
+    with suppress(OSError):
+        Path(path).write_text(json.dumps({"message": message, "exit_code": code}))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import click
 
 from advisor.cli.parameters import Name
 from advisor.cli.stored import stored_measurements
-from advisor.cli.sweep_progress import trial_name
+from advisor.cli.sweep_view import trial_name
 from advisor.domain import Measurement
 from advisor.errors import DataError
 from advisor.render.text import table
@@ -27,11 +27,11 @@ _output_option = click.option(
     show_default=True,
 )  # fmt: skip
 _WANTED = (
-    click.option("--model", "network", metavar="NAME", help="Of this network alone."),
-    click.option("--task", metavar="TASK", help="Of this task alone."),
-    click.option("--accelerator", metavar="KIND", help="On this one alone, as emulated:T4."),
-    click.option("--status", metavar="STATUS", help="That ended like this, as ok or failed."),
-    click.option("--limited-by", metavar="WHAT", help="Held by this, as cgroup-v2 or none."),
+    click.option("--model", "network", metavar="NAME", help="Only this network."),
+    click.option("--task", metavar="TASK", help="Only this task."),
+    click.option("--accelerator", metavar="KIND", help="Only this accelerator: emulated:T4."),
+    click.option("--status", metavar="STATUS", help="Only this status: ok, failed."),
+    click.option("--limited-by", metavar="WHAT", help="Only this kind of limit: cgroup-v2, none."),
 )
 
 
@@ -48,10 +48,12 @@ def measurements() -> None:
 
 @measurements.command("list")
 @_wanted_options
-@click.option("--spread", is_flag=True, help="With -o json: how far steps and runs spread.")
+@click.option(
+    "--spread", is_flag=True, help="Add intervals and percentiles of steps (with -o json)."
+)
 @_output_option
 def list_(output: str, spread: bool, **wanted: str | None) -> None:
-    """One line a measurement, in the order of measuring."""
+    """List measurements, one line each, in the order of measuring."""
     from advisor.runs.stored.documents import list_document, wanted_from
     from sweeps.store import Stored
 
@@ -70,11 +72,11 @@ def list_(output: str, spread: bool, **wanted: str | None) -> None:
 @_wanted_options
 @click.option(
     "--format", "form", type=Name("format", ("jsonl", "csv")), default="jsonl", show_default=True,
-    help="jsonl has every raw value, csv one summary row a measurement.",
+    help="jsonl: every raw value; csv: one summary row a measurement.",
 )  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), help="A file; by default stdout.")
+@click.option("--out", type=click.Path(path_type=Path), help="File to write.  [default: stdout]")
 def export(form: str, out: Path | None, **wanted: str | None) -> None:
-    """Write all measurements, or these; a file is written whole or not at all."""
+    """Write measurements; a file is written as a whole or not at all."""
     from advisor.files import write_whole
     from advisor.runs.stored.documents import wanted_from
     from sweeps.formats.exporting import to_csv, to_jsonl
@@ -123,7 +125,7 @@ def _imported_text(document: dict[str, Any]) -> str:
 @measurements.command()
 @_output_option
 def check(output: str) -> None:
-    """Which numbers are weak (wide interval, few steps, drift, outliers, not limited ..), and
+    """Name weak measurements (wide interval, few steps, drift, outliers, not limited ..), and
     what to do about each."""
     from sweeps.quality.checking import check as checked_row
 

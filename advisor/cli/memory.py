@@ -16,10 +16,10 @@ from advisor.questions.models import MemoryQuestion
 @click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
               show_default=True, help="Format of the answer.")  # fmt: skip
 def memory(question: MemoryQuestion, output: str) -> None:
-    """Peak GPU memory with its parts, the GPUs it fits, and the largest batch on each.
+    """Peak GPU memory and its parts, which GPUs it fits, and the largest batch on each.
 
-    "Fits": its upper bound is within the card. "Does not fit": its lower one is not.
-    An own network, and another --input-size, are traced here: that takes torch and half a minute.
+    "Fits": the upper bound lies within the card. "Does not fit": the lower bound exceeds it.
+    Your own network, or another --input-size, is traced here (torch, about 30 s).
 
     \b
     advisor memory --model resnet50 --batch-size 64 --optimizer adam

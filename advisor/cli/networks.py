@@ -28,16 +28,15 @@ _SHOWN_NAMES = 3
 
 @click.command()
 @click.argument("search", required=False, type=Shown("SEARCH"))
-@click.option("--all", "every", is_flag=True, help="Each network, not families.")
+@click.option("--all", "every", is_flag=True, help="List every network instead of families.")
 @click.option("-o", "--output", type=FORMAT, default="table", show_default=True)
 def networks(search: str | None, every: bool, output: str) -> None:
-    """The networks that can be asked for, and what is known of each.
+    """The networks that the advisor knows.
 
-    SEARCH is a part of a name, title or family, or a pattern of it; without one: families.
+    SEARCH matches a part of a name, title or family, or a pattern. Without it: the families.
 
-    Rates are of GPUs: published (measured by others with PyTorch, on so many GPUs) or modelled (the
-    network was never measured); `-` means that it can be built, and that no rate can be predicted
-    yet.
+    Rates are published (measured by others with PyTorch, on that many GPUs) or modelled (never
+    measured); `-`: the network can be built, its rate cannot be predicted.
 
     \b
     advisor networks resnet

@@ -22,7 +22,7 @@ from advisor.questions.models import Predict, Sources
     show_default=True, help="Format of the answer.",
 )  # fmt: skip
 def predict(question: Predict, sources: Sources, output: str) -> None:
-    """What one instance (or a GPU) will reach, how sure that is, and what holds it back.
+    """Predict the throughput of one instance or GPU, with an interval and its bottleneck.
 
     \b
     advisor predict --task training --model resnet50 --instance g5.xlarge --disk gp3:500GiB

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection
+from enum import Enum
 from typing import Any, TypeVar
 
 import click
@@ -57,6 +58,8 @@ class SectionedCommand(click.Command):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+        if isinstance(self, click.Group):
+            self.format_commands(ctx, formatter)
 
 
 def question_options(kind: type[Question], name: str = "question") -> Callable[[Command], Command]:
@@ -108,12 +111,17 @@ def _option(field: Field, *, required: bool) -> click.Option:
         help=about.help + (f"  [default: {about.usual}]" if about.usual else ""),
         required=required,
         **({"is_flag": True} if is_flag else {"type": FieldType(about.kind, field.name)}),
-        **({} if field.required or is_flag else {"default": field.default}),
+        **({} if field.required or is_flag else {"default": _default(field)}),
         multiple=about.kind.repeats,
         show_default=field.default not in (None, (), False),
     )
     option.section = about.section
     return option
+
+
+def _default(field: Field) -> Any:
+    """As `--help` shows it; it is read as a text is."""
+    return str(field.default) if isinstance(field.default, Enum) else field.default
 
 
 def _remember(command: Callable[..., Any], option: click.Option) -> None:

@@ -33,7 +33,7 @@ EXPLAINED_IN = ("table", "json", "yaml")
 )  # fmt: skip
 @click.option(
     "--export", "export_to", type=Name("export", FORMATS),
-    help="Print a file that starts the recommended spec, instead of the answer.",
+    help="Print only a file that starts the recommended spec.",
 )  # fmt: skip
 def recommend(question: Recommend, sources: Sources, output: str, export_to: str | None) -> None:
     """The cheapest instance and disk that will really reach a throughput.

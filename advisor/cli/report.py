@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from advisor.cli.parameters import Day, Name
-from advisor.cli.questions import NOT_IN_REPORTS, options_of_kind, question_from
+from advisor.cli.questions import NOT_IN_REPORTS, SectionedCommand, options_of_kind, question_from
 from advisor.cli.report_diff import diff
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError
@@ -29,7 +29,7 @@ class Language(Name):
         return spelled[text] if text in spelled else super().convert(value, param, ctx)
 
 
-class ReportGroup(click.Group):
+class ReportGroup(SectionedCommand, click.Group):
     """With the way out for a file that stands alone."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -53,14 +53,19 @@ class ReportGroup(click.Group):
 @click.group(cls=ReportGroup, invoke_without_command=True)
 @click.option(
     "--plan", "plan_file", type=click.Path(), metavar="FILE",
-    help="Several workloads at once: a YAML file (docs/reports.md); - reads it from stdin.",
+    help="YAML file with several workloads (see docs/reports.md); - reads stdin.",
 )  # fmt: skip
 @click.option(
     "--from", "saved", multiple=True, type=click.Path(), metavar="FILE",
-    help="A saved `recommend -o json` (repeatable), or a saved report; - reads stdin.",
+    help="Saved `recommend -o json` (repeatable) or saved report; - reads stdin.",
 )  # fmt: skip
-@click.option("--title", help="What the report is called.  [default: the workload, or the plan]")
-@click.option("--date", "as_of", type=Day("--date"), help="The report's day.  [default: today]")
+@click.option("--title", help="Title.  [default: the workload or the plan's title]")
+@click.option(
+    "--date",
+    "as_of",
+    type=Day("--date"),
+    help="Date of the report; ages count from it.  [default: today]",
+)
 @click.option(
     "--format", "format_name", type=Name("report format", tuple(REPORT_FORMATS)),
     help="[default: by the end of --out, else md]",
@@ -68,7 +73,7 @@ class ReportGroup(click.Group):
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
 @click.option(
     "--language", type=Language(), default=LANGUAGES[0], show_default=True,
-    help="Language of the report.",
+    help="Language of the report's text.",
 )  # fmt: skip
 @send_option
 @click.pass_context
@@ -85,7 +90,7 @@ def report(
     send: tuple[str, ...],
     **asked: Any,
 ) -> None:
-    """A report on a workload, or on a whole plan of them, that stands alone.
+    """Write a report that stands alone, about one workload or a plan of several.
 
     \b
     advisor report --task inference --model googlenet --target-throughput 500 --out report.html

@@ -40,7 +40,7 @@ _MEDIA = {
 def diff(
     old: str, new: str, output: str, out: str | None, exit_code: bool, send: tuple[str, ...]
 ) -> int:
-    """What changed from OLD to NEW, each a saved report or recommendation (JSON; - is stdin).
+    """Show what changed between two saved reports or recommendations (JSON; - is stdin).
 
     \b
     advisor report --plan workloads.yaml --format json --out november.json
@@ -77,12 +77,11 @@ def _shown(
     text = _written(document, output)
     _print(text, path, quiet=bool(targets) and out is None)
     if targets:
-        from advisor.runs.delivery.parcel import Enclosure
-        from advisor.runs.delivery.parcels import difference_parcel
+        from advisor.runs.delivery.message import Attachment, difference_message
 
         extension, media_type = _MEDIA[output]
-        file = Enclosure(_file_name(document, extension), media_type, text.encode())
-        send_out(difference_parcel(document, [file]), targets)
+        file = Attachment(_file_name(document, extension), media_type, text.encode())
+        send_out(difference_message(document, [file]), targets)
     return document
 
 

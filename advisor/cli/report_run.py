@@ -35,7 +35,7 @@ from advisor.render.sizing.facts import SCHEMA
 from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format
 
 if TYPE_CHECKING:
-    from advisor.runs.delivery.parcel import Target
+    from advisor.runs.delivery.message import Target
 
 _STDIN = "-"
 # What no workload of a plan can say for itself, and what all of them share.
@@ -91,11 +91,11 @@ class Output(NamedTuple):
     def send(self, document: Mapping[str, Any], content: bytes) -> None:
         """To every target."""
         if self.targets:
-            from advisor.runs.delivery.parcels import enclosure_named, report_parcel
+            from advisor.runs.delivery.message import attachment, report_message
 
             name = self.path.name if self.path else f"report-{document['as_of']}"
-            file = enclosure_named(name, self.kind, content)
-            send_out(report_parcel(document, file), self.targets)
+            file = attachment(name, self.kind, content)
+            send_out(report_message(document, file), self.targets)
 
 
 def make_report(ask: Ask, output: Output) -> None:

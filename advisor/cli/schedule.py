@@ -1,4 +1,4 @@
-"""`advisor schedule`: commands that run by themselves, at times of a crontab line."""
+"""`advisor schedule`: commands that run by themselves, at times of a cron line."""
 
 from __future__ import annotations
 
@@ -8,19 +8,154 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from advisor.cli.parameters import Name, Text
-from advisor.cli.schedule_commands import checked_command
-from advisor.cli.schedule_reporting import checked_reporting, report_run, reporting_options
 from advisor.cli.schedule_view import added_text, list_text, one_text
-from advisor.errors import Stopped
-from advisor.runs.scheduling.documents import list_document, one_document, standings
+from advisor.errors import Stopped, UsageError
+from advisor.runs.schedule_documents import list_document, one_document, statuses
+from advisor.runs.schedules import ALLOWED, Checked, checked_sweep, is_sweep, kind_of
+
+if TYPE_CHECKING:
+    from advisor.runs.store.records import Reporting
+
+
+FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")
+_PLAN = click.option(
+    "--report", "plan", type=click.Path(), metavar="PLAN",
+    help="After each run, report on the workloads of this plan (docs/reports.md).",
+)  # fmt: skip
+_SEND = click.option(
+    "--send", multiple=True, metavar="TARGET",
+    help="Where to send the report and what changed since the last one; as `report --send`.",
+)  # fmt: skip
+_FORMAT = click.option(
+    "--report-format", type=Name("report format", FORMATS), default="html", show_default=True
+)
+_WHEN = click.option(
+    "--send-when", type=Name("--send-when", ("always", "changed")), default="always",
+    show_default=True, help="Send always, or only when something changed.",
+)  # fmt: skip
+
+
+def reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The four options of `schedule add`."""
+    for option in (_WHEN, _FORMAT, _SEND, _PLAN):
+        command = option(command)
+    return command
+
+
+def checked_reporting(
+    plan: str | None, send: Sequence[str], report_format: str, send_when: str
+) -> Reporting | None:
+    """None where no report is asked for; `UsageError` for a plan that `report` would refuse, and
+    targets that cannot be. Files are named from the folder in which the schedule is added."""
+    if plan is None:
+        if send:
+            raise UsageError("--send needs --report PLAN: what is to be reported on")
+        return None
+    if not send:
+        raise UsageError("--report needs --send TARGET: where the report goes")
+    from advisor.render.sizing.formats import report_format as format_named
+    from advisor.runs.delivery.targets import checked_words
+    from advisor.runs.store.records import Reporting
+
+    format_named(report_format).require_packages()
+    _check_plan(plan)
+    words = tuple(_whole_path(word) for word in checked_words(send))
+    return Reporting(
+        plan=plan, send=words, format=report_format, only_changes=send_when == "changed"
+    )
+
+
+def _check_plan(plan: str) -> None:
+    from advisor.answers.ground import ground_in_use
+    from advisor.answers.reporting.gathering import checked
+    from advisor.answers.reporting.plans import read_plan
+    from advisor.cli.report_run import planned
+
+    try:
+        content = Path(plan).read_bytes()
+    except OSError as error:
+        raise UsageError(f"--report {plan} cannot be read: {error.strerror}") from None
+    questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
+    checked(ground_in_use(None), questions)
+
+
+def _whole_path(word: str) -> str:
+    """A file from this folder, told so that the daemon's own folder does not matter."""
+    kind, _, path = word.partition(":")
+    if kind != "file" or path.startswith("/"):
+        return word
+    return f"file:{Path.cwd() / path}{'/' if path.endswith('/') else ''}"
+
+
+@click.command("report", hidden=True)
+@click.argument("number", type=int)
+@click.option("--failed", default="", help="Why the run failed.")
+def report_run(number: int, failed: str) -> None:
+    """Report on a run that has ended: what its process starts. Prints what became of it."""
+    from advisor.runs.scheduled_reports import report_after
+    from advisor.runs.store.schedules import open_schedules
+
+    with closing(open_schedules(reading=True)) as book:
+        run = book.runs.one(number)
+        kept = book.numbered(run.schedule) if run and run.schedule is not None else None
+    if run is None or kept is None:
+        raise UsageError(f"there is no run {number}")
+    found = report_after(run, kept, lambda line: click.echo(line, err=True), failed)
+    click.echo(json.dumps(found))
+
+
+# The schedule decides these itself.
+_OURS = {
+    "output": "leave -o out: the schedule reads the command's JSON, and `schedule show` tells it",
+    "fresh_since": "leave --fresh-since out: the schedule sets it to each run's due time",
+    "dry_run": "leave --dry-run out: nothing would be measured",
+}
+
+
+def checked_command(words: Sequence[str]) -> Checked:
+    """The command that is asked for; `UsageError`, or click's own, for what the command would
+    refuse, and for commands that are not to be scheduled."""
+    if words and PurePath(words[0]).name == "advisor":
+        words = words[1:]
+    kind = kind_of(words)
+    if kind is None:
+        known = ", ".join(f"`{' '.join(one)}`" for one in ALLOWED)
+        given = f"`{' '.join(words[:2])}` cannot be scheduled" if words else "no command is given"
+        raise UsageError(f"{given}; write one of {known} behind --")
+    command, rest = _click_command(kind), list(words[len(kind) :])
+    context = command.make_context(f"advisor {' '.join(kind)}", rest)
+    for name, reason in _OURS.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(reason)
+    if not is_sweep(words):
+        return Checked(tuple(words))
+    return checked_sweep(tuple(words), context.params)
+
+
+def _click_command(kind: tuple[str, ...]) -> click.Command:
+    if kind == ("fit",):
+        from advisor.cli.fit import fit
+
+        return fit
+    if kind == ("catalog", "refresh"):
+        from advisor.cli.catalog_refresh import refresh
+
+        return refresh
+    from advisor.cli.sweep import run
+
+    return run
+
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _output_option = click.option(
@@ -31,24 +166,27 @@ _output_option = click.option(
 
 @click.group()
 def schedule() -> None:
-    """Run sweeps, fits and price refreshes at times of a crontab line.
+    """Run sweeps, fits and price refreshes at the times of a cron line.
 
     \b
     advisor schedule add --cron "0 3 * * 1" --timezone Europe/Berlin -- sweep run --preset small
-    advisor schedule run     # the daemon; as many as you like, one of them leads
+    advisor schedule run     # the daemon; a second one waits until the first has ended
     """
 
 
 @schedule.command()
 @click.option("--cron", type=Text("--cron"), required=True, metavar="LINE",
-              help="Five fields, as '0 3 * * 1': Mondays at 3:00.")  # fmt: skip
+              help="When to run: '0 3 * * 1' is Mondays at 3:00.")  # fmt: skip
 @click.option("--timezone", type=Text("--timezone"), default="UTC", show_default=True,
-              metavar="ZONE", help="Whose clock, as Europe/Berlin.")  # fmt: skip
-@click.option("--name", type=Text("--name"), help="What it is called.  [default: the command's]")
+              metavar="ZONE", help="Time zone of --cron, as Europe/Berlin.")  # fmt: skip
+@click.option(
+    "--name", type=Text("--name"), help="Name of the schedule.  [default: derived from the command]"
+)
 @click.option("--misfire", type=Name("misfire", ("run-once", "skip")), default="run-once",
-              show_default=True, help="What becomes of times at which no daemon ran.")  # fmt: skip
+              show_default=True,
+              help="After due times without a daemon: run once, or skip.")  # fmt: skip
 @click.option("--budget-per-month", metavar="MONEY",
-              help="As 20USD; a run that may exceed it is left out.")  # fmt: skip
+              help="Monthly budget, as 20USD; runs that could exceed it are skipped.")  # fmt: skip
 @reporting_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def add(
@@ -63,12 +201,12 @@ def add(
     send_when: str,
     command: tuple[str, ...],
 ) -> None:
-    """Keep a schedule: its command stands behind --, without `advisor`.
+    """Add a schedule. Its command follows `--`, without `advisor`.
 
-    It may be `sweep run`, `fit` or `catalog refresh`, and is checked now.
+    Allowed are `sweep run`, `fit` and `catalog refresh`. The command is checked now.
     """
-    from advisor.runs.scheduling.adding import Times, new_schedule
-    from sweeps.store.schedule_book import open_schedules
+    from advisor.runs.schedules import Times, new_schedule
+    from advisor.runs.store.schedules import open_schedules
 
     times = Times(cron=cron, timezone=timezone, name=name, misfire=misfire,
                   budget_per_month=budget_per_month)  # fmt: skip
@@ -76,52 +214,52 @@ def add(
     reporting = checked_reporting(plan, send, report_format, send_when)
     new, due = new_schedule(times, checked_command(command), str(Path.cwd()), now, reporting)
     with closing(open_schedules()) as book:
-        kept, leader = book.add(new, now=now), book.leadership.current()
+        kept, leader = book.add(new, now=now), book.daemon.current()
     click.echo(added_text(kept, due, leader))
 
 
 @schedule.command("list")
 @_output_option
 def list_(output: str) -> None:
-    """All schedules: when each runs next, how its last run ended, what it cost this month."""
-    from sweeps.store.schedule_book import open_schedules
+    """List schedules: next run, result of the last run, cost of this month."""
+    from advisor.runs.store.schedules import open_schedules
 
     now = time.time()
     with closing(open_schedules(reading=True)) as book:
-        found = standings(book, book.all(), now)
-        leader = book.leadership.current() if book.is_ready else None
-        document = list_document(book.name, found, leader, now)
+        rows = statuses(book, book.all(), now)
+        leader = book.daemon.current() if book.is_ready else None
+        document = list_document(book.name, rows, leader, now)
     if output == "json":
         click.echo(json.dumps(document, indent=1))
     else:
-        click.echo(list_text(found, leader))
+        click.echo(list_text(rows, leader))
 
 
 @schedule.command()
 @click.argument("name")
 @click.option("--runs", "most", type=click.IntRange(1, 1000), default=10, show_default=True,
-              help="So many of the latest.")  # fmt: skip
+              help="Number of latest runs to show.")  # fmt: skip
 @_output_option
 def show(name: str, most: int, output: str) -> None:
-    """One schedule: its runs, what each cost, the fit after it and what has drifted."""
-    from sweeps.store.schedule_book import open_schedules
+    """Show one schedule: its runs, their costs, the fits after them and drift."""
+    from advisor.runs.store.schedules import open_schedules
 
     now = time.time()
     with closing(open_schedules(reading=True)) as book:
         kept = book.named(name)
-        (found,) = standings(book, [kept], now)
+        (status,) = statuses(book, [kept], now)
         runs = book.runs.of(kept.number, most)
     if output == "json":
-        click.echo(json.dumps(one_document(found, runs, now), indent=1))
+        click.echo(json.dumps(one_document(status, runs, now), indent=1))
     else:
-        click.echo(one_text(found, runs))
+        click.echo(one_text(status, runs))
 
 
 @schedule.command()
 @click.argument("name")
 def remove(name: str) -> None:
-    """End a schedule; a run that goes on comes to its end, and its record stays."""
-    from sweeps.store.schedule_book import open_schedules
+    """Remove a schedule. A current run finishes, and the history stays."""
+    from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules()) as book:
         gone = book.remove(name, now=time.time())
@@ -133,14 +271,14 @@ def remove(name: str) -> None:
 def run() -> None:
     """The daemon: runs what is due, until Ctrl-C or SIGTERM.
 
-    Any number of them may run on a database: one leads, another takes over when that is gone.
+    One at a time serves a database; a second one waits, and goes on when the first has gone.
     """
-    from advisor.runs.scheduling.leading import PATIENCE_SECONDS, Daemon
-    from advisor.runs.scheduling.resending import Resending
-    from sweeps.store.schedule_book import open_schedules
+    from advisor.runs.daemon import PATIENCE_SECONDS, Daemon
+    from advisor.runs.delivery.queue import Resender
+    from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules(patience_seconds=PATIENCE_SECONDS)) as book:
-        daemon, stopping = Daemon(book, say=_say, between=Resending(_say).look), _Stopping()
+        daemon, stopping = Daemon(book, say=_say, between=Resender(_say).look), _Stopping()
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, stopping)
@@ -157,13 +295,14 @@ def run() -> None:
 @schedule.command(hidden=True)
 @click.argument("number", type=int)
 def execute(number: int) -> None:
-    """Run what is due under that number: what the daemon starts."""
-    from advisor.runs.scheduling.executing import execute as executed
-    from advisor.runs.scheduling.refitting import after_sweep
-    from sweeps.store.schedule_book import open_schedules
+    """Execute the run of that number: what the daemon and the HTTP service start."""
+    from advisor.runs.executor import execute as executed
+    from advisor.runs.refit import after_sweep
+    from advisor.runs.scheduled_reports import report_in_process
+    from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules()) as book:
-        executed(book, number, follow=lambda one: after_sweep(one.due_at))
+        executed(book, number, follow=lambda run: after_sweep(run.due_at), report=report_in_process)
 
 
 schedule.add_command(report_run)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from advisor.cli.schedule_report import report_lines, report_words
 from advisor.render.text import table
 from advisor.runs.cron import zone_of
-from advisor.runs.scheduling.documents import Standing
-from advisor.units import format_hours, format_usd
+from advisor.runs.schedule_documents import Status
+from advisor.units import format_hours, format_rate, format_usd
 
 if TYPE_CHECKING:
-    from sweeps.store.schedule_words import Leader, Reporting, Run, Schedule
+    from advisor.runs.store.records import Leader, Reporting, Run, Schedule
+
 
 _COLUMNS = ("name", "next", "last run", "this month", "command")
-_NOBODY = "No daemon leads: start one with `advisor schedule run`."
+_NOBODY = "No daemon runs: start one with `advisor schedule run`."
 
 
 def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
@@ -29,17 +29,17 @@ def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
     )
 
 
-def list_text(found: Sequence[Standing], leader: Leader | None) -> str:
+def list_text(found: Sequence[Status], leader: Leader | None) -> str:
     """A line for each schedule, and who leads."""
     if not found:
         return "No schedules yet; `advisor schedule add -h` tells how."
     rows = [_row(one) for one in found]
-    who = f"Led by {leader.host} (process {leader.pid})." if leader else _NOBODY
+    who = f"Served by the daemon on {leader.host} (process {leader.pid})." if leader else _NOBODY
     drifted = [_drift_line(one) for one in found]
     return "\n".join([*table(_COLUMNS, rows), "", *filter(None, drifted), who])
 
 
-def one_text(found: Standing, runs: Sequence[Run]) -> str:
+def one_text(found: Status, runs: Sequence[Run]) -> str:
     """A schedule and its runs, the latest first, with what followed each."""
     one = found.schedule
     lines = [
@@ -69,25 +69,25 @@ def _reporting_lines(told: Reporting | None) -> list[str]:
     return [f"  report      {told.plan} as {told.format}, to {to}{when}"]
 
 
-def _row(found: Standing) -> tuple[str, ...]:
+def _row(found: Status) -> tuple[str, ...]:
     one, last = found.schedule, found.last
     state = "none yet" if last is None else f"{_day(last.due_at, one.timezone)} {last.state.value}"
     words = shlex.join(one.command)
     return (one.name, _next(found), state, _money(found), words)
 
 
-def _drift_line(found: Standing) -> str:
+def _drift_line(found: Status) -> str:
     words = report_words(found.report)
     return f"{found.schedule.name}: {words}" if words else ""
 
 
-def _money(found: Standing) -> str:
+def _money(found: Status) -> str:
     budget = found.schedule.budget_usd
     of = "" if budget is None else f" of {format_usd(budget)}"
     return f"{format_usd(found.spent_usd)}{of}"
 
 
-def _next(found: Standing) -> str:
+def _next(found: Status) -> str:
     if found.next_due is None:
         return "never"
     return _local(found.next_due, found.schedule.timezone)
@@ -122,3 +122,75 @@ def _local(moment: datetime, timezone: str) -> str:
 def _day(seconds: float, timezone: str) -> str:
     moment = datetime.fromtimestamp(seconds, zone_of(timezone))
     return moment.strftime("%Y-%m-%d %H:%M")
+
+
+_MOST_TRIALS = 5
+
+
+def report_words(report: Mapping[str, Any]) -> str:
+    """The one thing that a list should say: rates that drifted; empty where none did."""
+    drift = report.get("drift") or {}
+    beyond = drift.get("beyond_interval", 0)
+    if not beyond:
+        return ""
+    why = f" ({', '.join(drift['changed'][:2])})" if drift.get("changed") else ""
+    return f"{beyond} of {drift['compared']} rates drifted beyond their interval{why}"
+
+
+def report_lines(report: Mapping[str, Any]) -> list[str]:
+    """All of it, a line each."""
+    return [
+        *_fit_lines(report.get("fit") or {}),
+        *_drift_lines(report.get("drift") or {}),
+        *_sizing_lines(report.get("sizing_report") or {}),
+    ]
+
+
+_STATES = {
+    "arrived": "sent to {target}",
+    "kept": "kept, to be tried again: {error}",
+    "failed": "not sent: {error}",
+}
+
+
+def _sizing_lines(sizing: Mapping[str, Any]) -> list[str]:
+    """What changed, and where the report went."""
+    if not sizing:
+        return []
+    if sizing["error"]:
+        return [f"no report: {sizing['error'].removeprefix('no report: ')}"]
+    lines = [sizing["headline"] or "the first report; there is nothing to compare it with"]
+    told = (f"  {_STATES[one['state']].format(**one)}" for one in sizing["deliveries"])
+    return [*lines, *told]
+
+
+def _fit_lines(fit: Mapping[str, Any]) -> list[str]:
+    if not fit:
+        return []
+    name = fit.get("new_model") if fit["kept"] == "new" else fit.get("last_model")
+    kept = f"model {name} ({fit['kept']})" if name else f"the {fit['kept']} model"
+    return [f"kept {kept}: {fit['why']}"]
+
+
+def _drift_lines(drift: Mapping[str, Any]) -> list[str]:
+    if not drift:
+        return []
+    if not drift["compared"]:
+        return ["drift: no earlier measurement of these trials"]
+    median = drift["median_change_percent"]
+    lines = [
+        f"drift: {drift['beyond_interval']} of {drift['compared']} rates beyond their interval; "
+        f"all together {median:+.1f} % (median)"
+    ]
+    if model := drift.get("last_model"):
+        lines.append(
+            f"{model['outside']} of {model['rows']} outside of the last model's interval "
+            f"({model['expected']:g} by chance)"
+        )
+    lines += [f"changed: {', '.join(drift['changed'])}"] if drift["changed"] else []
+    return lines + [_trial_line(one) for one in drift["trials"][:_MOST_TRIALS]]
+
+
+def _trial_line(one: Mapping[str, Any]) -> str:
+    before, now = format_rate(one["before"]["rate"]), format_rate(one["now"]["rate"])
+    return f"  {one['change_percent']:+.1f} %  {before} -> {now}/s  {one['trial']}"

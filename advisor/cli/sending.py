@@ -11,7 +11,7 @@ import click
 from advisor.errors import DeliveryError, UsageError
 
 if TYPE_CHECKING:
-    from advisor.runs.delivery.parcel import Parcel, Target
+    from advisor.runs.delivery.message import Message, Target
 
 send_option = click.option(
     "--send", multiple=True, metavar="TARGET",
@@ -40,14 +40,14 @@ def format_of_targets(send: Sequence[str]) -> str:
     return "md"
 
 
-def send_out(parcel: Parcel, targets: Sequence[Target]) -> None:
+def send_out(message: Message, targets: Sequence[Target]) -> None:
     """To every target; `DeliveryError` names those that did not take it."""
-    from advisor.runs.delivery.sending import delivered
+    from advisor.runs.delivery.sending import deliver
 
-    found = delivered(parcel, targets, say=lambda line: click.echo(line, err=True))
-    for one in found:
-        if one.arrived:
-            click.echo(f"sent to {one.label}", err=True)
-    lost = [one.error for one in found if not one.arrived]
+    deliveries = deliver(message, targets, say=lambda line: click.echo(line, err=True))
+    for delivery in deliveries:
+        if delivery.arrived:
+            click.echo(f"sent to {delivery.label}", err=True)
+    lost = [delivery.error for delivery in deliveries if not delivery.arrived]
     if lost:
         raise DeliveryError("; ".join(lost))

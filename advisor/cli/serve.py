@@ -29,7 +29,7 @@ LEVELS = ("debug", "info", "warning", "error")
     type=Positive("--workers", whole=True, most=64),
     default=1,
     show_default=True,
-    help="Processes that answer.",
+    help="Number of worker processes.",
 )
 @click.option("--log-level", type=Name("log level", LEVELS), default="info", show_default=True)
 @guard_options
@@ -43,7 +43,7 @@ def serve(
     allow_code: tuple[str, ...],
     **guard: Any,
 ) -> None:
-    """Answer over HTTP, and show a page.
+    """Answer the same questions over HTTP, with a web page.
 
     \b
     advisor serve

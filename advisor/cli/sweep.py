@@ -14,14 +14,17 @@ import click
 from advisor.cli.host_price import host_price_options
 from advisor.cli.parameters import Instant, Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
-from advisor.cli.sweep_adaptive import adaptive_options
-from advisor.cli.sweep_adaptive_runs import plan_adaptively, print_adaptive, run_adaptively
+from advisor.cli.sweep_adaptive import (
+    adaptive_options,
+    plan_adaptively,
+    print_adaptive,
+    run_adaptively,
+)
 from advisor.cli.sweep_cloud import cloud_options
-from advisor.cli.sweep_log import log
-from advisor.cli.sweep_options import sweep_options
+from advisor.cli.sweep_options import sweep_options, watch_options, watched_sweep
 from advisor.cli.sweep_simulate import simulate
-from advisor.cli.sweep_status import status
-from advisor.cli.sweep_table import (
+from advisor.cli.sweep_status import log, status
+from advisor.cli.sweep_view import (
     COLUMNS,
     RIGHT,
     cells_of,
@@ -29,17 +32,14 @@ from advisor.cli.sweep_table import (
     print_trials,
     raise_failures,
 )
-from advisor.cli.sweep_watching import watch_options, watched_sweep
 from advisor.domain import Measurement, Trial
 from advisor.render.text import table
-from advisor.runs.cloud.asking import refuse_without_aws
-from advisor.runs.cloud.sweep_asking import split_cloud
+from advisor.runs.adaptive.request import checked_answers, refuse_without_adaptive, split_answers
+from advisor.runs.cloud.request import refuse_without_aws, split_cloud
 from advisor.runs.host_price import host_usd_per_hour
-from advisor.runs.sweeps.adaptive_asking import refuse_without_adaptive, split_answers
-from advisor.runs.sweeps.asking import asked_for_nothing, options_from
 from advisor.runs.sweeps.data import planned_data, prepared_data
-from advisor.runs.sweeps.rows import shown_rows, trial_document
-from advisor.runs.sweeps.run_asking import checked_answers
+from advisor.runs.sweeps.request import asked_for_nothing, options_from
+from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.runs.sweeps.sweeping import (
     EXECUTORS,
     SweepOptions,
@@ -51,7 +51,7 @@ from sweeps.planning.plan import USUAL_TRIAL_SECONDS
 from sweeps.planning.repeating import wanted_runs
 
 if TYPE_CHECKING:
-    from advisor.cli.sweep_progress import Kept
+    from advisor.cli.sweep_view import Kept
     from advisor.runs.sweeps.watching import WatchOptions
     from sweeps.driver.runner import Progress
 
@@ -63,7 +63,7 @@ _output_option = click.option(
 
 @click.group()
 def sweep() -> None:
-    """Measure workloads on this machine, held to the resources of smaller ones.
+    """Measure workloads on this machine under the limits of smaller ones.
 
     \b
     advisor sweep run --preset small
@@ -82,7 +82,7 @@ for _command in (status, log, simulate):
 @host_price_options
 @_output_option
 def plan(output: str, **answers: Any) -> None:
-    """Show the trials that `run` would measure; nothing is measured or made."""
+    """Show the trials that `run` would measure; measures nothing."""
     grid, adaptive = split_answers(answers)
     refuse_without_adaptive(adaptive)
     options, hourly = options_from(grid), host_usd_per_hour(adaptive)
@@ -123,13 +123,13 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
 @host_price_options
 @click.option(
     "--executor", type=Name("executor", EXECUTORS), default="ray", show_default=True,
-    help="inline is for debugging: without limits, never fitted.",
+    help="How trials run; inline is for debugging (no limits, never fitted).",
 )  # fmt: skip
-@click.option("--retry-failed", is_flag=True, help="Measure failed and contaminated trials again.")
+@click.option("--retry-failed", is_flag=True, help="Repeat failed and contaminated trials.")
 @click.option(
     "--fresh-since", type=Instant("--fresh-since (or ADVISOR_FRESH_SINCE)"),
     envvar="ADVISOR_FRESH_SINCE", show_envvar=True,
-    help="Measure again what was measured before this time, as 2026-11-21T03:00Z.",
+    help="Repeat trials measured before this time: 2026-11-21T03:00Z.",
 )  # fmt: skip
 @cloud_options
 @watch_options
@@ -137,10 +137,10 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
 def run(
     output: str, executor: str, retry_failed: bool, fresh_since: datetime | None, **answers: Any
 ) -> int:
-    """Measure what is not measured yet; the same command again goes on where it stopped."""
+    """Measure the trials that are not measured yet. Run the same command again to continue."""
     answers, cloud = split_cloud(answers)
     if cloud["on"] == "aws":
-        from advisor.cli.sweep_cloud_run import run_on_aws
+        from advisor.cli.sweep_cloud import run_on_aws
 
         there = {
             **answers, "executor": executor, "retry_failed": retry_failed,
@@ -160,7 +160,7 @@ def _run_here(
     answers: dict[str, Any],
 ) -> None:
     from advisor.cli.leaving import leaving_cleanly
-    from advisor.cli.sweep_progress import Kept
+    from advisor.cli.sweep_view import Kept
     from sweeps.store import open_store
 
     options, watching, adaptive = checked_answers(answers, retry_failed=retry_failed)
@@ -193,7 +193,7 @@ def _followed(
 ) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
     """The trials of a described sweep, whose data are there now, and what its progress is to be
     told to; the sweep is watched meanwhile."""
-    from advisor.cli.sweep_progress import dataset_progress, trial_progress
+    from advisor.cli.sweep_view import dataset_progress, trial_progress
 
     with watched_sweep(watching, options.ray_address) as watch:
         with dataset_progress() as making:
@@ -204,20 +204,11 @@ def _followed(
             yield trials, watch.following(kept.noting(told))
 
 
-@sweep.command(hidden=True)
-@click.argument("job_id")
-def job(job_id: str) -> int:
-    """Run the sweep that was started under this id: what the service starts."""
-    from advisor.runs.jobs.running import run_job
-
-    return run_job(job_id)
-
-
 @sweep.command("list")
 @sweep_options
 @_output_option
 def list_(output: str, **answers: Any) -> None:
-    """The trials of a described sweep, or of all, each with its state and rate."""
+    """List the trials of a sweep, or of the whole store, with state and rate."""
     with _known(answers) as (trials, rows):
         print_trials(output, "advisor.sweep-list/1", trials, rows)
 

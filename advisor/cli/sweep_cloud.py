@@ -1,24 +1,36 @@
-"""`advisor sweep run --on aws`: its options."""
+"""Sweeps on AWS: their options, their runs, what they print."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from advisor.cli.cloud_options import launch_options
+from advisor.cli.cloud import launch_options
 from advisor.cli.parameters import Name, Text
-from advisor.runs.cloud.sweep_asking import MARKETS
+from advisor.errors import CloudError, one_line
+from advisor.render.text import table
+from advisor.runs.cloud.request import MARKETS, fleet_asked
+from advisor.units import format_counted, format_usd
+
+if TYPE_CHECKING:
+    from advisor.runs.cloud.plan import CloudPlan
+    from advisor.runs.cloud.sweep import CloudRun
+    from infra.aws.asking import Aws
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--region", "regions", type=Text("--region"), multiple=True, metavar="REGION",
-                 help="Of --on aws; more of them are tried in this order.  [us-east-1]"),
-    click.option("--market", type=Name("market", tuple(MARKETS)), help="Of --on aws.  [any]"),
+                 help="AWS regions, tried in this order.  [default: us-east-1]"),
+    click.option("--market", type=Name("market", tuple(MARKETS)),
+                 help="Market of the rented instance.  [default: any]"),
     click.option("--database-parameter", type=Text("--database-parameter"),
-                 help="SSM parameter with the URL of a shared PostgreSQL."),
+                 help="SSM parameter that holds the URL of a shared PostgreSQL."),
 )  # fmt: skip
 
 
@@ -27,3 +39,167 @@ def cloud_options(command: Command) -> Command:
     for option in reversed(_OPTIONS):
         command = option(command)
     return launch_options(command)
+
+
+_COLUMNS = ("offer", "zone", "market", "per hour, at most", "paid for")
+_SHOWN = 12
+_ENDED = {
+    "done": "All is measured",
+    "failed": "The sweep failed on its instance",
+    "budget": "The budget has no room for another minute",
+    "expired": "Its time is over",
+    "shut_down": "The instance ended itself before all was measured",
+    "taken_back": "The instance was taken back",
+    "ended": "The instance has ended",
+}
+
+
+def plan_lines(plan: Mapping[str, Any]) -> list[str]:
+    """The offers in their order, the checks, the most that it costs, and what is missing."""
+    offers = plan["offers"]
+    lines = [f"Sweep {plan['sweep_id']} of {plan['owner']}: {' '.join(plan['command'])}", ""]
+    if offers:
+        lines += table(_COLUMNS, [_offer_cells(one) for one in offers[:_SHOWN]], right=(3, 4))
+    else:
+        lines.append("No offer is known.")
+    if len(offers) > _SHOWN:
+        lines.append(f"and {len(offers) - _SHOWN} more")
+    volumes = [f"{one['type']} {one['size_gib']} GiB" for one in plan["volumes"]]
+    lines += ["", f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}."]
+    lines += [
+        f"Costs {format_usd(plan['most_usd'])} at most (budget {format_usd(plan['budget_usd'])}; "
+        f"{plan['hours']:g} h at most; traffic out of AWS comes on top).",
+        "",
+    ]
+    lines += [_check_line(one) for one in plan["checks"]]
+    told = "Nothing is missing; without --dry-run this is launched."
+    if not plan["can_launch"]:
+        missing = sum(one["stops"] for one in plan["checks"])
+        told = f"Nothing can be launched: {format_counted(missing, 'thing')} missing, see above."
+    return [*lines, "", told]
+
+
+def _offer_cells(one: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        one["instance_type"],
+        one["zone"],
+        one["market"],
+        format_usd(one["usd_per_hour_at_most"]),
+        f"{one['minutes_paid']} min",
+    )
+
+
+def _check_line(one: Mapping[str, Any]) -> str:
+    mark = "ok     " if one["ok"] else "missing" if one["stops"] else "without"
+    mend = f" -> {one['mend']}" if one["mend"] else ""
+    return f"{mark}  " + one_line(f"{one['check']}: {one['told']}{mend}")
+
+
+def run_lines(run: Mapping[str, Any]) -> list[str]:
+    """How it ended, what it cost, what is gone."""
+    instances = format_counted(run["instances"], "instance")
+    came = "what it measured is in its database, if anything."
+    if run["measured_now"] is not None:
+        came = f"{format_counted(run['measured_now'], 'measurement')} came back."
+    removed = format_counted(len(run["removed"]), "thing")
+    lines = [
+        f"{_ENDED[run['ended']]}: {came}",
+    ]
+    if run["instances"]:
+        lines.append(
+            f"{format_usd(run['spent_usd'])} at most for {instances}; all of it is ended "
+            f"({removed} removed)."
+        )
+    else:
+        lines.append("It was measured before: nothing was launched. --sweep-id measures anew.")
+    return lines
+
+
+def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
+    """Each type in a paragraph, and what all of them cost."""
+    lines: list[str] = []
+    for one in fleet["sweeps"]:
+        told = run_lines(one["run"]) if one["run"] else [one["error"]]
+        lines += [f"{one['instance_type']}: {told[0]}", *(f"  {line}" for line in told[1:])]
+    return [*lines, f"In all {format_usd(fleet['spent_usd'])} at most."]
+
+
+def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> int:
+    """Plan, and unless it is a dry run launch, measure and end; returns the exit code."""
+    from advisor.runs.cloud.fleet import plan_fleet
+    from infra.aws.asking import Aws
+
+    options, aws = fleet_asked(answers, cloud), Aws()
+    plans = plan_fleet(options, aws)
+    if cloud["dry_run"]:
+        return show_plans(plans, output)
+    return _run_one(plans[0], aws, output) if len(plans) == 1 else _run_all(plans, aws, output)
+
+
+def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
+    """What would be launched; the exit code says whether it can be."""
+    from advisor.runs.cloud.status import fleet_plan_document, plan_document
+
+    if len(plans) == 1:
+        document = plan_document(plans[0])
+        _show(document, plan_lines(document), output)
+    else:
+        document = fleet_plan_document(plans)
+        lines = [line for one in document["plans"] for line in (*plan_lines(one), "")]
+        _show(document, lines, output)
+    return 0 if document["can_launch"] else 1
+
+
+@contextmanager
+def ended_on_aws(what: str) -> Iterator[None]:
+    """Ctrl-C ends what was launched, and says so."""
+    from advisor.cli.leaving import leaving_cleanly
+
+    with leaving_cleanly(
+        lambda: f"{what} was ended on AWS; what came back is kept",
+        abandoned="what was launched ends itself when its time is over; `advisor cloud status` "
+        "tells",
+    ):
+        yield
+
+
+def tell(line: str) -> None:
+    """What happens meanwhile goes to stderr."""
+    click.echo(line, err=True)
+
+
+def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
+    from advisor.runs.cloud.status import run_document
+    from advisor.runs.cloud.sweep import run_cloud
+
+    with ended_on_aws(f"sweep {plan.sweep.id}"):
+        run = run_cloud(plan, aws, tell)
+    document = run_document(run)
+    _show(document, run_lines(document), output)
+    return _exit_code(run)
+
+
+def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
+    from advisor.runs.cloud.fleet import run_fleet
+    from advisor.runs.cloud.status import fleet_document
+
+    with ended_on_aws(f"each of {len(plans)} sweeps"):
+        berths = run_fleet(plans, aws, tell)
+    document = fleet_document(berths)
+    _show(document, fleet_lines(document), output)
+    failed = [one["instance_type"] for one in document["sweeps"] if one["error"]]
+    if failed:
+        raise CloudError(f"nothing came of {', '.join(failed)}; see above")
+    return max(_exit_code(one.run) for one in berths if one.run)
+
+
+def _show(document: Mapping[str, Any], lines: Sequence[str], output: str) -> None:
+    click.echo(json.dumps(document, indent=1) if output == "json" else "\n".join(lines))
+
+
+def _exit_code(run: CloudRun) -> int:
+    from infra.aws.watching import Why
+
+    if run.why is Why.FAILED:
+        raise CloudError(f"the sweep failed on its instance: {run.said or 'it told nothing'}")
+    return 0 if run.why is Why.DONE else 1

@@ -13,7 +13,7 @@ from advisor.cli.parameters import Name
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
 from advisor.render.text import table
-from advisor.runs.sweeps.simulating import Columns, Simulation, simulate_search
+from models.search.simulation import Columns, Simulation, simulate_search
 
 if TYPE_CHECKING:
     from models.search import Step
@@ -22,29 +22,40 @@ if TYPE_CHECKING:
 @click.command()
 @click.option(
     "--table", "path", required=True, metavar="FILE", type=click.Path(path_type=Path),
-    help="CSV: columns of the configuration, then what a run cost or took.",
+    help="CSV: columns of the configuration, then cost or duration.",
 )  # fmt: skip
 @click.option(
     "--history", metavar="FILE", multiple=True, type=click.Path(path_type=Path),
-    help="More tables with the same columns, of other workloads.",
+    help="Table of other workloads with the same columns. Repeatable.",
 )  # fmt: skip
-@click.option("--workload", metavar="NAME", help="Which one, where the table has several.")
-@click.option("--budget", metavar="AMOUNT", default="10trials", show_default=True, help="Trials.")
-@click.option("--target-throughput", metavar="RATE", help="The cheapest that reaches so much.")
-@click.option("--seed", metavar="NUMBER", default="0", show_default=True, help="Breaks ties.")
-@click.option("--no-stop", is_flag=True, help="Use the whole budget.")
-@click.option("--cost", metavar="COLUMN", help="What a run cost.")
-@click.option("--seconds", metavar="COLUMN", help="How long a run took.")
-@click.option("--price", metavar="COLUMN", help="What the configuration costs an hour.")
-@click.option("--throughput", metavar="COLUMN", help="What it reached.")
-@click.option("--status", metavar="COLUMN", help="Whether it worked: ok, true, yes or 1.")
-@click.option("--ignore", metavar="COLUMNS", default="", help="No part of the configuration.")
+@click.option("--workload", metavar="NAME", help="Workload, if the table has several.")
+@click.option(
+    "--budget", metavar="AMOUNT", default="10trials", show_default=True, help="Most trials."
+)
+@click.option(
+    "--target-throughput",
+    metavar="RATE",
+    help="Find the cheapest configuration that reaches this rate.",
+)
+@click.option("--seed", metavar="NUMBER", default="0", show_default=True, help="Tie-breaker.")
+@click.option("--no-stop", is_flag=True, help="Ignore the stopping rule.")
+@click.option("--cost", metavar="COLUMN", help="Column: cost of a run.")
+@click.option("--seconds", metavar="COLUMN", help="Column: duration in seconds.")
+@click.option("--price", metavar="COLUMN", help="Column: price per hour.")
+@click.option("--throughput", metavar="COLUMN", help="Column: throughput.")
+@click.option("--status", metavar="COLUMN", help="Column: success (ok, true, yes or 1).")
+@click.option(
+    "--ignore",
+    metavar="COLUMNS",
+    default="",
+    help="Columns that are not part of the configuration.",
+)
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
 )  # fmt: skip
 def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -> None:
-    """Play the search for the cheapest configuration on a measured table.
+    """Replay the search for the cheapest configuration on a table of measured runs.
 
     \b
     advisor sweep simulate --table runs.csv --budget 10trials
@@ -74,7 +85,7 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -
 
 
 def _trials(text: str) -> int:
-    from advisor.runs.adaptive.budget import parse_budget
+    from advisor.runs.budget import parse_budget
 
     trials = parse_budget(text, usd_per_hour=1.0).trials
     if trials is None:

@@ -1,30 +1,74 @@
-"""`advisor sweep status`: what runs, what is done and what is left, once or again and again."""
+"""`advisor sweep status` and `advisor sweep log`."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.live import is_terminal, live_block
-from advisor.cli.parameters import Name
+from advisor.cli.parameters import Name, Positive
 from advisor.cli.stored import fail_if_damaged, tell_damaged
 from advisor.cli.sweep_options import sweep_options
-from advisor.cli.sweep_status_view import snapshot_lines
 from advisor.errors import DataError, UsageError
+from advisor.places import sweep_log_path
 from advisor.quantities import parse_positive
-from advisor.runs.sweeps.asking import asked_for_nothing, options_from
+from advisor.render.text import table
 from advisor.runs.sweeps.data import planned_data
-from advisor.runs.sweeps.standing import snapshot_document
+from advisor.runs.sweeps.request import asked_for_nothing, options_from
+from advisor.runs.sweeps.status import counts_of, snapshot_document
 from advisor.runs.sweeps.sweeping import plan_sweep
+from advisor.units import format_counted, format_duration
 
 if TYPE_CHECKING:
+    from sweeps.store import Held
     from sweeps.watching.shared import Snapshot
+
+
+_COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest last
+
+
+def snapshot_lines(found: Snapshot, trouble: str = "") -> list[str]:
+    """How many trials, by how they ended; what runs; until when."""
+    lines = [format_counted(found.total, "trial")]
+    lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in counts_of(found).items()]
+    if found.running:
+        rows = [
+            (one.trial_id[:8], _since(one), format_duration(one.seconds_left), one.driver,
+             one.label or "-")
+            for one in found.running
+        ]  # fmt: skip
+        lines += ["", *table(_COLUMNS, rows, right=(1, 2))]
+    lines += ["", *_end_lines(found)] if found.left else []
+    if trouble:
+        seen = found.at.strftime("%H:%M:%S")
+        lines += ["", f"As of {seen} UTC, since then: {trouble}"]
+    return lines
+
+
+def _end_lines(found: Snapshot) -> list[str]:
+    if not found.running:
+        return ["Nobody measures them now."]
+    end, pace = found.expected_end, found.pace
+    if end is None or pace is None:
+        return ["Too few trials have ended to tell when the rest will."]
+    left = format_duration((end - found.at).total_seconds())
+    return [
+        f"About {left} left, until {end:%H:%M} UTC: {pace.seconds_a_trial:.3g} s a trial "
+        f"by the last {pace.trials} that began."
+    ]
+
+
+def _since(one: Held) -> str:
+    return "-" if one.seconds_held is None else format_duration(one.seconds_held)
+
 
 _PATIENCE_SECONDS = 2.0
 _QUIET_LOOKS = 2  # between two trials of a driver nothing runs for a moment
@@ -33,11 +77,13 @@ Show = Callable[["Snapshot", str], None]
 
 @click.command()
 @sweep_options
-@click.option("--watch", is_flag=True, help="Again and again, until Ctrl-C or nothing is left.")
-@click.option("--every", metavar="SECONDS", default="2s", show_default=True, help="Of --watch.")
+@click.option("--watch", is_flag=True, help="Refresh until Ctrl-C, or until nothing is left.")
+@click.option(
+    "--every", metavar="SECONDS", default="2s", show_default=True, help="Time between refreshes."
+)
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True, help="json with --watch: a line each time.",
+    show_default=True, help="json with --watch: one line for each refresh.",
 )  # fmt: skip
 def status(output: str, watch: bool, every: str, **answers: Any) -> None:
     """What runs where, how many trials are measured and how they ended, what is left and until
@@ -138,3 +184,85 @@ def _seconds(text: str) -> float:
     if seconds > 3600:
         raise UsageError(f"--every takes at most an hour (3600s), not '{text}'")
     return seconds
+
+
+_FEWEST_CHARACTERS = 4
+
+
+@click.command()
+@click.argument("trial_id", required=False)
+@click.option(
+    "--log-file", type=click.Path(path_type=Path), help="Log file of `sweep run --log-file`."
+)
+@click.option(
+    "--last", type=Positive("--last", whole=True), default=50, show_default=True,
+    help="Without a trial: number of events.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True, help="json: the lines of the log.",
+)  # fmt: skip
+def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> None:
+    """What happened to a trial, in order: planning, attempts, limits, steady state, storing.
+
+    TRIAL_ID is an id of `sweep list`, or how it begins. Where no log of this machine tells of it,
+    its stored row does. Without one: the latest events of all.
+    """
+    from sweeps.watching.story import log_lines
+
+    path = log_file or sweep_log_path()
+    if log_file and not log_file.exists():
+        raise UsageError(f"there is no log '{log_file}'; leave --log-file out for the usual one")
+    if path.is_dir():
+        raise UsageError(f"'{path}' is a folder; name the log in it: --log-file {path}/FILE")
+    if trial_id is None:
+        _print(output, deque(log_lines(path), maxlen=last), of_many=True)
+        return
+    if len(trial_id) < _FEWEST_CHARACTERS:
+        raise UsageError(f"'{trial_id}' may mean many trials; give {_FEWEST_CHARACTERS} characters")
+    _print(output, _story(path, trial_id.lower()))
+
+
+def _story(path: Path, trial_id: str) -> list[Mapping[str, Any]]:
+    from sweeps.watching.story import log_lines, row_story, story_of
+
+    story = story_of(log_lines(path), trial_id)
+    named = {str(line["trial_id"]) for line in story} or _stored_ids(trial_id)
+    if not named:
+        raise UsageError(f"neither log nor store knows a trial '{trial_id}'; see: sweep list")
+    if len(named) > 1:
+        raise UsageError(f"'{trial_id}' may mean {', '.join(sorted(named)[:4])}; give more of it")
+    if story:
+        return story
+    click.echo("no log of this machine tells of it; this is what its stored row tells", err=True)
+    return row_story(_stored_row(named.pop()))
+
+
+def _stored_ids(begin: str) -> set[str]:
+    from sweeps.store import open_store
+
+    with closing(open_store(reading=True)) as store:
+        return {name for name in store.statuses() if name.startswith(begin)}
+
+
+def _stored_row(trial_id: str) -> Any:
+    from advisor.errors import DataError
+    from sweeps.store import open_store
+
+    with closing(open_store(reading=True)) as store:
+        stored = store.read([trial_id])
+    for one in stored.damaged:
+        raise DataError(one.words)
+    return stored.measurements[0]
+
+
+def _print(output: str, lines: Iterable[Mapping[str, Any]], *, of_many: bool = False) -> None:
+    from sweeps.watching.story import story_text
+
+    shown = list(lines)
+    if output == "json":
+        click.echo("".join(json.dumps(line) + "\n" for line in shown), nl=False)
+    elif shown:
+        click.echo("\n".join(story_text(shown, of_many=of_many)))
+    else:
+        click.echo("Nothing is logged yet.")

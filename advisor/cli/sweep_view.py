@@ -1,14 +1,31 @@
-"""A sweep on a screen: plain lines from where it stands; pure, so that they can be compared."""
+"""Trials and their progress, as tables and lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from advisor.units import format_duration, format_usd
+import click
+
+from advisor.cli.live import is_terminal, live_block
+from advisor.domain import Measurement, Status, Trial
+from advisor.errors import MeasuringError
+from advisor.render.text import table
+from advisor.runs.sweeps.status import Shown, rate_of, state_of, trial_documents
+from advisor.units import format_counted, format_duration, format_mib, format_rate, format_usd
+from sweeps.trial.formatting import trial_name as trial_name
 
 if TYPE_CHECKING:
-    from sweeps.watching.tally import Running, SweepProgress
+    from rich.progress import Progress as Bar
+
+    from sweeps.driver.runner import Outcome, Progress
+    from sweeps.watching.tally import Running, SweepProgress, Tally
+
 
 _BAR = 24
 _SHOWN_RUNNING = 8
@@ -70,3 +87,187 @@ def _running_lines(running: Sequence[Running]) -> list[str]:
 
 def _attempt_text(one: Running) -> str:
     return f", attempt {one.attempt}" if one.attempt > 1 else ""
+
+
+COLUMNS = ("trial", "network", "task", "accelerator", "batch", "vcpus", "memory", "disk", "cache")
+RIGHT = (4, 5, 6)
+
+
+def raise_failures(outcome: Outcome, again: str = "run the same command with") -> None:
+    """`MeasuringError` where trials failed: that is for the user to mend; `again` says how they
+    are measured `--retry-failed`."""
+    if outcome.failed:
+        raise MeasuringError(
+            f"{outcome.failed} of {outcome.measured} trials failed, the first one: "
+            f"{outcome.first_failure}; "
+            f"mend that and {again} --retry-failed"
+        )
+
+
+def print_trials(
+    output: str,
+    schema: str,
+    trials: Sequence[Trial],
+    rows: Mapping[str, Measurement | Shown],
+    **facts: Any,
+) -> None:
+    """The trials with their state and rate, waiting where no row is; `facts` stand in JSON."""
+    if output == "json":
+        print_json(schema, **facts, trials=trial_documents(trials, rows))
+        return
+    cells = [
+        (
+            *cells_of(trial),
+            state_of(trial, rows).replace("_", " "),
+            _shown_rate(rate_of(trial, rows)),
+        )
+        for trial in trials
+    ]
+    header = (*COLUMNS, "state", "samples/s")
+    click.echo("\n".join(table(header, cells, right=(*RIGHT, len(header) - 1))))
+    click.echo(f"\n{_summary(trials, rows)}")
+
+
+def _summary(trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]) -> str:
+    counts = Counter(state_of(trial, rows) for trial in trials)
+    parts = [f"{count} {state.replace('_', ' ')}" for state, count in counts.most_common()]
+    counted = format_counted(len(trials), "trial")
+    return f"{counted}: {', '.join(parts)}." if trials else "No trials yet."
+
+
+def cells_of(trial: Trial) -> tuple[str, ...]:
+    """A trial in a line, as `COLUMNS` are headed."""
+    workload, resources = trial.workload, trial.resources
+    return (
+        trial.trial_id[:8],
+        workload.network,
+        workload.task.value,
+        trial.accelerator,
+        str(workload.batch_size),
+        f"{resources.vcpus:g}",
+        format_mib(resources.memory_mib),
+        disk_text(trial),
+        trial.cache.value,
+    )
+
+
+def disk_text(trial: Trial) -> str:
+    """'st1 20 MiB/s'; the type alone where the rate is not limited."""
+    disk = trial.resources.disk
+    rate = disk.read_mib_per_second
+    return disk.type if rate is None else f"{disk.type} {rate:.4g} MiB/s"
+
+
+def _shown_rate(rate: float | None) -> str:
+    return "-" if rate is None else format_rate(rate)
+
+
+def print_json(schema: str, **content: Any) -> None:
+    """A document of this schema on stdout."""
+    click.echo(json.dumps({"schema": schema, **content}, indent=1))
+
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+@contextmanager
+def dataset_progress(doing: str = "making") -> Iterator[Callable[[int, int], None]]:
+    """Tells how much of a data set is made (or read, ...)."""
+    if is_terminal(sys.stderr):
+        with _rich_bar("samples") as bar:
+            task = bar.add_task(f"{doing} the data set", total=None, visible=False)
+            yield lambda made, total: bar.update(task, completed=made, total=total, visible=True)
+        return
+    last = [0.0]
+
+    def tell(made: int, total: int) -> None:
+        if made == total or time.monotonic() - last[0] > _SECONDS_BETWEEN_LINES:
+            last[0] = time.monotonic()
+            click.echo(f"{doing} the data set: {made} of {total} images", err=True)
+
+    yield tell
+
+
+@contextmanager
+def trial_progress(tally: Tally) -> Iterator[Callable[[Progress], None]]:
+    """Shows where the sweep of that tally stands: live on a terminal, else a line a trial."""
+    if not is_terminal(sys.stderr):
+        yield lambda progress: _tell_line(progress, tally)
+        return
+    with live_block(lambda: view_lines(tally.standing()), stderr=True) as print_above:
+
+        def update(progress: Progress) -> None:
+            if progress.measurement:
+                print_above(result_line(progress, progress.measurement))
+
+        yield update
+
+
+class Kept:
+    """What a sweep that is interrupted has, in words; an adaptive one has no count of trials."""
+
+    def __init__(self, *, adaptive: bool = False) -> None:
+        self._adaptive = adaptive
+        self._last: Progress | None = None
+
+    def noting(self, told: Callable[[Progress], None]) -> Callable[[Progress], None]:
+        """`told`, with the last of it kept here."""
+
+        def tell(progress: Progress) -> None:
+            self._last = progress
+            told(progress)
+
+        return tell
+
+    def words(self) -> str:
+        """What is stored, and how to go on."""
+        if self._adaptive:
+            return "interrupted; what was measured is stored; the same command goes on"
+        if self._last is None:
+            return "interrupted before the first trial; the same command begins again"
+        stored = self._last.skipped + self._last.done
+        return (
+            f"interrupted; {stored} of {self._last.skipped + self._last.total} trials are stored, "
+            "the running one is abandoned; the same command goes on"
+        )
+
+
+def result_line(progress: Progress, measurement: Measurement) -> str:
+    """'[3/24] googlenet inference on cpu, 1 vCPU, ...: 123 samples/s'."""
+    name = trial_name(measurement.trial)
+    return f"[{progress.done}/{progress.total}] {name}: {_result(measurement)}"
+
+
+def _tell_line(progress: Progress, tally: Tally) -> None:
+    if progress.measurement:
+        standing = tally.standing()
+        left = f", {format_duration(standing.rest_seconds)} left" if standing.left else ""
+        cost = "" if standing.usd is None else f", {format_usd(standing.usd)} so far"
+        click.echo(f"{result_line(progress, progress.measurement)}{left}{cost}", err=True)
+    elif progress.done == 0 and progress.skipped and progress.started:
+        click.echo(f"{progress.skipped} trials are measured already", err=True)
+
+
+def _result(measurement: Measurement) -> str:
+    rate = measurement.throughput_samples_per_second
+    if measurement.status is Status.OK and rate:
+        return f"{format_rate(rate)} samples/s"
+    return f"{measurement.status.value.replace('_', ' ')} ({measurement.reason})"
+
+
+def _rich_bar(unit: str) -> Bar:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+
+    return Bar(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False),
+        console=Console(stderr=True), refresh_per_second=1, transient=False,
+    )  # fmt: skip

@@ -1,30 +1,103 @@
-"""`advisor verify`: one trial for real, of whether a target is reached."""
+"""`advisor verify`: one trial of whether this machine, or a rented one, reaches a target."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
 from advisor.answers.ground import ground_in_use
 from advisor.catalog import Catalog
-from advisor.cli.cloud_options import launch_options
+from advisor.cli.cloud import launch_options
 from advisor.cli.parameters import Name, Positive, Text
 from advisor.cli.questions import question_options
+from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
 from advisor.questions.models import Sources, Verify
 from advisor.questions.requests import today
 from advisor.render.verification import verification_document, verification_text
-from advisor.runs.cloud.asking import refuse_without_aws, split
+from advisor.runs.cloud.request import dollars, launch_values, refuse_without_aws, split
 from models.performance import PerformanceModel
 from models.zoo.networks import NETWORKS, can_be_run
+
+if TYPE_CHECKING:
+    from advisor.runs.cloud.plan import CloudOptions
+    from advisor.runs.verification.cloud import Elsewhere
+
+
+# Boot, torch with CUDA, a data set, some minutes of measuring.
+_HOURS = 1.0
+# Of `verify`, and meaningless on another machine.
+_NOT_THERE = {
+    "data": "lies on this machine; data of that size are made there",
+    "accelerator": "is the GPU of the instance",
+}
+
+
+def verify_on_aws(
+    request: Request, answers: Mapping[str, Any], cloud: Mapping[str, Any],
+    catalog: Catalog, model: PerformanceModel, output: str,
+) -> Verification:  # fmt: skip
+    """Plan, launch, measure, end, judge; a dry run is the end of the command."""
+    from advisor.runs.cloud.plan import plan_cloud
+    from advisor.runs.cloud.status import run_document
+    from advisor.runs.verification.cloud import (
+        launch_options,
+        plan_elsewhere,
+        verify_elsewhere,
+    )
+    from infra.aws.asking import Aws
+
+    _refuse(answers, request)
+    asked = plan_elsewhere(request, answers["instance"], catalog, model, today())
+    options = launch_options(
+        asked, _cloud_options(asked, answers, cloud), answers["minutes"], answers["samples"],
+        today(),
+    )  # fmt: skip
+    aws = Aws()
+    plan = plan_cloud(options, aws)
+    if cloud["dry_run"]:
+        click.get_current_context().exit(show_plans([plan], output))
+    tell(f"verifying {options.instance}; costs ${plan.most_usd:.2f} at most")
+    with ended_on_aws(f"the verification on {options.instance}"):
+        done, run = verify_elsewhere(asked, plan, aws, tell, catalog, model, today())
+    for line in run_lines(run_document(run))[1:]:  # the verdict tells how it went
+        tell(line)
+    return done
+
+
+def _refuse(answers: Mapping[str, Any], request: Request) -> None:
+    for name, why in _NOT_THERE.items():
+        if answers[name]:
+            raise UsageError(f"--on aws: --{name} {why}; leave it out")
+    if request.dataset.name != "imagenet":
+        raise UsageError("--on aws: --dataset lies on this machine; leave it out")
+
+
+def _cloud_options(
+    asked: Elsewhere, answers: Mapping[str, Any], cloud: Mapping[str, Any]
+) -> CloudOptions:
+    """Whose and how; what is launched comes with the question."""
+    from advisor.runs.cloud.plan import CloudOptions
+
+    return CloudOptions(
+        instance=asked.named.instance.name,
+        budget_usd=dollars(answers["budget"]),
+        arguments=(),
+        disks=(),
+        needs_vcpus=0.0,
+        needs_mib=0.0,
+        region=asked.request.region or "us-east-1",
+        **launch_values(cloud, _HOURS),
+    )
+
 
 _MOST_MINUTES = 60.0
 _LEAST_SAMPLES = 100
@@ -36,23 +109,27 @@ _TELL_EVERY_SECONDS = 10.0
 @question_options(Sources, "sources")
 @click.option(
     "--instance", type=Text("--instance"), default="auto", show_default=True,
-    help="The type that is meant, as g4dn.xlarge; auto: what this machine is, with --on aws what "
-         "is recommended.",
+    help="Instance type to verify, as g4dn.xlarge; auto: this machine, with --on aws the "
+         "recommended type.",
 )  # fmt: skip
 @click.option("--accelerator", help="cuda, cpu or emulated:<GPU>.  [default: the GPU that is here]")
-@click.option("--data", type=click.Path(path_type=Path), help="Your images; else some are made.")
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Your own images.  [default: generated]"
+)
 @click.option(
     "--samples",
     type=Positive("--samples", whole=True),
-    help="How many are made.  [default: enough]",
+    help="Number of images to generate.  [default: enough]",
 )
 @click.option(
     "--minutes", type=Positive("--minutes"), default="2", show_default=True,
-    help="Measure so long at most.",
+    help="Longest measurement in minutes.",
 )  # fmt: skip
-@click.option("--budget", metavar="PRICE", help="With --on aws: as 1USD, never passed.")
+@click.option("--budget", metavar="PRICE", help="Limit of --on aws: 1USD.")
 @launch_options
-@click.option("--out", type=click.Path(path_type=Path), help="The measurement as a JSONL file too.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Also write the measurement to a JSONL file."
+)
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True,
@@ -60,11 +137,11 @@ _TELL_EVERY_SECONDS = 10.0
 def verify(
     question: Verify, sources: Sources, output: str, out: Path | None, **answers: Any
 ) -> None:
-    """Run one trial and say whether it reaches a target: what settles a close call.
+    """Measure one trial and say whether the instance reaches the target.
 
-    Run it on the instance in question, or let `--on aws` launch that one (the recommended one,
-    unless --instance names it) for some minutes. Elsewhere this machine is held to the instance's
-    vCPUs, RAM and disk; `--accelerator emulated:T4` measures the host and disk side without a GPU.
+    Run it on the instance in question, or use `--on aws` to rent that instance for a few minutes.
+    On another machine the trial is held to the instance's vCPUs, RAM and disk; `--accelerator
+    emulated:T4` measures host and disk without a GPU.
 
     \b
     advisor verify --task inference --model googlenet --target-throughput 500
@@ -73,7 +150,7 @@ def verify(
     advisor verify --task inference --model googlenet --target-throughput 500 \\
                    --instance g4dn.xlarge --disk gp3:158GiB --batch-size 16
 
-    Exit codes: 0 it does, 3 it does not, 1 undecided (told why), 2 wrong usage.
+    Exit codes: 0 pass, 3 missed, 1 undecided, 2 wrong usage.
     """
     answers, cloud = split(answers)
     _check(answers, out)
@@ -125,8 +202,6 @@ def _verified(
     if request.disk_types:
         raise UsageError("--disk names the disk that is verified, as gp3:158GiB or instance_store")
     if cloud["on"] == "aws":
-        from advisor.cli.verify_cloud import verify_on_aws
-
         return verify_on_aws(request, answers, cloud, catalog, model, output)
     refuse_without_aws({**cloud, "budget": answers["budget"]})
     return _verified_here(request, answers, catalog, model)
@@ -135,8 +210,8 @@ def _verified(
 def _verified_here(
     request: Request, answers: dict[str, Any], catalog: Catalog, model: PerformanceModel
 ) -> Verification:
-    from advisor.cli.sweep_progress import dataset_progress, trial_name
-    from advisor.runs.verification.verifying import VerifyOptions, plan_verification, verify
+    from advisor.cli.sweep_view import dataset_progress, trial_name
+    from advisor.runs.verification.verify import VerifyOptions, plan_verification, verify
     from sweeps.store import open_store
 
     options = VerifyOptions(

@@ -69,59 +69,103 @@ ANY_MARKET = "any"
 
 WORKLOAD, PLACE, RUN = "Workload", "Where and how it is paid", "Length of the run"
 TARGET, HARDWARE = "Targets and limits", "Hardware"
-ANSWER, SOURCES = "Answer", "Data"
+ANSWER, SOURCES = "Answer", "Predictor and prices"
 
 _GPUS = Parsed(parse_gpus, str, "NAMES|SIZE..|ccX.Y..")
 _VCPUS = Parsed(parse_vcpus, format_vcpus, "LEAST..MOST", or_number=True)
 _RAM = Parsed(parse_ram, format_ram, "LEAST..MOST")
 
 # Fields that several questions have.
-TaskField = Annotated[Task, About("What is done with the network.", Choice("task", Task),
-                                  section=WORKLOAD)]  # fmt: skip
+TaskField = Annotated[
+    Task,
+    About(
+        "What the instance does: training, inference or preprocessing.",
+        Choice("task", Task),
+        section=WORKLOAD,
+    ),
+]
 BatchSize = Annotated[
     int | None,
-    About("Samples in a batch.", Number(whole=True, most=LARGEST_BATCH),
-          usual="chosen by the advisor", section=WORKLOAD),
-]  # fmt: skip
+    About(
+        "Samples in a batch, on each GPU.",
+        Number(whole=True, most=LARGEST_BATCH),
+        usual="chosen by the advisor",
+        section=WORKLOAD,
+    ),
+]
 PrecisionField = Annotated[
     Precision,
-    About("Number format of the arithmetic.", Choice("precision", Precision), section=WORKLOAD),
+    About(
+        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
+        Choice("precision", Precision),
+        section=WORKLOAD,
+    ),
 ]
 Cloud = Annotated[
-    str, About("Cloud: aws, gcp, azure, alibaba, the name of an import, or any.", Text("CLOUD"),
-               section=PLACE)
-]  # fmt: skip
+    str,
+    About(
+        "Cloud to search: aws, gcp, azure, alibaba, the name of an import, or any.",
+        Text("CLOUD"),
+        section=PLACE,
+    ),
+]
 Region = Annotated[
     str | None,
-    About("Region of the cloud.", Text("REGION"), usual="us-east-1 for aws, else all regions",
-          section=PLACE),
-]  # fmt: skip
+    About(
+        "Region to search.",
+        Text("REGION"),
+        usual="us-east-1 for aws, else all regions",
+        section=PLACE,
+    ),
+]
 MarketField = Annotated[
-    Market, About("How the instance is paid.", Choice("market", Market), section=PLACE)
+    Market,
+    About(
+        "How you pay: on demand, spot, or a 1- or 3-year commitment.",
+        Choice("market", Market),
+        section=PLACE,
+    ),
 ]
 Gpu = Annotated[
     GpuFilter | None,
-    About("Only these GPUs: names (T4,L4), memory of one (24GiB..), compute capability (cc8.0..).",
-          _GPUS, usual="any", section=HARDWARE),
-]  # fmt: skip
+    About(
+        "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).",
+        _GPUS,
+        usual="any",
+        section=HARDWARE,
+    ),
+]
 Vcpus = Annotated[
     Range | None,
-    About("Only types with so many vCPUs: 4..16, 8.., 8.", _VCPUS, usual="any", section=HARDWARE),
+    About(
+        "vCPUs of the instance: 4..16, 8 or 8.. (at least 8).",
+        _VCPUS,
+        usual="any",
+        section=HARDWARE,
+    ),
 ]
 Memory = Annotated[
     Range | None,
-    About("Only types with so much RAM: 32GiB..64GiB, 32GiB...", _RAM, usual="any",
-          section=HARDWARE),
-]  # fmt: skip
+    About(
+        "RAM of the instance: 32GiB..64GiB or 32GiB.. (at least 32 GiB).",
+        _RAM,
+        usual="any",
+        section=HARDWARE,
+    ),
+]
 MaxPrice = Annotated[
     float | None,
     About("Highest price in USD per hour, disk included.", Number(metavar="USD"), section=TARGET),
 ]
 Explain = Annotated[
     bool,
-    About("Explain the prediction: what binds, what more of each resource would bring, how far it "
-          "is from what was measured.", Flag(), section=ANSWER),
-]  # fmt: skip
+    About(
+        "Show what limits the rate, what more of each resource adds, and how far this is from "
+        "anything measured.",
+        Flag(),
+        section=ANSWER,
+    ),
+]
 Cursor = Annotated[
     str | None, About("Where the page begins: out of a Link header.", Text(), where="http")
 ]
@@ -145,9 +189,11 @@ def _refuse_fields_of_hosts(question: Question, fields: Iterable[str]) -> None:
     ]
     if others:
         raise wrong(
-            str(others[0]), "{gpu} is a GPU without a host", gpu=FieldName("gpu"),
+            str(others[0]),
+            "{gpu} is a GPU without a host",
+            gpu=FieldName("gpu"),
             hint=Message("leave out {others}", others=others),
-        )  # fmt: skip
+        )
 
 
 class Sources(Question, frozen=True, kw_only=True):
@@ -155,14 +201,24 @@ class Sources(Question, frozen=True, kw_only=True):
 
     performance_model: Annotated[
         Path | None,
-        About("A fitted performance model.", File(), where="cli", section=SOURCES,
-              usual="your own of `advisor fit`, else the bundled one"),
-    ] = None  # fmt: skip
+        About(
+            "Fitted predictor to use.",
+            File(),
+            where="cli",
+            section=SOURCES,
+            usual="your own of `advisor fit`, else the bundled one",
+        ),
+    ] = None
     cny_per_usd: Annotated[
         float | None,
-        About("Exchange rate for prices in yuan: yuan for one US dollar.", Number(metavar="YUAN"),
-              where="cli", usual="prices in yuan are left out", section=SOURCES),
-    ] = None  # fmt: skip
+        About(
+            "Exchange rate: CNY per USD.",
+            Number(metavar="YUAN"),
+            where="cli",
+            usual="ADVISOR_CNY_PER_USD, else that of the bundled prices",
+            section=SOURCES,
+        ),
+    ] = None
 
 
 class WorkloadQuestion(Question, frozen=True, kw_only=True):
@@ -171,53 +227,83 @@ class WorkloadQuestion(Question, frozen=True, kw_only=True):
     task: TaskField
     model: Annotated[
         str,
-        About("The network, as googlenet, or your own as file.py:build.", Network(),
-              section=WORKLOAD),
-    ]  # fmt: skip
+        About(
+            "The network: a name from `advisor networks`, or your own file.py:build.",
+            Network(),
+            section=WORKLOAD,
+        ),
+    ]
     batch_size: BatchSize = None
     precision: PrecisionField = Precision.FP32
     input: Annotated[
         str | None,
-        About("Size of one sample: 384, 3x384x384 or seq:384.", Text("SIZE"),
-              usual="the network's own", section=WORKLOAD),
-    ] = None  # fmt: skip
+        About(
+            "Size of one sample: 384 or 3x384x384 (image), seq:384 (tokens).",
+            Text("SIZE"),
+            usual="the network's own",
+            section=WORKLOAD,
+        ),
+    ] = None
     stack: Annotated[
         Stack | None,
-        About("How PyTorch runs the network: eager, or with torch.compile.",
-              Choice("stack", Stack), usual="eager", section=WORKLOAD),
-    ] = None  # fmt: skip
+        About(
+            "How PyTorch runs the network: eager or torch.compile.",
+            Choice("stack", Stack),
+            usual="eager",
+            section=WORKLOAD,
+        ),
+    ] = None
     memory_format: Annotated[
         MemoryFormat | None,
-        About("Memory layout of images.", Choice("memory format", MemoryFormat),
-              usual="contiguous", section=WORKLOAD),
-    ] = None  # fmt: skip
+        About(
+            "Memory layout of images.",
+            Choice("memory format", MemoryFormat),
+            usual="contiguous",
+            section=WORKLOAD,
+        ),
+    ] = None
     tf32: Annotated[
         Tf32 | None,
-        About("Which fp32 arithmetic may round to TF32.", Choice("use of TF32", Tf32),
-              usual="convolutions", section=WORKLOAD),
-    ] = None  # fmt: skip
+        About(
+            "Which fp32 arithmetic may round to TF32.",
+            Choice("use of TF32", Tf32),
+            usual="convolutions",
+            section=WORKLOAD,
+        ),
+    ] = None
     dataset: Annotated[
         str | None,
-        About(f"Data set: {', '.join(DATASETS)}, or a path of your own images or text.",
-              DatasetName(tuple(DATASETS)), section=WORKLOAD,
-              usual="what such a network usually reads: imagenet, tokens, .."),
-    ] = None  # fmt: skip
+        About(
+            f"The data: {', '.join(DATASETS)}, or a path of your own images or text.",
+            DatasetName(tuple(DATASETS)),
+            section=WORKLOAD,
+            usual="what such a network usually reads: imagenet, tokens, ..",
+        ),
+    ] = None
     confidence: Annotated[
         float,
-        About("Confidence of each bound: at 0.9, 9 of 10 rates are at or above their lower bound.",
-              Probability(), section=TARGET),
-    ] = 0.9  # fmt: skip
+        About(
+            "Probability with which the lower bound must hold: at 0.9 it is the p10.",
+            Probability(),
+            section=TARGET,
+        ),
+    ] = 0.9
     disk: Annotated[
         str | None,
-        About("Fix the disk (gp3:500GiB:6000iops:250MiB/s), or name types to choose among "
-              "(gp3,io2 or local).", Text("TYPE[:SIZE..]|TYPE,TYPE.."), section=HARDWARE,
-              usual="chosen by the advisor"),
-    ] = None  # fmt: skip
+        About(
+            "The disk: one order such as gp3:500GiB:6000iops:250MiB/s, or types to choose from: "
+            "gp3,io2 or local.",
+            Text("TYPE[:SIZE..]|TYPE,TYPE.."),
+            section=HARDWARE,
+            usual="chosen by the advisor",
+        ),
+    ] = None
     max_gpus: Annotated[
         int | None,
-        About("Use at most this many GPUs of an instance.", Number(whole=True), usual="all",
-              section=HARDWARE),
-    ] = None  # fmt: skip
+        About(
+            "Most GPUs of one instance to use.", Number(whole=True), usual="all", section=HARDWARE
+        ),
+    ] = None
     cloud: Cloud = "aws"
     region: Region = None
     market: MarketField = Market.ON_DEMAND
@@ -227,16 +313,19 @@ class WorkloadQuestion(Question, frozen=True, kw_only=True):
             for field in ("stack", "memory_format", "tf32"):
                 if getattr(self, field) is not None:
                     raise wrong(
-                        field, "{field} is of networks, and preprocessing runs none",
+                        field,
+                        "{field} is of networks, and preprocessing runs none",
                         hint="leave it out",
-                    )  # fmt: skip
+                    )
         if self.tf32 is not None and self.precision is not Precision.FP32:
             raise wrong(
-                "tf32", "{field} is of fp32 arithmetic, and {precision} has little of it",
+                "tf32",
+                "{field} is of fp32 arithmetic, and {precision} has little of it",
                 precision=str(self.precision),
-                hint=Message("leave it out, or ask for {precision} fp32",
-                             precision=FieldName("precision")),
-            )  # fmt: skip
+                hint=Message(
+                    "leave it out, or ask for {precision} fp32", precision=FieldName("precision")
+                ),
+            )
 
 
 class RunQuestion(WorkloadQuestion, frozen=True, kw_only=True):
@@ -244,26 +333,40 @@ class RunQuestion(WorkloadQuestion, frozen=True, kw_only=True):
 
     anchor: Annotated[
         tuple[Path, ...],
-        About("What you measured of the network on a GPU: a file of `advisor measure` or "
-              "`advisor measurements export`, or the folder of a sweep. Repeatable. --model may "
-              "then be any name.", Files(), where="cli", section=WORKLOAD),
-    ] = ()  # fmt: skip
+        About(
+            "Measurement of your network on one GPU, from `advisor measure`, `measurements "
+            "export` or a sweep on AWS. Repeatable. --model may then be any name.",
+            Files(),
+            where="cli",
+            section=WORKLOAD,
+        ),
+    ] = ()
     epochs: Annotated[
         float | None,
-        About("Passes over the data set: adds hours and cost of that run.", Number(), section=RUN),
+        About(
+            "Length of the run in passes over the data set; adds its hours and cost.",
+            Number(),
+            section=RUN,
+        ),
     ] = None
     samples: Annotated[
         int | None,
-        About("The same for a run of this many samples.", Number(whole=True), section=RUN),
+        About(
+            "Length of the run in samples; adds its hours and cost.",
+            Number(whole=True),
+            section=RUN,
+        ),
     ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.epochs is not None and self.samples is not None:
             raise wrong(
-                "samples", "{epochs} and {field} both say how long a run is",
-                epochs=FieldName("epochs"), hint="give one of them",
-            )  # fmt: skip
+                "samples",
+                "{epochs} and {field} both say how long a run is",
+                epochs=FieldName("epochs"),
+                hint="give one of them",
+            )
 
 
 class Recommend(RunQuestion, frozen=True, kw_only=True):
@@ -271,79 +374,120 @@ class Recommend(RunQuestion, frozen=True, kw_only=True):
 
     target_throughput: Annotated[
         float | None,
-        About("Samples per second to reach. Without it: ranked by cost, of the run or of a "
-              "million samples.", Number(metavar="RATE"), section=TARGET),
-    ] = None  # fmt: skip
+        About(
+            "Samples per second to reach (images, sequences or tokens). Without it, results are "
+            "ranked by cost: of the run, or of a million samples.",
+            Number(metavar="RATE"),
+            section=TARGET,
+        ),
+    ] = None
     max_latency_ms: Annotated[
         float | None,
-        About("Upper limit for p99 batch latency in ms, decoding and copying included; inference "
-              "only.", Number(metavar="MS"), section=TARGET),
-    ] = None  # fmt: skip
+        About(
+            "Upper limit for the p99 latency of one batch in ms, with decoding and copying. "
+            "Inference only.",
+            Number(metavar="MS"),
+            section=TARGET,
+        ),
+    ] = None
     max_hours: Annotated[
         float | None,
-        About("Upper limit for the hours of the run, kept at the confidence.",
-              Number(metavar="HOURS"), section=RUN),
-    ] = None  # fmt: skip
+        About(
+            "Longest run in hours; must hold at the confidence.",
+            Number(metavar="HOURS"),
+            section=RUN,
+        ),
+    ] = None
     max_cost: Annotated[
         float | None,
-        About("Upper limit in USD for the whole run, disk included, kept at the confidence.",
-              Number(metavar="USD"), section=RUN),
-    ] = None  # fmt: skip
+        About(
+            "Most that the run may cost in USD, disk included; must hold at the confidence.",
+            Number(metavar="USD"),
+            section=RUN,
+        ),
+    ] = None
     max_first_epoch_hours: Annotated[
         float | None,
-        About("Upper limit for the hours of the first pass over the data, which reads it from the "
-              "disk; training only.", Number(metavar="HOURS"), section=RUN,
-              usual="with a target and no --epochs: twice a pass at the target"),
-    ] = None  # fmt: skip
+        About(
+            "Longest first pass over the data in hours: it reads from the disk, where later ones "
+            "may read from RAM. Training only.",
+            Number(metavar="HOURS"),
+            section=RUN,
+            usual="with a target and no --epochs: twice a pass at the target",
+        ),
+    ] = None
     gpu: Gpu = None
     vcpus: Vcpus = None
     memory: Memory = None
     accelerated_only: Annotated[
-        bool, About("Only instances with a GPU.", Flag(), section=HARDWARE)
+        bool, About("Consider only instances with a GPU.", Flag(), section=HARDWARE)
     ] = False
     max_price: MaxPrice = None
     quota: Annotated[
         str | None,
-        About("vCPUs that your AWS quotas still allow, as G=8,P=0 or L-DB2E81BA=8.",
-              Text("FAMILY=VCPUS,.."), usual="no limit", section=HARDWARE),
-    ] = None  # fmt: skip
+        About(
+            "vCPUs that your AWS quotas still allow, by family: G=8,P=0, or by code: L-DB2E81BA=8.",
+            Text("FAMILY=VCPUS,.."),
+            usual="no limit",
+            section=HARDWARE,
+        ),
+    ] = None
     max_count: Annotated[
         int,
-        About("Up to this many identical instances side by side, each with its own disk.",
-              Number(whole=True, most=MOST_COUNT), section=HARDWARE),
-    ] = 1  # fmt: skip
+        About(
+            "Most identical instances that share the work, each with its own disk.",
+            Number(whole=True, most=MOST_COUNT),
+            section=HARDWARE,
+        ),
+    ] = 1
     max_results: Annotated[
         int,
-        About("How many specs to list.", Number(whole=True, client_most=MOST_RESULTS),
-              section=ANSWER),
-    ] = 10  # fmt: skip
+        About(
+            "Number of specs to list.", Number(whole=True, client_most=MOST_RESULTS), section=ANSWER
+        ),
+    ] = 10
     horizon_hours: Annotated[
         float,
-        About("Hours that you will rent it: decides whether a trial that settles a borderline "
-              "candidate pays for itself.", Number(metavar="HOURS"), section=ANSWER),
-    ] = HOURS_PER_MONTH  # fmt: skip
+        About(
+            "Hours you will use the instance; decides whether a verifying trial pays for itself.",
+            Number(metavar="HOURS"),
+            section=ANSWER,
+        ),
+    ] = HOURS_PER_MONTH
     explain: Explain = False
     explain_rejected: Annotated[
-        bool, About("List why each other type was rejected.", Flag(), section=ANSWER)
+        bool,
+        About(
+            "List every rejected type with its reason, not the nearest ten alone.",
+            Flag(),
+            section=ANSWER,
+        ),
     ] = False
     pareto: Annotated[
         bool,
-        About("Show the Pareto front of price and rate with a target too.", Flag(),
-              section=ANSWER),
-    ] = False  # fmt: skip
+        About(
+            "Show the Pareto front of price and rate, with a target too.", Flag(), section=ANSWER
+        ),
+    ] = False
     strict: Annotated[
         bool,
-        About("Refuse an instance price older than 90 days (exit 5).", Flag(), section=ANSWER),
+        About(
+            "Fail (exit 5) if the instance's price is older than 90 days.", Flag(), section=ANSWER
+        ),
     ] = False
     allow_extrapolation: Annotated[
         bool,
-        About("Accept rates that have no calibrated interval.", Flag(), section=ANSWER),
+        About("Answer even where no calibrated interval exists.", Flag(), section=ANSWER),
     ] = False
     live: Annotated[
         bool,
-        About("Check price, availability and quota of the top three against AWS (about 30 s).",
-              Flag(), where="cli", section=ANSWER),
-    ] = False  # fmt: skip
+        About(
+            "Check price, availability and quota of the top three against AWS (about 30 s).",
+            Flag(),
+            where="cli",
+            section=ANSWER,
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -353,27 +497,35 @@ class Recommend(RunQuestion, frozen=True, kw_only=True):
             )
         if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
             raise wrong(
-                "max_first_epoch_hours", "{field} goes with {task} training only",
+                "max_first_epoch_hours",
+                "{field} goes with {task} training only",
                 task=FieldName("task"),
-            )  # fmt: skip
+            )
         if self.max_gpus is not None and self.task is Task.PREPROCESSING:
             raise wrong(
-                "max_gpus", "{field} is of networks, and preprocessing runs none",
+                "max_gpus",
+                "{field} is of networks, and preprocessing runs none",
                 hint="leave it out",
-            )  # fmt: skip
+            )
         if self.horizon_hours != HOURS_PER_MONTH and self.target_throughput is None:
             raise wrong(
-                "horizon_hours", "{field} is of borderline candidates, which only a target has",
-                hint=Message("give a {target}, or leave it out",
-                             target=FieldName("target_throughput")),
-            )  # fmt: skip
+                "horizon_hours",
+                "{field} is of borderline candidates, which only a target has",
+                hint=Message(
+                    "give a {target}, or leave it out", target=FieldName("target_throughput")
+                ),
+            )
         for field in ("max_hours", "max_cost"):
             if getattr(self, field) is not None and self.epochs is None and self.samples is None:
                 raise wrong(
-                    field, "{field} limits a run",
-                    hint=Message("say how long it is with {epochs} or {samples}",
-                                 epochs=FieldName("epochs"), samples=FieldName("samples")),
-                )  # fmt: skip
+                    field,
+                    "{field} limits a run",
+                    hint=Message(
+                        "say how long it is with {epochs} or {samples}",
+                        epochs=FieldName("epochs"),
+                        samples=FieldName("samples"),
+                    ),
+                )
 
 
 class Verify(WorkloadQuestion, frozen=True, kw_only=True):
@@ -393,19 +545,29 @@ class Predict(RunQuestion, frozen=True, kw_only=True):
     ] = None
     gpu: Annotated[
         str | None,
-        About("Instead of an instance: a GPU by itself, whatever host feeds it, as 'RTX 5090'.",
-              Text("GPU"), where="cli", section=HARDWARE),
-    ] = None  # fmt: skip
+        About(
+            "A GPU by itself, without a host: 'RTX 5090'. Instead of an instance.",
+            Text("GPU"),
+            where="cli",
+            section=HARDWARE,
+        ),
+    ] = None
     vcpus: Annotated[
         int | None,
-        About("What if the instance had this many vCPUs.", Number(whole=True, most=MOST_VCPUS),
-              section=HARDWARE),
-    ] = None  # fmt: skip
+        About(
+            "What if the instance had this many vCPUs.",
+            Number(whole=True, most=MOST_VCPUS),
+            section=HARDWARE,
+        ),
+    ] = None
     memory: Annotated[
         float | None,
-        About("What if the instance had this much RAM: 24GiB.",
-              Parsed(parse_memory_mib, format_size, "SIZE"), section=HARDWARE),
-    ] = None  # fmt: skip
+        About(
+            "What if the instance had this much RAM: 24GiB.",
+            Parsed(parse_memory_mib, format_size, "SIZE"),
+            section=HARDWARE,
+        ),
+    ] = None
     curve: Annotated[
         Curve | None,
         About("How the rate moves with vCPUs, RAM and disk.", CurveOf(), where="http"),
@@ -417,18 +579,20 @@ class Predict(RunQuestion, frozen=True, kw_only=True):
         if self.gpu is None:
             if self.instance is None:
                 raise wrong(
-                    "instance", "name an {field} (g4dn.xlarge)",
+                    "instance",
+                    "name an {field} (g4dn.xlarge)",
                     hint=Message("or a {gpu} ('RTX 5090') by itself", gpu=FieldName("gpu")),
-                )  # fmt: skip
+                )
             return
         _refuse_fields_of_hosts(
             self, ("instance", "vcpus", "memory", "explain", "epochs", "samples", *_OF_OFFERS)
         )
         if self.task is Task.PREPROCESSING:
             raise wrong(
-                "gpu", "preprocessing uses no GPU",
+                "gpu",
+                "preprocessing uses no GPU",
                 hint=Message("name an {instance}", instance=FieldName("instance")),
-            )  # fmt: skip
+            )
 
 
 class Compare(WorkloadQuestion, frozen=True, kw_only=True):
@@ -436,75 +600,108 @@ class Compare(WorkloadQuestion, frozen=True, kw_only=True):
 
     instance: Annotated[
         tuple[str, ...],
-        About("An instance type; name two or more.", Texts("TYPE"), section=HARDWARE),
+        About("Instance type; repeat for each, two or more.", Texts("TYPE"), section=HARDWARE),
     ] = ()
     gpu: Annotated[
         GpuFilter | None,
-        About("Instead of instances: GPUs by themselves, whatever host feeds them: T4,V100,L4 | "
-              "24GiB.. | cc8.0..", _GPUS, section=HARDWARE),
-    ] = None  # fmt: skip
+        About(
+            "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...",
+            _GPUS,
+            section=HARDWARE,
+        ),
+    ] = None
     baseline: Annotated[
         str | None,
-        About("What counts as 1: an instance type, or with --gpu a GPU.", Text("NAME"),
-              usual="the first one", section=ANSWER),
-    ] = None  # fmt: skip
+        About(
+            "What counts as 1: an instance type, or a GPU where GPUs are compared.",
+            Text("NAME"),
+            usual="the first one",
+            section=ANSWER,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if bool(self.instance) == bool(self.gpu):
             raise wrong(
-                "gpu" if self.instance else "instance", "name what to compare",
-                hint=Message("give {instance} two or more types, or {gpu} as T4,L4",
-                             instance=FieldName("instance"), gpu=FieldName("gpu")),
-            )  # fmt: skip
+                "gpu" if self.instance else "instance",
+                "name what to compare",
+                hint=Message(
+                    "give {instance} two or more types, or {gpu} as T4,L4",
+                    instance=FieldName("instance"),
+                    gpu=FieldName("gpu"),
+                ),
+            )
         if self.gpu:
             _refuse_fields_of_hosts(self, _OF_OFFERS)
         if self.gpu and self.task is Task.PREPROCESSING:
             raise wrong(
-                "gpu", "preprocessing uses no GPU",
-                hint=Message("compare instances: {instance}, two or more",
-                             instance=FieldName("instance")),
-            )  # fmt: skip
+                "gpu",
+                "preprocessing uses no GPU",
+                hint=Message(
+                    "compare instances: {instance}, two or more", instance=FieldName("instance")
+                ),
+            )
 
 
 class MemoryQuestion(Question, frozen=True, kw_only=True):
     """What `advisor memory` is asked."""
 
     model: Annotated[
-        str, About("The network, as googlenet, or your own as file.py:build.", Network())
+        str,
+        About("The network: a name from `advisor networks`, or your own file.py:build.", Network()),
     ]
     task: Annotated[
         Task,
-        About("What is done with the network.",
-              Choice("task", (Task.TRAINING, Task.INFERENCE))),
-    ] = Task.TRAINING  # fmt: skip
+        About(
+            "What the network does: training or inference.",
+            Choice("task", (Task.TRAINING, Task.INFERENCE)),
+        ),
+    ] = Task.TRAINING
     batch_size: Annotated[
         int, About("Samples in a batch.", Number(whole=True, most=LARGEST_BATCH))
     ] = 32
     precision: Annotated[
-        Precision, About("Number format of the arithmetic.", Choice("precision", Precision))
+        Precision,
+        About(
+            "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
+            Choice("precision", Precision),
+        ),
     ] = Precision.FP32
     optimizer: Annotated[
         str | None,
-        About("Optimizer, which keeps values for each weight; training only.",
-              Choice("optimizer", OPTIMIZERS), usual="momentum"),
-    ] = None  # fmt: skip
+        About(
+            "Optimizer; decides how many values are kept per weight. Training only.",
+            Choice("optimizer", OPTIMIZERS),
+            usual="momentum",
+        ),
+    ] = None
     checkpointing: Annotated[
         bool,
-        About("Activation checkpointing: blocks are computed again in the backward pass.", Flag()),
+        About("Recompute blocks in the backward pass (activation checkpointing).", Flag()),
     ] = False
     keep_graph: Annotated[bool, About("Inference without torch.no_grad().", Flag())] = False
     input_size: Annotated[
         int | None,
-        About("Side of square images.", Number(whole=True, metavar="PIXELS"), where="cli",
-              usual="the network's own"),
-    ] = None  # fmt: skip
+        About(
+            "Side of square images in pixels.",
+            Number(whole=True, metavar="PIXELS"),
+            where="cli",
+            usual="the network's own",
+        ),
+    ] = None
     input: Annotated[str | None, About("The same, as 3x384x384.", Text("SIZE"), where="cli")] = None
     gpu: Annotated[
         GpuFilter | None,
-        About("Only these GPUs: T4,L4 or 24GiB...", _GPUS, usual="those for rent"),
+        About(
+            "Only these GPUs: names (T4,L4), or memory of one (24GiB..).",
+            _GPUS,
+            usual="those for rent",
+        ),
     ] = None
-    confidence: Annotated[float, About("Confidence of each bound.", Probability())] = 0.95
+    confidence: Annotated[
+        float, About("Probability with which each bound holds.", Probability())
+    ] = 0.95
 
     def __post_init__(self) -> None:
         if self.task is Task.INFERENCE and self.optimizer is not None:
@@ -513,14 +710,17 @@ class MemoryQuestion(Question, frozen=True, kw_only=True):
             raise wrong("checkpointing", "{field} is of use in training only", hint="leave it out")
         if self.task is Task.TRAINING and self.keep_graph:
             raise wrong(
-                "keep_graph", "{field} belongs to inference: training keeps its graph anyway",
+                "keep_graph",
+                "{field} belongs to inference: training keeps its graph anyway",
                 hint="leave it out",
-            )  # fmt: skip
+            )
         if self.input is not None and self.input_size is not None:
             raise wrong(
-                "input", "{field} and {size} say the same", size=FieldName("input_size"),
+                "input",
+                "{field} and {size} say the same",
+                size=FieldName("input_size"),
                 hint="give one of them",
-            )  # fmt: skip
+            )
 
 
 class Gpus(Question, frozen=True, kw_only=True):
@@ -532,9 +732,11 @@ class Gpus(Question, frozen=True, kw_only=True):
     market: MarketField = Market.ON_DEMAND
     sort_by: Annotated[
         str,
-        About("Sort key: the cheapest, or the largest, first; unknown last.",
-              Choice("sort key", tuple(SORT_KEYS))),
-    ] = "usd_per_gpu_hour"  # fmt: skip
+        About(
+            "Column to sort by: cheapest or largest first, unknown last.",
+            Choice("sort key", tuple(SORT_KEYS)),
+        ),
+    ] = "usd_per_gpu_hour"
 
 
 class HardwareFilter(Question, frozen=True, kw_only=True):
@@ -549,7 +751,7 @@ class Offers(Question, frozen=True, kw_only=True):
     """What `/v1/catalog` is asked."""
 
     cloud: Annotated[str, About("Only this cloud.", Text("CLOUD"))] = "any"
-    region: Region = None
+    region: Annotated[str | None, About("Only this region.", Text("REGION"))] = None
     market: Annotated[
         str, About("How the instance is paid.", Choice("market", (*Market, ANY_MARKET)))
     ] = ANY_MARKET

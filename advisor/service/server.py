@@ -21,9 +21,9 @@ from granian.server.mp import MPServer
 from granian.utils.proxies import wrap_asgi_with_proxy_headers
 
 from advisor.errors import AdvisorError, Terminated, UsageError
+from advisor.runs.store.keys import ApiKeys
 from advisor.service.audit import AuditLog
 from advisor.service.settings import Settings
-from sweeps.store.api_keys import ApiKeys
 
 MOST_HEAD_BYTES = 16 * 1024
 _HEAD_SECONDS = 10

@@ -11,8 +11,8 @@ from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 
 if TYPE_CHECKING:
+    from advisor.runs.store.schedules import ScheduleBook
     from sweeps.store import SqlStore
-    from sweeps.store.schedule_book import ScheduleBook
 
 # A person waits; whoever comes back later loses nothing, since every write can be repeated.
 _PATIENCE_SECONDS = 10.0
@@ -33,7 +33,7 @@ def stored(settings: Settings, *, reading: bool) -> Iterator[SqlStore]:
 @contextmanager
 def scheduled(settings: Settings, *, reading: bool) -> Iterator[ScheduleBook]:
     """The schedules, likewise."""
-    from sweeps.store.schedule_book import open_schedules
+    from advisor.runs.store.schedules import open_schedules
 
     with _translated():
         opened = open_schedules(

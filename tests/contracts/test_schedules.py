@@ -1,14 +1,19 @@
-"""What the book of schedules promises, on each database for real: one leader, each run once."""
+"""What the book of schedules promises, on each database for real: one daemon, each run once."""
 
-import dataclasses
+import os
+import secrets
+import subprocess
+import sys
 import threading
+import time
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from advisor.errors import UsageError
+from advisor.runs.store.records import Ending, Misfire, NewRun, NewSchedule, RunState
+from advisor.runs.store.schedules import ScheduleBook
 from sweeps.store.owners import this_process
-from sweeps.store.schedule_book import ScheduleBook
-from sweeps.store.schedule_words import Ending, Misfire, NewRun, NewSchedule, RunState
 
 NOW = 1_790_000_000.0
 HOUR = 3600.0
@@ -20,16 +25,6 @@ def wanted(name="weekly", **changes):
         "command": ("sweep", "run", "--preset", "small"), "folder": "/home",
     }  # fmt: skip
     return NewSchedule(**{**values, **changes})
-
-
-def elsewhere(owner):
-    """An owner on another machine: nobody here can tell whether it still runs."""
-    return dataclasses.replace(owner, name=f"elsewhere {owner.name}", host="far", place="other")
-
-
-def gone(owner):
-    """An owner on this machine whose process has ended."""
-    return dataclasses.replace(owner, name=f"gone {owner.name}", started="1")
 
 
 def all_at_once(work, count=8):
@@ -48,6 +43,47 @@ def all_at_once(work, count=8):
     return got
 
 
+HOLDER = """
+import sys, time
+from advisor.runs.store.schedules import ScheduleBook
+from sweeps.store.owners import this_process
+book, owner = ScheduleBook(sys.argv[1]), this_process()
+lock = book.{taking}
+print(bool(lock), flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def held_elsewhere(url, taking):
+    """A process that has that lock."""
+    code = HOLDER.format(taking=taking)
+    process = subprocess.Popen([sys.executable, "-c", code, url], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "True\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@contextmanager
+def closing_lock(lock):
+    assert lock is not None
+    yield lock
+    lock.release()
+
+
+def soon(condition):
+    """What it is once it is something: a server notices a killed client a moment later."""
+    for _ in range(200):
+        if outcome := condition():
+            return outcome
+        time.sleep(0.05)
+    return condition()
+
+
 class ScheduleContract:
     @pytest.fixture
     def url(self):
@@ -55,19 +91,15 @@ class ScheduleContract:
 
     @pytest.fixture
     def book(self, url):
-        book = ScheduleBook(url, leader_seconds=30.0, run_seconds=30.0)
+        book = ScheduleBook(url)
         yield book
         book.close()
 
     @pytest.fixture
-    def fence(self, book):
-        return book.leadership.take(this_process())
-
-    @pytest.fixture
-    def run(self, book, fence):
+    def run(self, book):
         """A run that is due."""
         kept = book.add(wanted(), now=NOW)
-        assert book.runs.claim(fence, kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
+        assert book.runs.claim(kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
         (found,) = book.runs.open()
         return found
 
@@ -101,100 +133,117 @@ class ScheduleContract:
         with pytest.raises(UsageError, match="did you mean weekly"):
             book.named("weakly")
 
-    def test_one_of_many_daemons_leads(self, book):
-        owners = [elsewhere(this_process()) for _ in range(8)]
-        waiting = iter(owners)
-        got = all_at_once(lambda: book.leadership.take(next(waiting)))
-        assert len([fence for fence in got if fence is not None]) == 1
+    def test_one_of_many_daemons_has_the_lock_and_the_next_one_gets_it_from_its_end_on(self, book):
+        taken = all_at_once(lambda: book.daemon.take(this_process()))
+        (lock,) = [lock for lock in taken if lock is not None]
+        assert lock.is_held()
+        assert book.daemon.current().pid == os.getpid()
+        lock.release()
+        assert book.daemon.current() is None
+        with closing_lock(book.daemon.take(this_process())) as again:
+            assert again.is_held()
 
-    def test_the_next_leader_has_a_higher_fence_and_the_old_one_decides_nothing(self, book):
-        kept = book.add(wanted(), now=NOW)
-        old = gone(this_process())
-        first = book.leadership.take(old)
-        second = book.leadership.take(this_process())
-        assert second > first
-        assert not book.leadership.renew(old, first)
-        assert not book.runs.claim(first, kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
-        assert book.runs.open() == []
+    def test_the_lock_of_a_daemon_that_is_killed_is_free_at_once(self, book, url):
+        with held_elsewhere(url, "daemon.take(owner)") as daemon:
+            assert book.daemon.take(this_process()) is None
+            assert book.daemon.current().pid == daemon.pid
+            daemon.kill()
+            daemon.wait()
+            with closing_lock(soon(lambda: book.daemon.take(this_process()))):
+                assert book.daemon.current().pid == os.getpid()
 
-    def test_a_leader_of_elsewhere_is_waited_for_until_its_lease_ends(self, url):
-        book = ScheduleBook(url, leader_seconds=0.0)
-        far = elsewhere(this_process())
-        assert book.leadership.take(far) is not None
-        assert book.leadership.current() is None
-        assert book.leadership.take(this_process()) is not None
-        book.close()
+    def test_a_run_of_a_process_that_is_killed_is_known_to_be_lost(self, book, url, run):
+        begin = f"runs.begin({run.number}, owner, log='/log', now=0.0)"
+        with held_elsewhere(url, begin) as process:
+            assert book.runs.one(run.number).alive
+            process.kill()
+            process.wait()
+            assert soon(lambda: not book.runs.one(run.number).alive)
+            lost = book.runs.one(run.number)
+            assert book.runs.take_back(lost, now=NOW) is RunState.DUE
 
-    def test_a_leader_that_resigns_is_followed_at_once(self, book):
-        first, second = elsewhere(this_process()), elsewhere(this_process())
-        book.leadership.take(first)
-        assert book.leadership.take(second) is None
-        book.leadership.resign(first)
-        assert book.leadership.take(second) is not None
-        assert book.leadership.current().host == "far"
-
-    def test_a_due_time_has_one_row_however_often_it_is_claimed(self, book, fence):
+    def test_a_due_time_has_one_row_however_often_it_is_claimed(self, book):
         kept = book.add(wanted(), now=NOW)
         for _ in range(3):
-            assert book.runs.claim(fence, kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
+            assert book.runs.claim(kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
         assert book.runs.claim(
-            fence, kept.number, NOW + 2 * HOUR, [NewRun(NOW + HOUR), NewRun(NOW + 2 * HOUR)]
+            kept.number, NOW + 2 * HOUR, [NewRun(NOW + HOUR), NewRun(NOW + 2 * HOUR)]
         )
         assert [run.due_at for run in book.runs.open()] == [NOW + HOUR, NOW + 2 * HOUR]
 
     def test_of_many_processes_one_begins_a_run(self, book, run):
-        got = all_at_once(lambda: book.runs.begin(run.number, this_process(), log="/log", now=NOW))
-        assert sorted(got) == [False] * 7 + [True]
-        assert book.runs.one(run.number).attempts == 1
-        assert book.runs.one(run.number).alive
+        locks = all_at_once(lambda: book.runs.begin(run.number, this_process(), log="/l", now=NOW))
+        (lock,) = [lock for lock in locks if lock]
+        with closing_lock(lock):
+            assert book.runs.one(run.number).attempts == 1
+            assert book.runs.one(run.number).alive
 
     def test_a_run_keeps_what_came_of_it_and_is_not_begun_again(self, book, run):
         owner = this_process()
-        book.runs.begin(run.number, owner, log="/log", now=NOW)
-        report = {"fit": {"kept": "new", "why": "better"}}
-        ending = Ending(state=RunState.DONE, exit_code=0, cost_usd=1.5, trials=4, report=report)
-        assert book.runs.end(run.number, owner, ending, now=NOW + 9)
-        assert book.runs.end(run.number, owner, ending, now=NOW + 9)  # an answer that was lost
-        found = book.runs.one(run.number)
-        assert (found.state, found.cost_usd, found.trials) == (RunState.DONE, 1.5, 4)
-        assert found.report == report
+        with closing_lock(book.runs.begin(run.number, owner, log="/log", now=NOW)):
+            report = {"fit": {"kept": "new", "why": "better"}}
+            ending = Ending(state=RunState.DONE, exit_code=0, cost_usd=1.5, trials=4, report=report)
+            assert book.runs.end(run.number, owner, ending, now=NOW + 9)
+            assert book.runs.end(run.number, owner, ending, now=NOW + 9)  # a lost answer
+        ended = book.runs.one(run.number)
+        assert (ended.state, ended.cost_usd, ended.trials) == (RunState.DONE, 1.5, 4)
+        assert ended.report == report
         assert not book.runs.begin(run.number, this_process(), log="/log", now=NOW)
         assert book.runs.open() == []
 
-    def test_a_run_whose_process_was_lost_is_gone_on_with_and_given_up_at_last(
-        self, book, run, fence
-    ):
+    def test_a_run_whose_process_was_lost_is_gone_on_with_and_given_up_at_last(self, book, run):
         for attempt in (1, 2, 3):
-            lost = gone(this_process())
-            assert book.runs.begin(run.number, lost, log="/log", now=NOW)
-            (found,) = book.runs.open()
-            assert not found.alive
-            state = book.runs.take_back(fence, found, now=NOW)
+            owner = this_process()
+            book.runs.begin(run.number, owner, log="/log", now=NOW).release()
+            (lost,) = book.runs.open()
+            assert not lost.alive
+            state = book.runs.take_back(lost, now=NOW)
             assert state is (RunState.DUE if attempt < 3 else RunState.FAILED)
-        assert not book.runs.end(run.number, lost, Ending(state=RunState.DONE), now=NOW)
+        assert not book.runs.end(run.number, owner, Ending(state=RunState.DONE), now=NOW)
         assert "was lost" in book.runs.one(run.number).note
 
-    def test_a_run_that_lives_is_not_taken_back(self, book, run, fence):
+    def test_a_run_that_lives_is_not_taken_back(self, book, run):
         owner = this_process()
-        book.runs.begin(run.number, owner, log="/log", now=NOW)
-        (found,) = book.runs.open()
-        assert book.runs.take_back(fence, found, now=NOW) is None
-        assert book.runs.beat(run.number, owner, 0.5)
+        with closing_lock(book.runs.begin(run.number, owner, log="/log", now=NOW)):
+            (live,) = book.runs.open()
+            assert book.runs.take_back(live, now=NOW) is None
+            book.runs.note_cost(run.number, owner, 0.5)
         assert book.runs.one(run.number).cost_usd == 0.5
 
     def test_a_run_that_was_ended_politely_is_due_again_and_has_lost_no_attempt(self, book, run):
         owner = this_process()
-        book.runs.begin(run.number, owner, log="/log", now=NOW)
-        book.runs.hand_back(run.number, owner, "stopped", 0.25)
-        (found,) = book.runs.open()
-        assert (found.state, found.attempts, found.cost_usd) == (RunState.DUE, 0, 0.25)
-        assert not book.runs.beat(run.number, owner, 0.5)
+        with closing_lock(book.runs.begin(run.number, owner, log="/log", now=NOW)):
+            book.runs.hand_back(run.number, owner, "stopped", 0.25)
+            book.runs.note_cost(run.number, owner, 0.5)  # is not its owner's any more
+        (due,) = book.runs.open()
+        assert (due.state, due.attempts, due.cost_usd) == (RunState.DUE, 0, 0.25)
 
-    def test_runs_are_found_by_their_due_time(self, book, fence):
+    def test_started_sweeps_are_refused_side_by_side_by_who_looks_at_the_open_ones(self, book):
+        def refuse(open_runs):
+            if open_runs:
+                raise UsageError("one runs")
+
+        def start():
+            name = f"20261122T000000-{secrets.token_hex(4)}"
+            with suppress(UsageError):
+                return book.runs.start(
+                    name, {"on": "here"}, this_process(), now=NOW, log="/log", refuse=refuse
+                )
+
+        (run,) = [run for run in all_at_once(start) if run is not None]
+        assert book.runs.sweeps() == [book.runs.sweep(run.sweep_id)] == [run]
+        assert book.runs.open() == []  # no daemon begins it
+        book.runs.note_stop(run.sweep_id, now=NOW + 1)
+        book.runs.note_stop(run.sweep_id, now=NOW + 2)
+        assert book.runs.one(run.number).stop_at == NOW + 1
+        book.runs.forget([run.number])
+        assert book.runs.sweeps() == []
+
+    def test_runs_are_found_by_their_due_time(self, book):
         kept = book.add(wanted(), now=NOW)
         due = [NOW + HOUR * n for n in range(1, 6)]
         rows = [NewRun(one, RunState.SKIPPED, "why") for one in due]
-        book.runs.claim(fence, kept.number, due[-1], rows)
+        book.runs.claim(kept.number, due[-1], rows)
         assert [run.due_at for run in book.runs.of(kept.number, 2)] == [due[4], due[3]]
         assert [run.due_at for run in book.runs.between(kept.number, due[1], due[3])] == due[1:3]
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from advisor.answers.ground import Ground
 from advisor.answers.recommending import Decide, recommended
-from advisor.answers.reporting.measured import Measured
+from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.sections import Answered, Named, section
 from advisor.answers.reporting.subject import Deciding
 from advisor.domain.references import is_own

@@ -7,8 +7,8 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from advisor.answers.ground import Ground
+from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.gathering import Question, checked, gathered
-from advisor.answers.reporting.measured import Measured
 from advisor.answers.reporting.parallel import gathered_in_parallel, pays
 from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
 from advisor.answers.reporting.saved import answered_again, answered_on, read_saved

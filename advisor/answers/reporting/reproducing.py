@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.answers.ground import Ground
-from advisor.answers.reporting.measured import bundled_measurements_sha256
+from advisor.answers.reporting.evidence import bundled_measurements_sha256
 from advisor.places import own_model_path
 from advisor.questions.models import Sources
 from models.performance.bundled import FOLDER, MODEL

@@ -8,21 +8,24 @@ from typing import Any, NamedTuple
 
 from advisor.answers.explaining import explain_answer
 from advisor.answers.ground import Ground
-from advisor.answers.reporting.costs import costs, regions
+from advisor.answers.reporting.costs import costs, price_throughput, regions
 from advisor.answers.reporting.curving import (
     curves,
     curves_block,
     gpu_memory_block,
+    sensitivity,
 )
-from advisor.answers.reporting.drawn import price_throughput
-from advisor.answers.reporting.measured import Measured, nearest_slice
-from advisor.answers.reporting.sensitivity import sensitivity
-from advisor.answers.reporting.standing import ages, evidence
+from advisor.answers.reporting.evidence import Measured, ages, evidence, nearest_slice
 from advisor.answers.reporting.subject import Subject
 from advisor.domain import Recommendation
 from advisor.engine.prepared import Prepared
-from advisor.render.sizing.drawing import Drawn, break_evens, drawn_rows
-from advisor.render.sizing.facts import answer_facts, bottleneck_facts
+from advisor.render.sizing.facts import (
+    Drawn,
+    answer_facts,
+    bottleneck_facts,
+    break_evens,
+    drawn_rows,
+)
 
 _VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
 

@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH
-from advisor.render.difference.changes import change, differ
-from advisor.render.difference.reading import RECOMMENDATION, Document, Side, Workload, side_of
+from advisor.render.difference.reading import (
+    RECOMMENDATION,
+    Document,
+    Side,
+    Workload,
+    change,
+    differ,
+    side_of,
+)
 from advisor.render.difference.workloads import workload_change
 
 SCHEMA = "advisor.report-diff/1"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.errors import one_line
-from advisor.render.difference.because import because
-from advisor.render.difference.saying import cost_words, joined, spec_name, type_name
-from advisor.units import format_counted, format_rate, format_usd
+from advisor.units import floor_rate, format_counted, format_rate, format_usd
 
 Document = Mapping[str, Any]
 
@@ -211,3 +209,85 @@ def _digits(percent: float) -> str:
 def _markdown(line: str) -> str:
     """Signs that Markdown or HTML would take for theirs, escaped."""
     return "".join(f"\\{one}" if one in "\\`*_{}[]<>#|~!&" else one for one in line)
+
+
+Reason = Mapping[str, Any]
+
+
+def because(workload: Mapping[str, Any]) -> list[str]:
+    """The clauses behind "because", the question first; empty where the documents do not tell."""
+    found = [_KINDS[one["kind"]](one) for one in workload["pick"]["reasons"]]
+    return [one for one in dict.fromkeys(found) if one]
+
+
+def _because_asked(one: Reason) -> str:
+    return f"the question is another one ({', '.join(one['fields'])})"
+
+
+def _old_pick(one: Reason) -> str:
+    name = type_name(one)
+    if one["now"] == "rejected":
+        return f"{name} is rejected now ({one['reason']}: {one['detail']})"
+    if one["now"] == "absent":
+        return f"{name} is not among what was looked at now"
+    if one["now"] == "another_disk":
+        return f"{name} is told with the disk {one['disk_now']} now, not {one['disk']}"
+    cost = f"{format_usd(one['usd_per_hour'])} an hour"
+    if one["now"] == "alternative":
+        return f"{spec_name(one)} is an alternative now ({cost})"
+    return f"{spec_name(one)} ({cost}) does not meet the question any more"
+
+
+def _new_pick(one: Reason) -> str:
+    name = type_name(one)
+    if one["then"] == "rejected":
+        return f"{name} was rejected before ({one['reason']}: {one['detail']})"
+    if one["then"] == "absent":
+        return f"{name} was not among what was looked at before"
+    if one["then"] == "considered":
+        return f"{spec_name(one)} did not meet the question before"
+    return ""  # it was an alternative: what moved it stands beside
+
+
+def _because_moved(one: Reason) -> str:
+    words = []
+    if "usd_per_hour" in one:
+        before, now = one["usd_per_hour_then"], one["usd_per_hour"]
+        how = "cheaper" if now < before else "dearer"
+        words.append(f"became {abs(100 * (now / before - 1)):.2g} % {how}")
+    if "lower" in one:
+        before, now = floor_rate(one["lower_then"]), floor_rate(one["lower"])
+        words.append(f"has a lower bound of {now:,g} samples/s now, {before:,g} before")
+    return f"{type_name(one)} {' and '.join(words)}"
+
+
+_KINDS: Mapping[str, Callable[[Reason], str]] = {
+    "request": _because_asked,
+    "old_pick": _old_pick,
+    "new_pick": _new_pick,
+    "moved": _because_moved,
+}
+
+
+def type_name(one: Mapping[str, Any]) -> str:
+    """'2 x g4dn.xlarge'."""
+    count = "" if one["count"] == 1 else f"{one['count']} x "
+    return one_line(f"{count}{one['instance_type']}")
+
+
+def spec_name(one: Mapping[str, Any]) -> str:
+    """'g4dn.xlarge + gp3:158GiB'."""
+    return one_line(f"{type_name(one)} + {one['disk']}")
+
+
+def cost_words(one: Mapping[str, Any]) -> str:
+    """'$0.543 -> $0.521 (-4.1 %)', or the one price where nothing changed."""
+    old, new, percent = one["old"], one["new"], one["percent"]
+    if not percent:
+        return format_usd(new)
+    return f"{format_usd(old)} -> {format_usd(new)} ({percent:+.1f} %)"
+
+
+def joined(words: Sequence[str]) -> str:
+    """'a, b and c'."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

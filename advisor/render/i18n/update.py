@@ -52,9 +52,16 @@ def _texts(tree: ast.Module, file: str) -> Iterator[str]:
     """The literal first arguments of messages and errors."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-            name, text = node.func.id, _literal(node.args[0])
-            if text and (name == "Message" or (name in ERRORS and not file.startswith(TERMINAL))):
+            name = node.func.id
+            # `wrong(field, text, hint=..)` of questions makes an error, too.
+            text = _literal(node.args[1 if name == "wrong" and len(node.args) > 1 else 0])
+            is_error = name == "wrong" or (name in ERRORS and not file.startswith(TERMINAL))
+            if text and (name == "Message" or is_error):
                 yield text
+            if is_error:
+                yield from filter(
+                    None, (_literal(k.value) for k in node.keywords if k.arg == "hint")
+                )
 
 
 def _literal(node: ast.expr) -> str | None:

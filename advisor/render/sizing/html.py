@@ -12,17 +12,19 @@ from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import FILTERS
-from advisor.render.sizing.naming import disk_name, gpu_name, spec_name
-from advisor.render.sizing.phrases import (
+from advisor.render.sizing.pictures import how_known, pictures, totals_picture
+from advisor.render.sizing.sentences import (
     answer_sentences,
     asked_sentence,
     close_sentence,
     days_old,
+    disk_name,
+    gpu_name,
     relax_sentence,
+    spec_name,
     stage_name,
     totals_sentence,
 )
-from advisor.render.sizing.pictures import how_known, pictures, totals_picture
 
 if TYPE_CHECKING:
     from jinja2 import Environment

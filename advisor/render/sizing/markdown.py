@@ -10,12 +10,13 @@ from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import lower_rate, percent
 from advisor.render.sizing.markdown_cells import md_block, md_code, md_table, md_text
 from advisor.render.sizing.markdown_details import again, details
-from advisor.render.sizing.naming import disk_name, spec_name
-from advisor.render.sizing.phrases import (
+from advisor.render.sizing.sentences import (
     answer_sentences,
     asked_sentence,
     close_sentence,
+    disk_name,
     relax_sentence,
+    spec_name,
     stage_name,
     totals_sentence,
 )

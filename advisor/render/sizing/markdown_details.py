@@ -14,8 +14,7 @@ from advisor.render.sizing.markdown_cells import (
     md_table,
     md_text,
 )
-from advisor.render.sizing.naming import disk_name, gpu_name, spec_name
-from advisor.render.sizing.phrases import days_old, stage_name
+from advisor.render.sizing.sentences import days_old, disk_name, gpu_name, spec_name, stage_name
 from advisor.units import format_mib, format_rate, format_usd
 
 Document = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""The charts of a section, from the values of the document alone."""
+"""The charts of a section, from the document alone, each with its numbers in words."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import percent
-from advisor.render.sizing.alternative_text import curve_alt, memory_alt, price_alt, stages_alt
+from advisor.render.i18n.filters import lower_rate, percent
+from advisor.render.sizing.charts.bars import (
+    CostBar,
+    MemoryPoint,
+    MemoryWords,
+    StageBar,
+    memory_chart,
+    stages_chart,
+    totals_chart,
+)
 from advisor.render.sizing.charts.curves import (
     CurvePanel,
     CurvePoint,
@@ -16,11 +24,8 @@ from advisor.render.sizing.charts.curves import (
     MeasuredPoint,
     curves_chart,
 )
-from advisor.render.sizing.charts.memory import MemoryPoint, MemoryWords, memory_chart
 from advisor.render.sizing.charts.price import PriceDot, PriceWords, price_chart
-from advisor.render.sizing.charts.stages import StageBar, stages_chart
-from advisor.render.sizing.charts.totals import CostBar, totals_chart
-from advisor.render.sizing.naming import spec_name
+from advisor.render.sizing.sentences import spec_name
 from advisor.units import format_mib, format_rate, format_usd
 
 Section = Mapping[str, Any]
@@ -183,3 +188,73 @@ def _source(svg: str) -> str:
     """Its own address: escaped, a third shorter than in base 64. It has no quotation mark and no
     `&`, `<` or `>`: an attribute takes it as it is."""
     return "data:image/svg+xml," + quote(svg.replace('"', "'"), safe=_SAFE)
+
+
+Row = Mapping[str, Any]
+
+
+def price_alt(rows: Sequence[Row], target: float | None, t: Texts) -> str:
+    """The pick, the cheapest spec and the end of the front; how many there are."""
+    chosen = [t("price.alt_chosen", one=_spec_alt(one, t)) for one in rows if one["chosen"]]
+    aims = [t("price.alt_target", rate=format_rate(target))] if target else []
+    front = [one for one in rows if one["on_front"]] or rows
+    told = "".join(f"{one} " for one in (*chosen, *aims))
+    return t(
+        "price.alt", count=len(rows), chosen=told,
+        least=_spec_alt(rows[0], t), most=_spec_alt(front[-1], t),
+    )  # fmt: skip
+
+
+def _spec_alt(one: Row, t: Texts) -> str:
+    return t(
+        "price.alt_one", name=spec_name(one), usd=format_usd(one["total_usd_per_hour"]),
+        lower=lower_rate(one["lower"]), median=format_rate(one["median"]),
+        upper=format_rate(one["upper"]),
+    )  # fmt: skip
+
+
+def stages_alt(stages: Sequence[Row], t: Texts) -> str:
+    """Every stage with its share and its own rate."""
+    said = (
+        t(
+            "stages.alt", stage=t.known("stage." + one["stage"], one["stage"]),
+            used=percent(one["utilization"]), rate=format_rate(one["samples_per_second"]),
+        )
+        for one in stages
+    )  # fmt: skip
+    return _joined(said)
+
+
+def curve_alt(
+    name: str, points: Sequence[tuple[str, float]], rates: Sequence[float], t: Texts
+) -> str:
+    """A curve's points, at most seven of them with both ends, and the span of what is measured."""
+    step = max(1, -(-len(points) // 6))
+    some = [*points[::step], *points[-1:]]
+    told = [t("curves.alt_point", rate=format_rate(y), x=x) for x, y in dict(some).items()]
+    if rates:
+        least, most = format_rate(min(rates)), format_rate(max(rates))
+        told.append(t("curves.alt_measured", count=len(rates), least=least, most=most))
+    return t("curves.alt", name=name, points=_joined(told))
+
+
+def memory_alt(batches: Sequence[Row], t: Texts) -> str:
+    """Which batches fit, with what each needs."""
+
+    def told(fits: bool) -> str:
+        return _joined(
+            t("memory.alt_one", batch=one["batch_size"], mib=format_mib(one["needed_mib"]))
+            for one in batches
+            if one["fits"] is fits
+        )
+
+    fits, beyond = told(True), told(False)
+    return t(
+        "memory.alt",
+        fits=t("memory.alt_fits", list=fits) if fits else "",
+        beyond=t("memory.alt_beyond", list=beyond) if beyond else "",
+    ).strip()
+
+
+def _joined(parts: Any) -> str:
+    return "; ".join(parts)

@@ -25,7 +25,7 @@ from advisor.domain import (
 from advisor.engine.candidates import Runnable, runnable
 from advisor.engine.querying import cpu_only_query, offers_of, query_of
 from advisor.errors import NoOfferError, UsageError
-from advisor.runs.reference_cpu import reference_cpu
+from advisor.runs.fitting import reference_cpu
 from models.performance import load_model, paced_gpu
 from models.performance.fit_pipeline import Trials, modelled_on_cpu
 from models.performance.memory.host import host_memory_mib
@@ -223,7 +223,7 @@ def gpu_of(trials: Sequence[Trial]) -> str | None:
         if trial.gpu_asked_for:
             return trial.gpu_asked_for
         if trial.on_gpu:
-            from advisor.runs.verification.verifying_place import gpus_of_this_machine
+            from advisor.runs.verification.machine import gpus_of_this_machine
 
             return next(iter(gpus_of_this_machine()), None)
     return None

@@ -15,7 +15,6 @@ import numpy as np
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import UsageError
-from advisor.runs.adaptive.budget import Budget, expected_seconds, seconds_of
 from advisor.runs.adaptive.cells import (
     Row,
     Specs,
@@ -26,6 +25,7 @@ from advisor.runs.adaptive.cells import (
     surface_of,
     with_gpu_steps,
 )
+from advisor.runs.budget import Budget, expected_seconds, seconds_of
 from models.performance.surface import (
     Belief,
     Choice,

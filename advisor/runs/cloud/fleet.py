@@ -15,9 +15,15 @@ from typing import TYPE_CHECKING
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import InstanceType
 from advisor.errors import AdvisorError, UsageError
-from advisor.runs.cloud.accelerators import accelerator_of
-from advisor.runs.cloud.plan import CloudOptions, CloudPlan, known_usd, plan_cloud, type_named
-from advisor.runs.cloud.running import CloudRun, Say, run_cloud
+from advisor.runs.cloud.plan import (
+    CloudOptions,
+    CloudPlan,
+    accelerator_of,
+    known_usd,
+    plan_cloud,
+    type_named,
+)
+from advisor.runs.cloud.sweep import CloudRun, Say, run_cloud
 from infra.aws.clock import LeavingClock
 from infra.aws.ending import NotEndedError
 from infra.aws.findings import refuse_missing

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import LIST, OBSERVED, InstanceType, Market
+from advisor.domain.results import CUDA
 from advisor.errors import LiveError, UsageError
 from infra.aws.budget import refuse_too_small, usd_per_hour
 from infra.aws.guest.job import SWEEP_RUN
@@ -27,6 +28,7 @@ _DEFAULT_DISK_GIB = 500
 _MOST_TYPES = 4
 _MOST_TIMES_AS_DEAR = 2.0
 _ON_AWS = "aws"
+_NOT_NVIDIA = ("Gaudi", "Radeon")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,3 +271,32 @@ def _refuse_small_budget(found: Preflight, sweep: Sweep) -> None:
         return
     cheapest = min(found.options, key=lambda one: usd_per_hour(one, sweep))
     refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest))
+
+
+def accelerator_of(instance: InstanceType, catalog: Catalog) -> str:
+    """`cuda:T4`, so that rows of several GPUs are told apart, and as a Ray cluster names it; the
+    memory goes with it where the cloud has the chip in several sizes (`cuda:A100-40GB`). `cpu`
+    where the type has no GPU; `UsageError` for accelerators that trials do not run on."""
+    if instance.gpu_name is None:
+        return "cpu"
+    if instance.gpu_name.startswith(_NOT_NVIDIA):
+        raise UsageError(
+            "{instance} has a {gpu}, and trials run on NVIDIA GPUs (and CPUs)",
+            instance=instance.name, gpu=instance.gpu_name, field="instance",
+            hint="take another --instance",
+        )  # fmt: skip
+    chip, memory = _parts(instance.gpu_name)
+    sizes = {
+        size
+        for one in catalog.instances(instance.cloud)
+        if one.gpu_name
+        for other, size in [_parts(one.gpu_name)]
+        if other == chip
+    }
+    return f"{CUDA}:{chip}-{memory}" if len(sizes) > 1 else f"{CUDA}:{chip}"
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """'A100-SXM4-40GB' -> 'A100' and '40GB'; a name without that is the chip's."""
+    chip, *rest = name.upper().split("-")
+    return chip, next((part for part in rest if part.endswith("GB")), "")

@@ -1,4 +1,4 @@
-"""A parcel by mail: `smtp://HOST:PORT?to=ADDRESS,..&from=ADDRESS`, or `smtps://` for TLS at once.
+"""A message by mail: `smtp://HOST:PORT?to=ADDRESS,..&from=ADDRESS`, or `smtps://` for TLS at once.
 
 Name and password are in ADVISOR_SMTP_USER and ADVISOR_SMTP_PASSWORD, and go over TLS alone.
 Without STARTTLS nothing is sent, but to this machine itself.
@@ -19,8 +19,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from advisor.errors import DeliveryError, UsageError, one_line
-from advisor.runs.delivery.addresses import is_loopback
-from advisor.runs.delivery.parcel import Parcel, PassingTroubleError
+from advisor.runs.delivery.message import Message, TransientDeliveryError
+from advisor.runs.delivery.webhook import is_loopback
 
 USER_VARIABLE, PASSWORD_VARIABLE = "ADVISOR_SMTP_USER", "ADVISOR_SMTP_PASSWORD"
 FROM_VARIABLE = "ADVISOR_SMTP_FROM"
@@ -52,32 +52,33 @@ class MailTarget:
         """A sender must be known, and a name has its password."""
         self._from()
         if bool(os.environ.get(USER_VARIABLE)) != bool(os.environ.get(PASSWORD_VARIABLE)):
-            raise UsageError(f"set both {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither")
+            raise UsageError("set both {user} and {password}, or neither", user=USER_VARIABLE,
+                             password=PASSWORD_VARIABLE)  # fmt: skip
 
-    def send(self, parcel: Parcel) -> None:
+    def send(self, message: Message) -> None:
         """To all recipients at once. One that is refused while others are not is told, and not
         tried again: the others would get it twice."""
-        message = self.message(parcel)
-        with self._told(), self._session() as server:
-            refused = server.send_message(message, self._from(), list(self.to))
+        mail = self.mail(message)
+        with self._explained(), self._session() as server:
+            refused = server.send_message(mail, self._from(), list(self.to))
         if refused:
             raise DeliveryError(f"{self.label}: refused for {', '.join(sorted(refused))}")
 
-    def message(self, parcel: Parcel) -> EmailMessage:
+    def mail(self, message: Message) -> EmailMessage:
         """The text as its body, the files attached. What a file's name may hold harms no header:
         `EmailMessage` encodes it, and `one_line` leaves no line ends."""
         mail = EmailMessage()
-        mail["Subject"] = one_line(parcel.title)[:_MOST_SUBJECT]
+        mail["Subject"] = one_line(message.title)[:_MOST_SUBJECT]
         mail["From"], mail["To"] = self._from(), ", ".join(self.to)
         mail["Date"] = formatdate(localtime=False)
-        mail["Message-ID"] = f"<{parcel.id}@instance-sizing-advisor.invalid>"
+        mail["Message-ID"] = f"<{message.id}@instance-sizing-advisor.invalid>"
         mail["Auto-Submitted"] = "auto-generated"
-        mail.set_content(parcel.text)
-        for one in parcel.files:
-            kind, _, sub = one.media_type.partition(";")[0].partition("/")
-            words = {"charset": "utf-8"} if kind == "text" else {}
+        mail.set_content(message.text)
+        for file in message.files:
+            kind, _, sub = file.media_type.partition(";")[0].partition("/")
+            params = {"charset": "utf-8"} if kind == "text" else {}
             mail.add_attachment(
-                one.content, maintype=kind, subtype=sub, filename=one.name, params=words
+                file.content, maintype=kind, subtype=sub, filename=file.name, params=params
             )
         return mail
 
@@ -86,8 +87,9 @@ class MailTarget:
         found = self.sender or os.environ.get(FROM_VARIABLE) or (user if "@" in user else "")
         if not found:
             raise UsageError(
-                f"--send {self.label}: from whom? add &from=ADDRESS, or set {FROM_VARIABLE}"
-            )
+                "--send {target}: from whom?", target=self.label, field="send",
+                hint=f"add &from=ADDRESS, or set {FROM_VARIABLE}",
+            )  # fmt: skip
         return _address(found)
 
     @contextmanager
@@ -112,9 +114,8 @@ class MailTarget:
             server.ehlo()
             return True
         if not is_loopback(self.host):
-            raise DeliveryError(
-                f"{self.label} offers no STARTTLS, so nothing is sent; use smtps://"
-            )
+            raise DeliveryError("{target} offers no STARTTLS, so nothing is sent",
+                                target=self.label, hint="use smtps://")  # fmt: skip
         return False
 
     def _log_in(self, server: smtplib.SMTP, secure: bool) -> None:
@@ -126,7 +127,7 @@ class MailTarget:
         server.login(user, password)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         try:
             yield
         except ssl.SSLCertVerificationError as error:
@@ -136,10 +137,10 @@ class MailTarget:
             raise self._of_server(error) from error
         except TimeoutError as error:
             late = f"{self.label} did not answer within {self.timeout_seconds:g} s"
-            raise PassingTroubleError(late) from error
+            raise TransientDeliveryError(late) from error
         except OSError as error:
             why = error.strerror or type(error).__name__
-            raise PassingTroubleError(f"{self.label} cannot be reached: {why}") from error
+            raise TransientDeliveryError(f"{self.label} cannot be reached: {why}") from error
 
     def _of_server(self, error: smtplib.SMTPException) -> DeliveryError:
         """RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not."""
@@ -148,7 +149,7 @@ class MailTarget:
         code, said = _code_of(error)
         words = f"{self.label}: {f'{code} ' if code else ''}{said}"
         passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
-        return PassingTroubleError(words) if passes else DeliveryError(words)
+        return TransientDeliveryError(words) if passes else DeliveryError(words)
 
 
 def mail_target(text: str) -> MailTarget:
@@ -156,9 +157,9 @@ def mail_target(text: str) -> MailTarget:
     parts = urlsplit(text)
     if parts.username is not None or parts.password is not None:
         raise UsageError(
-            f"--send {parts.scheme}://..: no name and password there; set {USER_VARIABLE} and "
-            f"{PASSWORD_VARIABLE}"
-        )
+            "--send {scheme}://..: no name and password there", scheme=parts.scheme, field="send",
+            hint=f"set {USER_VARIABLE} and {PASSWORD_VARIABLE}",
+        )  # fmt: skip
     if not parts.hostname or parts.path not in ("", "/"):
         raise ValueError("SERVER:PORT stands between // and ?")
     # A plus is part of an address, and no blank.
@@ -180,7 +181,8 @@ def mail_target(text: str) -> MailTarget:
 def _address(text: str) -> str:
     text = text.strip()
     if not _ADDRESS.fullmatch(text) or not text.isprintable():
-        raise UsageError(f"'{one_line(text)[:80]}' is no mail address, as ann@example.com")
+        raise UsageError("'{text}' is no mail address, as ann@example.com",
+                         text=one_line(text)[:80], field="send")  # fmt: skip
     return text
 
 

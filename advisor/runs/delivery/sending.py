@@ -1,4 +1,4 @@
-"""A parcel to its targets: each by itself, again where another try may help."""
+"""A message to its targets: each by itself, again where another try may help."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+
 from advisor.errors import DeliveryError, UsageError
-from advisor.runs.delivery.parcel import Parcel, PassingTroubleError, Target
+from advisor.runs.delivery.message import Message, Target, TransientDeliveryError
 from advisor.runs.delivery.targets import parse_target, target_label
 
 ATTEMPTS = 4
@@ -19,13 +21,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What became of a parcel at one target, as `label` names it; `error` is empty where it
-    arrived, `passing` says whether a later try may help."""
+    """What became of a message at one target, as `label` names it; `error` is empty where it
+    arrived, `transient` says whether a later try may help."""
 
     label: str
     attempts: int
     error: str = ""
-    passing: bool = False
+    transient: bool = False
 
     @property
     def arrived(self) -> bool:
@@ -36,57 +38,64 @@ class Delivery:
 def checked_targets(texts: Sequence[str]) -> tuple[Target, ...]:
     """The targets behind `--send`, each as ready as can be known; `UsageError` before any work."""
     targets = tuple(parse_target(text) for text in texts)
-    for one in targets:
-        one.check()
+    for target in targets:
+        target.check()
     return targets
 
 
-def delivered(
-    parcel: Parcel,
+def deliver(
+    message: Message,
     targets: Sequence[Target],
     *,
     attempts: int = ATTEMPTS,
-    sleep: Callable[[float], object] | None = None,
+    sleep: Callable[[float], None] | None = None,
     say: Say = lambda _line: None,
 ) -> list[Delivery]:
-    """Sent to each target, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by up
-    to a quarter, so that many do not come at once). One that fails keeps none of the others back.
-    """
-    return [_delivered(parcel, one, attempts, sleep or time.sleep, say) for one in targets]
+    """Send it to each target, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by
+    up to a quarter, so that many do not come at once). One that fails keeps none of the others
+    back."""
+    return [_delivered(message, target, attempts, sleep or time.sleep, say) for target in targets]
 
 
-def delivered_to_words(
-    parcel: Parcel, words: Sequence[str], *, say: Say, attempts: int = ATTEMPTS
-) -> list[Delivery]:
-    """As `delivered`, for targets that somebody else wrote down; one that cannot be read here has
+def deliver_to(
+    message: Message, text: str, *, say: Say = lambda _line: None, attempts: int = ATTEMPTS
+) -> Delivery:
+    """As `deliver`, for a target that somebody else wrote down; one that cannot be read here has
     failed, and raises nothing."""
-    found = []
-    for text in words:
-        try:
-            found += delivered(parcel, checked_targets([text]), say=say, attempts=attempts)
-        except UsageError as error:
-            found.append(Delivery(label=target_label(text), attempts=0, error=str(error)))
-    return found
+    try:
+        (delivery,) = deliver(message, checked_targets([text]), say=say, attempts=attempts)
+    except UsageError as error:
+        return Delivery(label=target_label(text), attempts=0, error=str(error))
+    return delivery
 
 
 def _delivered(
-    parcel: Parcel, target: Target, attempts: int, sleep: Callable[[float], object], say: Say
+    message: Message, target: Target, attempts: int, sleep: Callable[[float], None], say: Say
 ) -> Delivery:
-    error, attempt = "", 0
-    for attempt in range(1, attempts + 1):
-        try:
-            target.send(parcel)
-            return Delivery(label=target.label, attempts=attempt)
-        except PassingTroubleError as trouble:
-            error = str(trouble)
-            if attempt < attempts:
-                say(f"{error}; trying again")
-                sleep(_pause(attempt, trouble.wait_seconds))
-        except (DeliveryError, UsageError) as lasting:
-            return Delivery(label=target.label, attempts=attempt, error=str(lasting))
-    return Delivery(label=target.label, attempts=attempt, error=error, passing=True)
+    tries = Retrying(
+        stop=stop_after_attempt(attempts), retry=retry_if_exception_type(TransientDeliveryError),
+        wait=_pause, sleep=sleep, reraise=True,
+        before_sleep=lambda state: say(f"{_error_of(state)}; trying again"),
+    )  # fmt: skip
+    error: DeliveryError | UsageError | None = None
+    try:
+        tries(target.send, message)
+    except (DeliveryError, UsageError) as failed:
+        error = failed
+    return Delivery(
+        label=target.label,
+        attempts=tries.statistics["attempt_number"],
+        error=str(error or ""),
+        transient=isinstance(error, TransientDeliveryError),
+    )
 
 
-def _pause(attempt: int, asked: float | None) -> float:
-    own = FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1)
-    return max(own * random.uniform(1.0, 1.25), asked or 0.0)
+def _pause(state: RetryCallState) -> float:
+    own = FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1)
+    error = _error_of(state)
+    wanted = error.wait_seconds if isinstance(error, TransientDeliveryError) else None
+    return max(own * random.uniform(1.0, 1.25), wanted or 0.0)
+
+
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None

@@ -1,31 +1,28 @@
-"""What stands behind `--send`, as a target."""
+"""What stands behind `--send`, as a target: files and S3 here, `mail` and `webhook` beside it."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from advisor.errors import UsageError
-from advisor.runs.delivery.bucket import bucket_target
-from advisor.runs.delivery.folder import file_target
+from advisor.errors import DataError, DeliveryError, LiveError, UsageError
+from advisor.files import write_whole
 from advisor.runs.delivery.mail import mail_target
-from advisor.runs.delivery.parcel import Target
-from advisor.runs.delivery.webhook import hook_target
+from advisor.runs.delivery.message import Attachment, Message, Target, TransientDeliveryError
+from advisor.runs.delivery.webhook import webhook_target
 
 KINDS = (
     "file:PATH, s3://BUCKET/KEY, https://.., smtp://HOST:PORT?to=ADDRESS, or env:NAME for a "
     "variable that holds one of these"
 )
-_MAKERS: Mapping[str, Callable[[str], Target]] = {
-    "file": file_target,
-    "s3": bucket_target,
-    "https": hook_target,
-    "http": hook_target,
-    "smtp": mail_target,
-    "smtps": mail_target,
-}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+# Amazon S3 User Guide, "General purpose bucket naming rules".
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_MOST_KEY_BYTES = 1024
+_DEFAULT_REGION = "us-east-1"
 
 
 def parse_target(text: str) -> Target:
@@ -63,26 +60,163 @@ def _plain(text: str) -> Target:
     kind, colon, _ = text.partition(":")
     maker = _MAKERS.get(kind.casefold())
     if not colon or maker is None:
-        raise UsageError(f"--send takes {KINDS}, not '{_shown(text)}'")
+        raise UsageError("--send takes {kinds}, not '{text}'", kinds=KINDS, text=_shown(text),
+                         field="send")  # fmt: skip
     try:
         return maker(text)
     except ValueError as error:
-        raise UsageError(f"--send '{kind}:..' cannot be read ({error}); it takes {KINDS}") from None
+        raise UsageError("--send '{kind}:..' cannot be read ({reason})", kind=kind, field="send",
+                         reason=str(error), hint=f"it takes {KINDS}") from None  # fmt: skip
 
 
 def _of_variable(name: str) -> Target:
     _checked_name(name)
     text = os.environ.get(name, "").strip()
     if not text:
-        raise UsageError(f"--send env:{name}: the variable {name} is not set")
+        raise UsageError("--send env:{name}: the variable {name} is not set", name=name,
+                         field="send")  # fmt: skip
     return _plain(text)
 
 
 def _checked_name(name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise UsageError("--send env:NAME takes the name of an environment variable")
+        raise UsageError("--send env:NAME takes the name of an environment variable", field="send")
 
 
 def _shown(text: str) -> str:
     """Words that may be a mistyped secret are not repeated as a whole."""
     return text if len(text) <= 20 and "@" not in text else f"{text[:8]}.."
+
+
+@dataclass(frozen=True, slots=True)
+class FileTarget:
+    """`file:PATH`, or `file:FOLDER/` for all of its files; `{date}` is the report's day."""
+
+    path: str
+
+    @property
+    def label(self) -> str:
+        """As it was written."""
+        return f"file:{self.path}"
+
+    def check(self) -> None:
+        """The folder must be there and take files."""
+        folder = self._folder()
+        if "{date}" in str(folder):
+            return
+        if not folder.is_dir():
+            raise UsageError("--send {target}: there is no folder '{folder}'", target=self.label,
+                             folder=str(folder), field="send", hint="make it first")  # fmt: skip
+        if not os.access(folder, os.W_OK):
+            raise UsageError("--send {target}: the folder '{folder}' cannot be written",
+                             target=self.label, folder=str(folder), field="send")  # fmt: skip
+
+    def send(self, message: Message) -> None:
+        """Each file whole or not at all."""
+        path = Path(message.dated(self.path))
+        try:
+            if not self._is_folder():
+                write_whole(path, message.files[0].content)
+                return
+            for file in message.files:
+                write_whole(path / file.name, file.content)
+        except DataError as error:
+            raise DeliveryError(error.message) from error
+
+    def _is_folder(self) -> bool:
+        return self.path.endswith("/") or Path(self.path).is_dir()
+
+    def _folder(self) -> Path:
+        return Path(self.path) if self._is_folder() else Path(self.path).parent
+
+
+def file_target(text: str) -> FileTarget:
+    """'file:PATH', also as file:///PATH."""
+    path = text.partition(":")[2]
+    if path.startswith("//"):
+        path = path[2:]
+        if not path.startswith("/"):
+            raise ValueError("file:// needs the whole path, as file:///srv/report.html")
+    if not path or "\0" in path:
+        raise ValueError("no path")
+    return FileTarget(path)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTarget:
+    """`s3://BUCKET/KEY`, or `s3://BUCKET/PREFIX/` for all files; `{date}` is the report's day.
+
+    Credentials and region are those that boto3 finds; AWS_ENDPOINT_URL is honoured.
+    """
+
+    bucket: str
+    key: str
+
+    @property
+    def label(self) -> str:
+        """As it was written."""
+        return f"s3://{self.bucket}/{self.key}"
+
+    def check(self) -> None:
+        """Credentials must be there; the bucket is asked when it is sent to."""
+        import botocore.session
+
+        if botocore.session.get_session().get_credentials() is None:
+            raise UsageError(
+                "--send {target}: no AWS credentials", target=self.label, field="send",
+                hint="run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY",
+            )  # fmt: skip
+
+    def send(self, message: Message) -> None:
+        """An object is whole or not there: S3 promises that of a PUT."""
+        from infra.live.session import client, told_as_live_error
+
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        try:
+            s3 = client("s3", region or _DEFAULT_REGION, attempts=1)
+            with told_as_live_error("S3"):
+                for name, file in self._objects(message):
+                    s3.put_object(Bucket=self.bucket, Key=name, Body=file.content,
+                                  ContentType=file.media_type)  # fmt: skip
+        except LiveError as error:
+            raise _as_trouble(error) from error
+
+    def _objects(self, message: Message) -> list[tuple[str, Attachment]]:
+        key = message.dated(self.key)
+        if key.endswith("/") or not key:
+            return [(key + file.name, file) for file in message.files]
+        return [(key, message.files[0])]
+
+
+def bucket_target(text: str) -> BucketTarget:
+    """'s3://BUCKET/KEY'; the key may end with a slash, or be left out."""
+    match = re.fullmatch(r"s3://([^/?#@]+)(?:/(.*))?", text, re.DOTALL)
+    if match is None or not _BUCKET.fullmatch(match[1]):
+        raise ValueError("s3://BUCKET/KEY needs a bucket's name")
+    key = match[2] or ""
+    if len(key.encode()) > _MOST_KEY_BYTES or not key.isprintable():
+        raise ValueError(f"a key has up to {_MOST_KEY_BYTES} bytes, without control characters")
+    return BucketTarget(match[1], key)
+
+
+def _as_trouble(error: LiveError) -> DeliveryError:
+    """Throttling, outages and lost connections pass; what S3 refuses stays refused."""
+    cause = error.__cause__
+    answer = getattr(cause, "response", None)
+    if answer is None:
+        lasting = "credentials" in str(error) or "AWS_PROFILE" in str(error)
+        return DeliveryError(str(error)) if lasting else TransientDeliveryError(str(error))
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    passes = status >= 500 or status == 429 or "throttles" in str(error)
+    return TransientDeliveryError(str(error)) if passes else DeliveryError(str(error))
+
+
+_MAKERS: Mapping[str, Callable[[str], Target]] = {
+    "file": file_target,
+    "s3": bucket_target,
+    "https": webhook_target,
+    "http": webhook_target,
+    "smtp": mail_target,
+    "smtps": mail_target,
+}

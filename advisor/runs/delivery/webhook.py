@@ -1,42 +1,39 @@
-"""A parcel as JSON posted to an https address, signed where there is a secret.
+"""A message as JSON posted to an https address, signed where there is a secret.
 
-The signature is that of Standard Webhooks (standardwebhooks.com, "webhook signatures"), for which
-receivers have libraries: HMAC-SHA256 over `id.timestamp.body`, base64, `v1,` in front. The secret
-is in ADVISOR_WEBHOOK_SECRET, plain or as `whsec_<base64>`.
+The signature is that of Standard Webhooks (standardwebhooks.com). The secret is in
+ADVISOR_WEBHOOK_SECRET, plain or as `whsec_<base64>`.
 """
 
 from __future__ import annotations
 
-import base64
 import binascii
-import hashlib
-import hmac
+import ipaddress
 import json
 import os
 import ssl
-import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.client import HTTPException
-from typing import Any
-from urllib.error import HTTPError, URLError
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from advisor.errors import DeliveryError, UsageError, one_line
-from advisor.runs.delivery.addresses import is_loopback
-from advisor.runs.delivery.parcel import Parcel, PassingTroubleError
+from advisor.runs.delivery.message import Message, TransientDeliveryError
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+    from standardwebhooks import Webhook
 
 SECRET_VARIABLE = "ADVISOR_WEBHOOK_SECRET"
 TIMEOUT_SECONDS = 10.0
 _MOST_WAIT_SECONDS = 60.0
-_SAID_BYTES = 200
+_MOST_REFUSAL = 200
 # RFC 9110 and 8470: the request may be sent again as it is.
-_PASSING = (408, 425, 429)
+_TRANSIENT = (408, 425, 429)
 
 
 @dataclass(frozen=True, slots=True)
-class HookTarget:
+class WebhookTarget:
     """An address that takes a POST. Its path and query may be a secret, and are never shown."""
 
     url: str = field(repr=False)
@@ -50,112 +47,121 @@ class HookTarget:
 
     def check(self) -> None:
         """A secret that is there must be one."""
-        _secret()
+        _signer()
 
-    def send(self, parcel: Parcel) -> None:
-        """A POST; every answer but 2xx is a failure, a redirect too (it would carry the parcel and
-        its signature to who was not named)."""
-        body = json.dumps(parcel.message(parcel.id), ensure_ascii=False).encode()
-        status, said, wait = self._posted(body, _headers(parcel.id, body))
-        if 200 <= status < 300:
-            return
-        words = f"{self.label} answered {status}{': ' if said else ''}{said}"
-        if 300 <= status < 400:
-            raise DeliveryError(f"{words}; redirects are not followed, name the last address")
-        if status in _PASSING or status >= 500:
-            raise PassingTroubleError(words, wait_seconds=wait)
-        raise DeliveryError(words)
+    def send(self, message: Message) -> None:
+        """A POST; every answer but 2xx is a failure, a redirect too (it would carry the message
+        and its signature to who was not named)."""
+        import httpx2
 
-    def _posted(self, body: bytes, headers: dict[str, str]) -> tuple[int, str, float | None]:
-        """The status, the first words of a refusal, and how long to wait before another try."""
-        from urllib.request import Request
-
-        request = Request(self.url, data=body, headers=headers, method="POST")
+        body = json.dumps(message.body(message.id), ensure_ascii=False).encode()
         try:
-            with closing(_opener()(request, timeout=self.timeout_seconds)) as answer:
-                return answer.status, "", None
-        except HTTPError as error:
-            with closing(error):
-                return error.code, _said(error), _wait(error.headers.get("Retry-After"))
-        except (URLError, OSError, HTTPException) as error:
-            raise self._trouble(error) from error
+            answer = httpx2.post(
+                self.url, content=body, headers=_headers(message.id, body),
+                timeout=self.timeout_seconds, verify=ssl.create_default_context(),
+            )  # fmt: skip
+        except httpx2.TimeoutException as error:
+            raise TransientDeliveryError(
+                "{target} did not answer within {seconds} s", target=self.label,
+                seconds=f"{self.timeout_seconds:g}",
+            ) from error  # fmt: skip
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+        if not answer.is_success:
+            raise self._refused(answer)
 
-    def _trouble(self, error: Exception) -> DeliveryError:
-        reason = error.reason if isinstance(error, URLError) else error
-        if isinstance(reason, ssl.SSLCertVerificationError):
-            why = reason.verify_message or "unknown"
-            return DeliveryError(f"{self.label}: its certificate is not trusted ({why})")
-        if isinstance(reason, TimeoutError):
-            return PassingTroubleError(
-                f"{self.label} did not answer within {self.timeout_seconds:g} s"
-            )
-        why = getattr(reason, "strerror", None) or type(reason).__name__
-        return PassingTroubleError(f"{self.label} cannot be reached: {why}")
+    def _refused(self, answer: Response) -> DeliveryError:
+        refusal = one_line(answer.text[:_MOST_REFUSAL])
+        text = "{target} answered {status}" + (": {refusal}" if refusal else "")
+        facts: dict[str, Any] = {
+            "target": self.label,
+            "status": answer.status_code,
+            "refusal": refusal,
+        }
+        if answer.is_redirect:
+            return DeliveryError(text, hint="redirects are not followed, name the last address",
+                                 **facts)  # fmt: skip
+        if answer.status_code in _TRANSIENT or answer.status_code >= 500:
+            transient = TransientDeliveryError(text, **facts)
+            transient.wait_seconds = _wait(answer.headers.get("Retry-After"))
+            return transient
+        return DeliveryError(text, **facts)
+
+    def _unreachable(self, error: Exception) -> DeliveryError:
+        reason = "no connection"
+        for cause in _causes(error):
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return DeliveryError("{target}: its certificate is not trusted ({reason})",
+                                     target=self.label,
+                                     reason=cause.verify_message or "unknown")  # fmt: skip
+            if isinstance(cause, OSError) and cause.strerror:
+                reason = cause.strerror
+        return TransientDeliveryError(
+            "{target} cannot be reached: {reason}", target=self.label, reason=reason
+        )
 
 
-def hook_target(text: str) -> HookTarget:
+def webhook_target(text: str) -> WebhookTarget:
     """'https://..'; http is for this machine alone, since what is sent would be read on the way."""
     if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("an address is ASCII without blanks; write others percent-encoded")
     parts = urlsplit(text)
     if parts.username is not None or parts.password is not None:
         raise UsageError(
-            "--send https://..: no name and password in an address; who may post is told by the "
-            f"signature ({SECRET_VARIABLE}), or by a secret path in a variable (env:NAME)"
-        )
+            "--send https://..: no name and password in an address", field="send",
+            hint=f"who may post is known by the signature ({SECRET_VARIABLE}), or by a secret path "
+            "in a variable (env:NAME)",
+        )  # fmt: skip
     if not parts.hostname:
         raise ValueError("no host")
     if parts.scheme.casefold() == "http" and not is_loopback(parts.hostname):
-        raise UsageError(f"--send http://{parts.hostname}/..: use https; http is for loopback only")
-    return HookTarget(parts._replace(fragment="").geturl(), _shown_host(parts))
+        raise UsageError("--send http://{host}/..: use https", host=parts.hostname, field="send",
+                         hint="http is for loopback only")  # fmt: skip
+    return WebhookTarget(parts._replace(fragment="").geturl(), _shown_host(parts))
 
 
-def signature(secret: bytes, name: str, timestamp: int, body: bytes) -> str:
-    """`webhook-signature` of Standard Webhooks; `timestamp` in seconds since 1970."""
-    signed = f"{name}.{timestamp}.".encode() + body
-    return "v1," + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
+def is_loopback(host: str) -> bool:
+    """Whether what is sent there stays on this machine; other names are not looked up."""
+    if host.casefold() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _headers(name: str, body: bytes) -> dict[str, str]:
     from importlib.metadata import version
 
-    now = int(time.time())
+    now = datetime.now(UTC)
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"instance-sizing-advisor/{version('instance-sizing-advisor')}",
         "webhook-id": name,
-        "webhook-timestamp": str(now),
+        "webhook-timestamp": str(int(now.timestamp())),
     }
-    secret = _secret()
-    return headers | ({"webhook-signature": signature(secret, name, now, body)} if secret else {})
+    signer = _signer()
+    return headers | (
+        {"webhook-signature": signer.sign(name, now, body.decode())} if signer else {}
+    )
 
 
-def _secret() -> bytes | None:
+def _signer() -> Webhook | None:
+    from standardwebhooks import Webhook
+
     text = os.environ.get(SECRET_VARIABLE, "")
     if not text.startswith("whsec_"):
-        return text.encode() or None
+        return Webhook(text.encode()) if text else None
     try:
-        return base64.b64decode(text.removeprefix("whsec_"), validate=True)
-    except binascii.Error:
-        raise UsageError(f"{SECRET_VARIABLE} has no base64 behind whsec_") from None
+        return Webhook(text)
+    except (binascii.Error, RuntimeError) as error:
+        raise UsageError("{name} has no base64 behind whsec_", name=SECRET_VARIABLE) from error
 
 
-def _opener() -> Callable[..., Any]:
-    """What opens a request: the system's certificates and proxies, and no redirects."""
-    from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
-
-    class NoRedirect(HTTPRedirectHandler):
-        def redirect_request(self, *_: Any, **__: Any) -> None:
-            return None
-
-    return build_opener(NoRedirect, HTTPSHandler(context=ssl.create_default_context())).open
-
-
-def _said(error: HTTPError) -> str:
-    try:
-        return one_line(error.read1(_SAID_BYTES).decode(errors="replace"))
-    except (OSError, HTTPException, ValueError, AttributeError):
-        return ""
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _wait(retry_after: str | None) -> float | None:

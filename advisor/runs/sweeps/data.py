@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.domain import DatasetProfile
+from advisor.domain import DatasetProfile, Trial
+from advisor.runs.sweeps.sweeping import SweepOptions, plan_sweep
 from sweeps.datasets.folder import profile_folder, read_profile
 from sweeps.datasets.making import default_place, ensure_dataset
 from sweeps.datasets.mounting import copy_to_mount
@@ -17,6 +19,7 @@ from sweeps.planning.sweep_data import StoredData, SweepData
 
 if TYPE_CHECKING:
     from advisor.runs.sweeps.sweeping import SweepOptions
+
 
 Make = Callable[[], tuple[Path, DatasetProfile]]
 _NOMINAL_BYTES_PER_SAMPLE = 104_000.0
@@ -82,3 +85,14 @@ def _planned_text() -> tuple[Path, DatasetProfile]:
         width=1,
         height=1,
     )
+
+
+_SOMEWHERE = "somewhere"
+
+
+def plan_anywhere(options: SweepOptions) -> list[Trial]:
+    """The trials as a machine would plan them that has whatever they need, on the data as far as
+    they are known here; `UsageError` for what every machine would refuse, as a mistyped network.
+    """
+    anywhere = replace(options, ray_address=options.ray_address or _SOMEWHERE)
+    return plan_sweep(anywhere, planned_data(anywhere))

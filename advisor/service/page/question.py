@@ -146,8 +146,8 @@ ALWAYS_SHOWN = {*USUAL, "task", "model", "target_throughput", "region", "rejecte
 class QuestionPage:
     """A page whose address is a question: the templates of the whole page and of the answer alone,
     which the script asks for; what `view` makes of the question; what is answered where nobody has
-    asked yet (none of `needs` is given), since an answer says more than an empty page. The values of
-    the `repeated` field are one list."""
+    asked yet (none of `needs` is given), since an answer says more than an empty page. The values
+    of the `repeated` field are one list."""
 
     template: str
     part: str

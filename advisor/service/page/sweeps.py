@@ -18,6 +18,7 @@ from advisor.service.page.question import trouble_view
 from advisor.service.problems import Problem, without_folders
 from advisor.service.routes.sweeps import allowed_by
 from advisor.service.settings import Settings
+<<<<<<< HEAD:advisor/service/page/sweeps.py
 from advisor.service.stores import stored
 from advisor.units import format_mib
 
@@ -99,6 +100,9 @@ def _moment(text: str | None) -> str:
     """'2026-11-21 22:30 UTC': to the minute; '' where it has not come."""
     return f"{text[:16].replace('T', ' ')} UTC" if text else ""
 
+=======
+from advisor.service.stores import scheduled, stored
+>>>>>>> 5361027190a8e893ecc6427a04fd52684d048414:advisor/service/page/sweeping.py
 
 # What the form begins with: two trials on an emulated GPU, a minute on a quiet machine.
 EXAMPLE = {
@@ -156,13 +160,10 @@ def sweep(job_id: str, request: Request) -> Response:
 @router.post("/sweeps/{job_id}/stop")
 async def stop(job_id: str, request: Request) -> Response:
     """Ask it to end; what it has measured is kept."""
-    from advisor.runs.jobs.records import known_job
-    from advisor.runs.jobs.starting import stop_sweep
-
     frame = Frame(request)
     try:
         require_scope(request, Scope.MEASURE)
-        await run_in_threadpool(lambda: stop_sweep(known_job(job_id), by="page"))
+        await run_in_threadpool(_stop, request, job_id)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         return frame.page("sweep.html", status=status, **values, one=None)
@@ -170,38 +171,48 @@ async def stop(job_id: str, request: Request) -> Response:
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
+def _stop(request: Request, job_id: str) -> None:
+    from advisor.runs.started import stop_sweep, sweep_of
+
+    with scheduled(request.app.state.settings, reading=False) as book:
+        stop_sweep(book, sweep_of(book, job_id).id)
+
+
 def _started(request: Request, asked: Mapping[str, str]) -> str:
     from advisor.quantities import parse_number
-    from advisor.runs.jobs.asking import asked_sweep
-    from advisor.runs.jobs.starting import start_sweep
+    from advisor.runs.started import start_sweep
+    from advisor.runs.started_fields import requested_sweep
 
     settings: Settings = request.app.state.settings
     fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
     minutes = (
         parse_number(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
     )
-    found = asked_sweep(fields, allowed_by(request))
-    job = start_sweep(found, fields, max_minutes=minutes, database_url=settings.database_url)
-    return job.id
+    requested = requested_sweep(fields, allowed_by(request))
+    with scheduled(settings, reading=False) as book:
+        return start_sweep(
+            book, requested, fields, max_minutes=minutes, database_url=settings.database_url
+        ).id
 
 
 def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
-    from advisor.runs.jobs.records import known_job
-    from advisor.runs.jobs.standing import job_document, status_document, trials_document
+    from advisor.runs.started import status_document, sweep_document, sweep_of, trials_document
 
     settings: Settings = request.app.state.settings
-    job, may_name = known_job(job_id), allowed_by(request)
+    may_name = allowed_by(request)
+    with scheduled(settings, reading=True) as book:
+        sweep = sweep_of(book, job_id)
     with stored(settings, reading=True) as store:
-        status = status_document(job, store, may_name)
-        trials = trials_document(job, store, may_name)
-    told, status = without_folders(job_document(job)), without_folders(status)
+        status = status_document(sweep, store, may_name)
+        trials = trials_document(sweep, store, may_name)
+    told, status = without_folders(sweep_document(sweep)), without_folders(status)
     return job_view(told, status, trials["trials"], frame.words)
 
 
 def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
-    from advisor.runs.jobs.records import all_jobs
-    from advisor.runs.jobs.standing import job_document
+    from advisor.runs.started import started_sweeps, sweep_document
 
     shown = {"problem": None, "wrong": {}, "said": "", **values}
-    jobs = [without_folders(job_document(job)) for job in all_jobs()]
-    return frame.page("sweeps.html", status=status, **shown, **list_view(jobs, frame.words))
+    with scheduled(frame.request.app.state.settings, reading=True) as book:
+        sweeps = [without_folders(sweep_document(sweep)) for sweep in started_sweeps(book)]
+    return frame.page("sweeps.html", status=status, **shown, **list_view(sweeps, frame.words))

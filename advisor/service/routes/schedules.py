@@ -22,8 +22,8 @@ from advisor.service.routes.sweeps import SweepFields, allowed_by
 from advisor.service.stores import scheduled
 
 if TYPE_CHECKING:
-    from advisor.runs.scheduling.checking import Checked
-    from sweeps.store.schedule_book import ScheduleBook
+    from advisor.runs.schedules import Checked
+    from advisor.runs.store.schedules import ScheduleBook
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 _ONE = {**described("Schedule"), **refusals(404)}
@@ -82,12 +82,12 @@ EXAMPLE = {
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("Schedules"))
 def list_schedules(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
-    from advisor.runs.scheduling.documents import list_document, standings
+    from advisor.runs.schedule_documents import list_document, statuses
 
     now = time.time()
     with scheduled(request.app.state.settings, reading=True) as book:
-        leader = book.leadership.current() if book.is_ready else None
-        document = list_document(book.name, standings(book, book.all(), now), leader, now)
+        leader = book.daemon.current() if book.is_ready else None
+        document = list_document(book.name, statuses(book, book.all(), now), leader, now)
     return json_answer(without_folders(document))
 
 
@@ -126,7 +126,7 @@ def remove(name: str, request: Request) -> Response:
 
 
 def _add(fields: NewSchedule, request: Request) -> Response:
-    from advisor.runs.scheduling.adding import Times, new_schedule
+    from advisor.runs.schedules import Times, new_schedule
 
     command = _checked_command(fields, request)
     times = Times(
@@ -148,8 +148,8 @@ def _add(fields: NewSchedule, request: Request) -> Response:
 
 def _checked_command(fields: NewSchedule, request: Request) -> Checked:
     from advisor.questions.values import parse_gpus
-    from advisor.runs.jobs.asking import scheduled_sweep
-    from advisor.runs.scheduling.checking import Checked
+    from advisor.runs.schedules import Checked
+    from advisor.runs.started_fields import scheduled_sweep
 
     given = [fields.sweep, fields.fit, fields.catalog_refresh]
     if sum(part is not None for part in given) != 1:
@@ -173,11 +173,11 @@ def _folder() -> str:
 
 
 def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
-    from advisor.runs.scheduling.documents import one_document, standings
+    from advisor.runs.schedule_documents import one_document, statuses
 
     now = time.time()
     schedule = book.named(name)
-    (standing,) = standings(book, [schedule], now)
+    (standing,) = statuses(book, [schedule], now)
     document = one_document(standing, book.runs.of(schedule.number, runs), now)
     shown: dict[str, Any] = without_folders(document)
     return shown

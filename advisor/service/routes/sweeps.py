@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,18 +13,18 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import MeasuringError, UsageError
-from advisor.runs.jobs.records import Job, all_jobs, known_job
+from advisor.runs.started import StartedSweep, sweep_of
 from advisor.service.access import Scope, needs, require_spender, visit_of
 from advisor.service.answers import json_answer
 from advisor.service.bodies import record_in_body
 from advisor.service.live_events import followed, taken_seat
 from advisor.service.openapi import described, problem, record_body, refusals
 from advisor.service.problems import Problem, without_folders
-from advisor.service.stores import stored
+from advisor.service.stores import scheduled, stored
 
 if TYPE_CHECKING:
-    from advisor.runs.jobs.asking import Allowed, AskedSweep
-    from advisor.runs.jobs.starting import OtherSweep
+    from advisor.runs.started import OtherSweep
+    from advisor.runs.started_fields import Allowed, RequestedSweep
 
 # What plans and starts sweeps is loaded by the first request for one, not at the start.
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
@@ -117,6 +117,17 @@ _STARTED: dict[int | str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+def started_sweep(sweep_id: str, request: Request) -> StartedSweep:
+    """The sweep of that id; `Problem` 404 where there is none."""
+    try:
+        with scheduled(request.app.state.settings, reading=True) as book:
+            return sweep_of(book, sweep_id)
+    except UsageError as error:
+        raise Problem(
+            404, "unknown-sweep", error.message, hint="GET /v1/sweeps lists them"
+        ) from error
+
+
 @router.post(
     "", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_STARTED,
     openapi_extra=record_body(NewSweep, EXAMPLE),
@@ -132,32 +143,35 @@ async def start(request: Request) -> Response:
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("SweepJobs"))
 def list_sweeps(request: Request) -> Response:
     """The latest first; and what the store tells of all that runs, by whomever it was started."""
-    from advisor.runs.jobs.standing import list_document
+    from advisor.runs.started import list_document, started_sweeps
 
-    with stored(request.app.state.settings, reading=True) as store:
-        document = list_document(all_jobs(), store)
+    settings = request.app.state.settings
+    with scheduled(settings, reading=True) as book:
+        sweeps = started_sweeps(book)
+    with stored(settings, reading=True) as store:
+        document = list_document(sweeps, store)
     return json_answer(without_folders(document))
 
 
 @router.get("/{sweep_id}", dependencies=[needs(Scope.READ)], responses=_ONE)
 def show(sweep_id: str, request: Request) -> Response:
     """How it stands; `status` is what `advisor sweep status -o json` tells of the same sweep."""
-    from advisor.runs.jobs.standing import status_document
+    from advisor.runs.started import status_document
 
-    job = job_of(sweep_id)
+    sweep = started_sweep(sweep_id, request)
     with stored(request.app.state.settings, reading=True) as store:
-        status = status_document(job, store, allowed_by(request))
-    return json_answer({**_document(job), "status": without_folders(status)})
+        status = status_document(sweep, store, allowed_by(request))
+    return json_answer({**_document(sweep), "status": without_folders(status)})
 
 
 @router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)], responses=_REFUSALS_OF_ONE)
 def list_trials(sweep_id: str, request: Request) -> Response:
     """Its trials, each with its state and rate: what `advisor sweep list -o json` tells."""
-    from advisor.runs.jobs.standing import trials_document
+    from advisor.runs.started import trials_document
 
-    job = job_of(sweep_id)
+    sweep = started_sweep(sweep_id, request)
     with stored(request.app.state.settings, reading=True) as store:
-        document = trials_document(job, store, allowed_by(request))
+        document = trials_document(sweep, store, allowed_by(request))
     return json_answer(without_folders(document))
 
 
@@ -166,16 +180,13 @@ def list_trials(sweep_id: str, request: Request) -> Response:
 )
 def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
-    from advisor.runs.jobs.starting import stop_sweep
+    from advisor.runs.started import stop_sweep
 
-    job = job_of(sweep_id)
-    visit_of(request).subject = job.id
-    document = _document(stop_sweep(job))
+    sweep = started_sweep(sweep_id, request)
+    visit_of(request).subject = sweep.id
+    with scheduled(request.app.state.settings, reading=False) as book:
+        document = _document(stop_sweep(book, sweep.id))
     return json_answer(document, 202 if document["runs"] else 200)
-
-
-def _followed(sweep_id: str) -> Job:
-    return job_of(sweep_id)
 
 
 @router.get(
@@ -185,85 +196,77 @@ def _followed(sweep_id: str) -> Job:
     responses=_REFUSALS_OF_ONE,
 )
 async def events(
-    job: Annotated[Job, Depends(_followed)],
+    sweep: Annotated[StartedSweep, Depends(started_sweep)],
     request: Request,
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """What happens, as it happens (Server-Sent Events): `trial_started`, `trial_done` with its
     rate, `trial_failed`, `progress`, and `end` as the last. `Last-Event-ID` goes on behind it."""
     settings = request.app.state.settings
-    async for event in followed(job, last_event_id, settings, allowed_by(request)):
+    async for event in followed(sweep, last_event_id, settings, allowed_by(request)):
         yield event
 
 
 def allowed_by(request: Request) -> Allowed:
     """What `advisor serve` lets clients name."""
-    from advisor.runs.jobs.asking import Allowed
+    from advisor.runs.started_fields import Allowed
 
     settings = request.app.state.settings
     return Allowed(data=settings.allowed_data, code=settings.allowed_code)
 
 
-def job_of(sweep_id: str) -> Job:
-    """The sweep of that id; `Problem` 404 where there is none."""
-    try:
-        return known_job(sweep_id)
-    except UsageError as error:
-        raise Problem(
-            404, "unknown-sweep", error.message, hint="GET /v1/sweeps lists them"
-        ) from error
-
-
 def _start(fields: NewSweep, request: Request) -> Response:
-    from advisor.runs.jobs.asking import asked_sweep
-    from advisor.runs.jobs.cloud_dry_run import dry_run, why_not
-    from advisor.runs.jobs.starting import OtherSweep, start_sweep
+    from advisor.runs.cloud.request import dry_run, why_not
+    from advisor.runs.started import OtherSweep, start_sweep
+    from advisor.runs.started_fields import requested_sweep
 
     if fields.on_aws:
         require_spender(request)
     try:
-        sweep = asked_sweep(fields.given(), allowed_by(request))
+        sweep = requested_sweep(fields.given(), allowed_by(request))
     except MeasuringError as error:
         raise Problem(422, "unmeasurable", error.message, hint=error.hint) from error
     if fields.dry_run:
         return json_answer(without_folders(_plan(sweep)))
     if sweep.on_aws and (reason := why_not(dry_run(sweep.words))):
         raise Problem(422, "cannot-launch", reason)
+    settings = request.app.state.settings
     try:
-        job = start_sweep(
-            sweep, fields.given(), max_minutes=fields.max_minutes,
-            database_url=request.app.state.settings.database_url,
-        )  # fmt: skip
+        with scheduled(settings, reading=False) as book:
+            started = start_sweep(
+                book, sweep, fields.given(), max_minutes=fields.max_minutes,
+                database_url=settings.database_url,
+            )  # fmt: skip
     except OtherSweep as error:
         raise _conflict(error) from error
-    visit_of(request).subject = job.id
-    return json_answer(_document(job), 202, {"Location": _path(job)})
+    visit_of(request).subject = started.id
+    return json_answer(_document(started), 202, {"Location": _path(started)})
 
 
-def _plan(sweep: AskedSweep) -> dict[str, Any]:
-    from advisor.runs.jobs.cloud_dry_run import dry_run
-    from advisor.runs.sweeps.rows import trial_document
+def _plan(sweep: RequestedSweep) -> Mapping[str, Any]:
+    from advisor.runs.cloud.request import dry_run
+    from advisor.runs.sweeps.status import trial_document
 
     if sweep.on_aws:
         return dry_run(sweep.words)
     return {"schema": PLAN, "trials": [trial_document(trial) for trial in sweep.trials]}
 
 
-def _document(job: Job) -> dict[str, Any]:
-    from advisor.runs.jobs.standing import job_document
+def _document(sweep: StartedSweep) -> dict[str, Any]:
+    from advisor.runs.started import sweep_document
 
-    path = _path(job)
+    path = _path(sweep)
     links = {"self": path, "events": f"{path}/events", "trials": f"{path}/trials"}
-    return {**without_folders(job_document(job)), "links": links}
+    return {**without_folders(sweep_document(sweep)), "links": links}
 
 
-def _path(job: Job) -> str:
-    return f"{router.prefix}/{job.id}"
+def _path(sweep: StartedSweep) -> str:
+    return f"{router.prefix}/{sweep.id}"
 
 
 def _conflict(error: OtherSweep) -> Problem:
-    where = f"{router.prefix}/{error.job_id}" if error.job_id else router.prefix
+    where = f"{router.prefix}/{error.sweep_id}" if error.sweep_id else router.prefix
     return Problem(
-        409, "sweep-runs", str(error), sweep=error.job_id, running=where,
+        409, "sweep-runs", str(error), sweep=error.sweep_id, running=where,
         hint=f"follow it: {where}", headers={"Retry-After": "60"},
     )  # fmt: skip

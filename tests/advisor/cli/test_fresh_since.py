@@ -7,8 +7,8 @@ import pytest
 from advisor.cli.main import run
 from advisor.cli.sweep import run as sweep_run
 from advisor.runs.cloud.plan import sweep_id
-from advisor.runs.cloud.sweep_asking import cloud_options_from, split_cloud
-from advisor.runs.sweeps.asking import options_from
+from advisor.runs.cloud.request import cloud_options_from, split_cloud
+from advisor.runs.sweeps.request import options_from
 
 ON_AWS = (
     "--networks", "resnet50", "--tasks", "training", "--vcpus", "1", "--memory", "4GiB", "--disks",

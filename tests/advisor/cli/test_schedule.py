@@ -1,6 +1,7 @@
 """`advisor schedule` as a user types it."""
 
 import json
+import os
 import sys
 from contextlib import closing
 from importlib.resources import files
@@ -11,9 +12,9 @@ from click.testing import CliRunner
 
 from advisor.cli.main import run as advisor
 from advisor.cli.schedule import schedule
+from advisor.runs.store.records import Ending, NewRun, RunState
+from advisor.runs.store.schedules import open_schedules
 from sweeps.store.owners import this_process
-from sweeps.store.schedule_book import open_schedules
-from sweeps.store.schedule_words import Ending, NewRun, RunState
 
 SCHEMAS = files("advisor.render") / "schemas"
 WEEKLY = ("--cron", "0 3 * * 1", "--timezone", "Europe/Berlin")
@@ -79,14 +80,15 @@ def ended():
     """A run of `sweep-run` that has ended, with its report."""
     add("--budget-per-month", "20USD", command=(*SWEEP, "--usd-per-hour", "0.5"))
     book = open_schedules()
-    fence, owner = book.leadership.take(this_process()), this_process()
+    owner = this_process()
     (kept,) = book.all()
     due = kept.created_at + 60
-    book.runs.claim(fence, kept.number, due, [NewRun(due)])
+    book.runs.claim(kept.number, due, [NewRun(due)])
     (run,) = book.runs.open()
-    book.runs.begin(run.number, owner, log="/log", now=due)
+    lock = book.runs.begin(run.number, owner, log="/log", now=due)
     ending = Ending(state=RunState.DONE, exit_code=0, cost_usd=0.25, trials=9, report=REPORT)
     book.runs.end(run.number, owner, ending, now=due + 600)
+    lock.release()
     book.close()
 
 
@@ -95,7 +97,7 @@ def test_a_schedule_is_added_listed_shown_and_removed():
     assert "Added 'sweep-run': Mon " in said
     assert "03:00 CE" in said
     assert "advisor sweep run --preset small" in said
-    assert "No daemon leads" in said
+    assert "No daemon runs" in said
     assert "sweep-run  Mon " in ask("list")
     assert "No runs yet." in ask("show", "sweep-run")
     assert ask("remove", "sweep-run") == "Removed 'sweep-run'.\n"
@@ -142,15 +144,18 @@ def test_a_run_that_was_left_out_hides_no_drift(ended):
         (kept,) = book.all()
         due = kept.created_at + 120
         skipped = NewRun(due, RunState.SKIPPED, "the run before it was still going")
-        book.runs.claim(book.leadership.current().fence, kept.number, due, [skipped])
+        book.runs.claim(kept.number, due, [skipped])
     listed = ask("list")
     assert "skipped" in listed
     assert "1 of 9 rates drifted" in listed
 
 
 def test_the_documents_keep_their_schemas(ended):
-    listed = described("schedules", "list")
-    assert listed["leader"]["pid"]
+    with closing(open_schedules()) as book:
+        lock = book.daemon.take(this_process())
+        listed = described("schedules", "list")
+        lock.release()
+    assert listed["leader"]["pid"] == os.getpid()
     (one,) = listed["schedules"]
     assert one["last_run"]["drift"] == REPORT["drift"]
     assert one["left_usd"] == 19.75

@@ -15,8 +15,7 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
-from advisor.runs.cloud.measurements import Sender
-from advisor.runs.cloud.states import Diary, End, Phase
+from advisor.runs.cloud.exchange import Diary, End, Phase, Sender
 from infra.aws import regions
 from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
@@ -154,6 +153,7 @@ def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, ca
         assert len(store.read().measurements) == 1
 
 
+@pytest.mark.slow
 def test_what_is_measured_anew_takes_the_place_of_what_was_before(account, capsys) -> None:
     """As a schedule asks for it: another sweep each time, and the older row stays on record."""
     old = measurement(started_at="2026-11-01T00:00:00Z")
@@ -169,6 +169,7 @@ def test_what_is_measured_anew_takes_the_place_of_what_was_before(account, capsy
         assert store.earlier() == [old]
 
 
+@pytest.mark.slow
 def test_a_database_of_which_nothing_is_seen_here_is_not_told_as_nothing(account, capsys) -> None:
     account.faulty.on_answer = lambda request: None
     ends = [*ON_AWS, "--database-parameter", "/advisor/database", "--budget", "0.2USD"]
@@ -180,6 +181,7 @@ def test_a_database_of_which_nothing_is_seen_here_is_not_told_as_nothing(account
     assert "in its database, if anything" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_same_command_after_it_launches_nothing(account, capsys) -> None:
     guest_that_measures(account, 20)
     assert run(list(ON_AWS)) == 0
@@ -216,6 +218,7 @@ def test_a_sweep_that_fails_there_says_why(account, capsys) -> None:
     assert account.left() == []
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_over_ends_it_and_keeps_what_came_back(account, capsys) -> None:
     guest_that_measures(account, 10_000)
     assert run([*ON_AWS, "--budget", "0.3USD"]) == 1

@@ -11,8 +11,7 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
-from advisor.runs.cloud.measurements import Sender
-from advisor.runs.cloud.states import Diary, End, Phase
+from advisor.runs.cloud.exchange import Diary, End, Phase, Sender
 from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
 from tests.advisor.cli.test_sweep_cloud import GRID, account, schema
@@ -51,6 +50,7 @@ def guests_that_measure(bed: Bed, endings: dict[str, End]) -> None:
     bed.faulty.on_answer = on_answer
 
 
+@pytest.mark.slow
 def test_each_type_measures_its_own_gpu_within_one_budget(account, capsys) -> None:
     guests_that_measure(account, {"g4dn.xlarge": End.DONE, "g6.xlarge": End.DONE})
     assert run([*BOTH, "-o", "json"]) == 0
@@ -71,6 +71,7 @@ def test_each_type_measures_its_own_gpu_within_one_budget(account, capsys) -> No
     assert {one.trial.accelerator for one in rows} == {"cuda:T4", "cuda:L4"}
 
 
+@pytest.mark.slow
 def test_one_that_fails_takes_no_other_along(account, capsys) -> None:
     guests_that_measure(account, {"g4dn.xlarge": End.DONE, "g6.xlarge": End.FAILED})
     assert run(list(BOTH)) == 1

@@ -13,10 +13,10 @@ import jsonschema
 import pytest
 
 from advisor.cli.live import is_terminal
-from advisor.cli.sweep_status_view import snapshot_lines
+from advisor.cli.sweep_status import snapshot_lines
 from advisor.cli.sweep_view import view_lines
 from advisor.domain import Status
-from advisor.runs.sweeps.standing import snapshot_document
+from advisor.runs.sweeps.status import snapshot_document
 from sweeps.watching.shared import Snapshot, pace_of
 from tests.sweeps.watching.builders import held, running, standing
 

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
-from advisor.runs.cloud.guest import Guest, run_job
+from advisor.runs.cloud.agent import Guest, run_job
 from infra.aws.clock import SystemClock
 from infra.aws.guest.metadata import Metadata
 from sweeps.store import open_store

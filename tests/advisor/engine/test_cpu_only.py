@@ -90,6 +90,7 @@ def test_keeping_cpus_out_never_makes_it_cheaper(request):
         assert limited.spec.offer.instance.gpu_name is not None
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(requests)
 def test_with_room_for_all_every_type_is_ranked_or_rejected_and_never_both(request):
@@ -101,6 +102,7 @@ def test_with_room_for_all_every_type_is_ranked_or_rejected_and_never_both(reque
     assert all(one.detail for one in answer.rejected)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(requests, st.booleans())
 def test_fewer_results_begin_like_more(request, by_sample):

@@ -48,6 +48,7 @@ def test_nobody_waits_for_a_training_step():
         replace(QUESTION, task=Task.TRAINING, max_latency_ms=10)
 
 
+@pytest.mark.slow
 @given(st.floats(1, 200), st.one_of(st.none(), st.floats(1, 2000)))
 def test_what_is_recommended_keeps_the_latency_and_is_no_cheaper_for_it(limit, target):
     free = ask(target_throughput=target)

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -57,6 +58,7 @@ def told(answer):
     return recommendation_document(answer, SOURCES)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15,
     deadline=None,

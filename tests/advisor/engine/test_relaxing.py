@@ -166,6 +166,7 @@ def test_what_is_not_named_would_not_be_enough(request):
             assert ask(second.loosened(first.loosened(request))).chosen is None
 
 
+@pytest.mark.slow
 def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_together():
     """Found at random: the cheapest run within the price needs an order of 216 MiB/s, between the
     steps, and the search had stopped before it."""

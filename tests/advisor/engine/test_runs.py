@@ -77,6 +77,7 @@ def test_more_of_a_resource_never_takes_longer(faster, roomier, vcpus):
     assert run_on(better, epochs=3)[0].hours.median <= base.median * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @given(st.floats(0.1, 300), st.floats(0.5, 400), st.floats(0.1, 500))
 def test_limits_are_surely_kept_and_the_cheapest_run_that_keeps_them_is_chosen(epochs, hours, usd):
     answer = ask(epochs=epochs, max_hours=hours, max_run_usd=usd, max_results=500)

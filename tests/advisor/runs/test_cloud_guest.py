@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from threading import Thread
 
 import boto3
 import pytest
 from moto import mock_aws
 
 from advisor.errors import AdvisorError, DataError
-from advisor.runs.cloud.guest import Guest, command_of, own_data, run_job
-from advisor.runs.cloud.measurements import Collector, Sender, object_of
-from advisor.runs.cloud.states import End, Phase, guest_states
+from advisor.runs.cloud.agent import Guest, command_of, own_data, run_job
+from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, guest_states, object_of
 from infra.aws.asking import Aws
 from infra.aws.guest.job import Job, job_to_json
 from infra.aws.guest.metadata import Metadata
@@ -123,13 +124,21 @@ def test_rows_arrive_while_the_sweep_still_runs(bucket, service, tmp_path):
     assert seen.count(Phase.SWEEPING) == 3
 
 
+def wait_for_rows(database):
+    """Until the sweep has stored something, however busy the machine is."""
+    for _ in range(2400):
+        with closing(open_store(database, reading=True)) as store:
+            if store.done_ids():
+                return
+        time.sleep(0.05)
+
+
 def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(
     bucket, service, tmp_path
 ):
-    from threading import Timer
-
-    Timer(1.5, service.take_back).start()
     job = Job(**{**_fields(JOB), "arguments": ("400",)})
+    database = f"sqlite:///{tmp_path / 'one' / 'measurements.sqlite'}"
+    Thread(target=lambda: (wait_for_rows(database), service.take_back())).start()
     assert run(guest(tmp_path / "one", service, pace=0.1), job) is End.SPOT
     first = collected(tmp_path)
     assert 0 < len(first) < 400

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from advisor.domain import Market
-from advisor.runs.cloud.shared import SharedRows
+from advisor.runs.cloud.sweep import SharedRows
 from infra.aws.launch_options import Machine
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import Request, Task, Workload
-from advisor.runs.verification.verifying import answers_around, knowing
+from advisor.runs.verification.verify import answers_around, knowing
 from models.performance import load_model
 from tests.sweeps.builders import measurement, trial
 

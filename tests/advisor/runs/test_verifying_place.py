@@ -8,7 +8,7 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.domain import Disk, DiskChoice, DiskRate, Price, Request, Task
 from advisor.errors import UsageError
-from advisor.runs.verification.verifying_place import (
+from advisor.runs.verification.machine import (
     Place,
     place_for,
     refuse_several_gpus,

@@ -11,8 +11,8 @@ from advisor.catalog import load_catalog
 from advisor.domain import CacheState, LimitedBy, Request, Status, Task, Verdict
 from advisor.engine import predict_instance, recommend
 from advisor.errors import MeasuringError
-from advisor.runs.verification.verifying_place import Place
-from advisor.runs.verification.verifying_verdict import Answers, judged, rate_of, verdict_of
+from advisor.runs.verification.machine import Place
+from advisor.runs.verification.verdict import Answers, judged, rate_of, verdict_of
 from tests.advisor.engine.plain_model import PlainModel
 from tests.sweeps.builders import measurement, trial
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.testclient import TestClient
 
 from advisor.answers.ground import ground_in_use
+from advisor.runs.store.keys import ApiKeys
 from advisor.service import app as application
 from advisor.service import gate
 from advisor.service.access import Scope, needs, require_spender, visit_of
@@ -15,7 +16,6 @@ from advisor.service.access_keys import add_key
 from advisor.service.answers import json_answer
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
-from sweeps.store.api_keys import ApiKeys
 
 things = APIRouter(prefix="/v1/things")
 

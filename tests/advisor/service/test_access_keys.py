@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
+from advisor.runs.store.keys import ApiKeys
 from advisor.service.access_keys import (
     Scope,
     add_key,
@@ -12,7 +13,6 @@ from advisor.service.access_keys import (
     parse_lifetime_seconds,
     scope_of,
 )
-from sweeps.store.api_keys import ApiKeys
 
 
 def test_a_scope_allows_what_stands_before_it():

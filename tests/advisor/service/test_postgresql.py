@@ -7,12 +7,12 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
+from advisor.runs.store.keys import ApiKeys
 from advisor.service import keys
 from advisor.service.access_keys import add_key
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
 from sweeps.formats.serialization import measurement_to_dict
-from sweeps.store.api_keys import ApiKeys
 from tests.sweeps.builders import measurement, resources, trial
 
 LINES = "".join(

@@ -47,6 +47,17 @@ def shown(server, path, state):
     raise AssertionError(job)
 
 
+def started(server):
+    """The sweep's document. Another test's sweep may have this machine: there is one at a time."""
+    for _ in range(2400):
+        status, job = server.ask("POST", "/v1/sweeps", SWEEP)
+        if status != 409:
+            assert status == 202, job
+            return job
+        time.sleep(0.1)
+    raise AssertionError(job)
+
+
 @pytest.mark.kills
 @pytest.mark.machine
 @pytest.mark.slow
@@ -54,8 +65,7 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
     server = Server(tmp_path, arguments=[f"--allow-data=photos={made_photographs(tmp_path, 40)}"])
     try:
         server.wait_ready(server.start())
-        status, job = server.ask("POST", "/v1/sweeps", SWEEP)
-        assert status == 202
+        job = started(server)
         path, seen = job["links"]["self"], []
         for place, name, _ in events_of(server, path):
             if place:
@@ -90,7 +100,7 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
 @pytest.mark.kills
 @pytest.mark.machine
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.night)])
 def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, workers):
     server = Server(tmp_path, arguments=[f"--workers={workers}"])
     outcome = Series(server, seed=1, sweep=False).run(2)

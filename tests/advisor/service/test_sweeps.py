@@ -1,7 +1,7 @@
 """Sweeps over HTTP: planned before they start, one at a time, followed live, ended politely."""
 
 import json
-from datetime import UTC, datetime
+from contextlib import closing
 from importlib.resources import files
 
 import jsonschema
@@ -10,11 +10,13 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from advisor.cli.sweep import sweep as command
-from advisor.runs.jobs import records
+from advisor.runs.started import sweep_of
+from advisor.runs.store.records import Ending, RunState
+from advisor.runs.store.schedules import open_schedules
 from advisor.service.app import create_app
 from advisor.service.problems import without_folders
 from advisor.service.settings import Settings
-from sweeps.store.owners import columns_of, this_process
+from sweeps.store.owners import this_process
 
 GRID = {
     "networks": "googlenet", "tasks": "inference", "vcpus": [0.5, 1], "memory": "2GiB",
@@ -27,9 +29,22 @@ FLAGS = [
 SCHEMAS = files("advisor.render") / "schemas"
 
 
+class Nobody:
+    """A process that never takes its run in hand."""
+
+    def wait(self):
+        return 0
+
+
+@pytest.fixture
+def book():
+    with closing(open_schedules()) as book:
+        yield book
+
+
 @pytest.fixture
 def client(monkeypatch):
-    monkeypatch.setattr("advisor.runs.jobs.starting._spawn", lambda job, url: None)
+    monkeypatch.setattr("advisor.runs.started.start_executor", lambda number, **_: Nobody())
     with TestClient(create_app(Settings(rate_limit=0.0)), base_url="http://localhost") as client:
         yield client
 
@@ -49,10 +64,16 @@ def started(client, **changes):
     return answer
 
 
-def ended(job_id, state="done"):
-    now = datetime.now(UTC).isoformat()
-    folder = records.known_job(job_id).folder
-    records.note_end(folder, {"state": state, "exit_code": 0, "reason": "", "at": now})
+def begun(book, sweep_id):
+    """Taken in hand by a process: its number, its owner, and its lock."""
+    number, owner = sweep_of(book, sweep_id).run.number, this_process()
+    return number, owner, book.runs.begin(number, owner, log=book.runs.one(number).log, now=1.0)
+
+
+def ended(book, sweep_id):
+    number, owner, lock = begun(book, sweep_id)
+    book.runs.end(number, owner, Ending(state=RunState.DONE, exit_code=0), now=2.0)
+    lock.release()
 
 
 def lines_of(answer):
@@ -82,7 +103,7 @@ def test_its_status_and_trials_are_the_commands(client):
     assert client.get(f"{path}/trials").json() == told("list", *FLAGS)
 
 
-def test_a_second_sweep_is_a_conflict_that_names_the_first(client):
+def test_a_second_sweep_is_a_conflict_that_names_the_first(client, book):
     first = started(client).json()["id"]
     answer = client.post("/v1/sweeps", json=GRID)
     assert answer.status_code == 409
@@ -90,7 +111,7 @@ def test_a_second_sweep_is_a_conflict_that_names_the_first(client):
     listed = client.get("/v1/sweeps").json()
     assert listed["running"] == [first]
     conforms(listed, "sweep-jobs")
-    ended(first)
+    ended(book, first)
     started(client)
 
 
@@ -113,7 +134,7 @@ def test_bad_input_is_refused_at_once_by_name(client, changes, said):
     answer = client.post("/v1/sweeps", json={**GRID, **changes})
     assert answer.status_code == 422
     assert said in answer.text
-    assert not records.all_jobs()
+    assert client.get("/v1/sweeps").json()["sweeps"] == []
 
 
 def test_spending_at_a_cloud_needs_more_than_being_here(client):
@@ -124,7 +145,7 @@ def test_spending_at_a_cloud_needs_more_than_being_here(client):
         ("/v1/schedules", {"cron": "@daily", "sweep": words}),
     ):
         assert client.post(path, json=body).status_code == 403
-    assert not records.all_jobs()
+    assert client.get("/v1/sweeps").json()["sweeps"] == []
 
 
 def test_what_is_not_there_is_not_found(client):
@@ -133,15 +154,15 @@ def test_what_is_not_there_is_not_found(client):
     assert client.delete("/v1/sweeps/20260101T000000-00000000").status_code == 404
 
 
-def test_events_tell_what_happened_resume_and_end_with_the_sweep(client):
+def test_events_tell_what_happened_resume_and_end_with_the_sweep(client, book):
     path = started(client).headers["location"]
-    job = records.known_job(path.rpartition("/")[2])
+    job = sweep_of(book, path.rpartition("/")[2])
     stored = [
         {"time": "t", "event": "stored", "trial_id": one, "status": "ok", "samples_per_second": 5}
         for one in ("a", "b")
     ]
     job.events_path.write_text("".join(json.dumps(one) + "\n" for one in stored))
-    ended(job.id)
+    ended(book, job.id)
     answer = client.get(f"{path}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")
     names = [value for name, value in lines_of(answer) if name == "event"]
@@ -152,9 +173,9 @@ def test_events_tell_what_happened_resume_and_end_with_the_sweep(client):
     assert names == ["trial_done", "progress", "end"]
 
 
-def test_listeners_are_counted_and_leave_their_seats(client, monkeypatch):
+def test_listeners_are_counted_and_leave_their_seats(client, book, monkeypatch):
     path = started(client).headers["location"]
-    ended(path.rpartition("/")[2])
+    ended(book, path.rpartition("/")[2])
     monkeypatch.setattr("advisor.service.live_events.MOST_LISTENERS", 1)
     for _ in range(3):
         assert client.get(f"{path}/events").status_code == 200
@@ -164,12 +185,13 @@ def test_listeners_are_counted_and_leave_their_seats(client, monkeypatch):
     assert answer.headers["retry-after"]
 
 
-def test_a_running_sweep_is_asked_to_stop_and_one_that_ended_is_left(client):
+def test_a_running_sweep_is_asked_to_stop_and_one_that_ended_is_left(client, book):
     answer = started(client)
-    path, job = answer.headers["location"], records.known_job(answer.json()["id"])
-    records.note_process(job.folder, {**columns_of(this_process()), "at": "2026-11-21T00:00:00Z"})
+    path = answer.headers["location"]
+    number, owner, lock = begun(book, answer.json()["id"])
     stopped = client.delete(path)
     assert (stopped.status_code, stopped.json()["state"]) == (202, "stopping")
-    ended(job.id, "stopped")
+    book.runs.end(number, owner, Ending(state=RunState.STOPPED, exit_code=143), now=2.0)
+    lock.release()
     again = client.delete(path)
     assert (again.status_code, again.json()["state"]) == (200, "stopped")

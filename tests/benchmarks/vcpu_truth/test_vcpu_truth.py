@@ -42,7 +42,7 @@ def test_second_threads_follow_from_whole_cores(found):
 
 def test_the_doubts_of_the_product_are_those_that_were_measured(found):
     """A constant that no longer stands for its measurement is a wrong interval."""
-    from advisor.runs.reference_cpu import KNOWN_SIGMA
+    from advisor.runs.fitting import KNOWN_SIGMA
     from models.performance import estimates
     from models.performance.machines import USUAL_SECOND_THREAD_YIELD
     from models.performance.pipeline import SECOND_THREAD_SIGMA

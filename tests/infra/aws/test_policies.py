@@ -13,8 +13,8 @@ from moto import mock_aws
 
 import infra.aws
 from advisor.errors import UsageError
-from advisor.runs.cloud.guest import Guest, run_job
-from advisor.runs.cloud.measurements import Sender
+from advisor.runs.cloud.agent import Guest, run_job
+from advisor.runs.cloud.exchange import Sender
 from infra.aws.finding import KINDS
 from infra.aws.guest.job import Job, job_to_json
 from infra.aws.guest.metadata import Metadata
@@ -115,8 +115,8 @@ def test_a_guest_may_do_exactly_what_it_does(account, monkeypatch, tmp_path):
 
 def test_a_guest_writes_only_where_its_policy_lets_it(account):
     """Keys are relative to `sweeps/ID..`; the policy has two folders of each."""
-    from advisor.runs.cloud.measurements import FOLDER as MEASUREMENTS
-    from advisor.runs.cloud.states import FOLDER as GUESTS
+    from advisor.runs.cloud.exchange import MEASUREMENTS_FOLDER as MEASUREMENTS
+    from advisor.runs.cloud.exchange import STATES_FOLDER as GUESTS
 
     (sending,) = [one for one in policy("guest", bucket=BUCKET)["Statement"]
                   if one["Action"] == "s3:PutObject"]  # fmt: skip

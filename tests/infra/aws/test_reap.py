@@ -231,6 +231,7 @@ def test_a_time_without_a_zone_is_refused():
         max_size=8,
     )
 )
+@pytest.mark.slow
 def test_after_a_pass_there_is_exactly_what_was_not_to_go(things):
     moto_api_backend.reset()
     stays = set()

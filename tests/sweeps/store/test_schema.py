@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sql
 
 from advisor.errors import DataError
+from advisor.runs.store.tables import METADATA as RUNS_METADATA
 from sweeps.store import SqlStore, open_store
 from sweeps.store.schema import HEAD, VERSION_TABLE, VERSIONS
 from sweeps.store.tables import METADATA
@@ -178,7 +179,7 @@ def test_the_migrations_end_where_the_tables_of_this_version_are(url):
 
     with store._database.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": ours})
-        found = compare_metadata(context, METADATA)
+        found = compare_metadata(context, [METADATA, RUNS_METADATA])
     # SQLite cannot alter a column, and keeps no text to its length.
     assert [one for one in found if not _is_type_on_sqlite(one, url)] == []
     scripts = ScriptDirectory(str(_MIGRATIONS)).walk_revisions()

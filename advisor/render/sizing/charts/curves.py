@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from advisor.render.sizing.charts.panel import Panel
-from advisor.render.sizing.charts.paper import Paper
-from advisor.render.sizing.charts.scales import Scale, scale_of, within_reach
-from advisor.render.sizing.charts.style import BLUE, FAINT, INK, LIGHT_BLUE, VERMILION, WIDTH
+from advisor.render.sizing.charts.panel import Panel, Scale, scale_of, within_reach
+from advisor.render.sizing.charts.paper import BLUE, FAINT, INK, LIGHT_BLUE, VERMILION, WIDTH, Paper
 
 HEIGHT = 196.0
 _LEFT, _GAP, _BOTTOM, _TOP = 40.0, 16.0, 48.0, 24.0

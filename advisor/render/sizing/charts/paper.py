@@ -1,7 +1,9 @@
 """A sheet to draw on: lines, marks, areas and texts as a small SVG document.
 
 An image in a report needs these few elements alone, so that they are written here: the same bytes
-for the same strokes, 4 kB a chart, and text stays text, in the reader's own fonts.
+for the same strokes, 4 kB a chart, and text stays text, in the reader's own fonts. Colours are of
+Okabe and Ito's palette (jfly.uni-koeln.de/color, 2008), made for all kinds of colour vision, and
+things are told apart by shape and lightness too. Sizes are in points.
 """
 
 from __future__ import annotations
@@ -11,7 +13,15 @@ from collections.abc import Sequence
 from typing import Literal
 from xml.sax.saxutils import escape
 
-from advisor.render.sizing.charts.style import FONTS, INK, LINE, SMALL
+INK, FAINT, GRID = "#222222", "#666666", "#dddddd"
+BLUE, LIGHT_BLUE, PALE_BLUE = "#0072B2", "#8fbfdc", "#d6e8f3"
+VERMILION = "#D55E00"
+WIDTH = 480.0
+TEXT_SIZE, SMALL = 9.0, 8.0
+LINE, HAIR = 1.4, 0.6
+# What the first ones lack, the reader's system finds elsewhere.
+FONTS = "DejaVu Sans,Verdana,sans-serif"
+
 
 Points = Sequence[tuple[float, float]]
 Anchor = Literal["left", "center", "right"]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from advisor.render.sizing.charts.panel import Panel, shortened
-from advisor.render.sizing.charts.paper import Paper
-from advisor.render.sizing.charts.scales import scale_of, within_reach
-from advisor.render.sizing.charts.style import BLUE, FAINT, LIGHT_BLUE, VERMILION, WIDTH
+from advisor.render.sizing.charts.panel import Panel, scale_of, shortened, within_reach
+from advisor.render.sizing.charts.paper import BLUE, FAINT, LIGHT_BLUE, VERMILION, WIDTH, Paper
 
 HEIGHT = 250.0
 # Names nearer than this in height would touch.

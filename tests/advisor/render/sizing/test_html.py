@@ -188,6 +188,7 @@ def test_a_saved_answer_and_an_answer_about_nothing_are_told_too(document, langu
     assert len(list(tree.iter(f"{X}img"))) == 2
 
 
+@pytest.mark.slow
 def test_fifty_workloads_fit_into_a_mail(document):
     """1.5 MB, and above fifty the answers alone."""
     most = max(document["workloads"], key=lambda one: len(str(one["price_throughput"])))

@@ -95,7 +95,7 @@ def _in_a_world_without(fonts, tmp_path, text):
         '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
         f"<dir>{fonts}</dir><cachedir>{tmp_path}/cache</cachedir></fontconfig>"
     )
-    code = f"from advisor.render.sizing.fonts import require_fonts; require_fonts({text!r})"
+    code = f"from advisor.render.sizing.pdf import require_fonts; require_fonts({text!r})"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True,
         env={**os.environ, "FONTCONFIG_FILE": str(config)},

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.runs.adaptive.budget import Budget, parse_budget
+from advisor.runs.budget import Budget, parse_budget
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ import pytest
 
 from advisor.domain import Status
 from advisor.errors import UsageError
-from advisor.runs.adaptive import adaptive_sweep, parse_budget, run_adaptive
 from advisor.runs.adaptive.cells import row_of, surface_of, with_gpu_steps
+from advisor.runs.adaptive.planning import adaptive_sweep
+from advisor.runs.adaptive.running import run_adaptive
+from advisor.runs.budget import parse_budget
 from sweeps.planning.repeating import merged
 from sweeps.store import open_store
 from tests.models.performance.surface.test_surface import grid

@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from advisor.runs.delivery.parcel import Enclosure, Parcel
+from advisor.runs.delivery.message import Attachment, Message
 
 USER, PASSWORD = "ann@example.com", "a secret of ann's"
 
@@ -23,11 +23,11 @@ def parcel(**changes):
         "kind": "report", "title": "Sizing report", "text": "g4dn.xlarge, $0.558 an hour.\n",
         "day": "2026-11-21", "document": {"schema": "advisor.report/1"},
         "files": (
-            Enclosure("report.md", "text/markdown; charset=utf-8", "# 报告 📈\n".encode()),
-            Enclosure("report.xlsx", "application/zip", b"PK\x03\x04\xff"),
+            Attachment("report.md", "text/markdown; charset=utf-8", "# 报告 📈\n".encode()),
+            Attachment("report.xlsx", "application/zip", b"PK\x03\x04\xff"),
         ),
     }  # fmt: skip
-    return Parcel(**(values | changes))
+    return Message(**(values | changes))
 
 
 def certificate(folder):

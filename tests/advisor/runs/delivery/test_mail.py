@@ -9,8 +9,8 @@ import pytest
 
 from advisor.errors import DeliveryError, UsageError
 from advisor.runs.delivery.mail import MailTarget, mail_target
-from advisor.runs.delivery.parcel import PassingTroubleError
-from advisor.runs.delivery.sending import delivered
+from advisor.runs.delivery.message import TransientDeliveryError
+from advisor.runs.delivery.sending import deliver
 from advisor.runs.delivery.targets import parse_target
 from tests.advisor.runs.delivery.servers import (
     PASSWORD,
@@ -83,7 +83,7 @@ def test_a_wrong_password_is_told_without_it(tmp_path, monkeypatch, login):
     monkeypatch.setenv("ADVISOR_SMTP_PASSWORD", "another secret")
     with postbox(certificate_path=path, needs_login=True) as box:
         target = parse_target(f"smtp://127.0.0.1:{box.port}?to=bob@example.com")
-        (found,) = delivered(parcel(), [target], sleep=pytest.fail)
+        (found,) = deliver(parcel(), [target], sleep=pytest.fail)
     assert "does not accept ADVISOR_SMTP_USER" in found.error
     assert "secret" not in found.error
 
@@ -91,7 +91,7 @@ def test_a_wrong_password_is_told_without_it(tmp_path, monkeypatch, login):
 def test_a_server_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path):
     with postbox(certificate_path=certificate(tmp_path)) as box:
         target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
-        (found,) = delivered(parcel(), [target], sleep=pytest.fail)
+        (found,) = deliver(parcel(), [target], sleep=pytest.fail)
     assert "certificate is not trusted" in found.error
     assert box.got == []
 
@@ -112,18 +112,18 @@ def test_another_machine_without_starttls_gets_nothing(monkeypatch):
 def test_a_full_mailbox_is_tried_again_and_an_unknown_one_is_not():
     with postbox(["452 full", "452 full"]) as box:
         target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
-        (found,) = delivered(parcel(), [target], sleep=lambda _s: None)
+        (found,) = deliver(parcel(), [target], sleep=lambda _s: None)
         assert (found.arrived, found.attempts) == (True, 2)
     with postbox(["550 no such user", "550 nor this"]) as box:
         target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
-        (found,) = delivered(parcel(), [target], sleep=pytest.fail)
+        (found,) = deliver(parcel(), [target], sleep=pytest.fail)
     assert "550 no such user" in found.error
 
 
 def test_who_is_refused_alone_is_told_and_nobody_gets_it_twice():
     with postbox(["250 OK", "550 no such user"]) as box:
         target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
-        (found,) = delivered(parcel(), [target], sleep=pytest.fail)
+        (found,) = deliver(parcel(), [target], sleep=pytest.fail)
     assert "refused for eve+cloud@example.com" in found.error
     assert [to for _, to, _ in box.got] == [["bob@example.com"]]
 
@@ -134,7 +134,7 @@ def test_a_server_that_never_answers_is_left_in_time():
             host="127.0.0.1", port=silent.getsockname()[1], tls_at_once=False,
             to=("bob@example.com",), sender="ann@example.com", timeout_seconds=0.2,
         )  # fmt: skip
-        with pytest.raises(PassingTroubleError, match="timed out"):
+        with pytest.raises(TransientDeliveryError, match="timed out"):
             target.send(parcel())
 
 

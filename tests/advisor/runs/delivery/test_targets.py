@@ -8,7 +8,7 @@ from moto.moto_api._internal.models import moto_api_backend
 from moto.server import ThreadedMotoServer
 
 from advisor.errors import UsageError
-from advisor.runs.delivery.sending import checked_targets, delivered, delivered_to_words
+from advisor.runs.delivery.sending import checked_targets, deliver, deliver_to
 from advisor.runs.delivery.targets import checked_words, parse_target, target_label
 from tests.advisor.runs.delivery.servers import hook, parcel
 
@@ -33,7 +33,7 @@ def s3(monkeypatch):
 
 def test_s3_gets_the_first_file_or_all_of_them(s3):
     key, folder = f"s3://{BUCKET}/a/{{date}}.md", f"s3://{BUCKET}/报告/"
-    found = delivered(parcel(), checked_targets([key, folder]), sleep=pytest.fail)
+    found = deliver(parcel(), checked_targets([key, folder]), sleep=pytest.fail)
     assert all(one.arrived for one in found), found
     names = [one["Key"] for one in s3.list_objects_v2(Bucket=BUCKET)["Contents"]]
     assert names == ["a/2026-11-21.md", "报告/report.md", "报告/report.xlsx"]
@@ -43,9 +43,9 @@ def test_s3_gets_the_first_file_or_all_of_them(s3):
 
 
 def test_a_bucket_that_is_not_there_is_told_at_once(s3):
-    (found,) = delivered(parcel(), [parse_target("s3://no-such-bucket/a")], sleep=pytest.fail)
+    (found,) = deliver(parcel(), [parse_target("s3://no-such-bucket/a")], sleep=pytest.fail)
     assert "NoSuchBucket" in found.error
-    assert not found.passing
+    assert not found.transient
 
 
 def test_s3_that_is_away_is_tried_again(monkeypatch):
@@ -54,8 +54,8 @@ def test_s3_that_is_away_is_tried_again(monkeypatch):
     with hook([(503, {}, b"")] * 2) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL", server.url.partition("/services")[0])
         target = parse_target("s3://some-bucket/a")
-        (found,) = delivered(parcel(), [target], attempts=2, sleep=lambda _s: None)
-    assert (found.arrived, found.attempts, found.passing) == (False, 2, True)
+        (found,) = deliver(parcel(), [target], attempts=2, sleep=lambda _s: None)
+    assert (found.arrived, found.attempts, found.transient) == (False, 2, True)
 
 
 def test_without_credentials_nothing_is_begun(monkeypatch):
@@ -68,7 +68,7 @@ def test_without_credentials_nothing_is_begun(monkeypatch):
 
 def test_a_file_is_written_whole_with_its_day(tmp_path):
     words = [f"file:{tmp_path}/report-{{date}}.md", f"file://{tmp_path}/"]
-    delivered(parcel(), checked_targets(words))
+    deliver(parcel(), checked_targets(words))
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {
         "report-2026-11-21.md": "# 报告 📈\n".encode(),
         "report.md": "# 报告 📈\n".encode(),
@@ -85,7 +85,7 @@ def test_one_that_fails_keeps_no_other_back(tmp_path):
     targets = [
         parse_target(f"file:{tmp_path}/gone/report.md"), parse_target(f"file:{tmp_path}/here.md")
     ]  # fmt: skip
-    lost, arrived = delivered(parcel(), targets, sleep=pytest.fail)
+    lost, arrived = deliver(parcel(), targets, sleep=pytest.fail)
     assert "cannot write" in lost.error
     assert arrived.arrived
     assert (tmp_path / "here.md").exists()
@@ -98,7 +98,7 @@ def test_a_variable_holds_what_nobody_should_read(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="REPORT_HOOK is not set"):
         parse_target("env:REPORT_HOOK")
     assert checked_words(["env:REPORT_HOOK"]) == ("env:REPORT_HOOK",)
-    (found,) = delivered_to_words(parcel(), ["env:REPORT_HOOK"], say=lambda _line: None)
+    found = deliver_to(parcel(), "env:REPORT_HOOK")
     assert (found.label, found.arrived) == ("env:REPORT_HOOK", False)
 
 

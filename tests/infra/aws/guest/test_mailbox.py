@@ -49,6 +49,7 @@ def test_names_are_told_beneath_a_folder_and_nothing_beside_the_prefix(bucket):
     assert list(box.keys()) == ["a/1", "a/2", "b/1"]
 
 
+@pytest.mark.slow
 def test_many_names_come_in_pages(bucket, monkeypatch):
     box = result_bucket(bucket)
     names = [f"a/{number:04}" for number in range(1_005)]

@@ -17,8 +17,7 @@ import pytest
 from moto.moto_api._internal.models import moto_api_backend
 from moto.server import ThreadedMotoServer
 
-from advisor.runs.cloud.measurements import Collector
-from advisor.runs.cloud.states import End, Phase, guest_states
+from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states
 from infra.aws.asking import Aws
 from infra.aws.guest.job import Job, job_to_json
 from infra.aws.guest.result_bucket import ResultBucket
@@ -133,6 +132,7 @@ class Account:
         return [states[name].end for name in sorted(states)]
 
 
+@pytest.mark.night
 def test_each_trial_counts_once_whatever_becomes_of_the_instances(account):
     """The first is taken back and the second one's program is killed, both in the middle of a
     trial; the third measures what is left."""

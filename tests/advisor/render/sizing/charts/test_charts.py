@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.render.sizing.charts import style
+from advisor.render.sizing.charts import paper as style
+from advisor.render.sizing.charts.bars import (
+    CostBar,
+    MemoryPoint,
+    MemoryWords,
+    StageBar,
+    memory_chart,
+    stages_chart,
+    totals_chart,
+)
 from advisor.render.sizing.charts.curves import (
     SHAPES,
     CurvePanel,
@@ -18,10 +27,7 @@ from advisor.render.sizing.charts.curves import (
     MeasuredPoint,
     curves_chart,
 )
-from advisor.render.sizing.charts.memory import MemoryPoint, MemoryWords, memory_chart
 from advisor.render.sizing.charts.price import PriceDot, PriceWords, price_chart
-from advisor.render.sizing.charts.stages import StageBar, stages_chart
-from advisor.render.sizing.charts.totals import CostBar, totals_chart
 
 PRICE = PriceWords("price, $/h", "images/s", "target 400", "recommended", "front", "others")
 CURVE = CurveWords("images/s", "here", "target 400", {name: name for name in SHAPES})

@@ -1,0 +1,188 @@
+"""What a section stands on: measurements beside its curves, how facts are known and how old."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from functools import cache
+from typing import Any
+
+from advisor.answers.reporting.subject import Subject
+from advisor.domain import Measurement, Provenance, Status, Task
+from advisor.places import user_folder
+from models.performance.bundled import FOLDER
+from models.performance.usable import why_not
+
+BUNDLED, STORE = "bundled", "store"
+_FILE = FOLDER / "measurements.jsonl"
+_RICH = ("vcpus", "memory_mib", "disk_read_mib_per_second")
+
+
+class Measured:
+    """Measurements by network and task, read once; the user's own take the place of bundled ones
+    of the same trial."""
+
+    def __init__(self) -> None:
+        self._bundled = _bundled()
+        self._known: dict[tuple[str, str], list[dict[str, Any]]] = {}
+
+    def rows(self, network: str, task: Task) -> list[dict[str, Any]]:
+        """One row a good measurement, with all its conditions, by vCPUs."""
+        key = network, str(task)
+        if key not in self._known:
+            found = {r["trial_id"]: r for r in self._bundled if (r["network"], r["task"]) == key}
+            found |= {r["trial_id"]: r for r in _rows(_stored(*key), STORE)}
+            self._known[key] = sorted(found.values(), key=_order)
+        return self._known[key]
+
+
+def bundled_measurements_sha256() -> str:
+    """Of the measurements that ship, as `_bundled` reads them."""
+    return hashlib.sha256(_FILE.read_bytes()).hexdigest()
+
+
+def nearest_slice(
+    rows: Sequence[Mapping[str, Any]], varied: str, spec: Mapping[str, float | None]
+) -> list[str]:
+    """Ids of the measurements that differ in `varied` alone, all else as near to `spec` as was
+    measured: they may stand beside a curve of `varied`.
+
+    Rows and `spec` have `vcpus`, `memory_mib` and `disk_read_mib_per_second`; None: no limit.
+    """
+    left = list(rows)
+    for name in _RICH:
+        if name != varied and left:
+            near = min((_apart(row[name], spec[name]) for row in left), default=0.0)
+            left = [row for row in left if _apart(row[name], spec[name]) == near]
+    return [row["trial_id"] for row in left]
+
+
+def _apart(one: float | None, other: float | None) -> float:
+    """How many times one is the other, as a distance; no limit is far above all."""
+    return abs(math.log(one or 1e6) - math.log(other or 1e6))
+
+
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    disk = row["disk_read_mib_per_second"] or math.inf
+    return row["vcpus"], row["memory_mib"], disk, row["trial_id"]
+
+
+@cache
+def _bundled() -> list[dict[str, Any]]:
+    return _rows(_parsed(_FILE.read_text()), BUNDLED)
+
+
+def _parsed(text: str) -> Iterable[Measurement]:
+    import json
+
+    from sweeps.formats.serialization import measurement_from_dict
+
+    return (measurement_from_dict(json.loads(line)) for line in text.splitlines() if line.strip())
+
+
+def _stored(network: str, task: str) -> Sequence[Measurement]:
+    """Of the user's store, where there is one: most users have measured nothing."""
+    own = user_folder() / "measurements.sqlite"
+    if not os.environ.get("ADVISOR_DATABASE_URL") and not own.is_file():
+        return ()
+    from contextlib import closing
+
+    from sweeps.store import open_store
+    from sweeps.store.pages import Wanted, all_of
+
+    wanted = Wanted(network=network, task=task, status=str(Status.OK))
+    with closing(open_store(reading=True)) as store:
+        return all_of(store, wanted).measurements
+
+
+def _rows(measurements: Iterable[Measurement], origin: str) -> list[dict[str, Any]]:
+    """Those that a fit would take: good ones, held to their limits, that read their data."""
+    return [
+        _row(one, rate, origin)
+        for one in measurements
+        if not why_not(one, (one.trial.workload.network,))
+        if (rate := one.throughput_samples_per_second) is not None
+    ]
+
+
+def _row(one: Measurement, rate: float, origin: str) -> dict[str, Any]:
+    workload, has = one.trial.workload, one.trial.resources
+    return {
+        "trial_id": one.trial.trial_id,
+        "network": workload.network,
+        "task": str(workload.task),
+        "batch_size": workload.batch_size,
+        "precision": str(workload.precision),
+        "dataset": workload.dataset.name,
+        "vcpus": has.vcpus,
+        "memory_mib": has.memory_mib,
+        "disk_type": has.disk.type,
+        "disk_read_mib_per_second": has.disk.read_mib_per_second,
+        "accelerator": one.trial.accelerator,
+        "cpu_model": str(one.environment.get("cpu_model") or "unknown"),
+        "samples_per_second": rate,
+        "provenance": str(Provenance.MEASURED),
+        "origin": origin,
+        "measured_on": one.started_at[:10] or None,
+    }
+
+
+def evidence(subject: Subject, explanation: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """How each fact that the prediction stands on is known, and how far it lies from what was
+    measured; first the GPU's own rate, where somebody published the very cell."""
+    rows = [] if explanation is None else [dict(one) for one in explanation["measured_range"]]
+    published = _published(subject)
+    return [*([published] if published else []), *rows]
+
+
+def _published(subject: Subject) -> dict[str, Any] | None:
+    card = subject.ground.catalog.gpu_of(subject.instance)
+    if card is None or subject.one.workload.task is Task.PREPROCESSING:
+        return None
+    model, workload = subject.ground.model, subject.one.workload
+    provenance = model.step_times.provenance(workload, card, model.table.of(workload))
+    if provenance is Provenance.MODELLED:
+        return None
+    return {
+        "subject": "gpu_rate",
+        "stage": "accelerator",
+        "matters": True,
+        "inside": True,
+        "times": 1.0,
+        "detail": f"the rate on a {card.name} is {provenance}",
+    }
+
+
+def ages(
+    subject: Subject, measured: Sequence[Mapping[str, Any]], regions: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The dates of what decided, oldest first: prices, the instance's facts, measurements."""
+    spec, today = subject.one.spec, subject.as_of
+    price, disk = spec.offer.price, spec.disk.price
+    rows = [_age("instance_price", price.as_of, today, price.kind, price.source)]
+    if disk:
+        rows.append(_age("disk_price", disk.as_of, today, disk.kind, disk.source))
+    facts = subject.instance
+    rows.append(_age("instance_facts", facts.as_of, today, "published", facts.source))
+    days = sorted(row["measured_on"] for row in measured if row["measured_on"])
+    if days:
+        newest = date.fromisoformat(days[-1])
+        rows.append(_age("newest_measurement", newest, today, "measured", "sweep"))
+    if regions:
+        oldest = min(regions, key=lambda row: (row["as_of"], row["region"]))
+        when = date.fromisoformat(oldest["as_of"])
+        rows.append(_age("oldest_regional_price", when, today, oldest["kind"], oldest["source"]))
+    return sorted(rows, key=lambda row: (row["as_of"], row["what"]))
+
+
+def _age(what: str, as_of: date, today: date, kind: str, source: str) -> dict[str, Any]:
+    return {
+        "what": what,
+        "as_of": as_of.isoformat(),
+        "age_days": (today - as_of).days,
+        "kind": kind,
+        "source": source,
+    }

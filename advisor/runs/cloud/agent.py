@@ -1,0 +1,207 @@
+"""The work of a rented instance: disks, the sweep as a process of its own, its measurements.
+
+The shell script that calls this has set the timers already, and ends the instance whatever comes
+of this: nothing here has to.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.catalog.local_disks import LOCAL
+from advisor.errors import AdvisorError, DataError
+from advisor.runs.cloud.exchange import Collector, Diary, End, Phase, Sender
+from infra.aws.guest.job import SWEEP_RUN, VERIFY
+
+if TYPE_CHECKING:
+    from infra.aws.asking import Aws
+    from infra.aws.guest.job import Job
+    from infra.aws.guest.metadata import Metadata
+    from infra.aws.guest.result_bucket import ResultBucket
+    from infra.aws.guest.supervising import Child
+
+
+POLL_SECONDS = 2.0
+_LAST_TRIES = 5
+# Exit codes of a command that has come to its end; a target that is missed (3) is one.
+_ANSWERED = {SWEEP_RUN: (0,), VERIFY: (0, 3)}
+_LOG = logging.getLogger(__name__)
+# From a job to where each disk type is mounted.
+Mount = Callable[["Job"], Mapping[str, Path]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """The instance as this program meets it; `folder` is its own. Tests have others."""
+
+    aws: Aws
+    metadata: Metadata
+    folder: Path
+    mount: Mount
+    advisor: tuple[str, ...] = (sys.executable, "-m", "advisor")
+    poll_seconds: float = POLL_SECONDS
+
+
+def this_instance(folder: Path) -> Guest:
+    """The instance on which this runs."""
+    from infra.aws.asking import Aws
+    from infra.aws.guest.local_disk import mount_local_disk
+    from infra.aws.guest.metadata import Metadata
+    from infra.aws.guest.volumes import mount_volumes, volume_ids
+
+    aws, metadata = Aws(), Metadata()
+
+    def mount(job: Job) -> dict[str, Path]:
+        ids = volume_ids(aws, metadata.region(), metadata.instance_id()) if job.disks else {}
+        own = {LOCAL: mount_local_disk()} if job.local_disk else {}
+        return own | mount_volumes(job.disks, ids, sleep=aws.clock.sleep)
+
+    return Guest(aws=aws, metadata=metadata, folder=folder, mount=mount)
+
+
+def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
+    """Do the job of `s3://bucket/key`, a bucket of `region`: until it is done, the instance is
+    taken back, or its time is nearly over.
+
+    Raises `AdvisorError` where it cannot even begin; that is told in the bucket too, as far as
+    that answers.
+    """
+    job, result_bucket = _fetched(guest, url, region)
+    diary = Diary(result_bucket, guest.metadata.instance_id(), guest.aws.clock)
+    diary.note(Phase.STARTED)
+    try:
+        mounts = guest.mount(job)
+        diary.note(Phase.MOUNTED)
+        return _swept(job, mounts, expires_at, guest, result_bucket, diary)
+    except AdvisorError as error:
+        diary.note(Phase.ENDED, End.FAILED, said=str(error))
+        raise
+
+
+def _fetched(guest: Guest, url: str, region: str) -> tuple[Job, ResultBucket]:
+    from infra.aws.guest.job import job_from_json, place_of
+    from infra.aws.guest.result_bucket import ResultBucket
+
+    bucket, key = place_of(url)
+    content = ResultBucket(guest.aws, region, bucket, "").get(key)
+    if content is None:
+        raise DataError(f"there is no job at {url}; was it removed?")
+    job = job_from_json(content.decode(errors="replace"))
+    return job, ResultBucket(guest.aws, job.region, job.bucket, job.prefix)
+
+
+def _swept(
+    job: Job, mounts: Mapping[str, Path], expires_at: datetime, guest: Guest,
+    result_bucket: ResultBucket, diary: Diary,
+) -> End:  # fmt: skip
+    from infra.aws.guest.supervising import Child, Watch, watching
+
+    database, log = _database_url(job, guest), guest.folder / "sweep.log"
+    sender = None if job.database_parameter else Sending(result_bucket, database)
+    environment = {**os.environ, "ADVISOR_DATABASE_URL": database, **own_data(job, mounts)}
+    diary.note(Phase.SWEEPING)
+    with closing(Child(command_of(guest.advisor, job, mounts), environment, log)) as child:
+        watch = Watch(guest.metadata, expires_at, guest.aws.clock, child.leave)
+        with watching(watch, guest.poll_seconds):
+            code = _followed(child, sender, guest.poll_seconds)
+        end = End.DONE if code in _ANSWERED[job.command] else End(watch.reason or End.FAILED)
+    if sender:
+        sender.send_the_rest(guest.aws.clock.sleep)
+    diary.note(Phase.ENDED, end, code, diary.keep_log(log))
+    return end
+
+
+def command_of(advisor: tuple[str, ...], job: Job, mounts: Mapping[str, Path]) -> tuple[str, ...]:
+    """What the job asks as a command, a sweep with the disks as they are mounted here."""
+    places = mounts.items() if job.command == SWEEP_RUN else ()
+    paths = [f"--disk-path={disk_type}={place}" for disk_type, place in places]
+    return (*advisor, *job.command.split(), *job.arguments, *paths)
+
+
+def own_data(job: Job, mounts: Mapping[str, Path]) -> dict[str, str]:
+    """A verification reads from the one disk that is meant, held to what that one sustains: made
+    data go onto it, as all that can be made again."""
+    if job.command == SWEEP_RUN or not mounts:
+        return {}
+    return {"XDG_CACHE_HOME": str(next(iter(mounts.values())))}
+
+
+def _followed(child: Child, sender: Sending | None, poll_seconds: float) -> int:
+    """Send rows as they come, until the sweep has ended; its exit code."""
+    while (code := child.wait(poll_seconds)) is None:
+        if sender:
+            sender.send()
+    return code
+
+
+def _database_url(job: Job, guest: Guest) -> str:
+    if not job.database_parameter:
+        return f"sqlite:///{guest.folder / 'measurements.sqlite'}"
+    answer = guest.aws.ask(
+        job.region, "get_parameter", service="ssm", Name=job.database_parameter,
+        WithDecryption=True,
+    )  # fmt: skip
+    return str(answer["Parameter"]["Value"])
+
+
+class Sending:
+    """From the sweep's own database here to the bucket; begins with what is there already, so
+    that an instance goes on where the one before it was taken back."""
+
+    def __init__(self, result_bucket: ResultBucket, database: str) -> None:
+        from sweeps.store import open_store
+
+        self._database = database
+        with closing(open_store(database)) as store:
+            Collector(result_bucket).collect(store)
+        self._sender = Sender(result_bucket)
+        self._seen: object = None
+
+    def send(self) -> bool:
+        """Send what is new; False where the bucket does not take it now."""
+        seen = _signature(self._database)
+        if seen == self._seen:
+            return True
+        try:
+            self._send_all()
+        except AdvisorError as error:
+            _LOG.warning("measurements are not sent yet: %s", error)
+            return False
+        self._seen = seen
+        return True
+
+    def send_the_rest(self, sleep: Callable[[float], None]) -> None:
+        """Send what is left; `DataError` where the bucket takes it at none of several tries."""
+        self._seen = None
+        for _ in range(_LAST_TRIES):
+            if self.send():
+                return
+            sleep(POLL_SECONDS)
+        raise DataError("the bucket took not all of what was measured; see the warnings above")
+
+    def _send_all(self) -> None:
+        from sweeps.store import open_store
+
+        with closing(open_store(self._database, reading=True)) as store:
+            self._sender.send(store.read().measurements)
+
+
+def _signature(database: str) -> object:
+    """What changes with every row of a SQLite file (its log grows, or is folded into it)."""
+    main = Path(database.removeprefix("sqlite:///"))
+    found = []
+    for path in (main, main.with_name(f"{main.name}-wal")):
+        try:
+            state = path.stat()
+        except OSError:
+            continue
+        found.append((state.st_mtime_ns, state.st_size))
+    return tuple(found)

@@ -1,0 +1,186 @@
+"""What an instance and its controller pass to each other by the bucket: states and measurements."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from advisor.errors import AdvisorError, DataError, one_line
+from infra.aws.tags import time_text
+from sweeps.formats.exporting import to_jsonl
+from sweeps.formats.importing import read_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.domain import Measurement
+    from infra.aws.clock import Clock
+    from infra.aws.guest.result_bucket import ResultBucket
+    from sweeps.store import MeasurementStore
+
+
+STATES_FOLDER = "guests/"
+SCHEMA = "advisor.guest-state/1"
+_LOG = logging.getLogger(__name__)
+_LOG_BYTES = 2**20
+_SAID = 500
+
+
+class Phase(StrEnum):
+    """What an instance does."""
+
+    STARTED = "started"
+    MOUNTED = "mounted"
+    SWEEPING = "sweeping"
+    ENDED = "ended"
+
+
+class End(StrEnum):
+    """Why it has ended: the sweep came to its end, or did not; the spot market took the instance
+    back; its time was over."""
+
+    NOT_YET = ""
+    DONE = "done"
+    FAILED = "failed"
+    SPOT = "spot"
+    EXPIRY = "expiry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestState:
+    """One instance; `exit_code` is that of `advisor sweep run`, `said` the last line of it."""
+
+    instance_id: str
+    phase: Phase
+    at: str
+    end: End = End.NOT_YET
+    exit_code: int | None = None
+    said: str = ""
+
+
+class Diary:
+    """What one instance tells of itself. A bucket that does not answer stops no sweep."""
+
+    def __init__(self, result_bucket: ResultBucket, instance_id: str, clock: Clock) -> None:
+        self._mailbox = result_bucket
+        self._instance_id = instance_id
+        self._clock = clock
+
+    def note(
+        self, phase: Phase, end: End = End.NOT_YET, exit_code: int | None = None, said: str = ""
+    ) -> None:
+        """Tell where it stands."""
+        state = GuestState(
+            instance_id=self._instance_id, phase=phase, at=time_text(self._clock.now()),
+            end=end, exit_code=exit_code, said=one_line(said)[:_SAID],
+        )  # fmt: skip
+        document = json.dumps({"schema": SCHEMA, **asdict(state)})
+        self._put(f"{STATES_FOLDER}{self._instance_id}.json", document.encode())
+
+    def keep_log(self, log: Path) -> str:
+        """Send the end of the sweep's output; returns its last line."""
+        try:
+            content = log.read_bytes()[-_LOG_BYTES:]
+        except OSError:
+            return ""
+        self._put(f"{STATES_FOLDER}{self._instance_id}.log", content)
+        lines = content.decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _put(self, key: str, content: bytes) -> None:
+        try:
+            self._mailbox.put(key, content)
+        except AdvisorError as error:
+            _LOG.warning("could not write %s: %s", key, error)
+
+
+def guest_states(result_bucket: ResultBucket) -> list[GuestState]:
+    """All instances that have told of themselves; what cannot be read is passed over."""
+    states = []
+    for key in result_bucket.keys(STATES_FOLDER):
+        content = result_bucket.get(key) if key.endswith(".json") else None
+        if content is not None and (state := _state(content)):
+            states.append(state)
+    return states
+
+
+def _state(content: bytes) -> GuestState | None:
+    try:
+        told = json.loads(content)
+        return GuestState(
+            instance_id=str(told["instance_id"]), phase=Phase(told["phase"]), at=str(told["at"]),
+            end=End(told["end"]), exit_code=told["exit_code"], said=str(told["said"]),
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+MEASUREMENTS_FOLDER = "measurements/"
+
+
+class Sender:
+    """Writes rows into the bucket that are not there yet."""
+
+    def __init__(self, result_bucket: ResultBucket) -> None:
+        self._mailbox = result_bucket
+        self._there = set(result_bucket.keys(MEASUREMENTS_FOLDER))
+
+    def send(self, rows: Iterable[Measurement]) -> int:
+        """How many were written now. What could not be sent is sent at the next call."""
+        written = 0
+        for row in rows:
+            key, content = object_of(row)
+            if key not in self._there:
+                written += self._mailbox.put_once(key, content)
+                self._there.add(key)
+        return written
+
+
+def rows_sent(result_bucket: ResultBucket) -> list[Measurement]:
+    """Every row that instances have sent; `DataError` for what is none."""
+    return [
+        read_line(result_bucket.get(key) or b"") for key in result_bucket.keys(MEASUREMENTS_FOLDER)
+    ]
+
+
+class Collector:
+    """Takes what instances have sent into a store, each object once; a row that began at `since`
+    or later takes the place of one from before it.
+
+    `refused` has what is no measurement, and why, by name: it keeps no other one back.
+    """
+
+    def __init__(self, result_bucket: ResultBucket, since: datetime | None = None) -> None:
+        self._mailbox = result_bucket
+        self._since = since
+        self._taken: set[str] = set()
+        self.refused: dict[str, str] = {}
+
+    def collect(self, store: MeasurementStore) -> int:
+        """How many rows the store has got by it now."""
+        fresh = [key for key in self._mailbox.keys(MEASUREMENTS_FOLDER) if key not in self._taken]
+        rows = [row for key in fresh if (row := self._row(key)) is not None]
+        done = store.append_all(rows, since=self._since)
+        self._taken.update(fresh)
+        return done.added + done.replaced
+
+    def _row(self, key: str) -> Measurement | None:
+        try:
+            return read_line(self._mailbox.get(key) or b"")
+        except DataError as error:
+            self.refused[key] = str(error)
+            _LOG.warning("%s in the bucket is no measurement: %s", key, error)
+            return None
+
+
+def object_of(row: Measurement) -> tuple[str, bytes]:
+    """The name and content of a row's object."""
+    content = to_jsonl([row]).encode()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return f"{MEASUREMENTS_FOLDER}{row.trial.trial_id}/{digest}.jsonl", content

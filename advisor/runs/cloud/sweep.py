@@ -1,0 +1,263 @@
+"""A sweep on an instance of its own: its job, its results, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from advisor.errors import AdvisorError, CloudError
+from advisor.runs.cloud.exchange import Collector, End, GuestState, Phase, guest_states
+from advisor.runs.cloud.plan import CloudPlan
+from advisor.units import format_counted
+from infra.aws.findings import refuse_missing
+from infra.aws.watching import Why
+from sweeps.planning.staleness import is_stale
+
+if TYPE_CHECKING:
+    from advisor.domain import Measurement
+    from infra.aws.asking import Aws
+    from infra.aws.guest.job import Job
+    from infra.aws.guest.result_bucket import ResultBucket
+    from infra.aws.launch_options import LaunchOption, Machine
+    from infra.aws.provisioning.provisioned import Provisioned
+    from infra.aws.provisioning.slots import UserData
+
+
+class SharedRows:
+    """The rows of this machine's store that certain instances have measured."""
+
+    def __init__(self) -> None:
+        from sweeps.store import open_store
+
+        self._machines: dict[str, Machine] = {}
+        with closing(open_store()) as store:
+            self._before = store.summaries()
+
+    def note(self, machine: Machine) -> None:
+        """Another instance was launched or adopted."""
+        self._machines[machine.id] = machine
+
+    def measured(self) -> int | None:
+        """How many they have measured since this began; None where nothing of theirs is there, so
+        that nobody can tell: then their database may be another one."""
+        theirs = list(self._theirs())
+        return sum(map(self._is_new, theirs)) if theirs else None
+
+    def _theirs(self) -> Iterator[Measurement]:
+        from sweeps.store import open_store
+
+        with closing(open_store()) as store:
+            stored = store.read()
+        for row in stored.measurements:
+            host = str(row.environment.get("host", "")).partition(".")[0]
+            if any(_measured_by(one, host, row.started_at) for one in self._machines.values()):
+                yield row
+
+    def _is_new(self, row: Measurement) -> bool:
+        known = self._before.get(row.trial.trial_id)
+        return known is None or (known.status, known.started_at) != (row.status, row.started_at)
+
+
+def _measured_by(machine: Machine, host: str, started_at: str) -> bool:
+    """EC2 names a host after its private address, or after its id; the time tells it from others
+    that had the address before."""
+    names = (f"ip-{machine.private_ip.replace('.', '-')}", machine.id)
+    return host in names and not is_stale(started_at, machine.launched_at)
+
+
+# Of a minute: the budget is looked at once a minute, whatever S3 does.
+_PATIENCE = 8.0
+_WHY = {
+    End.DONE: Why.DONE,
+    End.FAILED: Why.FAILED,
+    End.SPOT: Why.TAKEN_BACK,
+    End.EXPIRY: Why.EXPIRED,
+}
+# What is told a user while it runs, a line at a time.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudRun:
+    """How it went. `provisioned` is None where everything was measured before.
+    `collected` counts what came back now, None where that went into a database that cannot be
+    seen from here; `said` is the guest's last word."""
+
+    sweep_id: str
+    why: Why
+    collected: int | None
+    provisioned: Provisioned | None = None
+    said: str = ""
+
+
+class BucketWork:
+    """What the guests of a slot send: rows into the user's store, and where they stand."""
+
+    def __init__(
+        self, result_bucket: ResultBucket, say: Say, since: datetime | None = None
+    ) -> None:
+        self._mailbox = result_bucket
+        self._collector = Collector(result_bucket, since)
+        self._say = say
+        self._phases: dict[str, Phase] = {}
+        self.collected = 0
+        self.said = ""
+
+    def told(self, machine: Machine) -> Why | None:
+        """See `infra.aws.watching.Work`; a bucket that does not answer has told nothing."""
+        try:
+            self.collect()
+            states = guest_states(self._mailbox)
+        except AdvisorError as error:
+            self._say(f"the bucket is not read now ({error})")
+            return None
+        own = next((one for one in states if one.instance_id == machine.id), None)
+        return self._why(own) if own else None
+
+    def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
+        """See `infra.aws.watching.Work`."""
+        if trouble:
+            self._say(f"{machine.id}: EC2 is not asked now ({trouble}); ${spent_usd:.3f} at most")
+
+    def collect(self) -> int:
+        """Take what has come into the store; how many measurements in all."""
+        from sweeps.store import open_store
+
+        with closing(open_store()) as store:
+            fresh = self._collector.collect(store)
+        if fresh:
+            self._say(f"{format_counted(fresh, 'measurement')} came back")
+        self.collected += fresh
+        return self.collected
+
+    def is_done(self) -> bool:
+        """Whether some guest has brought the sweep to its end already."""
+        return any(one.end is End.DONE for one in guest_states(self._mailbox))
+
+    def _why(self, own: GuestState) -> Why | None:
+        if self._phases.get(own.instance_id) is not own.phase:
+            self._phases[own.instance_id] = own.phase
+            self._say(f"{own.instance_id}: {own.phase} {own.end} {own.said}".rstrip())
+        self.said = own.said
+        return _WHY.get(own.end)
+
+
+def run_cloud(
+    plan: CloudPlan, aws: Aws, say: Say, on_machine: Callable[[Machine], None] = lambda _: None
+) -> CloudRun:
+    """Launch what was planned, wait for its measurements within the budget, and end everything.
+    `on_machine` hears of each instance that is had.
+
+    `CloudError` names what is missing before anything is launched, or what may be left after.
+    """
+    from infra.aws.guest.result_bucket import ResultBucket
+    from infra.aws.provisioning.fallbacks import Fallbacks
+    from infra.aws.provisioning.provisioned import provision
+    from infra.aws.provisioning.slots import Slot
+
+    refuse_missing(plan.findings)
+    job = job_of(plan)
+    patient = ResultBucket(aws, job.region, job.bucket, job.prefix)
+    impatient = ResultBucket(aws.less_patient(_PATIENCE), job.region, job.bucket, job.prefix)
+    work = BucketWork(impatient, say, plan.options.since)
+    if _is_done(patient, say):
+        return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
+    shared = SharedRows() if job.database_parameter else None
+
+    def launched(machine: Machine) -> None:
+        say(_launched(machine))
+        on_machine(machine)
+        if shared:
+            shared.note(machine)
+
+    slot = Slot(
+        sweep=plan.sweep, name=plan.options.instance, regions=plan.preflight.regions,
+        user_data=_prepared(aws, job, patient),
+    )  # fmt: skip
+
+    try:
+        provisioned = provision(
+            aws, slot, Fallbacks(plan.preflight.options), work,
+            queue=timedelta(minutes=plan.options.queue_minutes),
+            on_machine=launched,
+        )  # fmt: skip
+    finally:
+        _collect_last(work, say)
+    return CloudRun(
+        sweep_id=plan.sweep.id, why=provisioned.outcome.why, provisioned=provisioned,
+        said=work.said,
+        collected=shared.measured() if shared else work.collected,
+    )  # fmt: skip
+
+
+def job_of(plan: CloudPlan) -> Job:
+    """The document by which the guest knows what to do."""
+    from infra.aws.guest.job import Job
+
+    options, sweep = plan.options, plan.sweep
+    named = zip(sweep.devices, sweep.volumes, strict=True)
+    return Job(
+        sweep_id=sweep.id,
+        region=plan.bucket_region,
+        bucket=options.bucket,
+        prefix=f"sweeps/{sweep.id}/{options.instance}",
+        arguments=options.arguments,
+        disks={device: volume.type for device, volume in named},
+        database_parameter=options.database_parameter,
+        command=options.command,
+        local_disk=options.local_disk,
+    )
+
+
+def _is_done(result_bucket: ResultBucket, say: Say) -> bool:
+    with _told_with_its_mend():
+        return BucketWork(result_bucket, say).is_done()
+
+
+@contextmanager
+def _told_with_its_mend() -> Iterator[None]:
+    """Rights to the bucket are seen when it is used, before anything is launched."""
+    from infra.aws.errors import Refused
+    from infra.aws.permissions import explained
+
+    try:
+        yield
+    except Refused as refused:
+        raise CloudError(f"nothing was launched: {explained(refused)}") from refused
+
+
+def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
+    """Put job and software into the bucket; returns what makes each instance's start script."""
+    from infra.aws.guest.job import job_to_json
+    from infra.aws.guest.result_bucket import ResultBucket as Box
+    from infra.aws.guest.software import packed_software
+    from infra.aws.guest.user_data import user_data
+
+    software = packed_software()
+    with _told_with_its_mend():
+        Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
+        result_bucket.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
+
+    def script(expires_at: datetime, _rung: LaunchOption) -> str:
+        return user_data(job, software, expires_at=expires_at, now=aws.clock.now())
+
+    return script
+
+
+def _launched(machine: Machine) -> str:
+    until = f"{machine.expires_at:%H:%M} UTC" if machine.expires_at else "an unknown time"
+    return (
+        f"{machine.id}: {machine.instance_type} {machine.market} in {machine.zone}, at most "
+        f"${machine.usd_per_hour:.3f}/h, ends itself at {until}"
+    )
+
+
+def _collect_last(work: BucketWork, say: Say) -> None:
+    """What came in the last minute; however it ended, results are kept."""
+    try:
+        work.collect()
+    except AdvisorError as error:
+        say(f"some measurements may still be in the bucket ({error}); the same command takes them")

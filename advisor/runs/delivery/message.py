@@ -1,0 +1,148 @@
+"""What is delivered: a report, or what changed since the last one, with its files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from advisor.errors import DeliveryError, one_line
+from advisor.render.difference.text import difference_text, headline
+from advisor.render.sizing.formats import ReportFormat
+from advisor.units import format_usd
+
+SCHEMA = "advisor.delivery/1"
+REPORT, DIFFERENCE = "report", "report-diff"
+# Of a title in the subject of a mail, or the first line of a message.
+_MOST_TITLE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of a message: its name without a folder, its media type, its bytes."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A report, or what changed between two of them.
+
+    `text` is what a person reads first, `document` what a program reads; `day` (YYYY-MM-DD) is
+    the document's. A target that takes one file gets the first of `files`.
+    """
+
+    kind: str
+    title: str
+    text: str
+    day: str
+    document: Mapping[str, Any]
+    files: tuple[Attachment, ...]
+
+    @property
+    def id(self) -> str:
+        """The same for the same content: whoever gets it twice can tell."""
+        seal = hashlib.sha256(json.dumps(self.body(""), sort_keys=True).encode())
+        for file in self.files:
+            seal.update(file.name.encode() + b"\0" + file.content)
+        return f"advisor-{seal.hexdigest()[:32]}"
+
+    def body(self, name: str) -> dict[str, Any]:
+        """`advisor.delivery/1`: what a webhook gets under the id `name`."""
+        return {
+            "schema": SCHEMA,
+            "id": name,
+            "kind": self.kind,
+            "title": self.title,
+            "text": self.text,
+            "document": dict(self.document),
+        }
+
+    def dated(self, template: str) -> str:
+        """A path or key with the document's day in place of `{date}`."""
+        return template.replace("{date}", self.day)
+
+
+class TransientDeliveryError(DeliveryError):
+    """It may work in a while; `wait_seconds` where the other side says how long."""
+
+    wait_seconds: float | None = None
+
+
+class Target(Protocol):
+    """Where a message goes. `label` names it to people, without anything secret."""
+
+    @property
+    def label(self) -> str:
+        """As shown in messages, logs and documents."""
+
+    def check(self) -> None:
+        """`UsageError` for what can be known before the message is made."""
+
+    def send(self, message: Message) -> None:
+        """Once; `TransientDeliveryError` where another try may help, else `DeliveryError`."""
+
+
+def report_message(document: Mapping[str, Any], file: Attachment) -> Message:
+    """`advisor.report/1` with the file that was made of it."""
+    title = f"{_short(document['title'])} ({document['as_of']})"
+    lines = [title, "", *map(_answer, document["workloads"]), *_total(document["totals"])]
+    return Message(
+        kind=REPORT,
+        title=title,
+        text="\n".join(lines) + "\n",
+        day=document["as_of"],
+        document=document,
+        files=(file,),
+    )
+
+
+def difference_message(document: Mapping[str, Any], files: Sequence[Attachment]) -> Message:
+    """`advisor.report-diff/1` with files that go with it."""
+    name = _short(document["new"]["title"] or "")
+    what = headline(document)
+    return Message(
+        kind=DIFFERENCE,
+        title=f"{name}: {what}" if name else what,
+        text=difference_text(document),
+        day=document["new"]["as_of"],
+        document=document,
+        files=tuple(files),
+    )
+
+
+def attachment(name: str, kind: ReportFormat, content: bytes) -> Attachment:
+    """A report's file; a name without the format's end gets it."""
+    end = f".{kind.extension}"
+    return Attachment(name if name.endswith(end) else name + end, kind.media_type, content)
+
+
+def _short(title: str) -> str:
+    text = one_line(title)
+    return text if len(text) <= _MOST_TITLE else f"{text[: _MOST_TITLE - 2]}.."
+
+
+def _answer(workload: Mapping[str, Any]) -> str:
+    """One line: what is picked, and what it costs."""
+    return one_line(f"{workload['name']}: {_picked(workload['answer'])}")
+
+
+def _picked(answer: Mapping[str, Any]) -> str:
+    spec = answer["spec"]
+    if answer["status"] != "answered" or spec is None:
+        return "nothing meets the target"
+    count = "" if spec["count"] == 1 else f"{spec['count']} x "
+    cost = f"{format_usd(spec['usd_per_hour'])} an hour"
+    return f"{count}{spec['instance_type']} + {spec['disk']} in {spec['region']}, {cost}"
+
+
+def _total(totals: Mapping[str, Any]) -> list[str]:
+    if totals["usd_per_hour"] is None or totals["workloads"] < 2:
+        return []
+    monthly = format_usd(totals["usd_per_month"])
+    hourly = format_usd(totals["usd_per_hour"])
+    return ["", f"Together {hourly} an hour, {monthly} a month of {totals['hours_per_month']:g} h"]

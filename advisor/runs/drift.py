@@ -1,0 +1,129 @@
+"""Whether a measured rate is another one than last time, by more than it is known to. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from advisor.domain import Measurement, Status
+from advisor.runs.verification.verdict import Rate, rate_of
+from sweeps.planning.staleness import is_stale
+from sweeps.quality.checking import REPEATS_DIFFER
+from sweeps.trial.formatting import trial_name
+
+# Facts of a machine that explain another rate; `versions` has those of packages.
+_TELLING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """One trial measured on two days: rates in samples per second with their 95 % intervals.
+
+    `beyond` says whether the intervals lie apart, by more than repeats of a trial differ anyway.
+    """
+
+    trial_id: str
+    trial: str
+    before: Rate
+    now: Rate
+    is_stale: str
+    beyond: bool
+
+    @property
+    def change(self) -> float:
+        """0.1 for a tenth more than last time."""
+        return self.now.typical / self.before.typical - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The shifts of all trials that could be compared, and what is another machine or version."""
+
+    shifts: tuple[Shift, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def beyond(self) -> tuple[Shift, ...]:
+        """Those that drifted, the largest first."""
+        found = [one for one in self.shifts if one.beyond]
+        return tuple(sorted(found, key=lambda one: -abs(math.log1p(one.change))))
+
+    @property
+    def median_change(self) -> float | None:
+        """Of all trials together: a driver or a clock moves them all."""
+        changes = [math.log1p(one.change) for one in self.shifts]
+        return math.expm1(statistics.median(changes)) if changes else None
+
+
+def drift_between(fresh: Iterable[Measurement], earlier: Sequence[Measurement]) -> Drift:
+    """Each fresh measurement against the latest earlier one of the same trial; both must have ended
+    well and tell how well their rate is known."""
+    latest = {row.trial.trial_id: row for row in earlier if row.status is Status.OK}
+    pairs = [
+        (latest[row.trial.trial_id], row)
+        for row in fresh
+        if row.status is Status.OK and row.trial.trial_id in latest
+    ]
+    shifts = [shift for before, now in pairs if (shift := _shift(before, now))]
+    changes = {change: None for before, now in pairs for change in _changes(before, now)}
+    return Drift(tuple(shifts), tuple(changes))
+
+
+def is_fresh(row: Measurement, since_seconds: float) -> bool:
+    """Whether it was measured at or after that moment (seconds since 1970)."""
+    return not is_stale(row.started_at, datetime.fromtimestamp(since_seconds, UTC))
+
+
+def interval_of(row: Measurement) -> Rate | None:
+    """Rate and 95 % interval of a trial: from the lowest bound of its runs to the highest."""
+    typical = row.throughput_samples_per_second
+    found = [rate_of(one) for one in _runs(row)]
+    rates = [rate for rate in found if rate is not None]
+    if typical is None or not rates or len(rates) < len(found):
+        return None
+    return Rate(min(one.lower for one in rates), typical, max(one.upper for one in rates))
+
+
+def _runs(row: Measurement) -> list[Measurement]:
+    """Each run of a row as a measurement of its own."""
+    first = replace(row, repeats=())
+    steps: list[Mapping[str, Any]] = list(row.repeats)
+    return [first, *(replace(first, step_seconds=tuple(one["step_seconds"])) for one in steps)]
+
+
+def _shift(before: Measurement, now: Measurement) -> Shift | None:
+    old, new = interval_of(before), interval_of(now)
+    if old is None or new is None:
+        return None
+    apart = new.lower > old.upper or new.upper < old.lower
+    large = abs(math.log(new.typical / old.typical)) > math.log1p(REPEATS_DIFFER)
+    return Shift(
+        trial_id=now.trial.trial_id,
+        trial=trial_name(now.trial),
+        before=old,
+        now=new,
+        is_stale=before.started_at,
+        beyond=apart and large,
+    )
+
+
+def _changes(before: Measurement, now: Measurement) -> list[str]:
+    """'torch 2.13.0 -> 2.14.0': what may be the reason."""
+    old, new = _facts(before), _facts(now)
+    return [
+        f"{name} {old[name]} -> {new[name]}"
+        for name in old
+        if name in new and old[name] != new[name]
+    ]
+
+
+def _facts(row: Measurement) -> dict[str, str]:
+    environment = row.environment
+    facts = {name: environment.get(name) for name in _TELLING}
+    versions = environment.get("versions")
+    facts |= dict(versions) if isinstance(versions, Mapping) else {}
+    return {name: str(value) for name, value in facts.items() if value}

@@ -1,0 +1,155 @@
+"""Commands of the advisor as child processes, which end with their parent; why one failed.
+
+A command that fails leaves its error as a JSON document in the file that `ERROR_VARIABLE` names:
+nobody reads what it printed for people.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import ERROR_VARIABLE
+from sweeps.store import DATABASE_VARIABLE
+
+# -P: files of the folder in which a command works are not ours.
+ADVISOR = (sys.executable, "-P", "-m", "advisor")
+_SOURCE_TREE = Path(__file__).parents[2]
+# What only the HTTP service's own process means by its environment.
+_OF_THE_SERVICE = ("ADVISOR_SERVICE", "PROMETHEUS_MULTIPROC_DIR")
+# A sweep that is asked to end gives back what it took; that takes a while with Ray.
+_ENDING_SECONDS = 60.0
+_PR_SET_PDEATHSIG = 1
+
+
+def environment(database_url: str | None = None) -> dict[str, str]:
+    """This process's, in which `ADVISOR` starts from any folder, in a checkout too."""
+    paths = [str(_SOURCE_TREE), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    own = {name: value for name, value in os.environ.items() if name not in _OF_THE_SERVICE}
+    given = {DATABASE_VARIABLE: database_url} if database_url else {}
+    return own | given | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+
+
+@contextmanager
+def command_process(
+    command: Sequence[str], folder: str, log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command in a folder: its stderr is appended to the log, its document goes to
+    `answer_path`. On leaving it is ended politely, then by force.
+
+    To be called before any thread is started: what runs between fork and exec allows no other.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    error_path(log).unlink(missing_ok=True)
+    variables = environment() | {ERROR_VARIABLE: str(error_path(log))}
+    with log.open("ab") as lines, answer_path(log).open("wb") as answer:
+        process = subprocess.Popen(
+            command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=answer,
+            stderr=lines, preexec_fn=_end_with_parent(),
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def start_executor(
+    number: int, *, database_url: str | None = None, log: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """A process that executes run `number`, in a session of its own: neither Ctrl-C in this
+    terminal nor this process's death ends it in the middle of a trial."""
+    command = [*ADVISOR, "schedule", "execute", str(number)]
+    with log.open("ab") if log else nullcontext() as lines:
+        return subprocess.Popen(
+            command, env=environment(database_url), stdin=subprocess.DEVNULL, stdout=lines,
+            stderr=lines, start_new_session=True,
+        )  # fmt: skip
+
+
+def answer_path(log: Path) -> Path:
+    """Where the document lies that the command of a log printed."""
+    return log.with_suffix(".json")
+
+
+def error_path(log: Path) -> Path:
+    """Where the error lies that the command of a log ended with."""
+    return log.with_suffix(".error.json")
+
+
+def answer_of(log: Path) -> dict[str, Any] | None:
+    """The document that a command printed; None where it printed none."""
+    return _document(answer_path(log))
+
+
+def failure(code: int, log: Path) -> str:
+    """Why a command failed: its error, else its exit code."""
+    document = _document(error_path(log)) or {}
+    return str(document.get("message") or _ending(code))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A command that has ended: its document if it printed one, else why it failed."""
+
+    document: Mapping[str, Any] | None
+    failure: str
+
+
+def outcome_of(words: Sequence[str], *, folder: str | None = None, seconds: float) -> Outcome:
+    """Run `advisor WORDS` to its end; `TimeoutExpired` beyond so many seconds."""
+    with tempfile.TemporaryDirectory(prefix="advisor-") as scratch:
+        log = Path(scratch) / "command.log"
+        with command_process([*ADVISOR, *words], folder or scratch, log) as process:
+            code = process.wait(seconds)
+        return Outcome(answer_of(log), failure(code, log) if code else "")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ask it to end, wait, and kill it where it does not."""
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDING_SECONDS)
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+def _document(path: Path) -> dict[str, Any] | None:
+    try:
+        document = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _ending(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """What asks the kernel for SIGTERM when the parent dies, be it by kill -9: the next process
+    that goes on with the run must not find a sweep that measures beside it."""
+    try:
+        prctl = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):  # no Linux
+        return None
+
+    parent = os.getpid()
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died before we could ask
+            os._exit(128 + signal.SIGTERM)
+
+    return ask

@@ -1,0 +1,235 @@
+"""After a scheduled sweep: fit anew, keep the better model, and say what has drifted.
+
+The two models are scored on the same fresh measurements, and neither has seen those trials: each
+is fitted again without a fifth of them, five times, one on what the store held before the run, one
+on what it holds now. Where the last model was not fitted on what the store held before (it is
+the one that ships, or came from a file), it is scored as it is, and that is said.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from advisor.domain import Measurement, Status
+from advisor.errors import DataError
+from advisor.places import user_folder
+from advisor.runs.drift import Drift, Shift, drift_between, is_fresh
+
+if TYPE_CHECKING:
+    from models.performance.fit import FitResult
+    from models.performance.model import PerformanceModel
+    from models.performance.networks import Floats
+
+CONFIDENCE = 0.9
+_MOST_SHIFTS = 20
+NEW, LAST = "new", "last"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the store holds now, what it held before the run, and what the run measured."""
+
+    now: tuple[Measurement, ...]
+    before: tuple[Measurement, ...]
+    fresh: tuple[Measurement, ...]
+
+
+def after_sweep(since: float) -> dict[str, Any]:
+    """The report on a sweep whose rows began at or after `since` (seconds since 1970): `fit`,
+    `drift`; empty where there are none. The better model is the user's own from then on. Never
+    raises for what the rows lack."""
+    from sweeps.store import open_store
+
+    with closing(open_store(reading=True)) as store:
+        now, earlier = store.read().measurements, store.earlier()
+    rows = split_rows(now, earlier, since)
+    if not rows.fresh:
+        return {}
+    drift = drift_between(rows.fresh, rows.before)
+    try:
+        fit, outside = _refitted(rows)
+    except DataError as error:
+        fit, outside = {"kept": LAST, "why": str(error)}, None
+    return {"fit": fit, "drift": drift_document(drift, outside)}
+
+
+def split_rows(now: Sequence[Measurement], earlier: Sequence[Measurement], since: float) -> Rows:
+    """Of each trial that the run measured, the latest good row from before it is among the
+    `before`, if there was one; every other row is there as it is."""
+    fresh = tuple(row for row in now if is_fresh(row, since))
+    names = {row.trial.trial_id for row in fresh}
+    replaced = {
+        row.trial.trial_id: row
+        for row in earlier
+        if row.trial.trial_id in names and row.status is Status.OK and not is_fresh(row, since)
+    }
+    kept = [row for row in now if row.trial.trial_id not in names]
+    return Rows(tuple(now), (*kept, *replaced.values()), fresh)
+
+
+def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The new fit against the last model, and how the fresh rows lie in the last one's interval.
+
+    Raises `DataError` where nothing can be fitted, or kept."""
+    from advisor.runs.fitting import fit_user_model
+    from advisor.runs.probing import kept_fingerprints
+    from models.performance.fit_pipeline import outside_interval, residuals_of
+    from models.performance.usable import sort_out
+
+    result, last = fit_user_model(rows.now, kept_fingerprints()), _last_model()
+    if result.kept_pipeline:
+        return _with_gpu_steps(result, last, result.kept_pipeline), None
+    table = result.model.table
+    usable = sort_out(_in_order(rows.now), table.names).usable
+    names = {row.trial.trial_id for row in rows.fresh}
+    scored = [row for row in usable if row.trial.trial_id in names]
+    if not scored:
+        raise DataError("the run measured nothing that can be fitted, so the last model stays")
+    by_last = residuals_of(last.pipeline, scored, table)
+    outside = {
+        "rows": len(scored),
+        "outside": outside_interval(by_last, last.pipeline, CONFIDENCE),
+        "expected": round(2 * (1 - CONFIDENCE) * len(scored), 1),
+        "confidence": CONFIDENCE,
+    }
+    return _compared(rows, result, last, (usable, scored), by_last), outside
+
+
+def _compared(
+    rows: Rows,
+    result: FitResult,
+    last: PerformanceModel,
+    scoring: tuple[Sequence[Measurement], Sequence[Measurement]],
+    by_last: Floats,
+) -> dict[str, Any]:
+    """Score both, and keep the better: the new one where they are equally good."""
+    from advisor.runs.fitting import reference_cpu
+    from models.performance.fit_pipeline import unseen_residuals
+
+    (usable, scored), table = scoring, result.model.table
+    new_errors = unseen_residuals(usable, scored, table, reference_cpu(usable[0]))
+    before = _usable_of(rows.before, last)
+    if before:
+        by_last = unseen_residuals(before, scored, table, reference_cpu(before[0]))
+    new, old = _errors(new_errors), _errors(by_last)
+    better = new["median"] <= old["median"]
+    if not better:
+        _with_gpu_steps(result, last, "")
+    elif result.model.id != last.id:
+        _keep(result.model)
+    return {
+        "kept": NEW if better else LAST,
+        "why": _why(new["median"], old["median"], len(scored), same=result.model.id == last.id),
+        "new_model": result.model.id,
+        "last_model": last.id,
+        "held_out_rows": len(scored),
+        "fitted": result.fitted,
+        "new_error_percent": new,
+        "last_error_percent": old,
+        "last_is_held_out": bool(before),
+    }
+
+
+def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict[str, Any]:
+    """The last model's pipeline stays; what was measured of GPUs is taken all the same."""
+    from models.performance import load_model
+    from models.performance.fit import with_gpu
+
+    observations = result.gpu.observations
+    if observations != last.gpu_observations:
+        _keep(with_gpu(last, observations, load_model().step_times))
+    return {"kept": LAST, "why": why}
+
+
+def _usable_of(before: Sequence[Measurement], last: PerformanceModel) -> list[Measurement]:
+    """The rows that the last model was fitted on; none where it was not on these."""
+    from advisor.runs.fitting import fit_user_model
+    from advisor.runs.probing import kept_fingerprints
+    from models.performance.usable import sort_out
+
+    try:
+        if fit_user_model(before, kept_fingerprints()).model.id != last.id:
+            return []
+    except DataError:
+        return []
+    return list(sort_out(_in_order(before), last.table.names).usable)
+
+
+def _in_order(rows: Sequence[Measurement]) -> list[Measurement]:
+    return sorted(rows, key=lambda row: row.trial.trial_id)
+
+
+def _errors(residuals: Floats) -> dict[str, float]:
+    from models.performance.evaluation import median_percent, p90_percent
+
+    return {
+        "median": round(median_percent(residuals), 2),
+        "p90": round(p90_percent(residuals), 2),
+    }
+
+
+def _why(new: float, old: float, rows: int, *, same: bool) -> str:
+    if same:
+        return "the fit is the same as the last one"
+    than = "no worse than" if new <= old else "worse than"
+    return (
+        f"on {rows} fresh trials that neither was fitted on the new one is off by {new:.1f} % "
+        f"(median), {than} the last one's {old:.1f} %"
+    )
+
+
+def _last_model() -> PerformanceModel:
+    """The user's own, else the one that ships; the latter too where the own is damaged."""
+    from advisor.places import own_model_path
+    from models.performance import load_model
+
+    path = own_model_path()
+    with suppress(DataError):
+        if path.exists():
+            return load_model(path)
+    return load_model()
+
+
+def _keep(model: PerformanceModel) -> None:
+    """Make it the user's own; the one before it stays under its id, to go back to."""
+    from advisor.places import own_model_path
+    from models.performance import load_model, save_model
+
+    path, folder = own_model_path(), user_folder() / "models"
+    with suppress(DataError, OSError):
+        if path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / f"{load_model(path).id}.json")
+    save_model(model, path)
+
+
+def drift_document(drift: Drift, outside: dict[str, Any] | None) -> dict[str, Any]:
+    """JSON-ready values; the largest shifts by name."""
+    median = drift.median_change
+    return {
+        "compared": len(drift.shifts),
+        "beyond_interval": len(drift.beyond),
+        "median_change_percent": None if median is None else round(100 * median, 2),
+        "changed": list(drift.changed),
+        "trials": [_shift_document(one) for one in drift.beyond[:_MOST_SHIFTS]],
+        "last_model": outside,
+    }
+
+
+def _shift_document(one: Shift) -> dict[str, Any]:
+    return {
+        "trial_id": one.trial_id,
+        "trial": one.trial,
+        "change_percent": round(100 * one.change, 2),
+        "before": {
+            "lower": one.before.lower,
+            "rate": one.before.typical,
+            "upper": one.before.upper,
+            "started_at": one.is_stale,
+        },
+        "now": {"lower": one.now.lower, "rate": one.now.typical, "upper": one.now.upper},
+    }

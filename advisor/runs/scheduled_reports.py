@@ -1,0 +1,173 @@
+"""After a scheduled run: a report on the schedule's plan, what changed since the last one, sent.
+
+It is work of a process of its own (`advisor schedule report NUMBER`): whatever goes wrong in it,
+the run has ended as it has. The last report of a schedule lies beside its logs, on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from advisor.answers.reporting.reproducing import Input
+from advisor.answers.reporting.saved import read_saved
+from advisor.errors import AdvisorError, UsageError, one_line
+from advisor.files import write_whole
+from advisor.places import state_folder
+from advisor.render.difference.document import difference
+from advisor.render.difference.text import difference_markdown, headline
+from advisor.render.sizing.formats import report_format
+from advisor.runs.delivery.message import Attachment, Message, difference_message, report_message
+from advisor.runs.delivery.queue import RetryQueue, queue_folder
+from advisor.runs.delivery.sending import Delivery, deliver_to
+from advisor.runs.processes import ADVISOR, answer_of, command_process, failure, outcome_of
+from advisor.runs.store.records import Reporting, Run, Schedule
+
+# A plan of fifty workloads takes 20 s; a machine may be busy.
+_LONGEST_SECONDS = 1800.0
+# The whole: a JSON report, its other format, and what is sent.
+_LONGEST_WHOLE_SECONDS = 3 * _LONGEST_SECONDS
+_LAST = "last-report.json"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A report's document and its files: as JSON, and in the format that people get."""
+
+    document: dict[str, Any]
+    content: bytes
+    file: Attachment
+
+
+def report_in_process(run: Run, failed: str, log: Path) -> dict[str, Any]:
+    """The run's `sizing_report`, by `advisor schedule report`: whatever goes wrong in it, the run
+    has ended as it has. Its stderr goes to a log of its own beside `log`."""
+    command = [*ADVISOR, "schedule", "report", str(run.number), "--failed", failed]
+    own_log = log.with_suffix(".sending.log")
+    try:
+        with command_process(command, str(log.parent), own_log) as process:
+            code = process.wait(_LONGEST_WHOLE_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        return report_lost(str(error))
+    document = answer_of(own_log) or {}
+    if code == 0 and "deliveries" in document:
+        return document
+    return report_lost(failure(code, own_log))
+
+
+def report_lost(why: str) -> dict[str, Any]:
+    """A `sizing_report` that was not made."""
+    return {"headline": None, "changed": None, "deliveries": [], "error": one_line(why)}
+
+
+def report_after(run: Run, schedule: Schedule, say: Say, failed: str = "") -> dict[str, Any]:
+    """Make the report, send what changed; the run's `sizing_report`. `failed` says why the run
+    before it failed, where it did: the report tells that too. Raises nothing that a plan or a
+    target can cause."""
+    if schedule.reporting is None:
+        raise UsageError("schedule '{name}' has no --report", name=schedule.name)
+    folder = _folder(schedule)
+    try:
+        made = _made(schedule, schedule.reporting, folder, run)
+    except (AdvisorError, OSError, subprocess.SubprocessError) as error:
+        say(str(error))
+        return report_lost(str(error))
+    before = _last(folder)
+    changes = None if before is None else difference(before, made.document)
+    deliveries: list[dict[str, Any]] = []
+    if changes is None or changes["changed"] or failed or not schedule.reporting.only_changes:
+        message = _message(made, changes)
+        if failed:
+            reason = one_line(f"The run of schedule '{schedule.name}' failed: {failed}")
+            message = replace(message, text=f"{reason}\n\n{message.text}")
+        deliveries = _sent(message, schedule.reporting, say)
+    write_whole(folder / _LAST, made.content)
+    return {
+        "headline": headline(changes) if changes else None,
+        "changed": changes["changed"] if changes else None,
+        "deliveries": deliveries,
+        "error": None,
+    }
+
+
+def _folder(schedule: Schedule) -> Path:
+    folder = state_folder() / "schedules" / f"{schedule.name}-{schedule.number}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _made(schedule: Schedule, wanted: Reporting, folder: Path, run: Run) -> Made:
+    """By the command itself, so that a plan is read as a user's own is."""
+    when = datetime.fromtimestamp(run.due_at, UTC).strftime("%Y%m%dT%H%M%SZ")
+    saved = folder / f"{when}.report.json"
+    _report(schedule, ["--plan", wanted.plan, "--format", "json", "--out", str(saved)])
+    kind, content = report_format(wanted.format), saved.read_bytes()
+    shown = content
+    if wanted.format != "json":
+        other = folder / f"{when}.report.{kind.extension}"
+        _report(schedule, ["--from", str(saved), "--format", wanted.format, "--out", str(other)])
+        shown = other.read_bytes()
+        other.unlink()
+    saved.unlink()
+    document = read_saved(Input(saved.name, content))
+    name = f"report-{document['as_of']}.{kind.extension}"
+    return Made(document, content, Attachment(name, kind.media_type, shown))
+
+
+def _report(schedule: Schedule, words: list[str]) -> None:
+    """`UsageError` with the command's own error where it fails."""
+    outcome = outcome_of(["report", *words], folder=schedule.folder, seconds=_LONGEST_SECONDS)
+    if outcome.failure:
+        raise UsageError("no report: {reason}", reason=outcome.failure)
+
+
+def _last(folder: Path) -> dict[str, Any] | None:
+    """None before the first one, and where this version cannot read it any more."""
+    with suppress(OSError, UsageError):
+        return read_saved(Input(_LAST, (folder / _LAST).read_bytes()))
+    return None
+
+
+def _message(made: Made, changes: Mapping[str, Any] | None) -> Message:
+    """What changed with the report beside it; before there is anything to compare, the report."""
+    if changes is None:
+        return report_message(made.document, made.file)
+    day = made.document["as_of"]
+    files = [
+        made.file,
+        Attachment(f"report-diff-{day}.md", "text/markdown; charset=utf-8",
+                  difference_markdown(changes).encode()),
+        Attachment(f"report-diff-{day}.json", "application/json",
+                  json.dumps(changes, indent=1, ensure_ascii=False).encode()),
+    ]  # fmt: skip
+    return difference_message(changes, files)
+
+
+def _sent(message: Message, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
+    """To each target; what may arrive later is kept for the daemon to send again."""
+    documents = []
+    for target in wanted.send:
+        delivery = deliver_to(message, target, say=say)
+        if delivery.transient:
+            RetryQueue(queue_folder()).keep(message, target)
+        documents.append(_delivery_document(delivery))
+    return documents
+
+
+def _delivery_document(delivery: Delivery) -> dict[str, Any]:
+    """JSON-ready; `state` is arrived, kept (sent again later) or failed."""
+    state = "arrived" if delivery.arrived else "kept" if delivery.transient else "failed"
+    return {
+        "target": delivery.label,
+        "state": state,
+        "attempts": delivery.attempts,
+        "error": delivery.error or None,
+    }

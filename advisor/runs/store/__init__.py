@@ -1,0 +1,1 @@
+"""Schedules, runs and API keys in the database of the measurements."""

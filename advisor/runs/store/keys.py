@@ -1,0 +1,244 @@
+"""Keys of the HTTP service and the page's sessions, in SQLite or PostgreSQL.
+
+Only digests come here: who reads the database can make no request with what stands in it. What a
+key is made of, and what its scope allows, is told by `advisor.service.access_keys`. All times
+are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sql
+
+from advisor.errors import UsageError, unknown_name
+from advisor.messages import Message
+from advisor.runs.store.tables import API_KEYS as KEYS
+from advisor.runs.store.tables import API_SESSIONS as SESSIONS
+from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
+from sweeps.store.schema import Found, look, make_ready
+from sweeps.store.sql_store import default_database_url
+
+MOST_SESSIONS_OF_A_KEY = 20
+_NO_PATIENCE = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewKey:
+    """What is kept of a key that was made: never its secret."""
+
+    key_id: str
+    name: str
+    scope: str
+    digest: str
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredKey(NewKey):
+    """A key as it stands in the store."""
+
+    created_at: float
+    last_used_at: float | None = None
+    revoked_at: float | None = None
+
+    def works(self, now: float) -> bool:
+        """Neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A login on the page, known by the digest of its cookie's token."""
+
+    digest: str
+    key_id: str
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Every key by its id, and every session that has not expired by its digest."""
+
+    keys: Mapping[str, StoredKey]
+    sessions: Mapping[str, Session]
+
+
+class ApiKeys:
+    """The keys of a database. `reading` changes nothing, and finds none where there are none."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        reading: bool = False,
+        patience_seconds: float | None = None,
+    ) -> None:
+        usual = READING_PATIENCE_SECONDS if reading else WRITING_PATIENCE_SECONDS
+        patience = usual if patience_seconds is None else patience_seconds
+        self._database = Database(url or default_database_url(), patience)
+        self._ready = False
+        self._file_id = self._database.file_id()
+        try:
+            if not reading:
+                make_ready(self._database)
+            self._there()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """What a message calls the database; never with its password."""
+        return self._database.name
+
+    def add(self, new: NewKey, *, now: float) -> StoredKey:
+        """Keep a key; `UsageError` where another one that is not revoked has its name."""
+
+        def work(connection: sql.Connection) -> None:
+            _alone(connection)
+            same = (KEYS.c.name == new.name) & KEYS.c.revoked_at.is_(None)
+            if connection.execute(sql.select(KEYS.c.key_id).where(same)).first():
+                raise UsageError(
+                    "there is a key '{name}' already", name=new.name, field="name",
+                    hint=Message("`advisor keys revoke {name}` first, or give this one another "
+                                 "name", name=new.name),
+                )  # fmt: skip
+            connection.execute(KEYS.insert().values(_row_of(new, now)))
+
+        self._database.write(work)
+        return self.named(new.key_id)
+
+    def all(self) -> list[StoredKey]:
+        """Every key, revoked ones too, in the order in which they were added."""
+        return [_key_of(row) for row in self._rows(sql.select(KEYS).order_by(KEYS.c.number))]
+
+    def named(self, name: str) -> StoredKey:
+        """The key of that id, else the latest of that name; `UsageError` offers the nearest."""
+        known = self.all()
+        for one in reversed(known):
+            if one.key_id == name:
+                return one
+        of_name = [one for one in known if one.name == name]
+        if not of_name and not known:
+            raise UsageError("no key '{name}': none was added", name=name, field="name",
+                             hint=Message("see `advisor keys add -h`"))  # fmt: skip
+        if not of_name:
+            raise unknown_name("key", name, {one.name for one in known})
+        return of_name[-1]
+
+    def revoke(self, name: str, *, now: float) -> StoredKey:
+        """End a key, and the sessions that were opened with it; again, it changes nothing."""
+        found = self.named(name)
+
+        def work(connection: sql.Connection) -> None:
+            here = (KEYS.c.key_id == found.key_id) & KEYS.c.revoked_at.is_(None)
+            connection.execute(KEYS.update().where(here).values(revoked_at=now))
+            connection.execute(SESSIONS.delete().where(SESSIONS.c.key_id == found.key_id))
+
+        self._database.write(work)
+        return self.named(found.key_id)
+
+    def used(self, moments: Mapping[str, float]) -> None:
+        """Note when keys (by id) were used last; does not wait for a database that is held."""
+
+        def work(connection: sql.Connection) -> None:
+            for key_id, moment in moments.items():
+                here = KEYS.c.key_id == key_id
+                connection.execute(KEYS.update().where(here).values(last_used_at=moment))
+
+        self._database.write(work, patience_seconds=_NO_PATIENCE)
+
+    def open_session(self, session: Session, *, now: float) -> None:
+        """Keep a login; expired ones go, and of one key's the oldest beyond twenty."""
+
+        def work(connection: sql.Connection) -> None:
+            connection.execute(SESSIONS.delete().where(SESSIONS.c.expires_at <= now))
+            mine = SESSIONS.c.key_id == session.key_id
+            query = sql.select(SESSIONS.c.digest).where(mine).order_by(SESSIONS.c.created_at.desc())
+            old = connection.execute(query.offset(MOST_SESSIONS_OF_A_KEY - 1)).scalars().all()
+            connection.execute(SESSIONS.delete().where(SESSIONS.c.digest.in_(old)))
+            connection.execute(SESSIONS.insert().values(_session_row(session, now)))
+
+        self._database.write(work)
+
+    def end_session(self, digest: str) -> None:
+        """Forget a login; again, it changes nothing."""
+        gone = SESSIONS.delete().where(SESSIONS.c.digest == digest)
+        self._database.write(lambda connection: connection.execute(gone))
+
+    def holders(self, *, now: float) -> Holders:
+        """All keys, and the sessions that are open, of one consistent state."""
+        if not self._there():
+            return Holders({}, {})
+
+        def work(connection: sql.Connection) -> Holders:
+            open_ones = sql.select(SESSIONS).where(SESSIONS.c.expires_at > now)
+            sessions = map(_session_of, connection.execute(open_ones))
+            keys = map(_key_of, connection.execute(sql.select(KEYS)))
+            return Holders({one.key_id: one for one in keys}, {one.digest: one for one in sessions})
+
+        return self._database.read(work)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._database.close()
+
+    def _rows(self, query: sql.Select[Any]) -> list[Any]:
+        if not self._there():
+            return []
+        return list(self._database.read(lambda connection: connection.execute(query).all()))
+
+    def _there(self) -> bool:
+        """Whether the tables are there; who is here for long also notices another file."""
+        file_id = self._database.file_id()
+        if file_id != self._file_id:
+            self._database.close()
+            self._file_id, self._ready = file_id, False
+        self._ready = self._ready or look(self._database) is Found.HEAD
+        return self._ready
+
+
+def _alone(connection: sql.Connection) -> None:
+    """Two that add the same name at once do so one after the other; SQLite's writers do anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sql.text("LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _row_of(new: NewKey, now: float) -> dict[str, Any]:
+    return {
+        "key_id": new.key_id,
+        "name": new.name,
+        "scope": new.scope,
+        "digest": new.digest,
+        "created_at": now,
+        "expires_at": new.expires_at,
+    }
+
+
+def _key_of(row: Any) -> StoredKey:
+    return StoredKey(
+        key_id=row.key_id,
+        name=row.name,
+        scope=row.scope,
+        digest=row.digest,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        last_used_at=row.last_used_at,
+        revoked_at=row.revoked_at,
+    )
+
+
+def _session_row(session: Session, now: float) -> dict[str, Any]:
+    return {
+        "digest": session.digest,
+        "key_id": session.key_id,
+        "created_at": now,
+        "expires_at": session.expires_at,
+    }
+
+
+def _session_of(row: Any) -> Session:
+    return Session(row.digest, row.key_id, row.expires_at)

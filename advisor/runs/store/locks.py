@@ -1,0 +1,159 @@
+"""Locks that end with the process that holds them, however it ends.
+
+PostgreSQL: an advisory lock of a session, which the server ends with the connection. A SQLite file:
+`flock` on a file beside it, which the kernel ends with the process. A database in memory belongs to
+one process: a set. Lock `DAEMON` is the daemon's, the others are runs' by their numbers.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import sqlalchemy as sql
+from sqlalchemy.exc import SQLAlchemyError
+
+from advisor.errors import DataError
+from sweeps.store.database import Database
+
+DAEMON = 0
+_NAMESPACE = 0x6164_7669  # "advi": no other program's advisory locks
+# A server notices within 15 s that a client's machine has gone, not within two hours.
+_NOTICE_LOST_CLIENTS = (
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2"
+)
+_HELD = sql.text(
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND "
+    "objid = :number AND objsubid = 2 AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+# Who only looks at a file's lock has it for a moment.
+_TRIES, _PAUSE_SECONDS = 5, 0.02
+
+
+class HeldLock:
+    """A lock of this process. `is_held` says whether that is still so."""
+
+    def __init__(self, owner: Locks, number: int, handle: IO[bytes] | sql.Connection | None):
+        self._owner, self._number, self._handle = owner, number, handle
+        self._released = False
+
+    def is_held(self) -> bool:
+        """False once the connection to the server was lost, or the file was replaced."""
+        if isinstance(self._handle, sql.Connection):
+            try:
+                self._handle.execute(sql.text("SELECT 1"))
+            except SQLAlchemyError:
+                return False
+            return True
+        if self._handle is None:
+            return not self._released
+        return _is_file_at(self._handle, self._owner.path(self._number))
+
+    def release(self) -> None:
+        """Anybody may take it; again, it changes nothing."""
+        if self._released:
+            return
+        handle, self._handle, self._released = self._handle, None, True
+        if isinstance(handle, sql.Connection):
+            handle.invalidate()  # not back into the pool: the session ends, and the lock with it
+            handle.close()
+        elif handle is None:
+            self._owner.in_memory.discard(self._number)
+        else:
+            with suppress(OSError):
+                if _is_file_at(handle, self._owner.path(self._number)):
+                    self._owner.path(self._number).unlink()
+            handle.close()
+
+
+class Locks:
+    """The locks of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.in_memory: set[int] = set()
+        self._turn = threading.Lock()
+
+    def take(self, number: int) -> HeldLock | None:
+        """None while anybody has it, this process included; `DataError` where it cannot be asked
+        for."""
+        if self._database.in_memory:
+            with self._turn:
+                free = number not in self.in_memory
+                self.in_memory.add(number)
+            return HeldLock(self, number, None) if free else None
+        if self._database.file is None:
+            return self._of_server(number)
+        return self._of_file(number)
+
+    def is_held(self, number: int) -> bool:
+        """Whether anybody has it now."""
+        if self._database.in_memory:
+            return number in self.in_memory
+        if self._database.file is None:
+            values = {"space": _NAMESPACE, "number": number}
+            return bool(self._database.read(lambda one: one.scalar(_HELD, values)))
+        try:
+            with self.path(number).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
+    def path(self, number: int) -> Path:
+        """The file of a lock, beside that of the database."""
+        file = self._database.file
+        assert file is not None
+        return file.with_name(f"{file.name}.locks") / (
+            "daemon" if number == DAEMON else f"{number}"
+        )
+
+    def _of_server(self, number: int) -> HeldLock | None:
+        """On a connection of its own, outside of transactions."""
+        connection = None
+        try:
+            engine = self._database.engine.execution_options(isolation_level="AUTOCOMMIT")
+            connection = engine.connect()
+            connection.execute(sql.text(_NOTICE_LOST_CLIENTS))
+            query = sql.select(sql.func.pg_try_advisory_lock(_NAMESPACE, number))
+            if connection.scalar(query):
+                return HeldLock(self, number, connection)
+        except SQLAlchemyError as error:
+            if connection is not None:
+                connection.invalidate()
+            raise DataError("database '{name}' gives no lock", name=self._database.name) from error
+        connection.close()
+        return None
+
+    def _of_file(self, number: int) -> HeldLock | None:
+        path = self.path(number)
+        for _ in range(_TRIES):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file = path.open("ab")
+            except OSError as error:
+                raise DataError("cannot write '{path}' ({reason})", path=str(path),
+                                reason=error.strerror) from error  # fmt: skip
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_file_at(file, path):
+                    return HeldLock(self, number, file)
+            file.close()
+            time.sleep(_PAUSE_SECONDS)
+        return None
+
+
+def _is_file_at(file: IO[bytes], path: Path) -> bool:
+    """Whether that file still lies there: its last holder may have removed it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False

@@ -1,0 +1,132 @@
+"""Schedules and runs as records. Times are seconds since 1970, money is US dollars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Misfire(StrEnum):
+    """What becomes of due times at which no daemon ran."""
+
+    RUN_ONCE = "run-once"
+    SKIP = "skip"
+
+
+class RunState(StrEnum):
+    """`due` waits for a process, `running` has one; the others have come to their end."""
+
+    DUE = "due"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    STOPPED = "stopped"
+
+
+OPEN_STATES = (RunState.DUE, RunState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporting:
+    """What follows each run: a report on the workloads of `plan` (a path from the schedule's
+    folder) in `format`, with what changed since the last one, sent to the targets in `send`;
+    `only_changes`: not where nothing changed. The targets may hold secrets."""
+
+    plan: str
+    send: tuple[str, ...]
+    format: str
+    only_changes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSchedule:
+    """What a user asks for: `command` without `advisor`, relative paths from `folder`.
+
+    `budget_usd` may be spent in a month; a run costs `usd_per_hour` where that is known, and
+    `run_usd` at most where its command says so.
+    """
+
+    name: str
+    cron: str
+    timezone: str
+    command: tuple[str, ...]
+    folder: str
+    misfire: Misfire = Misfire.RUN_ONCE
+    budget_usd: float | None = None
+    usd_per_hour: float | None = None
+    run_usd: float | None = None
+    reporting: Reporting | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule(NewSchedule):
+    """One that is kept. Every due time up to `considered_until` is settled."""
+
+    number: int
+    created_at: float
+    considered_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A due time that gets its row: to be run, or `skipped` for what `note` says."""
+
+    due_at: float
+    state: RunState = RunState.DUE
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A due time of a schedule, or a sweep that somebody started, and what became of it.
+
+    `alive` says whether the process of a running one still lives; `attempts` how many processes
+    have had it in hand. A started sweep has a `sweep_id`, what was asked (`request`), and when its
+    end was asked for (`stop_at`); its `schedule` is None. `place` is the boot and process namespace
+    that `pid` means.
+    """
+
+    number: int
+    schedule: int | None
+    due_at: float
+    state: RunState
+    note: str = ""
+    attempts: int = 0
+    host: str = ""
+    pid: int | None = None
+    alive: bool = False
+    owner: str = ""
+    begun_at: float | None = None
+    ended_at: float | None = None
+    exit_code: int | None = None
+    cost_usd: float | None = None
+    trials: int | None = None
+    log: str = ""
+    report: Mapping[str, Any] = field(default_factory=dict)
+    sweep_id: str = ""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    stop_at: float | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run came to its end."""
+
+    state: RunState
+    note: str = ""
+    exit_code: int | None = None
+    cost_usd: float | None = None
+    trials: int | None = None
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The daemon that has the lock."""
+
+    host: str
+    pid: int

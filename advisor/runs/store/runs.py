@@ -1,0 +1,288 @@
+"""Runs in the database: a row for each due time and each started sweep, one process for each row.
+
+A due time has one row (unique by schedule and due time), and one process turns `due` into
+`running`. That process holds the run's lock until it ends: neither can happen twice, whoever is
+killed in between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sql
+
+from advisor.runs.store.locks import HeldLock, Locks
+from advisor.runs.store.records import OPEN_STATES, Ending, NewRun, Run, RunState
+from advisor.runs.store.tables import RUNS as ROWS
+from advisor.runs.store.tables import SCHEDULES
+from sweeps.store.database import Database
+from sweeps.store.dialects import POSTGRESQL, insert_unless_known
+from sweeps.store.owners import Owner, columns_of
+
+# After so many processes that were lost (not ended) nobody tries a run again.
+MOST_ATTEMPTS = 3
+_NO_PATIENCE = 0.0
+_LOST = "process {pid} on {host} was lost in the middle of it"
+
+
+class Runs:
+    """The `schedule_runs` table of a database, and the locks of its processes."""
+
+    def __init__(self, database: Database, locks: Locks) -> None:
+        self._database = database
+        self._locks = locks
+
+    def claim(self, schedule: int, until: float, rows: Sequence[NewRun]) -> bool:
+        """Give these due times their rows, and count all up to `until` as considered: all of it
+        or nothing. False when the schedule has gone."""
+
+        def work(connection: sql.Connection) -> bool:
+            kept = (SCHEDULES.c.number == schedule) & SCHEDULES.c.removed_at.is_(None)
+            query = sql.select(SCHEDULES.c.considered_until).where(kept).with_for_update()
+            before = connection.scalar(query)
+            if before is None:
+                return False
+            if before >= until:  # kept by a commit whose answer was lost, or by another daemon
+                return True
+            for row in rows:
+                insert_unless_known(connection, ROWS, _fresh_row(schedule, row))
+            connection.execute(SCHEDULES.update().where(kept).values(considered_until=until))
+            return True
+
+        return self._database.write(work)
+
+    def start(
+        self, sweep_id: str, request: Mapping[str, Any], owner: Owner, *, now: float, log: str,
+        refuse: Callable[[Sequence[Run]], None],
+    ) -> Run:  # fmt: skip
+        """A row for a sweep that is due now. `refuse` raises where one of the open started sweeps
+        keeps it from starting; nobody else starts one meanwhile."""
+        row = {
+            "sweep_id": sweep_id, "request": json.dumps(dict(request)), "due_at": now, "note": "",
+            "state": RunState.DUE.value, "attempts": 0, "log": log,
+            "host": owner.host, "place": owner.place,
+        }  # fmt: skip
+
+        def work(connection: sql.Connection) -> None:
+            if connection.dialect.name == POSTGRESQL:
+                connection.execute(sql.text("LOCK TABLE schedule_runs IN SHARE ROW EXCLUSIVE MODE"))
+            states = [state.value for state in OPEN_STATES]
+            open_ones = ROWS.c.schedule.is_(None) & ROWS.c.state.in_(states)
+            refuse([self._run_of(one) for one in connection.execute(_query(open_ones)).all()])
+            connection.execute(ROWS.insert().values(row))
+
+        self._database.write(work)
+        return self._the_one(ROWS.c.sweep_id == sweep_id)
+
+    def begin(self, number: int, owner: Owner, *, log: str, now: float) -> HeldLock | None:
+        """The run's lock: the owner has it in hand until that is released. None when it is not due
+        (any more)."""
+        lock = self._locks.take(number)
+        if lock is None:
+            return None
+
+        def work(connection: sql.Connection) -> bool:
+            row = connection.execute(
+                _query(ROWS.c.number == number).with_for_update()
+            ).one_or_none()
+            if row is None:
+                return False
+            if row.state == RunState.RUNNING and row.owner == owner.name:
+                return True  # kept by a commit whose answer was lost
+            if row.state != RunState.DUE:
+                return False
+            values = {
+                **columns_of(owner), "state": RunState.RUNNING.value, "log": log,
+                "attempts": row.attempts + 1, "begun_at": row.begun_at or now,
+            }  # fmt: skip
+            connection.execute(ROWS.update().where(ROWS.c.number == number).values(values))
+            return True
+
+        try:
+            begun = self._database.write(work)
+        except BaseException:
+            lock.release()
+            raise
+        if not begun:
+            lock.release()
+        return lock if begun else None
+
+    def hold_again(self, number: int) -> HeldLock | None:
+        """The lock of a run in hand, after its connection was lost; None while somebody has it."""
+        return self._locks.take(number)
+
+    def note_cost(self, number: int, owner: Owner, cost_usd: float | None) -> None:
+        """What a run in hand has cost so far. Does not wait for a database that is away."""
+        noted = ROWS.update().where(_is_held(number, owner.name)).values(cost_usd=cost_usd)
+        self._database.write(lambda one: one.execute(noted), patience_seconds=_NO_PATIENCE)
+
+    def note_stop(self, sweep_id: str, *, now: float) -> None:
+        """Somebody wants this sweep to end; again, it changes nothing."""
+        states = [state.value for state in OPEN_STATES]
+        here = (ROWS.c.sweep_id == sweep_id) & ROWS.c.stop_at.is_(None) & ROWS.c.state.in_(states)
+        self._database.write(lambda one: one.execute(ROWS.update().where(here).values(stop_at=now)))
+
+    def end(self, number: int, owner: Owner, ending: Ending, *, now: float) -> bool:
+        """The run came to its end; False when it is another one's meanwhile."""
+        values = {
+            "state": ending.state.value, "note": ending.note, "exit_code": ending.exit_code,
+            "cost_usd": ending.cost_usd, "trials": ending.trials, "ended_at": now,
+            "report": json.dumps(ending.report) if ending.report else None,
+        }  # fmt: skip
+
+        def work(connection: sql.Connection) -> bool:
+            ended = ROWS.update().where(_is_held(number, owner.name)).values(values)
+            if connection.execute(ended).rowcount == 1:
+                return True
+            mine = (ROWS.c.number == number) & (ROWS.c.owner == owner.name)
+            state = connection.scalar(sql.select(ROWS.c.state).where(mine))
+            return state == ending.state.value  # kept by a commit whose answer was lost
+
+        return self._database.write(work)
+
+    def hand_back(self, number: int, owner: Owner, note: str, cost_usd: float | None) -> None:
+        """Ended politely in its middle: whoever leads next has it gone on with."""
+        values = {
+            "state": RunState.DUE.value, "owner": None, "note": note, "cost_usd": cost_usd,
+            "attempts": ROWS.c.attempts - 1,
+        }  # fmt: skip
+        back = ROWS.update().where(_is_held(number, owner.name)).values(values)
+        self._database.write(lambda one: one.execute(back))
+
+    def take_back(self, lost: Run, *, now: float) -> RunState | None:
+        """A run whose process was lost becomes due again, or failed after `MOST_ATTEMPTS`. Returns
+        which; None when the run goes on after all."""
+        over = lost.attempts >= MOST_ATTEMPTS
+        state = RunState.FAILED if over else RunState.DUE
+        values = {
+            "state": state.value, "owner": None, "ended_at": now if over else None,
+            "note": _LOST.format(pid=lost.pid, host=lost.host),
+        }  # fmt: skip
+        lock = self._locks.take(lost.number)
+        if lock is None:
+            return None
+        taken = ROWS.update().where(_is_held(lost.number, lost.owner)).values(values)
+        try:
+            done = self._database.write(lambda one: one.execute(taken).rowcount == 1)
+        finally:
+            lock.release()
+        return state if done else None
+
+    def give_up(self, number: int, note: str, *, now: float) -> bool:
+        """A run that nobody could begin has failed; False when it began after all."""
+        due = (ROWS.c.number == number) & (ROWS.c.state == RunState.DUE.value)
+        values = {"state": RunState.FAILED.value, "note": note, "ended_at": now}
+        given_up = ROWS.update().where(due).values(values)
+        return self._database.write(lambda one: one.execute(given_up).rowcount == 1)
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Remove these rows, of sweeps that have ended."""
+        gone = ROWS.delete().where(ROWS.c.number.in_(list(numbers)))
+        self._database.write(lambda one: one.execute(gone))
+
+    def open(self) -> list[Run]:
+        """What schedules have due or running, the longest due first."""
+        states = [state.value for state in OPEN_STATES]
+        here = ROWS.c.state.in_(states) & ROWS.c.schedule.is_not(None)
+        return self._found(_query(here).order_by(ROWS.c.due_at, ROWS.c.number))
+
+    def one(self, number: int) -> Run | None:
+        """The run of that number."""
+        rows = self._found(_query(ROWS.c.number == number))
+        return rows[0] if rows else None
+
+    def sweep(self, sweep_id: str) -> Run | None:
+        """The started sweep of that id."""
+        rows = self._found(_query(ROWS.c.sweep_id == sweep_id))
+        return rows[0] if rows else None
+
+    def sweeps(self) -> list[Run]:
+        """All started sweeps, the latest first."""
+        return self._found(_query(ROWS.c.sweep_id.is_not(None)).order_by(ROWS.c.number.desc()))
+
+    def of(self, schedule: int, most: int = 20) -> list[Run]:
+        """The latest runs of a schedule, the latest first."""
+        query = _query(ROWS.c.schedule == schedule).order_by(ROWS.c.due_at.desc())
+        return self._found(query.limit(most))
+
+    def between(self, schedule: int, first: float, last: float) -> list[Run]:
+        """The runs of a schedule with first <= due time < last."""
+        return self._found(
+            _query(
+                (ROWS.c.schedule == schedule) & (ROWS.c.due_at >= first) & (ROWS.c.due_at < last)
+            ).order_by(ROWS.c.due_at)
+        )
+
+    def _found(self, query: sql.Select[Any]) -> list[Run]:
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [self._settled(self._run_of(row)) for row in rows]
+
+    def _the_one(self, which: sql.ColumnElement[bool]) -> Run:
+        (run,) = self._found(_query(which))
+        return run
+
+    def _run_of(self, row: Any) -> Run:
+        return _record(row, alive=row.state == RunState.RUNNING and self._locks.is_held(row.number))
+
+    def _settled(self, run: Run) -> Run:
+        """Looked at again where its lock was free: it may have ended just then."""
+        if run.state is not RunState.RUNNING or run.alive:
+            return run
+        rows = self._database.read(
+            lambda connection: connection.execute(_query(ROWS.c.number == run.number)).all()
+        )
+        return self._run_of(rows[0]) if rows else run
+
+
+def skip_due(connection: sql.Connection, schedule: int, note: str) -> None:
+    """What waits for a process gets none, within the transaction that removes its schedule."""
+    waits = (ROWS.c.schedule == schedule) & (ROWS.c.state == RunState.DUE.value)
+    skipped = {"state": RunState.SKIPPED.value, "note": note}
+    connection.execute(ROWS.update().where(waits).values(skipped))
+
+
+def _fresh_row(schedule: int, new: NewRun) -> dict[str, Any]:
+    return {
+        "schedule": schedule,
+        "due_at": new.due_at,
+        "state": new.state.value,
+        "note": new.note,
+        "attempts": 0,
+    }
+
+
+def _is_held(number: int, owner_name: str) -> sql.ColumnElement[bool]:
+    mine = (ROWS.c.number == number) & (ROWS.c.owner == owner_name)
+    return mine & (ROWS.c.state == RunState.RUNNING.value)
+
+
+def _query(which: sql.ColumnElement[bool]) -> sql.Select[Any]:
+    return sql.select(ROWS).where(which)
+
+
+def _record(row: Any, *, alive: bool) -> Run:
+    return Run(
+        number=row.number,
+        schedule=row.schedule,
+        due_at=row.due_at,
+        state=RunState(row.state),
+        note=row.note,
+        attempts=row.attempts,
+        host=row.host or "",
+        pid=row.pid,
+        alive=alive,
+        owner=row.owner or "",
+        begun_at=row.begun_at,
+        ended_at=row.ended_at,
+        exit_code=row.exit_code,
+        cost_usd=row.cost_usd,
+        trials=row.trials,
+        log=row.log or "",
+        report=json.loads(row.report) if row.report else {},
+        sweep_id=row.sweep_id or "",
+        request=json.loads(row.request) if row.request else {},
+        stop_at=row.stop_at,
+        place=row.place or "",
+    )

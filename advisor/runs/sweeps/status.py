@@ -1,0 +1,112 @@
+"""Trials of a sweep: their rows, their states, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from advisor.domain import Measurement, Status, Trial
+from sweeps.formats.serialization import trial_to_dict
+
+if TYPE_CHECKING:
+    from sweeps.store import Damaged, MeasurementStore, Stored
+    from sweeps.watching.shared import Snapshot
+
+
+_ROWS_AT_ONCE = 200
+_WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a trial ended, why, and how fast it was."""
+
+    status: Status
+    reason: str
+    throughput_samples_per_second: float | None
+
+
+def shown_rows(store: MeasurementStore, trials: Sequence[Trial]) -> tuple[dict[str, Shown], Stored]:
+    """The rows of the trials by id, read in parts; and those that cannot be read."""
+    from sweeps.store import Stored
+
+    rows: dict[str, Shown] = {}
+    damaged: list[Damaged] = []
+    for first in range(0, len(trials), _ROWS_AT_ONCE):
+        part = store.read(trial.trial_id for trial in trials[first : first + _ROWS_AT_ONCE])
+        damaged += part.damaged
+        for row in part.measurements:
+            rate = row.throughput_samples_per_second
+            rows[row.trial.trial_id] = Shown(row.status, row.reason, rate)
+    return rows, Stored((), tuple(damaged))
+
+
+def trial_documents(
+    trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]
+) -> list[dict[str, Any]]:
+    """The trials with their state and rate, for JSON."""
+    return [
+        {**trial_document(trial), "state": state_of(trial, rows), "reason": reason_of(trial, rows),
+         "throughput_samples_per_second": rate_of(trial, rows)}
+        for trial in trials
+    ]  # fmt: skip
+
+
+def trial_document(trial: Trial) -> dict[str, Any]:
+    """A trial, for JSON."""
+    return {"trial_id": trial.trial_id, "trial": trial_to_dict(trial)}
+
+
+def state_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
+    """How it ended; waiting where no row is."""
+    row = rows.get(trial.trial_id)
+    return row.status.value if row else _WAITING
+
+
+def reason_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
+    """Why it did not end well."""
+    row = rows.get(trial.trial_id)
+    return row.reason if row else ""
+
+
+def rate_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> float | None:
+    """Samples per second, where they were measured."""
+    row = rows.get(trial.trial_id)
+    return row.throughput_samples_per_second if row else None
+
+
+SCHEMA = "advisor.sweep-status/1"
+
+
+def snapshot_document(found: Snapshot, trouble: str = "") -> dict[str, Any]:
+    """The document of `schemas/sweep-status.schema.json`."""
+    end, pace = found.expected_end, found.pace
+    return {
+        "schema": SCHEMA,
+        "at": found.at.isoformat(timespec="seconds"),
+        "database": found.database,
+        "trouble": trouble,
+        "trials": found.total,
+        "counts": counts_of(found),
+        "left": found.left,
+        "running": [
+            {"trial_id": one.trial_id, "trial": one.label, "host": one.host, "pid": one.pid,
+             "seconds": _rounded(one.seconds_held),
+             "lease_seconds_left": _rounded(one.seconds_left)}
+            for one in found.running
+        ],
+        "seconds_a_trial": _rounded(pace.seconds_a_trial) if pace else None,
+        "pace_of_trials": pace.trials if pace else 0,
+        "expected_end": end.isoformat(timespec="seconds") if end else None,
+    }  # fmt: skip
+
+
+def counts_of(found: Snapshot) -> dict[str, int]:
+    """How many trials, by how they ended; those that have not wait."""
+    waiting = {_WAITING: found.left} if found.left else {}
+    return {**found.counts, **waiting}
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)

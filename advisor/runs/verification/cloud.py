@@ -1,0 +1,166 @@
+"""A target verified on the very instance: launched, measured there, ended; then judged here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+from advisor.catalog import Catalog
+from advisor.catalog.local_disks import LOCAL
+from advisor.domain import Disk, InstancePrediction, Measurement, Request, Status, Verification
+from advisor.engine import no_offer, predict_instance, recommend
+from advisor.errors import CloudError, NoOfferError, UsageError
+from advisor.runs.cloud.exchange import rows_sent
+from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
+from advisor.runs.cloud.sweep import CloudRun, Say, job_of, run_cloud
+from advisor.runs.verification.machine import AUTO, Place, refuse_several_gpus
+from advisor.runs.verification.verdict import judged
+from advisor.runs.verification.verify import answers_around
+from infra.aws.guest.job import VERIFY
+from infra.aws.launch_options import Volume, sweep_id_of
+from models.performance import PerformanceModel
+
+if TYPE_CHECKING:
+    from infra.aws.asking import Aws
+
+# Made for a number of IOPS: without one EC2 refuses them.
+_WITH_IOPS = ("io1", "io2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """A question about one spec, ready to be measured on it: `named` is what is predicted."""
+
+    request: Request
+    named: InstancePrediction
+
+
+def plan_elsewhere(
+    request: Request, instance: str, catalog: Catalog, model: PerformanceModel, today: date
+) -> Elsewhere:
+    """The spec that is verified: the recommended one for `auto`, with its disk and batch size.
+
+    `NoOfferError` where nothing is recommended; `UsageError` for what no single trial tells.
+    """
+    if request.cloud != "aws":
+        raise UsageError(f"--on aws launches on AWS, not on {request.cloud}; leave --cloud out")
+    if instance == AUTO:
+        request, instance = _recommended(request, catalog, model, today)
+    found = type_named(catalog, instance)
+    refuse_several_gpus(request, _place(found.name, catalog, None))
+    named = predict_instance(request, catalog, model, found.name)
+    exact = replace(request, disk=named.disk.choice, batch_size=named.workload.batch_size)
+    return Elsewhere(request=exact, named=predict_instance(exact, catalog, model, found.name))
+
+
+def launch_options(
+    asked: Elsewhere, cloud: CloudOptions, minutes: float, samples: int | None, today: date
+) -> CloudOptions:
+    """The launch for it: this type alone, this disk, and the command that measures there. Its id
+    has the day: what was verified today is not paid for twice."""
+    request, named = asked.request, asked.named
+    local = named.disk.choice.type == LOCAL
+    wanted = replace(
+        cloud,
+        instance=named.instance.name,
+        arguments=_arguments(request, named, minutes, samples),
+        disks=(),
+        volumes=() if local else (_volume(named.disk),),
+        local_disk=local,
+        command=VERIFY,
+        only_this_type=True,
+    )
+    return replace(wanted, sweep_id=cloud.sweep_id or sweep_id_of(sweep_id(wanted), str(today)))
+
+
+def verify_elsewhere(
+    asked: Elsewhere, plan: CloudPlan, aws: Aws, say: Say,
+    catalog: Catalog, model: PerformanceModel, today: date,
+) -> tuple[Verification, CloudRun]:  # fmt: skip
+    """Launch, measure, end everything, and hold the prediction to what was measured.
+
+    What came back is in the store. `CloudError` where nothing came.
+    """
+    run = run_cloud(plan, aws, say)
+    fresh = _measured(plan, aws, run)
+    place = _place(asked.named.instance.name, catalog, fresh)
+    answers = answers_around(asked.request, catalog, model, fresh, today)
+    verdict = judged(asked.request, place, fresh, asked.named, asked.named.prediction, answers)
+    return verdict, run
+
+
+def _recommended(
+    request: Request, catalog: Catalog, model: PerformanceModel, today: date
+) -> tuple[Request, str]:
+    answer = recommend(request, catalog, model, today=today)
+    if answer.chosen is None:
+        raise NoOfferError(no_offer(answer))
+    spec, workload = answer.chosen.spec, answer.chosen.workload
+    if spec.count > 1:
+        raise UsageError(f"one instance is verified, and {spec.name} are recommended; name one")
+    fixed = replace(
+        request, region=spec.offer.region, disk=spec.disk.choice, batch_size=workload.batch_size
+    )
+    return fixed, spec.offer.instance.name
+
+
+def _arguments(
+    request: Request, named: InstancePrediction, minutes: float, samples: int | None
+) -> tuple[str, ...]:
+    """Of `advisor verify` there; nothing is left to be chosen by a model that it may not have."""
+    given: dict[str, object] = {
+        "--instance": named.instance.name,
+        "--task": request.task,
+        "--model": request.network,
+        "--target-throughput": f"{request.target_throughput:.12g}",
+        "--batch-size": named.workload.batch_size,
+        "--precision": request.precision,
+        "--disk": named.disk.choice,
+        "--region": request.region,
+        "--minutes": f"{minutes:g}",
+        "--max-gpus": request.max_gpus,
+        "--samples": samples,
+    }
+    return tuple(str(word) for pair in given.items() if pair[1] is not None for word in pair)
+
+
+def _volume(disk: Disk) -> Volume:
+    """The disk as it is bought."""
+    choice = disk.choice
+    iops = choice.iops or (disk.rate.read_iops if choice.type in _WITH_IOPS else None)
+    return Volume(
+        type=choice.type,
+        size_gib=math.ceil(choice.size_gib or disk.size_gib),
+        iops=round(iops) if iops else None,
+        mib_per_second=round(choice.mib_per_second) if choice.mib_per_second else None,
+    )
+
+
+def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
+    """The last good run of the verification; else its last one, whatever came of it."""
+    from infra.aws.guest.result_bucket import ResultBucket
+
+    job = job_of(plan)
+    rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
+    if not rows:
+        raise CloudError(
+            f"nothing was measured on {plan.options.instance} ({run.why}): "
+            f"{run.said or 'it told nothing'}; what its instance said is in the bucket, at "
+            f"{job.prefix}/guests/"
+        )
+    return max(rows, key=lambda row: (row.status is Status.OK, row.started_at))
+
+
+def _place(name: str, catalog: Catalog, measured: Measurement | None) -> Place:
+    """Where it was measured, by its own word: the firmware names the type."""
+    instance = catalog.instance(name, "aws")
+    here = measured.environment.get("instance_type") if measured else None
+    return Place(
+        instance=instance,
+        is_here=here == name,
+        accelerator=measured.trial.accelerator if measured else "cpu",
+        vcpus=float(instance.vcpus),
+        memory_mib=float(instance.memory_mib),
+    )

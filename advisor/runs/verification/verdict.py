@@ -1,0 +1,207 @@
+"""From a measurement to a verdict, what it stands for, and what to take after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from advisor.domain import (
+    CacheState,
+    InstancePrediction,
+    LimitedBy,
+    Measurement,
+    Prediction,
+    Recommendation,
+    Request,
+    Status,
+    Task,
+    Trial,
+    Verdict,
+    Verification,
+)
+from advisor.errors import MeasuringError
+from advisor.runs.verification.machine import Place
+from advisor.units import format_mib, format_rate, format_usd
+from sweeps.planning.disks import UNLIMITED
+from sweeps.quality.checking import FEW_STEPS, check
+from sweeps.quality.statistics import step_interval
+
+# Told with the verdict already, or about statistics that the verdict looks at itself.
+_SAID_ALREADY = frozenset({"not limited", "few steps", "wide interval", "contaminated"})
+
+TOO_FEW = (
+    "too few steps were measured; give it more --samples or --minutes, or a smaller --batch-size"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """The typical rate of a run and its 95 % interval, samples per second."""
+
+    lower: float
+    typical: float
+    upper: float
+
+
+class Answers(NamedTuple):
+    """What is recommended without a measurement, and what once it is known."""
+
+    before: Recommendation
+    after: Recommendation
+
+
+def judged(
+    request: Request,
+    place: Place,
+    measurement: Measurement,
+    named: InstancePrediction | None,
+    predicted: Prediction | None,
+    answers: Answers,
+) -> Verification:
+    """What a measurement says about a target, and what is recommended around it.
+
+    Raises `MeasuringError` for a trial that failed or ran out of time.
+    """
+    if measurement.status in (Status.FAILED, Status.TIMED_OUT):
+        raise MeasuringError(f"the trial failed: {measurement.reason}")
+    rate = rate_of(measurement)
+    pessimistic = _reads_more(request, measurement.trial)
+    verdict, reason = verdict_of(request, measurement, rate, pessimistic)
+    settles = place.is_here and place.emulated_gpu is None
+    return Verification(
+        request=request,
+        instance=place.instance,
+        measurement=measurement,
+        prediction=predicted,
+        lower=rate.lower if rate else None,
+        rate=measurement.throughput_samples_per_second,
+        upper=rate.upper if rate else None,
+        verdict=verdict,
+        settles=settles,
+        reason=reason,
+        caveats=_caveats(request, place, measurement, pessimistic),
+        answer_now=_answer_now(answers, named, verdict if settles else Verdict.UNDECIDED),
+    )
+
+
+def rate_of(measurement: Measurement) -> Rate | None:
+    """The bootstrap's interval; of too few steps for that, the slowest and the fastest one: six
+    steps lie on both sides of the median with 97 % (1 - 2 / 2^6). None of fewer."""
+    trial, steps = measurement.trial, measurement.step_seconds
+    typical = measurement.throughput_samples_per_second
+    if typical is None or len(steps) < FEW_STEPS:
+        return None
+    interval = step_interval(steps, trial.loader_period)
+    slow, fast = (interval.upper, interval.lower) if interval else (max(steps), min(steps))
+    # The bootstrap's tail is not held above 0 where steps differ by much.
+    fastest = max(fast, min(steps))
+    return Rate(trial.samples_per_step / slow, typical, trial.samples_per_step / fastest)
+
+
+def verdict_of(
+    request: Request, measurement: Measurement, rate: Rate | None, pessimistic: bool
+) -> tuple[Verdict, str]:
+    """The verdict and the one fact that decided it.
+
+    What could only have made it faster (a limit not held) does not spoil a miss, and what could
+    only have made it slower (neighbours, reading more from the disk) does not spoil a pass.
+    """
+    target = request.target_throughput or 0.0
+    if measurement.status is Status.OUT_OF_MEMORY:
+        return Verdict.MISSED, f"it does not fit: {measurement.reason}"
+    if rate is None:
+        return Verdict.UNDECIDED, TOO_FEW
+    asked, typical = format_rate(target), format_rate(rate.typical)
+    if rate.lower >= target:
+        if measurement.limited_by is LimitedBy.NONE:
+            return Verdict.UNDECIDED, "its limits could not be held here; run it as root"
+        return Verdict.PASS, f"it reaches {typical}/s, {asked} are asked for"
+    if rate.upper >= target:
+        low, high = format_rate(rate.lower), format_rate(rate.upper)
+        return Verdict.UNDECIDED, (
+            f"{asked}/s lies within the doubt of what was measured ({low} to {high}); give it more "
+            "--minutes and --samples"
+        )
+    if measurement.status is Status.CONTAMINATED:
+        return Verdict.UNDECIDED, f"it was too slow, but {measurement.reason}"
+    if pessimistic:
+        return Verdict.UNDECIDED, (
+            f"it reaches {typical}/s reading all from the disk, and the page cache will hold a "
+            "part; name the real data with --data"
+        )
+    return Verdict.MISSED, f"it reaches {typical}/s, not {asked}"
+
+
+def _reads_more(request: Request, trial: Trial) -> bool:
+    """Whether training read from the disk what a later epoch partly finds in memory."""
+    return request.task is Task.TRAINING and trial.cache is CacheState.COLD
+
+
+def _caveats(
+    request: Request, place: Place, measurement: Measurement, pessimistic: bool
+) -> tuple[str, ...]:
+    environment, instance, gpu = measurement.environment, place.instance, place.emulated_gpu
+    said = []
+    if gpu is not None:
+        said.append(
+            f"the {gpu} was emulated at its known pace: the host and disk side was measured, and "
+            "no GPU was verified"
+        )
+    if instance is not None and not place.is_here:
+        resources = measurement.trial.resources
+        said.append(
+            f"this machine ({environment.get('cpu_model', 'unknown CPU')}, "
+            f"{resources.physical_cores:g} cores) was held to the {instance.vcpus} vCPUs, "
+            f"{format_mib(resources.memory_mib)} and disk of {instance.name}, whose CPU is another "
+            f"({instance.cpu.model}, {instance.physical_cores} cores)"
+        )
+    if instance is None and measurement.trial.resources.disk == UNLIMITED:
+        said.append("the data lay on this machine's own disk, which the prediction leaves out")
+    if pessimistic:
+        said.append("all was read from the disk, where a later epoch finds a part in memory")
+    if measurement.status is Status.CONTAMINATED:
+        said.append(f"slower than it could be: {measurement.reason}")
+    data = measurement.trial.workload.dataset
+    if data.name != request.dataset.name and data.storage_format != "synthetic":
+        said.append(
+            f"{data.samples:,} {data.name} of {data.bytes_per_sample / 1000:.0f} kB stood for "
+            f"{request.dataset.name}"
+        )
+    weak = [one for one in check(measurement).issues if one.kind not in _SAID_ALREADY]
+    return (*said, *(f"{one.kind}: {one.detail}" for one in weak))
+
+
+def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Verdict) -> str:
+    """What to take, by price, once this instance passed or missed, and its GPU's step is known."""
+    before, chosen = answers.before, answers.after.chosen
+    usd = _usd_per_hour(named)
+    cheaper = chosen is None or (usd or 0.0) < chosen.spec.total_usd_per_hour
+    if named is not None and usd is not None and verdict is Verdict.PASS and cheaper:
+        than = _instead(before, usd, named)
+        return f"take {named.instance.name} at {format_usd(usd)}/h{than}"
+    ranked = list(answers.after.ranked)
+    if named is not None and verdict is Verdict.MISSED:
+        ranked = [one for one in ranked if one.spec.offer.instance.name != named.instance.name]
+    if not ranked:
+        return "no offer surely meets the target; `advisor recommend` tells what to relax"
+    spec = ranked[0].spec
+    same = before.chosen is not None and before.chosen.spec == spec
+    kept = "recommended as before" if same else "recommended instead"
+    return f"{spec.offer.instance.name} at {format_usd(spec.total_usd_per_hour)}/h is {kept}"
+
+
+def _usd_per_hour(named: InstancePrediction | None) -> float | None:
+    """Instance and disk; None where no price is known."""
+    if named is None or named.price is None:
+        return None
+    return named.price.usd_per_hour + named.disk.usd_per_hour
+
+
+def _instead(before: Recommendation, usd: float, named: InstancePrediction) -> str:
+    if before.chosen is None:
+        return ", where no offer was sure to meet the target"
+    spec = before.chosen.spec
+    if spec.offer.instance.name == named.instance.name:
+        return ", as recommended before"
+    saved = format_usd(spec.total_usd_per_hour - usd)
+    return f": {saved}/h less than {spec.offer.instance.name}, which is recommended without this"

@@ -1,0 +1,255 @@
+"""One trial for real: does this machine reach the target, and what is recommended after that?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.answers.gpu_sheets import sheet_of
+from advisor.catalog import Catalog
+from advisor.domain import (
+    CacheState,
+    DiskRate,
+    InstancePrediction,
+    Measurement,
+    Observation,
+    Prediction,
+    Request,
+    Task,
+    Trial,
+    Verification,
+    Workload,
+)
+from advisor.engine import predict_instance, recommend
+from advisor.errors import UsageError
+from advisor.runs.sweeps.data import prepared_data
+from advisor.runs.sweeps.sweeping import (
+    SweepOptions,
+    disk_rate,
+    local_machine,
+    measure_once,
+    step_seconds,
+)
+from advisor.runs.verification.machine import (
+    Place,
+    gpus_of_this_machine,
+    place_for,
+    refuse_several_gpus,
+    sheet_named,
+)
+from advisor.runs.verification.verdict import Answers, judged
+from models.performance import PerformanceModel
+from sweeps.machine.environment import instance_type
+from sweeps.planning.disks import UNLIMITED
+from sweeps.planning.networks import planned_network
+from sweeps.planning.plan import SweepRequest, plan_trials
+from sweeps.planning.sweep_data import SweepData
+
+if TYPE_CHECKING:
+    from sweeps.store import MeasurementStore
+
+# What nobody chose a batch size for, on a machine that is no known instance.
+_BATCH_SIZE = 32
+# Known this well, more minutes would not tell more: another run differs by as much.
+_REL_ERROR = 0.01
+_LEAST_SECONDS = 10.0
+# A cold trial ends with the first epoch: made data last this long at the target.
+_COLD_SECONDS = 15.0
+_COLD_STEPS = 100
+_SAMPLES = (2_000, 5_000, 10_000)
+
+Say = Callable[[str], None]
+Making = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """How a target is verified: `instance` is a type or `auto`; `data` None means photographs
+    that are made, `samples` of them (None: enough for the target)."""
+
+    instance: str
+    accelerator: str | None
+    data: Path | None
+    minutes: float
+    samples: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """A trial that is ready to run, and what is predicted for it."""
+
+    place: Place
+    trial: Trial
+    named: InstancePrediction | None
+    predicted: Prediction | None
+
+
+def plan_verification(
+    request: Request,
+    options: VerifyOptions,
+    catalog: Catalog,
+    model: PerformanceModel,
+    making: Making,
+) -> Trying:
+    """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
+    assert request.target_throughput is not None
+    machine, here = local_machine(), instance_type()
+    place = place_for(
+        request.task, options.instance, options.accelerator, catalog, machine, here,
+        gpus_of_this_machine(),
+    )  # fmt: skip
+    instance = place.instance
+    refuse_several_gpus(request, place)
+    named = predict_instance(request, catalog, model, instance.name) if instance else None
+    workload = _workload(request, named)
+    _refuse_slow_pace(place, workload, request.target_throughput)
+    data = _data(request, options, place, workload.batch_size, making)
+    asked = SweepRequest(
+        networks=(planned_network(request.network).info.name,),
+        tasks=(request.task,),
+        vcpus=(place.vcpus,),
+        memory_mib=(place.memory_mib,),
+        disks=(place.disk_rate(named.disk) if named else _disk(request),),
+        accelerator=place.accelerator,
+        data=data,
+        batch_sizes=(workload.batch_size,),
+        caches=(_cache(request, options, place),),
+        precision=request.precision,
+        measure_seconds=min(_LEAST_SECONDS, 30 * options.minutes),
+        max_seconds=60 * options.minutes,
+        rel_error=_REL_ERROR,
+    )
+    (trial,) = plan_trials([asked], machine, step_seconds, planned_network)
+    predicted = named.prediction if named else _of_machine(request, place, trial, catalog, model)
+    return Trying(place, trial, named, predicted)
+
+
+def verify(
+    request: Request,
+    trying: Trying,
+    store: MeasurementStore,
+    catalog: Catalog,
+    model: PerformanceModel,
+    today: date,
+) -> Verification:
+    """Run the trial, store what was measured, and say what follows.
+
+    Raises `MeasuringError` where it failed altogether, or another sweep runs here.
+    """
+    return concluded(request, trying, measure_once(trying.trial, store), catalog, model, today)
+
+
+def concluded(
+    request: Request,
+    trying: Trying,
+    fresh: Measurement,
+    catalog: Catalog,
+    model: PerformanceModel,
+    today: date,
+) -> Verification:
+    """Prediction against truth, and what follows, of a run that is stored (`keep_run`), wherever
+    it was measured."""
+    answers = answers_around(request, catalog, model, fresh, today)
+    return judged(request, trying.place, fresh, trying.named, trying.predicted, answers)
+
+
+def answers_around(
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    fresh: Measurement,
+    today: date,
+) -> Answers:
+    """What is recommended without the measurement, and by the model that knows its GPU's step."""
+    before = recommend(request, catalog, model, today=today)
+    known = knowing(model, catalog, fresh)
+    after = before if known is model else recommend(request, catalog, known, today=today)
+    return Answers(before, after)
+
+
+def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> PerformanceModel:
+    """The model once it knows the GPU's step that was measured; itself where there was none, as
+    an emulated GPU tells nothing of GPUs."""
+    from sweeps.anchors.observing import observed
+
+    one = observed(fresh, "", lambda name: sheet_of(name, catalog.gpus))
+    if not isinstance(one, Observation) or not model.table.knows(one.workload.network):
+        return model
+    return replace(model, step_times=model.step_times.condition([one], model.table))
+
+
+def _workload(request: Request, named: InstancePrediction | None) -> Workload:
+    if named is not None:
+        return named.workload
+    return Workload(
+        network=request.network,
+        task=request.task,
+        batch_size=request.batch_size or _BATCH_SIZE,
+        precision=request.precision,
+        dataset=request.dataset,
+        stack=request.stack,
+        memory_format=request.memory_format,
+        tf32=request.tf32,
+        input=request.input,
+    )
+
+
+def _refuse_slow_pace(place: Place, workload: Workload, target: float) -> None:
+    """An emulated GPU has the rate that is predicted: that it misses the target is no news."""
+    gpu = place.emulated_gpu
+    if gpu is None:
+        return
+    rate = workload.batch_size / step_seconds(workload, gpu)
+    if rate < target:
+        raise UsageError(
+            f"an emulated {gpu} takes {rate:,.0f}/s at batch {workload.batch_size}, less than the "
+            f"{target:g} asked for, so nothing can be learnt here; ask for less, for a larger "
+            "--batch-size, or run this on a real one"
+        )
+
+
+def _cache(request: Request, options: VerifyOptions, place: Place) -> CacheState:
+    """As `recommend` takes it: training reads again, the rest once. Made data are fewer than the
+    real ones: where those do not fit in the memory, these must not either."""
+    small = request.dataset.total_mib <= place.memory_mib
+    again = request.task is Task.TRAINING and (options.data is not None or small)
+    return CacheState.WARM if again else CacheState.COLD
+
+
+def _data(
+    request: Request, options: VerifyOptions, place: Place, batch_size: int, making: Making
+) -> SweepData:
+    target = request.target_throughput or 0.0
+    samples = options.samples or samples_for(target, batch_size, place.vcpus)
+    wanted = SweepOptions(networks=(request.network,), data=options.data, samples=samples)
+    return prepared_data(wanted, making)
+
+
+def samples_for(target: float, batch_size: int, vcpus: float) -> int:
+    """How many made samples a cold trial needs at its target, beside those prepared ahead."""
+    ahead = 5 + 4 * max(1.0, vcpus)  # batches: two for each loader, before and after
+    needed = ahead * batch_size + max(_COLD_STEPS * batch_size, _COLD_SECONDS * target)
+    return next((count for count in _SAMPLES if count >= needed), _SAMPLES[-1])
+
+
+def _disk(request: Request) -> DiskRate:
+    """Of a machine that is no known instance: a disk of the type that was asked for, or its own."""
+    return disk_rate(str(request.disk)) if request.disk else UNLIMITED
+
+
+def _of_machine(
+    request: Request, place: Place, trial: Trial, catalog: Catalog, model: PerformanceModel
+) -> Prediction | None:
+    """What this machine is predicted to reach; None for a GPU without a data sheet."""
+    gpu = None
+    if place.accelerator != "cpu":
+        name = place.emulated_gpu or next(iter(gpus_of_this_machine()), "")
+        gpu = sheet_named(catalog, name)
+        if gpu is None:
+            return None
+    resources = replace(trial.resources, gpu=gpu)
+    (one,) = model.predict([(trial.workload, resources)], confidence=request.confidence)
+    return one

@@ -1,0 +1,140 @@
+"""Fits how fast CPUs compute networks: `python -m benchmarks.cpu_fit`.
+
+The rows are infra/cpu_steps/measurements.jsonl, made by `python -m sweeps.campaign cpu --brief` and
+`--bundle FILE ...` (without places, host names and what each row repeats); the result is
+advisor/data/performance/cpu_step_times.npz. `--check` says whether that file is what the rows give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from advisor.domain import Measurement, Precision, Status
+from advisor.domain.steps import typical_step_seconds
+from advisor.errors import DataError
+from advisor.runs.fitting import BUNDLED_MEASUREMENTS, ROOT, measurements_from, reference_cpu
+from models.performance.bundled import seal
+from models.performance.cpu_step_time import CpuConditions
+from models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell
+from models.performance.cpu_step_times_fit import fit_cpu_step_times
+from models.performance.networks import bundled_networks
+from models.performance.observations import MeasuredStep
+from models.performance.step_times_file import (
+    CPU_FILE,
+    bundled_cpu_step_times,
+    write_cpu_step_times,
+)
+from models.performance.usable import measured_cpu_rate
+from sweeps.formats.serialization import measurement_to_dict
+
+ROWS = ROOT / "infra" / "cpu_steps" / "measurements.jsonl"
+_DROPPED = ("host", "fingerprint", "gpu_peak_allocated_mib", "gpu_peak_reserved_mib", "gpu")
+_FILE_OF_CLASSIFIERS = "infra/cpu_steps/classifiers.py:"
+_MOST_STEPS = 12
+# Of logarithms.
+_CLOSE = 0.02
+
+
+def bundle(files: Sequence[Path]) -> int:
+    """Make the campaigns' rows the ones in the checkout; returns how many."""
+    found = {one.trial.trial_id: one for file in files for one in measurements_from(file)}
+    kept = [_compact(one) for one in found.values() if one.status is Status.OK]
+    rows = sorted((measurement_to_dict(one) for one in kept), key=lambda row: str(row["trial_id"]))
+    ROWS.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
+    return len(rows)
+
+
+def rebuilt() -> CpuStepTimes:
+    """The step times that the rows in the checkout give."""
+    reference = reference_cpu(measurements_from(ROWS)[0])
+    return fit_cpu_step_times(measured_cpu_steps(), reference.score)
+
+
+def measured_cpu_steps() -> list[MeasuredStep]:
+    """Those of the campaigns, and what the bundled sweep measured of networks on whole cores."""
+    sweep = measurements_from(BUNDLED_MEASUREMENTS)
+    return cpu_rows(measurements_from(ROWS)) + _of_sweep(sweep)
+
+
+def cpu_rows(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
+    """Steps that ended well, of networks whose operations are known, in fp32."""
+    names = set(bundled_networks().names)
+    return [
+        _row(one, typical_step_seconds(one.step_seconds))
+        for one in measurements
+        if one.status is Status.OK
+        and one.trial.workload.precision is Precision.FP32
+        and one.trial.workload.network in names
+    ]
+
+
+def _of_sweep(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
+    """One row of trials that differ in their disk alone."""
+    found: dict[tuple[object, ...], list[MeasuredStep]] = {}
+    for one in measurements:
+        rate = measured_cpu_rate(one)
+        if rate is not None and one.status is Status.OK and one.trial.resources.vcpus >= 1:
+            row = _row(one, one.trial.workload.batch_size / rate)
+            step = row.cell.step
+            found.setdefault((row.cell.network, step.batch_size, step.conditions), []).append(row)
+    return [
+        rows[0]._replace(seconds=statistics.median(row.seconds for row in rows))
+        for rows in found.values()
+    ]
+
+
+def _row(measurement: Measurement, seconds: float) -> MeasuredStep:
+    workload, resources = measurement.trial.workload, measurement.trial.resources
+    facts = bundled_networks().of(workload)
+    cores = min(resources.vcpus, resources.physical_cores)
+    how = CpuConditions(task=str(workload.task), cores=cores)
+    cell = cpu_cell(facts, how, float(workload.batch_size))
+    return MeasuredStep(cell, seconds, ROW_SIGMA, "cpu_steps", facts.family, True)
+
+
+def _compact(one: Measurement) -> Measurement:
+    """Without places and names of hosts, and with as many steps as tell their spread."""
+    environment = {name: value for name, value in one.environment.items() if name not in _DROPPED}
+    network = one.trial.workload.network.removeprefix(_FILE_OF_CLASSIFIERS)
+    trial = replace(one.trial, workload=replace(one.trial.workload, network=network))
+    steps = tuple(round(seconds, 6) for seconds in one.step_seconds[-_MOST_STEPS:])
+    return replace(
+        one, trial=trial, step_seconds=steps, warmup_step_seconds=(), environment=environment
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build, check or judge; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bundle", nargs="+", type=Path, metavar="FILE", help="rows to keep first")
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 where it differs")
+    options = parser.parse_args(arguments)
+    if options.bundle:
+        sys.stdout.write(f"{bundle(options.bundle)} rows kept\n")
+    found = rebuilt()
+    if options.check:
+        if not is_same(found, bundled_cpu_step_times()):
+            raise DataError(f"{CPU_FILE} is not what {ROWS} gives: build it without --check")
+        return 0
+    write_cpu_step_times(found, CPU_FILE)
+    seal()
+    return 0
+
+
+def is_same(one: CpuStepTimes, other: CpuStepTimes) -> bool:
+    """Whether they tell the same, but for what the sums of another CPU's BLAS end a search off."""
+    means = one.posterior.mean, other.posterior.mean
+    alike = one.posterior.names == other.posterior.names and one.networks == other.networks
+    return alike and bool(np.allclose(*means, rtol=0, atol=_CLOSE))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

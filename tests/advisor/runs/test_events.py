@@ -1,0 +1,89 @@
+"""Events of a growing log: none lost, none twice, resumed by any process, over turned files."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.runs.events import EventLog
+
+
+def line(event, **facts):
+    return json.dumps({"time": "2026-11-21T00:00:00Z", "event": event, **facts}) + "\n"
+
+
+def numbers(events):
+    return [event.facts["number"] for event in events]
+
+
+def all_of(log):
+    found = []
+    while events := log.look():
+        found += events
+    return found
+
+
+def test_events_are_named_by_what_happened(tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_text(
+        line("sweep_began", trials=2) + line("heartbeat") + line("began", trial_id="a")
+        + line("attempt_ended", trial_id="a") + line("stored", trial_id="a", status="ok")
+        + line("stored", trial_id="b", status="failed", reason="why") + "torn {"
+    )  # fmt: skip
+    events = EventLog(path).look()
+    assert [event.name for event in events] == [
+        "began", "trial_started", "trial_done", "trial_failed"
+    ]  # fmt: skip
+    assert events[-1].facts["reason"] == "why"
+
+
+def test_a_line_that_is_being_written_is_told_when_it_is_whole(tmp_path):
+    path = tmp_path / "events.jsonl"
+    log, whole = EventLog(path), line("began", number=1)
+    assert log.look() == []
+    path.write_text(whole[:20])
+    assert log.look() == []
+    path.write_text(whole)
+    assert numbers(log.look()) == [1]
+
+
+def test_an_id_that_is_none_begins_anew(tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_text(line("began", number=1))
+    for bad in ("x", "ffff-1", "-", "1-" + "f" * 40):
+        assert numbers(EventLog(path, bad).look()) == [1]
+
+
+@given(st.lists(st.sampled_from(["tell", "turn", "resume", "look"]), max_size=40))
+def test_nothing_is_lost_or_told_twice_while_the_log_is_turned(tmp_path_factory, steps):
+    path = tmp_path_factory.mktemp("log") / "events.jsonl"
+    path.touch()
+    log, told, seen, last, turned = EventLog(path), 0, [], None, 0
+    for step in steps:
+        if step == "tell":
+            with path.open("a") as file:
+                file.write(line("began", number=told))
+            told += 1
+        elif step == "turn" and turned < 4:
+            turned += 1
+            for number in range(3, 0, -1):
+                older = path.with_name(f"{path.name}.{number}")
+                if older.exists():
+                    older.rename(path.with_name(f"{path.name}.{number + 1}"))
+            path.rename(path.with_name(f"{path.name}.1"))
+            path.touch()
+        elif step == "resume" and last:
+            log = EventLog(path, last)
+        else:
+            found = log.look()
+            seen += numbers(found)
+            last = found[-1].id if found else last
+    seen += numbers(all_of(log))
+    assert seen == list(range(told))
+
+
+def test_what_somebody_said_is_an_event_a_line(tmp_path):
+    path = tmp_path / "talk.log"
+    path.write_bytes(b"launching\x1b[2J\n\nready\n")
+    said = [event.facts["text"] for event in EventLog(path, says=True).look()]
+    assert said == ["launching?[2J", "ready"]

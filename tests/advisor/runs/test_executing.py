@@ -1,0 +1,220 @@
+"""The process of one run, with real processes for its command."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import DataError, UsageError
+from advisor.runs.executor import execute
+from advisor.runs.schedules import ADVISOR, started_as
+from advisor.runs.store.records import NewRun, NewSchedule, RunState
+from advisor.runs.store.schedules import ScheduleBook
+from tests.processes import gone
+
+NOW = 1_790_000_000.0
+SWEEP = ("sweep", "run", "--preset", "small")
+TOLD = "print('{\"measured_now\": 3}')"
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/schedules.sqlite"
+
+
+@pytest.fixture
+def book(url):
+    book = ScheduleBook(url)
+    yield book
+    book.close()
+
+
+@pytest.fixture
+def due(book, tmp_path):
+    """Makes a run that is due, and tells its number."""
+
+    def make(**changes):
+        values = {"command": SWEEP, "folder": str(tmp_path), **changes}
+        new = NewSchedule(name="weekly", cron="0 3 * * 1", timezone="UTC", **values)
+        kept = book.add(new, now=NOW)
+        book.runs.claim(kept.number, NOW + 60, [NewRun(NOW + 60)])
+        return book.runs.open()[-1].number
+
+    return make
+
+
+def running(code):
+    """In place of `advisor ..`: a program of Python's."""
+    return lambda _words, _due: [sys.executable, "-c", code]
+
+
+def nothing(_run):
+    return {}
+
+
+def no_report(_run, _failed, _log):
+    return {}
+
+
+def executed(book, number, **changes):
+    """The run as it is after its process."""
+    execute(book, number, **{"follow": nothing, "report": no_report, **changes})
+    return book.runs.one(number)
+
+
+def test_what_the_command_says_is_kept_with_its_log(book, due):
+    number, followed = due(), []
+
+    def follow(run):
+        followed.append(run.number)
+        return {"fit": {"kept": "new", "why": "better"}}
+
+    code = f"import sys; {TOLD}; print('[1/3] ..', file=sys.stderr)"
+    run = executed(book, number, follow=follow, started=running(code))
+    assert (run.state, run.exit_code, run.trials) == (RunState.DONE, 0, 3)
+    assert run.report["fit"]["kept"] == "new"
+    assert followed == [number]
+    assert Path(run.log).read_text() == "[1/3] ..\n"
+
+
+def test_a_run_is_executed_once(book, due):
+    number, count = due(), []
+    for _ in range(2):
+        executed(
+            book, number,
+            started=lambda *_: count.append(1) or [sys.executable, "-c", ""],
+        )  # fmt: skip
+    assert len(count) == 1
+
+
+def test_a_command_that_fails_leaves_its_error(book, due):
+    number = due()
+    code = (
+        "import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
+        '.write(\'{"message": "no disk"}\'); sys.exit(1)'
+    )
+    run = executed(book, number, started=running(code))
+    assert (run.state, run.exit_code) == (RunState.FAILED, 1)
+    assert run.note == "no disk"
+
+
+def test_a_folder_that_this_machine_lacks_is_told(book, due):
+    number = due(folder="/no/such/folder")
+    assert "no folder /no/such/folder" in executed(book, number, started=running("")).note
+
+
+def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
+    number = due()
+
+    def follow(_run):
+        raise DataError("no rows")
+
+    run = executed(book, number, follow=follow, started=running(TOLD))
+    assert run.state is RunState.DONE
+    assert run.report["fit"] == {"kept": "last", "why": "no rows"}
+
+
+@pytest.mark.parametrize(("measured", "follows"), [("null", 1), ("0", 0), ("2", 1)])
+def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(
+    book, due, measured, follows
+):
+    """An instance wrote into a shared database by itself."""
+    number, followed = due(), []
+    told = f"print('{{\"measured_now\": {measured}}}')"
+    executed(book, number, follow=lambda run: followed.append(run) or {}, started=running(told))
+    assert len(followed) == follows
+
+
+def test_only_a_sweep_that_measured_is_followed_by_a_fit(book, due):
+    number = due(command=("fit",))
+    run = executed(book, number, follow=lambda _run: 1 / 0, started=running(TOLD))
+    assert run.state is RunState.DONE
+
+
+def test_a_run_ends_where_the_budget_ends(book, due):
+    """A host of 10 dollars a second, and one dollar a month."""
+    number = due(budget_usd=1.0, usd_per_hour=36_000.0)
+    run = executed(book, number, started=running("import time; time.sleep(60)"))
+    assert run.state is RunState.FAILED
+    assert "budget of the month" in run.note
+    assert 1.0 <= run.cost_usd < 300.0
+
+
+def test_what_a_cloud_took_counts_more_than_the_hosts_price(book, due):
+    number = due(usd_per_hour=36_000.0)
+    code = 'print(\'{"measured_now": 1, "spent_usd": 0.25}\')'
+    assert executed(book, number, started=running(code)).cost_usd == 0.25
+
+
+def test_an_unknown_run_is_refused(book):
+    with pytest.raises(UsageError, match="no run 7"):
+        execute(book, 7, follow=nothing, report=no_report)
+
+
+def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
+    assert started_as(SWEEP, NOW)[len(ADVISOR) :] == [
+        *SWEEP, "--fresh-since", "2026-09-21T14:13:20+00:00", "-o", "json"
+    ]  # fmt: skip
+    assert started_as(("fit",), NOW) == [*ADVISOR, "fit", "-o", "json"]
+
+
+@pytest.mark.slow
+def test_files_of_the_folder_where_a_command_works_are_no_modules(book, due, tmp_path):
+    (tmp_path / "click.py").write_text("1 / 0")
+    number = due(command=("catalog", "refresh", "--show"))
+    run = executed(book, number)
+    assert (run.state, run.exit_code) == (RunState.DONE, 0), run.note
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"measured_now": true}', '{"spent_usd": -1}', "{"])
+def test_a_document_without_figures_is_no_trouble(book, due, text):
+    run = executed(book, due(), started=running(f"print({text!r})"))
+    assert (run.state, run.trials, run.cost_usd) == (RunState.DONE, None, None)
+
+
+RUNNER = """
+import sys
+from advisor.cli import main
+from advisor.runs import executor
+
+
+def execute(book, number, *, follow, report):
+    words = [sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(600)"]
+    return real(book, number, follow=follow, report=report, started=lambda *_: words)
+real, executor.execute = executor.execute, execute
+main.main(["schedule", "execute", sys.argv[1]])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_process_that_is_ended_takes_its_command_along_and_leaves_the_run(book, due, url, number):
+    """Politely: the run is due again. By force: the row says that its process has gone."""
+    run = due()
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, str(run)], env={**os.environ, "ADVISOR_DATABASE_URL": url}
+    )
+    while not (children := children_of(process.pid)):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.wait(60)
+    found = book.runs.one(run)
+    if number is signal.SIGTERM:
+        assert (found.state, found.attempts) == (RunState.DUE, 0)
+    else:
+        assert (found.state, found.alive) == (RunState.RUNNING, False)
+    for child in children:
+        assert gone(child)
+
+
+def children_of(pid):
+    try:
+        names = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(one) for one in names]
+    except OSError:
+        return []

@@ -1,0 +1,236 @@
+"""Weeks of schedules in seconds: daemons are killed at any moment, and clocks are moved."""
+
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+
+from advisor.runs.cron import CronLine
+from advisor.runs.store.records import Misfire, RunState
+from tests.advisor.runs.world import World, release
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+# Clocks go forward in Berlin on March 29th, and back in Sydney on April 5th.
+FIRST, LAST = datetime(2026, 3, 20, tzinfo=UTC), datetime(2026, 4, 20, tzinfo=UTC)
+SCHEDULES = {
+    "spring": ("30 2 * * *", "Europe/Berlin"),
+    "autumn": ("30 2 * * *", "Australia/Sydney"),
+    "often": ("15 */4 * * *", "Europe/Berlin"),
+    "weekly": ("0 3 * * 1", "Europe/Berlin"),
+}
+
+
+@pytest.fixture
+def random():
+    return Random(7)
+
+
+@pytest.fixture
+def world(monkeypatch, random):
+    return World(monkeypatch, random, FIRST.timestamp())
+
+
+def due_times(name):
+    return [one.timestamp() for one in CronLine(*SCHEDULES[name]).between(FIRST, LAST)]
+
+
+def moments(random, due):
+    """A look soon after each due time, and some in between."""
+    soon = [one + random.uniform(0, 2 * MINUTE) for one in due]
+    later = [one + random.uniform(8 * MINUTE, 20 * MINUTE) for one in due]
+    over = LAST.timestamp() + 10 * MINUTE
+    return [one for one in sorted([*soon, *later]) if one < over] + [over, over + 5 * MINUTE]
+
+
+def live_through(world, random, kill):
+    """A month with two daemons, of which one is killed now and then, and a new one started."""
+    for name, (cron, timezone) in SCHEDULES.items():
+        command = ("sweep", "run", "--ray-address", "far")  # side by side
+        world.add(name, cron, timezone, command=command)
+    daemons = [world.daemon(), world.daemon()]
+    due = sorted({one for name in SCHEDULES for one in due_times(name)})
+    for moment in moments(random, due):
+        world.now = moment
+        world.work()  # runs went on while nobody looked
+        for place in (0, 1, 0):
+            life = random.uniform(0, 12) if kill and random.random() < 0.3 else None
+            if not world.tick(daemons[place], life):
+                daemons[place] = world.daemon()
+            world.work()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_month_with_both_clock_changes_loses_nothing_and_repeats_nothing(world, random, kill):
+    live_through(world, random, kill)
+    assert max(Counter(world.executed).values()) == 1
+    for one in world.book.all():
+        runs = world.book.runs.of(one.number, 10_000)
+        assert sorted(run.due_at for run in runs) == due_times(one.name)
+        assert {run.state for run in runs} == {RunState.DONE}
+        assert {run.attempts for run in runs} == {1}
+
+
+def test_a_run_whose_process_is_killed_is_gone_on_with_and_ends_once(world, random):
+    world.add("often", "0 * * * *")
+    daemon, ended = world.daemon(), 0
+    for step in range(24 * 12 + 11):
+        world.now += 5 * MINUTE
+        world.tick(daemon)
+        world.work()
+        for process in world.processes:
+            if step < 24 * 12 and random.random() < 0.1:
+                process.kill()
+                ended += 1
+    assert ended > 3
+    runs = world.book.runs.of(1, 100)
+    assert len(runs) == 24
+    assert {run.state for run in runs} <= {RunState.DONE, RunState.FAILED, RunState.SKIPPED}
+    assert sum(run.attempts for run in runs) == len(world.executed)
+    assert [run.note for run in runs if run.state is RunState.SKIPPED] == []
+
+
+def only_runs(world):
+    return [(run.state, run.note) for run in reversed(world.book.runs.of(1, 100))]
+
+
+@pytest.mark.parametrize(
+    ("misfire", "state", "words"),
+    [
+        (Misfire.RUN_ONCE, RunState.DUE, "late: no daemon ran at its time, nor at 2 earlier"),
+        (Misfire.SKIP, RunState.SKIPPED, r"no daemon ran .* \(--misfire skip\)"),
+    ],
+)
+def test_what_was_missed_runs_once_or_is_skipped_and_both_is_told(world, misfire, state, words):
+    world.add("daily", "0 3 * * *", misfire=misfire)
+    world.now += 3 * DAY
+    world.tick(world.daemon())
+    ((found, note),) = only_runs(world)
+    assert found is state
+    assert re.search(words, note)
+    assert world.book.runs.of(1)[0].due_at == world.now - 21 * HOUR
+    assert any("daily: the run of" in line for line in world.said)
+
+
+def test_a_run_that_goes_on_is_not_joined_by_the_next_one(world):
+    world.run_seconds = 90 * MINUTE
+    world.add("hourly", "0 * * * *")
+    daemon = world.daemon()
+    for _ in range(4 * 60 + 40):
+        world.now += MINUTE
+        world.tick(daemon)
+        world.work()
+    states = [state for state, _ in only_runs(world)]
+    assert states == [RunState.DONE, RunState.SKIPPED, RunState.DONE, RunState.SKIPPED]
+    assert "was still going" in only_runs(world)[1][1]
+
+
+def test_runs_that_measure_here_wait_for_each_other_and_none_is_lost(world):
+    for name in ("one", "two", "three"):
+        world.add(name, "0 3 * * *")
+    daemon, most = world.daemon(), 0
+    for _ in range(6 * 60):
+        world.now += MINUTE
+        world.tick(daemon)
+        world.work()
+        most = max(most, len(world.processes))
+    assert most == 1
+    assert len(world.executed) == 3
+
+
+def test_a_sweep_waits_for_one_that_somebody_runs_by_hand(world):
+    world.add("sweep", "0 3 * * *", command=("sweep", "run", "--preset", "small"))
+    world.add("fit", "0 3 * * *")
+    daemon, world.occupied = world.daemon(), True
+    for _ in range(5 * 60):
+        world.now += MINUTE
+        world.tick(daemon)
+        world.work()
+    assert len(world.executed) == 1
+    world.occupied = False
+    world.tick(daemon)
+    world.work()
+    assert len(world.executed) == 2
+
+
+def test_the_budget_of_a_month_is_kept_and_begins_anew_with_the_next(world):
+    """Each run costs a dollar, and may cost one and a half."""
+    world.now = datetime(2026, 3, 27, 12, tzinfo=UTC).timestamp()
+    world.add("daily", "0 3 * * *", "Europe/Berlin", budget_usd=3.0, run_usd=1.5)
+    daemon = world.daemon()
+    for _ in range(8 * 48):
+        world.now += HOUR / 2
+        world.tick(daemon)
+        world.work()
+    states = [state for state, _ in only_runs(world)]
+    # Of March's three dollars two are spent on the 28th and 29th; a third run might be too dear.
+    assert states == 2 * [RunState.DONE, RunState.DONE, RunState.SKIPPED, RunState.SKIPPED]
+    assert "of the $3.000 of 2026-03 only $1.000 are left" in only_runs(world)[2][1]
+
+
+def test_a_zone_that_this_machine_does_not_know_keeps_no_other_schedule_back(world):
+    world.add("martian", "0 * * * *", "Mars/Olympus")
+    world.add("hourly", "0 * * * *")
+    daemon = world.daemon()
+    for _ in range(6):
+        world.now += HOUR / 2
+        world.tick(daemon)
+        world.work()
+    assert len(world.executed) == 3
+    assert len([line for line in world.said if "martian is not looked at" in line]) == 1
+
+
+def test_a_clock_that_is_set_back_repeats_nothing(world):
+    world.add("hourly", "0 * * * *")
+    daemon = world.daemon()
+    for step in [10 * MINUTE] * 30 + [-3 * HOUR] + [10 * MINUTE] * 30:
+        world.now += step
+        world.tick(daemon)
+        world.work()
+    due = [run.due_at for run in world.book.runs.of(1, 100)]
+    assert len(due) == len(set(due)) == len(world.executed) == 7
+
+
+def test_a_second_daemon_waits_and_goes_on_when_the_first_has_ended(world):
+    world.add("hourly", "0 * * * *")
+    first, second = world.daemon(), world.daemon()
+    assert first.tick() is True
+    assert second.tick() is False
+    assert len([line for line in world.said if "this one waits" in line]) == 1
+    first.leave()
+    world.now += HOUR
+    assert second.tick() is True
+    assert [run.state for run in world.book.runs.of(1)] == [RunState.DUE]
+
+
+def test_a_daemon_whose_lock_was_lost_takes_it_again_or_leaves_the_rest_to_another(world):
+    world.add("hourly", "0 * * * *")
+    first, second = world.daemon(), world.daemon()
+    first.tick()
+    release(first._lock)  # a database server that was started anew
+    assert second.tick() is True
+    assert first.tick() is False
+    assert "the database forgot this daemon's lock" in world.said
+
+
+def test_a_process_that_cannot_begin_is_not_started_for_ever(world):
+    world.add("hourly", "0 * * * *")
+    started = []
+
+    class Stillborn:
+        def poll(self):
+            return 1
+
+    def start(number):
+        started.append(number)
+        return Stillborn()
+
+    daemon = world.daemon()
+    daemon._start = start
+    for _ in range(20):
+        world.now += 5 * MINUTE
+        world.tick(daemon)
+    assert len(started) == 3
+    assert "3 processes ended" in only_runs(world)[0][1]

@@ -1,0 +1,140 @@
+"""A scheduled sweep on AWS: each occurrence is a sweep of its own there."""
+
+import json
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+
+from advisor.cli.main import run as advisor
+from advisor.cli.schedule import checked_command
+from advisor.cli.sweep import run as sweep_run
+from advisor.runs.cloud.exchange import Diary, End, Phase, Sender
+from advisor.runs.cloud.plan import sweep_id
+from advisor.runs.cloud.request import fleet_asked, split_cloud
+from advisor.runs.due import spent_usd
+from advisor.runs.executor import execute
+from advisor.runs.refit import after_sweep
+from advisor.runs.schedules import ADVISOR, started_as
+from advisor.runs.store.records import NewRun, NewSchedule, RunState
+from advisor.runs.store.schedules import open_schedules
+from infra.aws.guest.result_bucket import ResultBucket
+from sweeps.store import open_store
+from sweeps.store.owners import this_process
+from tests.infra.aws.bed import prepared
+from tests.infra.aws.serving import serving
+from tests.infra.live.conftest import without_real_aws
+from tests.sweeps.builders import measurement
+
+COMMAND = (
+    "sweep", "run", "--networks", "resnet50", "--tasks", "training", "--vcpus", "1,2",
+    "--memory", "4GiB", "--disks", "gp3", "--on", "aws", "--instance", "g4dn.xlarge",
+    "--budget", "5USD", "--instance-profile", "none",
+)  # fmt: skip
+DUE = datetime(2026, 11, 23, 2, tzinfo=UTC)
+WEEK = timedelta(days=7)
+
+
+@pytest.fixture
+def account(monkeypatch, tmp_path):
+    """An account with a bucket, on loopback; its clock is that of commands in this process."""
+    without_real_aws(monkeypatch, tmp_path)
+    with prepared(monkeypatch) as bed, serving(bed) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        monkeypatch.setenv("ADVISOR_BUCKET", "results")
+        monkeypatch.setattr("infra.aws.asking.SystemClock", lambda: bed.clock)
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="results")
+        yield bed
+
+
+def occurrence(due):
+    """The words behind `advisor` of the run that is due then."""
+    return started_as(checked_command(COMMAND).words, due.timestamp())[len(ADVISOR) :]
+
+
+def id_of(due):
+    context = sweep_run.make_context("run", occurrence(due)[2:])
+    (asked,) = fleet_asked(*split_cloud(context.params))
+    return sweep_id(asked)
+
+
+def row(began):
+    return measurement(started_at=began.isoformat(), step_seconds=60 * (0.1, 0.101))
+
+
+def measured_there(bed, due, instance_id):
+    """What a guest leaves in the bucket: a row that began after the due time, and its end."""
+    box = ResultBucket(bed.aws(), "us-east-1", "results", f"sweeps/{id_of(due)}/g4dn.xlarge")
+    Sender(box).send([row(due + timedelta(minutes=9))])
+    Diary(box, instance_id, bed.clock).note(Phase.ENDED, End.DONE, 0, "1 trial")
+
+
+def guest_of(bed, due):
+    """Has the next instance measure for 20 minutes, and power off."""
+
+    def finish(machine):
+        measured_there(bed, due, machine.id)
+        bed.end(machine.id, "Client.InstanceInitiatedShutdown")
+
+    def on_answer(request):
+        if request.operation == "RunInstances" and (machines := bed.instances("running")):
+            bed.faulty.on_answer = lambda _: None
+            moment = bed.clock.now() + timedelta(minutes=20)
+            bed.clock.at(moment, lambda: finish(machines[0]))
+
+    bed.faulty.on_answer = on_answer
+
+
+def test_each_occurrence_has_an_id_of_its_own_which_a_retry_finds_again():
+    assert id_of(DUE) == id_of(DUE) != id_of(DUE + WEEK)
+
+
+@pytest.mark.slow
+def test_an_occurrence_launches_once_however_often_it_is_tried(account, capsys, tmp_path):
+    for weeks, launched in ((0, 1), (0, 1), (1, 2)):
+        due = DUE + weeks * WEEK
+        guest_of(account, due)
+        assert advisor(occurrence(due)) == 0
+        told = capsys.readouterr().out
+        assert len(account.instances()) == launched
+    document = json.loads(told)
+    assert document["measured_now"] == 1
+    assert 0 < document["spent_usd"] < 0.2
+    with closing(open_store()) as store:
+        began = [row.started_at for row in (*store.earlier(), *store.all())]
+    assert began == [(DUE + n * WEEK + timedelta(minutes=9)).isoformat() for n in range(2)]
+
+
+@pytest.mark.slow
+def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_path):
+    """A controller was killed when its guest was nearly done: nothing is launched again."""
+    with closing(open_store()) as store:
+        store.append(row(DUE - WEEK))
+    measured_there(account, DUE, "i-0")
+    checked = checked_command(COMMAND)
+    with closing(open_schedules()) as book:
+        new = NewSchedule(
+            name="gpu", cron="0 3 * * 1", timezone="Europe/Berlin", command=checked.words,
+            folder=str(tmp_path), budget_usd=20.0, run_usd=checked.run_usd,
+        )  # fmt: skip
+        kept, due = book.add(new, now=DUE.timestamp() - 60), DUE.timestamp()
+        owner = this_process()
+        book.runs.claim(kept.number, due, [NewRun(due)])
+        lock = book.runs.begin(1, owner, log="/log", now=due)
+        book.runs.hand_back(1, owner, "ended in its middle", None)
+        lock.release()
+        ending = execute(book, 1, follow=lambda run: after_sweep(run.due_at), report=lambda *_: {})
+        month = book.runs.of(kept.number)
+    assert (ending.state, ending.trials) == (RunState.DONE, 1), ending.note
+    assert ending.cost_usd is None  # the one before it spent something; all of it is counted
+    assert spent_usd(kept, month, due) == 5.0
+    assert ending.report["drift"]["compared"] == 1
+    assert account.instances() == []
+
+
+def test_what_such_a_run_may_cost_is_its_own_budget():
+    checked = checked_command(COMMAND)
+    assert (checked.run_usd, checked.usd_per_hour) == (5.0, None)
+    assert checked.words[:-2] == COMMAND  # and its owner, who is part of the sweep's id
+    assert json.dumps(checked_command((*COMMAND, "--owner", "ada")).words).count("owner") == 1

@@ -1,0 +1,189 @@
+"""The report after a scheduled run: what changed, where it went, and that it breaks nothing."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.runs import scheduled_reports
+from advisor.runs.executor import execute
+from advisor.runs.processes import Outcome
+from advisor.runs.schedule_documents import one_document, statuses
+from advisor.runs.scheduled_reports import report_after, report_in_process
+from advisor.runs.store.records import NewRun, NewSchedule, Reporting, RunState
+from advisor.runs.store.schedules import ScheduleBook
+from tests.advisor.render.sizing.reports import golden_report
+from tests.advisor.runs.delivery.servers import hook
+
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture
+def book(tmp_path):
+    book = ScheduleBook(f"sqlite:///{tmp_path}/schedules.sqlite")
+    yield book
+    book.close()
+
+
+def added(book, folder, send=(), **changes):
+    """A run that is due, of a schedule that reports."""
+    told = Reporting(plan="plan.yaml", send=tuple(send), **{"format": "md", **changes})
+    new = NewSchedule(name="weekly", cron="0 3 * * 1", timezone="UTC", command=("fit",),
+                      folder=str(folder), reporting=told)  # fmt: skip
+    kept = book.add(new, now=NOW)
+    book.runs.claim(kept.number, NOW + 60, [NewRun(NOW + 60)])
+    return kept, book.runs.open()[-1]
+
+
+@pytest.fixture
+def reports(monkeypatch):
+    """What `advisor report` makes, one after another, in place of the command."""
+    waiting = []
+
+    def run(words, **_options):
+        text = "# a report\n"
+        if "--plan" in words:
+            content = waiting.pop(0)
+            if isinstance(content, str):
+                return Outcome(None, content)
+            text = json.dumps(content)
+        Path(words[words.index("--out") + 1]).write_text(text)
+        return Outcome(None, "")
+
+    monkeypatch.setattr(scheduled_reports, "outcome_of", run)
+    return waiting
+
+
+def cheaper():
+    new = golden_report()
+    new["as_of"] = "2026-12-22"
+    new["workloads"][0]["recommendation"]["recommendation"]["price"]["total_usd_per_hour"] *= 0.5
+    return new
+
+
+def test_the_first_report_is_sent_whole_and_the_next_one_as_what_changed(book, tmp_path, reports):
+    reports += [golden_report(), cheaper()]
+    with hook() as server:
+        kept, run = added(book, tmp_path, [server.url, f"file:{tmp_path}/"])
+        first = report_after(run, kept, print)
+        second = report_after(run, kept, print)
+    assert first["headline"] is None
+    assert [one["state"] for one in first["deliveries"]] == ["arrived", "arrived"]
+    assert second["changed"] is True
+    messages = [json.loads(body) for _, _, body in server.got]
+    assert [one["kind"] for one in messages] == ["report", "report-diff"]
+    assert "became 50 % cheaper" in messages[1]["text"]
+    names = {one.name for one in tmp_path.iterdir() if one.name.startswith("report")}
+    assert names == {
+        "report-2026-11-22.md", "report-2026-12-22.md", "report-diff-2026-12-22.md",
+        "report-diff-2026-12-22.json",
+    }  # fmt: skip
+
+
+def test_where_nothing_changed_nobody_is_bothered_if_so_asked(book, tmp_path, reports):
+    reports += [golden_report(), golden_report(), golden_report()]
+    with hook() as server:
+        kept, run = added(book, tmp_path, [server.url], only_changes=True)
+        for _ in range(2):
+            found = report_after(run, kept, print)
+        assert (found["changed"], found["deliveries"]) == (False, [])
+        assert len(server.got) == 1
+        found = report_after(run, kept, print, failed="exit code 1: no disk")
+    assert "The run of schedule 'weekly' failed: exit code 1: no disk" in json.loads(
+        server.got[1][2]
+    )["text"]  # fmt: skip
+
+
+def test_a_target_that_is_away_is_told_and_kept(book, tmp_path, reports, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("advisor.runs.delivery.queue.state_folder", lambda: tmp_path)
+    reports += [golden_report()]
+    with hook([(503, {}, b"")] * 9) as server:
+        kept, run = added(book, tmp_path, [server.url, "env:NOT_HERE"])
+        found = report_after(run, kept, lambda _line: None)
+    assert [one["state"] for one in found["deliveries"]] == ["kept", "failed"]
+    assert "NOT_HERE is not set" in found["deliveries"][1]["error"]
+    assert len(list((tmp_path / "outbox").iterdir())) == 1
+
+
+def test_a_plan_that_went_bad_is_told(book, tmp_path, reports):
+    reports += ["plan.yaml, line 3: unknown network 'alexnt'; did you mean alexnet?"]
+    kept, run = added(book, tmp_path, ["https://example.com/hook"])
+    found = report_after(run, kept, print)
+    assert found["error"].startswith("no report: plan.yaml, line 3")
+
+
+def running(code):
+    return lambda *_: [sys.executable, "-c", code]
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("print('{\"headline\": null, \"changed\": null, \"deliveries\": [], \"error\": null}')",
+         None),
+        ("import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
+         ".write('{\"message\": \"broken\"}'); sys.exit(1)", "broken"),
+        ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
+        ("print('{\"schema\": \"advisor.report/1\"}')", "exit code 0"),
+    ],
+)  # fmt: skip
+def test_whatever_becomes_of_the_report_the_run_has_ended_as_it_has(
+    book, tmp_path, code, error, monkeypatch
+):
+    _, run = added(book, tmp_path, ["https://example.com/hook"])
+    monkeypatch.setattr(scheduled_reports, "ADVISOR", (sys.executable, "-c", code))
+    execute(
+        book, run.number, follow=lambda _run: {}, report=report_in_process,
+        started=running("print('{}')"),
+    )  # fmt: skip
+    ended = book.runs.one(run.number)
+    assert ended.state is RunState.DONE
+    assert ended.report["sizing_report"]["error"] == error
+
+
+def test_why_a_run_failed_is_handed_on(book, tmp_path):
+    _, run = added(book, tmp_path, ["https://example.com/hook"])
+    reasons = []
+
+    def report(_run, failed, _log):
+        reasons.append(failed)
+        return {}
+
+    code = "import sys; sys.exit(1)"
+    execute(book, run.number, follow=lambda _run: {}, started=running(code), report=report)
+    assert reasons == ["exit code 1"]
+    assert book.runs.one(run.number).state is RunState.FAILED
+
+
+def test_no_document_of_a_schedule_holds_a_targets_secret(book, tmp_path):
+    kept, run = added(
+        book, tmp_path, ["https://hooks.example.com/services/swordfish?key=hidden", "env:HOOK"]
+    )
+    (found,) = statuses(book, [kept], NOW)
+    text = json.dumps(one_document(found, [run], NOW))
+    assert "https://hooks.example.com/.." in text
+    assert "env:HOOK" in text
+    assert "swordfish" not in text
+    assert "hidden" not in text
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+def test_a_real_run_reports_by_real_processes(book, tmp_path, monkeypatch):
+    """`advisor fit` fails where nothing was measured; the report is made and sent all the same."""
+    (tmp_path / "plan.yaml").write_text(
+        "workloads:\n- {task: inference, model: googlenet, target_throughput: 500}\n"
+    )
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/schedules.sqlite")
+    with hook() as server:
+        _, run = added(book, tmp_path, [server.url])
+        execute(book, run.number, follow=lambda _run: {}, report=report_in_process)
+    found = book.runs.one(run.number)
+    assert found.state is RunState.FAILED
+    told = found.report["sizing_report"]
+    assert (told["error"], told["deliveries"][0]["state"]) == (None, "arrived")
+    message = json.loads(server.got[0][2])
+    assert message["text"].startswith("The run of schedule 'weekly' failed: ")
+    assert message["document"]["totals"]["answered"] == 1

@@ -1,0 +1,230 @@
+"""A started sweep is a row: refused beside another one, executed once, ended when asked, never lost
+from sight."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.runs import executor, started
+from advisor.runs.executor import execute
+from advisor.runs.started import (
+    OtherSweep,
+    SweepState,
+    command_of,
+    start_sweep,
+    started_sweeps,
+    stop_sweep,
+    sweep_document,
+    sweep_of,
+)  # fmt: skip
+from advisor.runs.started_fields import Allowed, requested_sweep
+from advisor.runs.store.records import Ending, RunState
+from advisor.runs.store.schedules import ScheduleBook
+from sweeps.store.owners import this_process
+from tests.processes import gone
+
+GRID = {
+    "networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3",
+    "accelerator": "emulated:T4",
+}  # fmt: skip
+
+
+class Nobody:
+    """A process that never takes its run in hand."""
+
+    def wait(self):
+        return 0
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/runs.sqlite"
+
+
+@pytest.fixture
+def book(url):
+    book = ScheduleBook(url)
+    yield book
+    book.close()
+
+
+@pytest.fixture(autouse=True)
+def processes(monkeypatch):
+    """The runs for which a process was started; none really is."""
+    numbers = []
+    monkeypatch.setattr(
+        started, "start_executor", lambda number, **_: numbers.append(number) or Nobody()
+    )
+    monkeypatch.setattr(started, "sweep_runs_here", lambda: False)
+    return numbers
+
+
+def sweep(**changes):
+    return requested_sweep({**GRID, **changes}, Allowed())
+
+
+def state_of(book, one):
+    return sweep_of(book, one.id).state(time.time())
+
+
+def test_a_second_sweep_is_refused_by_the_name_of_the_first(book, processes):
+    first = start_sweep(book, sweep(), {})
+    with pytest.raises(OtherSweep) as refused:
+        start_sweep(book, sweep(), {})
+    assert refused.value.sweep_id == first.id
+    assert first.id in str(refused.value)
+    assert processes == [first.run.number]
+
+
+def test_a_sweep_by_hand_is_not_disturbed(book, processes, monkeypatch):
+    monkeypatch.setattr(started, "sweep_runs_here", lambda: True)
+    with pytest.raises(OtherSweep, match="by hand"):
+        start_sweep(book, sweep(), {})
+    assert not processes
+    assert started_sweeps(book) == []
+
+
+def test_sweeps_on_aws_go_side_by_side_up_to_a_few(book):
+    aws = sweep(accelerator=None, on="aws", instance="g4dn.xlarge", budget="1USD")
+    start_sweep(book, sweep(), {})
+    for _ in range(4):
+        start_sweep(book, aws, {})
+    with pytest.raises(OtherSweep, match="AWS"):
+        start_sweep(book, aws, {})
+
+
+def test_a_sweep_whose_process_never_came_up_is_lost_and_blocks_nobody(book, monkeypatch):
+    first = start_sweep(book, sweep(), {})
+    assert first.state(first.run.due_at + 3600) is SweepState.LOST
+    monkeypatch.setattr(started, "STARTING_SECONDS", 0.0)
+    assert "never came up" in sweep_document(first)["reason"]
+    start_sweep(book, sweep(), {})
+    with pytest.raises(UsageError, match="is lost"):
+        execute(book, first.run.number, follow=dict, report=dict)
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "20261121T120000-0000000", "lock"])
+def test_what_is_no_id_is_no_sweep(book, name):
+    with pytest.raises(UsageError, match="there is no sweep"):
+        sweep_of(book, name)
+
+
+def test_the_latest_come_first_and_the_oldest_that_ended_are_forgotten(book, monkeypatch):
+    monkeypatch.setattr(started, "KEPT", 1)
+    sweeps = []
+    for _ in range(4):
+        one = start_sweep(book, sweep(), {})
+        book.runs.give_up(one.run.number, "over", now=time.time())
+        sweeps.append(one)
+    assert {one.id for one in started_sweeps(book)} == {sweeps[-1].id, sweeps[-2].id}
+    assert [one.folder.exists() for one in sweeps] == [False, False, True, True]
+
+
+def test_asking_twice_to_stop_is_asking_once(book):
+    one = start_sweep(book, sweep(), {})
+    first = stop_sweep(book, one.id)
+    assert stop_sweep(book, one.id).run.stop_at == first.run.stop_at
+    owner = this_process()
+    lock = book.runs.begin(one.run.number, owner, log=one.run.log, now=time.time())
+    assert state_of(book, one) is SweepState.STOPPING
+    book.runs.end(one.run.number, owner, Ending(state=RunState.DONE, exit_code=0), now=time.time())
+    lock.release()
+    assert state_of(book, one) is SweepState.DONE
+
+
+def test_the_command_has_the_words_and_a_log_of_its_own(book):
+    one = start_sweep(book, sweep(), {"networks": "googlenet"}, max_minutes=5)
+    assert sweep_document(one)["max_minutes"] == 5
+    assert command_of(one)[-3:] == [f"--log-file={one.events_path}", "-o", "json"]
+    assert "--networks=googlenet" in command_of(one)
+
+
+@pytest.fixture
+def run(book, monkeypatch):
+    """Executes a sweep that is a line of Python; returns it as it is then."""
+    monkeypatch.setattr(executor, "_step_back", lambda: None)
+
+    def executed(code, *, stop=False, max_minutes=None):
+        one = start_sweep(book, sweep(), {}, max_minutes=max_minutes)
+        if stop:
+            stop_sweep(book, one.id)
+        monkeypatch.setattr(executor, "command_of", lambda _one: [sys.executable, "-c", code])
+        execute(book, one.run.number, follow=dict, report=dict)
+        return sweep_of(book, one.id)
+
+    return executed
+
+
+def test_a_sweep_that_ends_well_is_done_and_its_document_is_kept(run):
+    one = run("print('{}')")
+    assert one.state(time.time()) is SweepState.DONE
+    assert one.run.exit_code == 0
+    assert json.loads(one.talk_path.with_suffix(".json").read_text()) == {}
+
+
+def test_a_sweep_that_fails_keeps_its_error(run):
+    one = run(
+        "import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
+        '.write(\'{"message": "no such disk"}\'); sys.exit(2)'
+    )
+    assert one.state(time.time()) is SweepState.FAILED
+    assert (one.run.exit_code, sweep_document(one)["reason"]) == (2, "no such disk")
+
+
+def test_a_sweep_that_the_kernel_kills_says_by_what(run):
+    one = run("import os; os.kill(os.getpid(), 9)")
+    assert sweep_document(one)["reason"] == "killed by SIGKILL"
+
+
+def test_a_sweep_that_is_asked_to_end_is_ended_politely(run):
+    one = run(
+        "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(143)); time.sleep(60)",
+        stop=True,
+    )
+    assert one.state(time.time()) is SweepState.STOPPED
+    assert "asked" in sweep_document(one)["reason"]
+
+
+def test_a_sweep_ends_when_its_time_is_over(run):
+    one = run("import time; time.sleep(60)", max_minutes=0.005)
+    assert one.state(time.time()) is SweepState.STOPPED
+    assert "minutes are over" in sweep_document(one)["reason"]
+
+
+def test_nothing_is_begun_twice(book, run):
+    one = run("pass")
+    with pytest.raises(UsageError, match="not begun again"):
+        execute(book, one.run.number, follow=dict, report=dict)
+
+
+RUNNER = """
+import sys
+from advisor.cli import main
+from advisor.runs import executor
+executor.command_of = lambda _one: [sys.executable, "-c", sys.argv[2]]
+main.main(["schedule", "execute", sys.argv[1]])
+"""
+
+
+def test_a_killed_process_takes_its_sweep_with_it_and_is_lost(book, url, tmp_path):
+    """In a process of its own, whose end the kernel signals to the sweep."""
+    one, pid = start_sweep(book, sweep(), {}), tmp_path / "pid"
+    waits = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, str(one.run.number), waits],
+        env={**os.environ, "ADVISOR_DATABASE_URL": url},
+    )  # fmt: skip
+    while not (pid.exists() and pid.read_text()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    assert state_of(book, one) is SweepState.RUNNING
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert gone(int(pid.read_text()))
+    assert state_of(book, one) is SweepState.LOST

@@ -1,0 +1,105 @@
+"""A sweep out of typed fields: the command's checks, and nothing of a client is run or opened."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.cli.sweep import run as sweep_run
+from advisor.errors import AdvisorError, UsageError
+from advisor.runs.started_fields import MOST_TRIALS, Allowed, requested_sweep, scheduled_sweep
+
+GRID = {
+    "networks": ["googlenet", "alexnet"], "tasks": "inference", "vcpus": [0.5, 1], "memory": "2GiB",
+    "disks": ["gp3", "slow=20MiB/s,500iops"], "accelerator": "emulated:T4",
+}  # fmt: skip
+AWS = {**GRID, "accelerator": None, "on": "aws", "instance": "g4dn.xlarge", "budget": "1USD"}
+
+
+def asked(**changes):
+    return requested_sweep({**GRID, **changes}, Allowed())
+
+
+def test_fields_become_the_words_of_the_command():
+    assert asked().words == (
+        "sweep", "run", "--networks=googlenet,alexnet", "--tasks=inference", "--vcpus=0.5,1",
+        "--memory=2GiB", "--disks=gp3,slow=20MiB/s,500iops", "--accelerator=emulated:T4",
+    )  # fmt: skip
+    assert len(asked().trials) == 2 * 2 * 2
+
+
+def test_the_command_takes_the_words_as_the_same_answers():
+    words = asked(repeats=3, retry_failed=True, rel_error=0.05).words
+    context = sweep_run.make_context("run", list(words[2:]))
+    assert context.params["networks"] == "googlenet,alexnet"
+    assert (context.params["repeats"], context.params["retry_failed"]) == ("3", True)
+    assert context.params["rel_error"] == "0.05"
+
+
+@pytest.mark.parametrize("network", ["net.py:build", "/etc/x.py", "../x", "X.PY:b", "a/b"])
+def test_code_of_this_machine_is_never_named_by_a_client(network):
+    with pytest.raises(UsageError, match="allow-code"):
+        asked(networks=["googlenet", network])
+
+
+def test_data_go_by_their_allowed_names(tmp_path):
+    with pytest.raises(UsageError, match="allow-data"):
+        asked(data=str(tmp_path))
+    with pytest.raises(UsageError, match="did you mean photos"):
+        requested_sweep({**GRID, "data": "photo"}, Allowed(data={"photos": str(tmp_path)}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"networks": "gogglenet"}, "did you mean googlenet"),
+        ({"vcpus": [0]}, "above 0"),
+        ({"vcpus": ["x" * 1000]}, "characters"),
+        ({"vcpus": "1\n2"}, "characters"),
+        ({"memory": ""}, "empty"),
+        ({"vcpus": list(range(1, 102))}, "at most 100"),
+        ({"vcpus": list(range(1, 99)), "memory": [f"{i}GiB" for i in range(1, 99)]}, "trials"),
+        ({"executor": "inline"}, "process, ray"),
+        ({"market": "spt"}, "spot"),
+        ({"hours": 1}, "on aws"),
+        ({"budget": "5USD"}, "adaptive"),
+        ({"tasks": None}, "--tasks"),
+        ({"disks": "--help"}, "disk type"),
+    ],
+)
+def test_what_the_command_refuses_is_refused(changes, said):
+    with pytest.raises(UsageError, match=said):
+        asked(**changes)
+
+
+def test_a_sweep_on_aws_needs_a_budget_and_has_an_owner():
+    found = requested_sweep(AWS, Allowed())
+    assert found.on_aws
+    assert found.usd == 1.0
+    assert found.words[-1].startswith("--owner=")
+    with pytest.raises(UsageError, match="budget"):
+        requested_sweep({**AWS, "budget": None}, Allowed())
+
+
+def test_a_schedule_may_ask_for_more_than_this_machine_has():
+    checked = scheduled_sweep({**GRID, "vcpus": 64}, Allowed())
+    assert "--vcpus=64" in checked.words
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # the first one imports
+@given(
+    st.dictionaries(
+        st.sampled_from([*GRID, "iterations", "repeats", "rel_error", "cache", "precision"]),
+        st.one_of(
+            st.text(max_size=20), st.floats(), st.integers(), st.lists(st.text(max_size=5)),
+            st.sampled_from(["1GiB", "gp3", "googlenet", "warm,cold", "training"]),
+        ),
+        max_size=6,
+    )
+)  # fmt: skip
+def test_whatever_is_asked_is_planned_or_refused_in_words(fields):
+    try:
+        found = requested_sweep({**GRID, **fields}, Allowed())
+    except AdvisorError:
+        return
+    assert 0 < len(found.trials) <= MOST_TRIALS
+    assert all(word.startswith("--") and "=" in word for word in found.words[2:])

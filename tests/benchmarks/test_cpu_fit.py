@@ -1,0 +1,48 @@
+"""The bundled step times of CPUs are what the bundled steps give."""
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.domain import Precision, Status
+from advisor.runs.fitting import measurements_from
+from benchmarks.cpu_fit import ROWS, cpu_rows, is_same, measured_cpu_steps, rebuilt
+from models.performance.cpu_step_times_fit import held_out
+from models.performance.evaluation import summary_of
+from models.performance.step_times_file import bundled_cpu_step_times
+
+pytestmark = pytest.mark.vector
+
+MEASUREMENTS = measurements_from(ROWS)
+
+
+def test_every_measured_network_is_in_the_bundled_step_times():
+    keys = {f"{row.cell.network}/{row.cell.step.conditions.task}" for row in measured_cpu_steps()}
+    assert keys == bundled_cpu_step_times().networks
+
+
+def test_rows_tell_no_host_and_how_they_were_timed():
+    for one in MEASUREMENTS:
+        assert "host" not in one.environment
+        assert "CPU seconds" in one.environment["timing"]
+        assert not one.trial.dataset_path
+
+
+def test_only_whole_results_in_fp32_are_learnt_from():
+    first = MEASUREMENTS[0]
+    amp = replace(first.trial, workload=replace(first.trial.workload, precision=Precision.AMP))
+    spoiled = replace(first, status=Status.CONTAMINATED)
+    assert len(cpu_rows([first, spoiled, replace(first, trial=amp)])) == 1
+
+
+def test_the_bundled_step_times_are_what_the_rows_give():
+    assert is_same(rebuilt(), bundled_cpu_step_times())
+
+
+def test_networks_and_batches_held_out_are_told_as_well_as_the_documents_say():
+    found = {
+        name: summary_of(-held.residuals) for name, held in held_out(measured_cpu_steps()).items()
+    }
+    for name, mean, median in (("network", 13.6, 9.9), ("cell", 11.6, 8.7)):
+        assert found[name]["mean_percent"] == pytest.approx(mean, abs=0.5)
+        assert found[name]["median_percent"] == pytest.approx(median, abs=0.7)
