@@ -18,8 +18,7 @@ from advisor.service.page.question import trouble_view
 from advisor.service.problems import Problem, without_folders
 from advisor.service.routes.sweeps import allowed_by
 from advisor.service.settings import Settings
-<<<<<<< HEAD:advisor/service/page/sweeps.py
-from advisor.service.stores import stored
+from advisor.service.stores import scheduled, stored
 from advisor.units import format_mib
 
 # Where the fastest trial's bar ends, in percent.
@@ -100,9 +99,6 @@ def _moment(text: str | None) -> str:
     """'2026-11-21 22:30 UTC': to the minute; '' where it has not come."""
     return f"{text[:16].replace('T', ' ')} UTC" if text else ""
 
-=======
-from advisor.service.stores import scheduled, stored
->>>>>>> 5361027190a8e893ecc6427a04fd52684d048414:advisor/service/page/sweeping.py
 
 # What the form begins with: two trials on an emulated GPU, a minute on a quiet machine.
 EXAMPLE = {
