@@ -20,11 +20,11 @@ def allow_options(command: Command) -> Command:
     """Add the options to a command; it receives them as `allow_data` and `allow_code`."""
     data = click.option(
         "--allow-data", multiple=True, metavar="NAME=PATH",
-        help="A data set that sweeps may read, by the name that clients use; repeatable.",
+        help="Data set that sweeps may read, under the name that clients use. Repeatable.",
     )  # fmt: skip
     code = click.option(
         "--allow-code", multiple=True, metavar="NAME=FILE.py:BUILD",
-        help="An own network that clients may have measured, likewise.",
+        help="Network file that clients may have measured, under a name. Repeatable.",
     )  # fmt: skip
     return data(code(command))
 

@@ -101,7 +101,7 @@ def policy(name: str, bucket: str, account: str, guest_role: str | None, partiti
 @click.argument("name")
 def template(name: str) -> None:
     """Print a CloudFormation template: account (bucket, role of instances, alarm of costs, once in
-    an account) or schedules (sweeps and reaper with no machine of one's own).
+    an account) or schedules (sweeps and reaper without a machine of your own).
 
     \b
     advisor cloud template account > account.json
@@ -146,10 +146,10 @@ for _command in (guest, policy, template):
 @_region_option
 @_output_option
 def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
-    """Everything that sweeps have there: instances, spot requests, volumes, network interfaces,
-    security groups, keys, launch templates; whose it is, and when its time is over.
+    """List what the advisor has on AWS, with owner and expiry.
 
-    Exit codes: 0 told, 1 a region did not tell all.
+    Instances, spot requests, volumes, network interfaces, security groups, keys and launch
+    templates. Exit codes: 0 complete, 1 a region did not answer.
     """
     from advisor.runs.cloud.status import reap_cloud
 

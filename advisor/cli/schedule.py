@@ -77,7 +77,7 @@ def checked_reporting(
 
 
 def _check_plan(plan: str) -> None:
-    from advisor.answers.ground import ground_in_use
+    from advisor.answers.context import load_context
     from advisor.answers.reporting.gathering import checked
     from advisor.answers.reporting.plans import read_plan
     from advisor.cli.report_run import planned
@@ -87,7 +87,7 @@ def _check_plan(plan: str) -> None:
     except OSError as error:
         raise UsageError(f"--report {plan} cannot be read: {error.strerror}") from None
     questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
-    checked(ground_in_use(None), questions)
+    checked(load_context(None), questions)
 
 
 def _whole_path(word: str) -> str:
@@ -103,6 +103,7 @@ def _whole_path(word: str) -> str:
 @click.option("--failed", default="", help="Why the run failed.")
 def report_run(number: int, failed: str) -> None:
     """Report on a run that has ended: what its process starts. Prints what became of it."""
+    from advisor.cli.report_run import plan_report
     from advisor.runs.scheduled_reports import report_after
     from advisor.runs.store.schedules import open_schedules
 
@@ -111,8 +112,9 @@ def report_run(number: int, failed: str) -> None:
         kept = book.numbered(run.schedule) if run and run.schedule is not None else None
     if run is None or kept is None:
         raise UsageError(f"there is no run {number}")
-    found = report_after(run, kept, lambda line: click.echo(line, err=True), failed)
-    click.echo(json.dumps(found))
+    os.chdir(kept.folder)  # in which the plan and its files are named
+    report = report_after(kept, plan_report, lambda line: click.echo(line, err=True), failed)
+    click.echo(json.dumps(report))
 
 
 # The schedule decides these itself.

@@ -158,7 +158,7 @@ def _sizing_lines(sizing: Mapping[str, Any]) -> list[str]:
     if not sizing:
         return []
     if sizing["error"]:
-        return [f"no report: {sizing['error'].removeprefix('no report: ')}"]
+        return [f"no report: {sizing['error']}"]
     lines = [sizing["headline"] or "the first report; there is nothing to compare it with"]
     told = (f"  {_STATES[one['state']].format(**one)}" for one in sizing["deliveries"])
     return [*lines, *told]

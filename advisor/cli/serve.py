@@ -19,7 +19,7 @@ LEVELS = ("debug", "info", "warning", "error")
     type=Text("--host"),
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on; another than loopback needs API keys.",
+    help="Address to listen on. Other than loopback needs API keys.",
 )
 @click.option(
     "--port", type=Positive("--port", whole=True, most=65535), default=8765, show_default=True

@@ -59,27 +59,27 @@ def settings_of(max_body: int | None, public_host: tuple[str, ...], **same: Any)
 _OPTIONS = (
     click.option(
         "--rate-limit", type=request_rate, default="100/s", show_default=True, metavar="N/s",
-        help="Requests of each key (or address, without keys) in each worker; 0 is no limit.",
+        help="Requests per second of each key (or address) in each worker; 0: unlimited.",
     ),
     click.option(
         "--max-body", type=body_bytes, metavar="SIZE",
-        help="Of a request, but for imports.  [default: 1MiB]",
+        help="Largest request body; imports have a limit of their own.  [default: 1MiB]",
     ),
     click.option(
         "--public-host", multiple=True, type=Text("--public-host"), metavar="NAME",
-        help="A name under which it is asked besides localhost, as behind a proxy; repeatable.",
+        help="Host name besides localhost, as behind a proxy. Repeatable.",
     ),
     click.option(
         "--trusted-proxy", type=Text("--trusted-proxy"), metavar="ADDRESS",
-        help="A proxy's address, whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+        help="Address of a proxy whose X-Forwarded-For and -Proto are trusted.",
     ),
     click.option(
         "--tls-certificate", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
-        help="PEM file; with --tls-key it speaks HTTPS.",
+        help="TLS certificate (PEM); needs --tls-key.",
     ),
     click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), metavar="FILE"),
     click.option(
         "--audit-log", type=click.Path(), metavar="FILE",
-        help="Who changed or was refused what.  [default: audit.jsonl in the user data directory]",
+        help="Audit log of changes.  [default: audit.jsonl in the user data directory]",
     ),
 )  # fmt: skip

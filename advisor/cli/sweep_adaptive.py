@@ -27,7 +27,7 @@ from sweeps.planning.plan import USUAL_TRIAL_SECONDS
 from sweeps.planning.staleness import is_stale
 
 if TYPE_CHECKING:
-    from advisor.runs.adaptive.planning import AdaptiveSweep, Standing
+    from advisor.runs.adaptive.planning import AdaptiveSweep, SweepStatus
     from sweeps.driver.runner import Progress
     from sweeps.store import MeasurementStore
 
@@ -57,7 +57,7 @@ def adaptive_options(command: Command) -> Command:
     return command
 
 
-def forecast(sweep: AdaptiveSweep, standing: Standing) -> dict[str, Any]:
+def forecast(sweep: AdaptiveSweep, standing: SweepStatus) -> dict[str, Any]:
     """What is left at most: trials, minutes and dollars (None: no price is known)."""
     done = len(standing.done)
     each = standing.spent_seconds / done if done else USUAL_TRIAL_SECONDS
@@ -74,7 +74,7 @@ def forecast(sweep: AdaptiveSweep, standing: Standing) -> dict[str, Any]:
     }
 
 
-def standing_document(sweep: AdaptiveSweep, standing: Standing) -> dict[str, Any]:
+def standing_document(sweep: AdaptiveSweep, standing: SweepStatus) -> dict[str, Any]:
     """Where a sweep stands, for JSON."""
     return {
         "budget": sweep.budget.text,
@@ -89,7 +89,7 @@ def standing_document(sweep: AdaptiveSweep, standing: Standing) -> dict[str, Any
     }
 
 
-def plan_lines(sweep: AdaptiveSweep, standing: Standing) -> list[str]:
+def plan_lines(sweep: AdaptiveSweep, standing: SweepStatus) -> list[str]:
     """What follows the table of a plan."""
     known = format_counted(len(sweep.trials), "trial")
     lines = [f"{format_counted(len(standing.next), 'trial')} next, of {known} to choose from."]
@@ -109,7 +109,7 @@ def plan_lines(sweep: AdaptiveSweep, standing: Standing) -> list[str]:
     return lines
 
 
-def doubt_text(sweep: AdaptiveSweep, standing: Standing) -> str:
+def doubt_text(sweep: AdaptiveSweep, standing: SweepStatus) -> str:
     """'the surface is known to 4.2 %'."""
     if standing.doubt is None:
         return "nothing is known yet"
@@ -149,7 +149,7 @@ class AdaptiveRun(NamedTuple):
     """A sweep that has stopped, where it stands, and the trials that were done before."""
 
     sweep: AdaptiveSweep
-    standing: Standing
+    standing: SweepStatus
     before: Set[str]
 
 
@@ -171,7 +171,7 @@ def run_adaptively(
         name for name, one in store.summaries().items() if not is_stale(one.started_at, since)
     }
 
-    def tell(standing: Standing) -> None:
+    def tell(standing: SweepStatus) -> None:
         if standing.done:
             click.echo(f"{len(standing.done)} done; {doubt_text(sweep, standing)}", err=True)
 

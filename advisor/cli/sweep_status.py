@@ -86,8 +86,8 @@ Show = Callable[["Snapshot", str], None]
     show_default=True, help="json with --watch: one line for each refresh.",
 )  # fmt: skip
 def status(output: str, watch: bool, every: str, **answers: Any) -> None:
-    """What runs where, how many trials are measured and how they ended, what is left and until
-    when: of a described sweep, or of all in the store. Changes nothing."""
+    """Show the progress of a sweep, or of the whole store: what runs where, how trials ended,
+    what is left and how long it takes. Changes nothing."""
     seconds, trial_ids = _seconds(every), _described(answers)
     if watch:
         with suppress(KeyboardInterrupt), _shown(output) as show:

@@ -335,7 +335,7 @@ class RunQuestion(WorkloadQuestion, frozen=True, kw_only=True):
         tuple[Path, ...],
         About(
             "Measurement of your network on one GPU, from `advisor measure`, `measurements "
-            "export` or a sweep on AWS. Repeatable. --model may then be any name.",
+            "export` or a campaign. Repeatable. --model may then be any name.",
             Files(),
             where="cli",
             section=WORKLOAD,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from math import inf, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.domain import (
     HOURS_PER_MONTH,
@@ -37,7 +37,9 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.domain.live import LiveCheck, PriceAnswer
+
+if TYPE_CHECKING:
+    from advisor.domain.live import LiveCheck, PriceAnswer  # few answers have any
 
 BOUNDS = ("lower", "median", "upper")
 # So many rejected types are named where nobody wants them all.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from advisor.domain import (
     Candidate,
@@ -16,7 +17,6 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.domain.live import LiveCheck, LiveChecked
 from advisor.render.blocks import nearest_rejected, rate_unit, verify_command
 from advisor.render.document import Sources
 from advisor.render.text import (
@@ -46,6 +46,9 @@ from advisor.render.text import (
     wrapped,
 )
 from advisor.units import format_hours, format_mib, format_rate, format_usd
+
+if TYPE_CHECKING:
+    from advisor.domain.live import LiveCheck, LiveChecked  # few answers have any
 
 LINES = 25
 SHOWN_ALTERNATIVES = 5

@@ -33,7 +33,7 @@ _INNER = ("level", "pid", "event", "database", "executor", "file")
 
 
 @dataclass(frozen=True, slots=True)
-class JobEvent:
+class SweepEvent:
     """One event: its id, what happened, and its facts."""
 
     id: str
@@ -50,7 +50,7 @@ class EventLog:
         found = _PLACE.fullmatch(last_id or "")
         self._inode, self._offset = (int(found[1], 16), int(found[2], 16)) if found else (0, 0)
 
-    def look(self) -> list[JobEvent]:
+    def look(self) -> list[SweepEvent]:
         """What has come since the last look, up to a mebibyte of it."""
         files = self._files()
         places = [inode for inode, _ in files]
@@ -59,7 +59,7 @@ class EventLog:
             first = 0
         else:
             first = places.index(self._inode)
-        found: list[JobEvent] = []
+        found: list[SweepEvent] = []
         for inode, file in files[first:]:
             if inode != self._inode:
                 self._inode, self._offset = inode, 0
@@ -68,7 +68,7 @@ class EventLog:
                 break
         return found
 
-    def _read(self, file: Path) -> Iterator[JobEvent]:
+    def _read(self, file: Path) -> Iterator[SweepEvent]:
         try:
             with file.open("rb") as log:
                 found = os.fstat(log.fileno())
@@ -99,7 +99,7 @@ class EventLog:
         return files
 
 
-def _event_of(line: bytes, place: str) -> JobEvent | None:
+def _event_of(line: bytes, place: str) -> SweepEvent | None:
     try:
         told = json.loads(line)
         event = told["event"]
@@ -108,12 +108,12 @@ def _event_of(line: bytes, place: str) -> JobEvent | None:
     name = _name_of(event, told)
     if name is None:
         return None
-    return JobEvent(place, name, {key: one for key, one in told.items() if key not in _INNER})
+    return SweepEvent(place, name, {key: one for key, one in told.items() if key not in _INNER})
 
 
-def _said(line: bytes, place: str) -> JobEvent | None:
+def _said(line: bytes, place: str) -> SweepEvent | None:
     text = one_line(line.decode(errors="replace"))
-    return JobEvent(place, "said", {"text": text}) if text else None
+    return SweepEvent(place, "said", {"text": text}) if text else None
 
 
 def _name_of(event: str, told: Mapping[str, Any]) -> str | None:

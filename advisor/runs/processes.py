@@ -6,21 +6,21 @@ nobody reads what it printed for people.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import ERROR_VARIABLE
-from sweeps.store import DATABASE_VARIABLE
+from sweeps.machine.processes import end_with_parent
 
 # -P: files of the folder in which a command works are not ours.
 ADVISOR = (sys.executable, "-P", "-m", "advisor")
@@ -29,33 +29,37 @@ _SOURCE_TREE = Path(__file__).parents[2]
 _OF_THE_SERVICE = ("ADVISOR_SERVICE", "PROMETHEUS_MULTIPROC_DIR")
 # A sweep that is asked to end gives back what it took; that takes a while with Ray.
 _ENDING_SECONDS = 60.0
-_PR_SET_PDEATHSIG = 1
 
 
 def environment(database_url: str | None = None) -> dict[str, str]:
     """This process's, in which `ADVISOR` starts from any folder, in a checkout too."""
     paths = [str(_SOURCE_TREE), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     own = {name: value for name, value in os.environ.items() if name not in _OF_THE_SERVICE}
+    from sweeps.store import DATABASE_VARIABLE  # brings SQLAlchemy
+
     given = {DATABASE_VARIABLE: database_url} if database_url else {}
     return own | given | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
 
 
 @contextmanager
 def command_process(
-    command: Sequence[str], folder: str, log: Path
+    command: Sequence[str], folder: str, log: Path, *, ends_with_parent: bool = True
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a command in a folder: its stderr is appended to the log, its document goes to
     `answer_path`. On leaving it is ended politely, then by force.
 
-    To be called before any thread is started: what runs between fork and exec allows no other.
+    By default it ends with this process, be that killed: whoever goes on with a run must not meet
+    a sweep that still measures. That needs a process without threads, since it runs code between
+    fork and exec.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     error_path(log).unlink(missing_ok=True)
     variables = environment() | {ERROR_VARIABLE: str(error_path(log))}
+    first = partial(end_with_parent, signal.SIGTERM, os.getpid()) if ends_with_parent else None
     with log.open("ab") as lines, answer_path(log).open("wb") as answer:
         process = subprocess.Popen(
             command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=answer,
-            stderr=lines, preexec_fn=_end_with_parent(),
+            stderr=lines, preexec_fn=first,
         )  # fmt: skip
     try:
         yield process
@@ -106,10 +110,11 @@ class Outcome:
 
 
 def outcome_of(words: Sequence[str], *, folder: str | None = None, seconds: float) -> Outcome:
-    """Run `advisor WORDS` to its end; `TimeoutExpired` beyond so many seconds."""
+    """Run `advisor WORDS` to its end, from any thread; `TimeoutExpired` beyond so many seconds."""
     with tempfile.TemporaryDirectory(prefix="advisor-") as scratch:
         log = Path(scratch) / "command.log"
-        with command_process([*ADVISOR, *words], folder or scratch, log) as process:
+        command, cwd = [*ADVISOR, *words], folder or scratch
+        with command_process(command, cwd, log, ends_with_parent=False) as process:
             code = process.wait(seconds)
         return Outcome(answer_of(log), failure(code, log) if code else "")
 
@@ -135,21 +140,3 @@ def _document(path: Path) -> dict[str, Any] | None:
 
 def _ending(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-
-
-def _end_with_parent() -> Callable[[], None] | None:
-    """What asks the kernel for SIGTERM when the parent dies, be it by kill -9: the next process
-    that goes on with the run must not find a sweep that measures beside it."""
-    try:
-        prctl = ctypes.CDLL(None).prctl
-    except (OSError, AttributeError):  # no Linux
-        return None
-
-    parent = os.getpid()
-
-    def ask() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before we could ask
-            os._exit(128 + signal.SIGTERM)
-
-    return ask

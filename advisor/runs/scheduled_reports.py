@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +25,21 @@ from advisor.render.sizing.formats import report_format
 from advisor.runs.delivery.message import Attachment, Message, difference_message, report_message
 from advisor.runs.delivery.queue import RetryQueue, queue_folder
 from advisor.runs.delivery.sending import Delivery, deliver_to
-from advisor.runs.processes import ADVISOR, answer_of, command_process, failure, outcome_of
+from advisor.runs.processes import ADVISOR, answer_of, command_process, failure
 from advisor.runs.store.records import Reporting, Run, Schedule
 
-# A plan of fifty workloads takes 20 s; a machine may be busy.
-_LONGEST_SECONDS = 1800.0
-# The whole: a JSON report, its other format, and what is sent.
-_LONGEST_WHOLE_SECONDS = 3 * _LONGEST_SECONDS
+# A plan of fifty workloads takes 20 s; a machine may be busy, and targets slow.
+_LONGEST_SECONDS = 3600.0
+_LANGUAGE = "en"
 _LAST = "last-report.json"
 
 Say = Callable[[str], None]
+# The report on a plan: `advisor.report/1`.
+DocumentOf = Callable[[str], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeReport:
     """A report's document and its files: as JSON, and in the format that people get."""
 
     document: dict[str, Any]
@@ -54,7 +54,7 @@ def report_in_process(run: Run, failed: str, log: Path) -> dict[str, Any]:
     own_log = log.with_suffix(".sending.log")
     try:
         with command_process(command, str(log.parent), own_log) as process:
-            code = process.wait(_LONGEST_WHOLE_SECONDS)
+            code = process.wait(_LONGEST_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         return report_lost(str(error))
     document = answer_of(own_log) or {}
@@ -68,16 +68,18 @@ def report_lost(why: str) -> dict[str, Any]:
     return {"headline": None, "changed": None, "deliveries": [], "error": one_line(why)}
 
 
-def report_after(run: Run, schedule: Schedule, say: Say, failed: str = "") -> dict[str, Any]:
+def report_after(
+    schedule: Schedule, document_of: DocumentOf, say: Say, failed: str = ""
+) -> dict[str, Any]:
     """Make the report, send what changed; the run's `sizing_report`. `failed` says why the run
-    before it failed, where it did: the report tells that too. Raises nothing that a plan or a
+    before it failed, where it did: the message begins with that. Raises nothing that a plan or a
     target can cause."""
     if schedule.reporting is None:
         raise UsageError("schedule '{name}' has no --report", name=schedule.name)
     folder = _folder(schedule)
     try:
-        made = _made(schedule, schedule.reporting, folder, run)
-    except (AdvisorError, OSError, subprocess.SubprocessError) as error:
+        made = _made(schedule.reporting, document_of)
+    except (AdvisorError, OSError) as error:
         say(str(error))
         return report_lost(str(error))
     before = _last(folder)
@@ -104,29 +106,13 @@ def _folder(schedule: Schedule) -> Path:
     return folder
 
 
-def _made(schedule: Schedule, wanted: Reporting, folder: Path, run: Run) -> Made:
-    """By the command itself, so that a plan is read as a user's own is."""
-    when = datetime.fromtimestamp(run.due_at, UTC).strftime("%Y%m%dT%H%M%SZ")
-    saved = folder / f"{when}.report.json"
-    _report(schedule, ["--plan", wanted.plan, "--format", "json", "--out", str(saved)])
-    kind, content = report_format(wanted.format), saved.read_bytes()
-    shown = content
-    if wanted.format != "json":
-        other = folder / f"{when}.report.{kind.extension}"
-        _report(schedule, ["--from", str(saved), "--format", wanted.format, "--out", str(other)])
-        shown = other.read_bytes()
-        other.unlink()
-    saved.unlink()
-    document = read_saved(Input(saved.name, content))
+def _made(wanted: Reporting, document_of: DocumentOf) -> MadeReport:
+    """As it will be read again: what is compared and what is sent are the same."""
+    content = report_format("json").content(document_of(wanted.plan), _LANGUAGE)
+    document, kind = read_saved(Input(_LAST, content)), report_format(wanted.format)
+    shown = content if wanted.format == "json" else kind.content(document, _LANGUAGE)
     name = f"report-{document['as_of']}.{kind.extension}"
-    return Made(document, content, Attachment(name, kind.media_type, shown))
-
-
-def _report(schedule: Schedule, words: list[str]) -> None:
-    """`UsageError` with the command's own error where it fails."""
-    outcome = outcome_of(["report", *words], folder=schedule.folder, seconds=_LONGEST_SECONDS)
-    if outcome.failure:
-        raise UsageError("no report: {reason}", reason=outcome.failure)
+    return MadeReport(document, content, Attachment(name, kind.media_type, shown))
 
 
 def _last(folder: Path) -> dict[str, Any] | None:
@@ -136,7 +122,7 @@ def _last(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _message(made: Made, changes: Mapping[str, Any] | None) -> Message:
+def _message(made: MadeReport, changes: Mapping[str, Any] | None) -> Message:
     """What changed with the report beside it; before there is anything to compare, the report."""
     if changes is None:
         return report_message(made.document, made.file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import multiprocessing
 import os
@@ -24,6 +23,7 @@ from advisor.errors import AdvisorError, Terminated, UsageError
 from advisor.runs.store.keys import ApiKeys
 from advisor.service.audit import AuditLog
 from advisor.service.settings import Settings
+from sweeps.machine.processes import end_with_parent
 
 MOST_HEAD_BYTES = 16 * 1024
 _HEAD_SECONDS = 10
@@ -33,7 +33,6 @@ _GRACE_SECONDS = 10
 _APPLICATION = "advisor.service.server:worker_application"
 # Of prometheus-client, which looks for it when it is imported.
 _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-_PR_SET_PDEATHSIG = 1
 
 
 # Inherited by forked workers; where processes are spawned, each loads its own.
@@ -95,7 +94,7 @@ def worker_application() -> Any:
     from advisor.service.app import create_app
 
     settings = Settings.from_environment()
-    app = create_app(settings, _LOADED.get("ground"))
+    app = create_app(settings, _LOADED.get("context"))
     proxy = settings.trusted_proxy
     # Who asks is told by the connection, unless a proxy that is trusted says otherwise.
     return wrap_asgi_with_proxy_headers(app, [proxy]) if proxy else app
@@ -155,10 +154,10 @@ def logging_settings(level: str) -> dict[str, Any]:
 def _load() -> None:
     """What all workers need, loaded before they are forked: they share its memory, and a damaged
     file is told in one line."""
-    from advisor.answers.ground import ground_in_use
+    from advisor.answers.context import load_context
     from advisor.service import app as _app  # noqa: F401
 
-    _LOADED["ground"] = ground_in_use()
+    _LOADED["context"] = load_context()
 
 
 def _has_working_key(settings: Settings) -> bool:
@@ -215,9 +214,4 @@ def _end_with_parent() -> None:
     """A worker ends with the process that started it, kill -9 included: one that stayed would hold
     the port, and answer beside the server that is started next."""
     parent = multiprocessing.parent_process()
-    try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    except (OSError, AttributeError):  # no Linux
-        return
-    if parent is not None and os.getppid() != parent.pid:  # it died before we could ask
-        os._exit(128 + signal.SIGTERM)
+    end_with_parent(signal.SIGTERM, parent.pid if parent else None)

@@ -44,8 +44,8 @@ def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
         return not_asked("region", refused)
     except AdvisorError as error:
         return not_asked("region", error)
-    told = [one.get("OptInStatus", "opt-in-not-required") for one in answer.get("Regions", ())]
-    if not told or told[0] == "not-opted-in":
+    facts = [entry.get("OptInStatus", "opt-in-not-required") for entry in answer.get("Regions", ())]
+    if not facts or facts[0] == "not-opted-in":
         return missing(
             "region", f"the account has not opted into {region}",
             f"`aws account enable-region --region-name {region}`",
@@ -117,10 +117,10 @@ def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
         ),
     }  # fmt: skip
     for operation, (request, thing) in held.items():
-        told = _dry_run(aws, region, operation, request)
-        if not told.ok and told.check == "permission":
-            told = _simulated(aws, region, caller, operation, thing, told)
-        yield told
+        facts = _dry_run(aws, region, operation, request)
+        if not facts.ok and facts.check == "permission":
+            facts = _simulated(aws, region, caller, operation, thing, facts)
+        yield facts
 
 
 def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> Finding:
@@ -157,9 +157,9 @@ def _simulated(
         )  # fmt: skip
     except AdvisorError:
         asking = statements(action, "iam:SimulatePrincipalPolicy")
-        told = f"{action} is denied, or allowed for our tag only, which may not be asked"
-        return missing("permission", told, f"allow it: {asking}")
-    decisions = [one["EvalDecision"] for one in answer.get("EvaluationResults", ())]
+        text = f"{action} is denied, or allowed for our tag only, which may not be asked"
+        return missing("permission", text, f"allow it: {asking}")
+    decisions = [entry["EvalDecision"] for entry in answer.get("EvaluationResults", ())]
     if decisions and set(decisions) == {"allowed"}:
         return good("permission", f"{action} is allowed for what carries our tag")
     return denied

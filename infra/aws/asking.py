@@ -120,8 +120,8 @@ class Aws:
         try:
             answer: dict[str, Any] = Deadline(TRY_SECONDS).within(operation, lambda: ask(**request))
         except known.ClientError as error:
-            told = error.response.get("Error", {})
-            code, message = told.get("Code", ""), told.get("Message", "")
+            facts = error.response.get("Error", {})
+            code, message = facts.get("Code", ""), facts.get("Message", "")
             raise Refused(error.operation_name, code or "no code", message) from error
         except (
             known.ConnectionError, known.HTTPClientError, known.IncompleteReadError,

@@ -9,6 +9,7 @@ from functools import cache
 
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
+from advisor.messages import Message
 from advisor.units import format_usd
 from infra.aws.launch_options import LaunchOption, Sweep
 
@@ -60,8 +61,10 @@ def lasts(budget_usd: float, hourly: float, hours: float, spent_usd: float = 0.0
 
 def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
     """What an hour costs at most: instance, every volume, a public address."""
-    disks = sum(_volume_usd(one.type, one.size_gib, one.iops, one.mib_per_second, option.region)
-                for one in sweep.volumes)  # fmt: skip
+    disks = sum(
+        _volume_usd(disk.type, disk.size_gib, disk.iops, disk.mib_per_second, option.region)
+        for disk in sweep.volumes
+    )
     root = _volume_usd("gp3", sweep.root_gib, None, None, option.region)
     credits = _surplus_usd(option.instance_type)
     return option.usd_per_hour + credits + disks + root + ADDRESS_USD_PER_HOUR
@@ -75,8 +78,14 @@ def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) 
     cents = math.floor(100 * (spent + hourly * (LEAST / timedelta(hours=1)))) + 1
     used = f", of which {format_usd(spent)} are spent already," if spent else ""
     raise UsageError(
-        f"a budget of {format_usd(budget_usd)}{used} does not pay {minutes:.0f} minutes of {what} "
-        f"at {format_usd(hourly)}/h; give --budget {cents / 100:.2f}USD or more"
+        "a budget of {budget_usd:usd}{used} does not pay {minutes:.0f} minutes of "
+        "{what} at {hourly:usd}/h",
+        hint=Message("give --budget {cents:.2f}USD or more", cents=cents / 100),
+        budget_usd=budget_usd,
+        used=used,
+        minutes=minutes,
+        what=what,
+        hourly=hourly,
     )
 
 

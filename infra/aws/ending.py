@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from advisor.errors import AdvisorError, CloudError
+from advisor.messages import Message
 from advisor.units import format_usd
 from infra.aws import tags
 from infra.aws.asking import Aws
@@ -43,14 +44,17 @@ def end_sweep(
         with suppress(AdvisorError):  # it is found by its tag again, and told where it stays
             aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
     for region in regions:
-        found, not_told = _of_sweep(aws, region, sweep)
+        result, not_told = _of_sweep(aws, region, sweep)
         left += not_told
         if first is not None and first.region == region:
-            found += _unlisted(first, sweep.id, found)
-        remaining = remove_all(aws, found)
-        there = {one.found.id for one in remaining}
-        removed += [one for one in found if one.id not in there]
-        left += [f"{one.found.kind} {one.found.id} in {region}: {one.reason}" for one in remaining]
+            result += _unlisted(first, sweep.id, result)
+        remaining = remove_all(aws, result)
+        there = {entry.found.id for entry in remaining}
+        removed += [entry for entry in result if entry.id not in there]
+        left += [
+            f"{entry.found.kind} {entry.found.id} in {region}: {entry.reason}"
+            for entry in remaining
+        ]
     return Ended(removed=tuple(removed), left=tuple(left))
 
 
@@ -65,28 +69,32 @@ def end_instance(aws: Aws, machine: Machine) -> None:
         except NotTold:
             return
         if aws.clock.now() >= deadline:
-            raise CloudError(f"{machine.id} in {machine.region} does not end, as it was told to")
+            raise CloudError(
+                "{machine_id} in {region} does not end, as it was told to",
+                machine_id=machine.id,
+                region=machine.region,
+            )
         aws.clock.sleep(POLL_SECONDS)
 
 
 def _of_sweep(aws: Aws, region: str, sweep: Sweep) -> tuple[list[Managed], list[str]]:
     """What there is; a kind that may not be listed hinders the end of no other one, and is told."""
-    found: list[Managed] = []
+    result: list[Managed] = []
     not_told: list[str] = []
     for kind in KINDS:
         try:
             listed = managed_of(aws, kind, region, owner=sweep.owner)
-            found += [one for one in listed if one.sweep_id == sweep.id]
+            result += [entry for entry in listed if entry.sweep_id == sweep.id]
         except Refused as refused:
             not_told.append(f"no {kind.name} in {region} is told: {mend_of(refused)}")
         except AdvisorError as error:  # nobody answers: nor would they for other kinds
-            return found, [*not_told, f"what there is in {region} is not known: {error}"]
-    return found, not_told
+            return result, [*not_told, f"what there is in {region} is not known: {error}"]
+    return result, not_told
 
 
-def _unlisted(machine: Machine, sweep_id: str, found: Iterable[Managed]) -> list[Managed]:
+def _unlisted(machine: Machine, sweep_id: str, things: Iterable[Managed]) -> list[Managed]:
     """The instance, where lists do not show it (any more, or again: EC2 asks one of several)."""
-    if any(one.id == machine.id for one in found):
+    if any(managed.id == machine.id for managed in things):
         return []
     return [
         Managed(
@@ -98,12 +106,15 @@ def _unlisted(machine: Machine, sweep_id: str, found: Iterable[Managed]) -> list
 
 def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> NotEndedError:
     """What a user has to know and to do where something may still run."""
-    told = "; ".join(ended.left)
+    text = "; ".join(ended.left)
     if machine is None:
         return NotEndedError(
-            f"not everything is surely ended ({told}); what there may be ends itself when its time "
-            "is over, and `advisor cloud reap` removes the rest then; `advisor cloud status` tells "
-            "what is left"
+            "not everything is surely ended ({text})",
+            hint=(
+                "what there may be ends itself when its time is over, and `advisor cloud "
+                "reap` removes the rest then; `advisor cloud status` tells what is left"
+            ),
+            text=text,
         )
     itself = "its own timer ends it, and so does the next pass of the reaper"
     if machine.expires_at and meter:
@@ -113,7 +124,13 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Not
             f"{most} at most until then"
         )
     return NotEndedError(
-        f"not everything is surely ended ({told}); {itself}; to end it now: `aws ec2 "
-        f"terminate-instances --instance-ids {machine.id} --region {machine.region}`; "
-        "`advisor cloud status` tells what is left"
+        "not everything is surely ended ({text})",
+        hint=Message(
+            "{itself}; to end it now: `aws ec2 terminate-instances --instance-ids "
+            "{machine_id} --region {region}`; `advisor cloud status` tells what is left",
+            itself=itself,
+            machine_id=machine.id,
+            region=machine.region,
+        ),
+        text=text,
     )

@@ -147,9 +147,9 @@ def known_codes() -> dict[str, tuple[Kind, Reaction]]:
 
 def _meaning(code: str) -> tuple[Kind, Reaction]:
     """EC2 writes state reasons with `Server.` or `Client.` before codes that it also tells bare."""
-    known = known_codes()
+    existing = known_codes()
     bare = code.partition(".")[2] if code.startswith(("Server.", "Client.")) else code
-    for one in (code, bare):
-        if found := known.get(one) or _ALSO.get(one):
-            return found
+    for entry in (code, bare):
+        if kinds := existing.get(entry) or _ALSO.get(entry):
+            return kinds
     return Kind.UNKNOWN, Reaction.STOP

@@ -84,10 +84,10 @@ def managed_of(aws: Aws, kind: Kind, region: str, *, owner: str | None) -> Itera
     """
     filters = tags.managed_filters(owner=owner)
     for row in aws.pages(region, kind.operation, kind.rows, Filters=filters):
-        for one in row["Instances"] if kind.rows == "Reservations" else (row,):
-            found = _managed(kind, one, region)
-            if found and found.state not in kind.gone and owner in (None, found.owner):
-                yield found
+        for entry in row["Instances"] if kind.rows == "Reservations" else (row,):
+            result = _managed(kind, entry, region)
+            if result and result.state not in kind.gone and owner in (None, result.owner):
+                yield result
 
 
 def enabled_regions(aws: Aws, home: str) -> list[str]:
@@ -95,9 +95,9 @@ def enabled_regions(aws: Aws, home: str) -> list[str]:
     try:
         answer = aws.ask(home, "describe_regions")
     except Refused as refused:
-        told = f"{reaping_told(refused)}; or name the regions with --region"
-        raise CloudError(told) from refused
-    return sorted(one["RegionName"] for one in answer["Regions"])
+        text = f"{reaping_told(refused)}; or name the regions with --region"
+        raise CloudError(text) from refused
+    return sorted(entry["RegionName"] for entry in answer["Regions"])
 
 
 def _managed(kind: Kind, row: Mapping[str, Any], region: str) -> Managed | None:

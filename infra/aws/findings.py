@@ -46,11 +46,13 @@ def without(check: str, told: str, error: Exception) -> Finding:
 
 def refuse_missing(findings: Iterable[Finding]) -> None:
     """`CloudError` with each thing that stops a launch, and what mends it."""
-    stopping = [one for one in findings if one.stops and not one.ok]
+    stopping = [finding for finding in findings if finding.stops and not finding.ok]
     if stopping:
-        raise CloudError(f"nothing was launched: {in_words(stopping)}")
+        raise CloudError("nothing was launched: {reasons}", reasons=in_words(stopping))
 
 
 def in_words(findings: Sequence[Finding]) -> str:
     """One after the other, each with its mend."""
-    return "; ".join(f"({one.check}) {one.told.rstrip('.')}: {one.mend}" for one in findings)
+    return "; ".join(
+        f"({finding.check}) {finding.told.rstrip('.')}: {finding.mend}" for finding in findings
+    )

@@ -58,10 +58,10 @@ def _existing(aws: Aws, region: str, network: str, sweep: Sweep) -> str:
     ]
     waited = 0.0
     while waited <= _VISIBLE_WITHIN:
-        found = aws.ask(region, "describe_security_groups", Filters=filters)
-        for one in found.get("SecurityGroups", ()):
-            _refuse_strangers(one, sweep)
-            return str(one["GroupId"])
+        result = aws.ask(region, "describe_security_groups", Filters=filters)
+        for entry in result.get("SecurityGroups", ()):
+            _refuse_strangers(entry, sweep)
+            return str(entry["GroupId"])
         aws.clock.sleep(_POLL)
         waited += _POLL
     raise Unanswered("describe_security_groups", f"{tags.name_of(sweep.id)} exists, nobody sees it")
@@ -72,11 +72,15 @@ def _refuse_strangers(row: Mapping[str, Any], sweep: Sweep) -> None:
     worn, group = tags.tags_from(row.get("Tags")), row["GroupId"]
     if (worn.get(tags.MANAGED), worn.get(tags.SWEEP_ID)) != (tags.MANAGED_VALUE, sweep.id):
         raise CloudError(
-            f"the security group {tags.name_of(sweep.id)} ({group}) is none of the advisor's; it "
-            "is left as it is, and nothing was launched: give another --sweep-id"
+            "the security group {group_name} ({group}) is none of the advisor's",
+            hint="it is left as it is, and nothing was launched: give another --sweep-id",
+            group_name=tags.name_of(sweep.id),
+            group=group,
         )
     if worn.get(tags.OWNER) != sweep.owner:
         raise CloudError(
-            f"sweep {sweep.id} is {worn.get(tags.OWNER)}'s, and nothing of it was touched: give "
-            f"another --sweep-id, or go on with it as --owner {worn.get(tags.OWNER)}"
+            "sweep {sweep_id} is {owner}'s, and nothing of it was touched: give another "
+            "--sweep-id, or go on with it as --owner {owner}",
+            sweep_id=sweep.id,
+            owner=worn.get(tags.OWNER),
         )

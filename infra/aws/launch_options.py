@@ -20,7 +20,9 @@ _DEVICES = "fghijklmnop"
 def checked_sweep_id(text: str) -> str:
     """The id, where it can stand in names, tags and shell commands; else `UsageError`."""
     if not _SWEEP_ID.fullmatch(text):
-        raise UsageError(f"'{text}' is no sweep id: letters, digits and dashes, at most 40")
+        raise UsageError(
+            "'{text}' is no sweep id: letters, digits and dashes, at most 40", text=text
+        )
     return text
 
 
@@ -70,7 +72,7 @@ class Sweep:
     def __post_init__(self) -> None:
         checked_sweep_id(self.id)
         if len(self.volumes) > len(_DEVICES):
-            raise UsageError(f"at most {len(_DEVICES)} disk types go on one instance")
+            raise UsageError("at most {count} disk types go on one instance", count=len(_DEVICES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +121,10 @@ class Machine:
 def client_token(sweep_id: str, slot: str, generation: int, option: LaunchOption) -> str:
     """The `ClientToken` of one offer's request: the same after a crash, another one for each
     offer and each generation (at most 64 characters, EC2 API, "Ensuring idempotency")."""
-    asked = (sweep_id, slot, str(generation), option.instance_type, option.zone, option.market)
-    return "advisor-" + hashlib.sha256("\0".join(asked).encode()).hexdigest()[:48]
+    wanted = (sweep_id, slot, str(generation), option.instance_type, option.zone, option.market)
+    return "advisor-" + hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:48]
 
 
 def oldest_first(found: Iterator[Machine] | list[Machine]) -> list[Machine]:
     """In an order that every controller finds the same."""
-    return sorted(found, key=lambda one: (one.launched_at, one.id))
+    return sorted(found, key=lambda machine: (machine.launched_at, machine.id))

@@ -25,13 +25,13 @@ def instances_of(
     """The sweep's instances in any state, ended ones too for as long as EC2 tells them (about an
     hour), oldest first."""
     filters = tags.managed_filters(sweep_id=sweep_id)
-    found = [
+    result = [
         machine_from(row, region)
         for region in regions
         for reservation in aws.pages(region, "describe_instances", "Reservations", Filters=filters)
         for row in reservation["Instances"]
     ]
-    return oldest_first([one for one in found if slot is None or one.slot == slot])
+    return oldest_first([entry for entry in result if slot is None or entry.slot == slot])
 
 
 class NotTold(CloudError):
@@ -61,8 +61,8 @@ def machine_from(row: Mapping[str, Any], region: str) -> Machine:
     """An item of `Instances`; a tag that cannot be read counts as missing."""
     own = tags.tags_from(row.get("Tags"))
     state = row["State"]["Name"]
-    told = row.get("StateTransitionReason", "")
-    ended = _ENDED_AT.search(told)
+    why = row.get("StateTransitionReason", "")
+    ended = _ENDED_AT.search(why)
     return Machine(
         id=row["InstanceId"],
         region=region,
@@ -88,15 +88,15 @@ def spent_usd(found: Sequence[Machine], now: datetime) -> float:
 
     Each one tells what those before it cost: the ones that EC2 does not tell any more count too.
     """
-    before = max((one.spent_before_usd + _cost(one, now) for one in found), default=0.0)
-    return max(before, sum(_cost(one, now) for one in found))
+    before = max((entry.spent_before_usd + _cost(entry, now) for entry in found), default=0.0)
+    return max(before, sum(_cost(entry, now) for entry in found))
 
 
-def _cost(one: Machine, now: datetime) -> float:
+def _cost(entry: Machine, now: datetime) -> float:
     """EC2 bills seconds, at least 60 (EC2 User Guide, "Billing and purchasing options")."""
-    until = now if one.lives else one.ended_at or min(now, one.expires_at or now)
-    seconds = max(60.0, (until - one.launched_at).total_seconds())
-    return one.usd_per_hour * seconds / 3600
+    until = now if entry.lives else entry.ended_at or min(now, entry.expires_at or now)
+    seconds = max(60.0, (until - entry.launched_at).total_seconds())
+    return entry.usd_per_hour * seconds / 3600
 
 
 def _utc(text: str) -> datetime:

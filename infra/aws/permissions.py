@@ -31,21 +31,21 @@ def action_of(operation: str) -> str:
 def statements(*actions: str) -> str:
     """What the controller's own policy says of the actions, as statements of an IAM policy."""
     document = policy("controller", bucket="*")
-    found = [
-        {**one, "Action": [action for action in actions if action in allowed_actions_of(one)]}
-        for one in document["Statement"]
-        if allowed_actions_of(one) & set(actions)
+    result = [
+        {**entry, "Action": [action for action in actions if action in allowed_actions_of(entry)]}
+        for entry in document["Statement"]
+        if allowed_actions_of(entry) & set(actions)
     ]
-    known = {action for one in found for action in one["Action"]}
-    others = [one for one in actions if one not in known]
+    existing = {action for entry in result for action in entry["Action"]}
+    others = [entry for entry in actions if entry not in existing]
     if others:
-        found.append({"Effect": "Allow", "Action": others, "Resource": "*"})
-    return json.dumps(found)
+        result.append({"Effect": "Allow", "Action": others, "Resource": "*"})
+    return json.dumps(result)
 
 
 def explained(refused: Refused) -> CloudError:
     """A refusal that ends a launch, with what mends it."""
-    return CloudError(f"{_what(refused)}; {mend_of(refused)}")
+    return CloudError("{what}", hint=mend_of(refused), what=_what(refused))
 
 
 def reaping_told(error: AdvisorError) -> str:
@@ -101,4 +101,9 @@ _MENDS = {
 def explained_state(instance_id: str, code: str) -> CloudError:
     """An instance that ended by itself, and what mends that."""
     mend = _MENDS.get(kind_of(code), "somebody or something ended it; `advisor cloud status` tells")
-    return CloudError(f"{instance_id} has ended before its work was done ({code}); {mend}")
+    return CloudError(
+        "{instance_id} has ended before its work was done ({code_name})",
+        hint=mend,
+        instance_id=instance_id,
+        code_name=code,
+    )

@@ -30,7 +30,7 @@ class Preflight:
     @property
     def dearest(self) -> LaunchOption | None:
         """The offer that costs most: what bounds the bill."""
-        return max(self.options, key=lambda one: one.usd_per_hour, default=None)
+        return max(self.options, key=lambda entry: entry.usd_per_hour, default=None)
 
 
 def look(aws: Aws, names: Sequence[str], wish: InstanceRequirements, sweep: Sweep) -> Preflight:
@@ -42,18 +42,20 @@ def look(aws: Aws, names: Sequence[str], wish: InstanceRequirements, sweep: Swee
     if not who.ok:
         return Preflight(caller="", findings=(who,), regions=(), options=())
     findings = [who, accounts.profile(aws, names[0], sweep.profile)]
-    known: list[Region] = []
+    existing: list[Region] = []
     offers: list[LaunchOption] = []
     for name in names:
-        region, found, told = _region(aws, name, wish)
-        stops = name == names[0] and not found
-        findings += [replace(one, stops=stops and one.stops) for one in told]
-        if region is not None and found:
-            known.append(region)
-            offers += found
-    types = [one.name for one in wish.types]
+        region, result, facts = _region(aws, name, wish)
+        stops = name == names[0] and not result
+        findings += [replace(entry, stops=stops and entry.stops) for entry in facts]
+        if region is not None and result:
+            existing.append(region)
+            offers += result
+    types = [type_.name for type_ in wish.types]
     ordered = tuple(in_order(offers, types, names))
-    return Preflight(caller=caller, findings=tuple(findings), regions=tuple(known), options=ordered)
+    return Preflight(
+        caller=caller, findings=tuple(findings), regions=tuple(existing), options=ordered
+    )
 
 
 def _region(
@@ -66,21 +68,21 @@ def _region(
     image, about_image = regions.image(aws, name, wish)
     zones, about_zones = regions.offered_zones(aws, name, wish.types)
     allowed, about_quotas = regions.quotas(aws, name, wish)
-    told = [enabled, about_nets, about_image, about_zones, *about_quotas]
+    facts = [enabled, about_nets, about_image, about_zones, *about_quotas]
     if image is None or not nets or not zones:
-        return None, [], told
+        return None, [], facts
     caps, about_spot = regions.spot_caps(aws, name, wish)
-    told += about_spot
+    facts += about_spot
     # One network: the group is made in it.
-    own = [one for one in nets if one.network == nets[0].network]
-    found = list(regions.options(name, wish, zones, own, allowed, caps))
-    if not found and all(one.ok or not one.stops for one in told):
-        told.append(_no_offer(name, wish))
-    return Region(name=name, image=image, network=nets[0].network), found, told
+    own = [net for net in nets if net.network == nets[0].network]
+    result = list(regions.options(name, wish, zones, own, allowed, caps))
+    if not result and all(entry.ok or not entry.stops for entry in facts):
+        facts.append(_no_offer(name, wish))
+    return Region(name=name, image=image, network=nets[0].network), result, facts
 
 
 def _no_offer(name: str, wish: InstanceRequirements) -> Finding:
-    types = ", ".join(one.name for one in wish.types)
+    types = ", ".join(type_.name for type_ in wish.types)
     return missing(
         "offer", f"no zone of {name} with a subnet offers {types} at a known price",
         f"`advisor catalog refresh --region {name}`, another --region, or --subnet",
@@ -125,8 +127,8 @@ def _readable_bucket(aws: Aws, region: str, name: str) -> str:
     may be written is seen before a launch, and not in a dry run."""
     answer = aws.ask(region, "get_bucket_location", service="s3", Bucket=name)
     # Buckets of the first region tell no location, old ones of Ireland a continent.
-    told = answer.get("LocationConstraint") or "us-east-1"
-    home = "eu-west-1" if told == "EU" else told
+    constraint = answer.get("LocationConstraint") or "us-east-1"
+    home = "eu-west-1" if constraint == "EU" else constraint
     aws.ask(home, "list_objects_v2", service="s3", Bucket=name, Prefix="sweeps/", MaxKeys=1)
     try:
         aws.ask(home, "get_object", service="s3", Bucket=name, Key="sweeps/none")

@@ -54,8 +54,8 @@ class Reaped:
         """What is gone now."""
         if self.dry_run:
             return ()
-        there = {one.found for one in self.remaining}
-        return tuple(one for one in self.expired if one not in there)
+        there = {entry.found for entry in self.remaining}
+        return tuple(entry for entry in self.expired if entry not in there)
 
     @property
     def is_clean(self) -> bool:
@@ -81,18 +81,18 @@ def reap(
     if now.tzinfo is None:
         raise ValueError("now has to be an aware time")
     aws = as_aws(session_or_clients)
-    asked = tuple(dict.fromkeys(regions)) or tuple(enabled_regions(aws, HOME_REGION))
+    wanted = tuple(dict.fromkeys(regions)) or tuple(enabled_regions(aws, HOME_REGION))
     answers = each_at_once(
-        lambda region: _reap_region(aws, region, now, owner, dry_run), asked, at_once
+        lambda region: _reap_region(aws, region, now, owner, dry_run), wanted, at_once
     )
     return Reaped(
         now=now,
         dry_run=dry_run,
-        regions=asked,
-        expired=tuple(chain.from_iterable(one.expired for one in answers)),
-        kept=tuple(chain.from_iterable(one.kept for one in answers)),
-        remaining=tuple(chain.from_iterable(one.remaining for one in answers)),
-        not_told=tuple(chain.from_iterable(one.not_told for one in answers)),
+        regions=wanted,
+        expired=tuple(chain.from_iterable(answer.expired for answer in answers)),
+        kept=tuple(chain.from_iterable(answer.kept for answer in answers)),
+        remaining=tuple(chain.from_iterable(answer.remaining for answer in answers)),
+        not_told=tuple(chain.from_iterable(answer.not_told for answer in answers)),
     )
 
 
@@ -112,14 +112,14 @@ def as_aws(session_or_clients: Any) -> Aws:
 
 
 def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_run: bool) -> Reaped:
-    found, not_told = _found_in(aws, region, owner)
-    expired = [one for one in found if one.is_expired(now)]
+    result, not_told = _found_in(aws, region, owner)
+    expired = [entry for entry in result if entry.is_expired(now)]
     return Reaped(
         now=now,
         dry_run=dry_run,
         regions=(region,),
         expired=tuple(expired),
-        kept=tuple(one for one in found if not one.is_expired(now)),
+        kept=tuple(entry for entry in result if not entry.is_expired(now)),
         remaining=() if dry_run else tuple(remove_all(aws, expired)),
         not_told=tuple(not_told),
     )
@@ -127,16 +127,16 @@ def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_ru
 
 def _found_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[NotTold]]:
     """What is there; a kind that may not be listed hinders no other one."""
-    found: list[Managed] = []
+    result: list[Managed] = []
     not_told: list[NotTold] = []
     for kind in KINDS:
         try:
-            found += managed_of(aws, kind, region, owner=owner)
+            result += managed_of(aws, kind, region, owner=owner)
         except AdvisorError as error:
             if not isinstance(error, Refused) or error.kind is Kind.CREDENTIALS:
                 # Nobody answers, or nobody is known: nor would they for other kinds.
-                told = NotTold(region=region, kind="all", reason=reaping_told(error))
-                return found, [*not_told, told]
-            told = NotTold(region=region, kind=kind.name, reason=reaping_told(error))
-            not_told.append(told)
-    return found, not_told
+                answer = NotTold(region=region, kind="all", reason=reaping_told(error))
+                return result, [*not_told, answer]
+            answer = NotTold(region=region, kind=kind.name, reason=reaping_told(error))
+            not_told.append(answer)
+    return result, not_told

@@ -52,25 +52,25 @@ class Subnet:
 
 def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Subnet], Finding]:
     """The default subnets of a region, or the one that is named."""
-    asked: dict[str, Any] = {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
+    wanted: dict[str, Any] = {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
     if wish.subnet:
-        asked = {"SubnetIds": [wish.subnet]}
+        wanted = {"SubnetIds": [wish.subnet]}
     try:
-        rows = list(aws.pages(region, "describe_subnets", "Subnets", **asked))
+        rows = list(aws.pages(region, "describe_subnets", "Subnets", **wanted))
     except AdvisorError as error:
         if isinstance(error, Refused) and error.code.startswith("InvalidSubnet"):
-            told = f"{region} has no subnet {wish.subnet}"
+            text = f"{region} has no subnet {wish.subnet}"
             mend = f"`aws ec2 describe-subnets --region {region}`, then give another --subnet"
-            return [], missing("subnet", told, mend)
+            return [], missing("subnet", text, mend)
         return [], not_asked("subnet", error)
-    found = [
+    result = [
         Subnet(
             id=row["SubnetId"], zone=row["AvailabilityZone"], network=row["VpcId"],
             free=row["AvailableIpAddressCount"],
         )
         for row in rows
     ]  # fmt: skip
-    usable = [one for one in found if one.free > 0]
+    usable = [entry for entry in result if entry.free > 0]
     if not usable:
         return [], missing(
             "subnet", f"{region} has no default subnet with a free address",
@@ -95,8 +95,8 @@ def image(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[Image | No
         return None, _no_image(region, name)
     if wrong := unfit(rows[0], wish.types, named=bool(wish.image)):
         return None, wrong
-    found = _image(rows[0])
-    return found, good("image", f"{found.id} ({rows[0].get('Name', 'no name')})")
+    result = _image(rows[0])
+    return result, good("image", f"{result.id} ({rows[0].get('Name', 'no name')})")
 
 
 def _newest_image(aws: Aws, region: str) -> str:
@@ -111,9 +111,9 @@ def _no_image(region: str, name: str) -> Finding:
 def _image(row: Mapping[str, Any]) -> Image:
     root = row.get("RootDeviceName", "/dev/sda1")
     sizes = [
-        one["Ebs"].get("VolumeSize", 0)
-        for one in row.get("BlockDeviceMappings", ())
-        if one.get("DeviceName") == root and "Ebs" in one
+        entry["Ebs"].get("VolumeSize", 0)
+        for entry in row.get("BlockDeviceMappings", ())
+        if entry.get("DeviceName") == root and "Ebs" in entry
     ]
     return Image(id=row["ImageId"], root_device=root, root_gib=max(sizes, default=0))
 
@@ -122,25 +122,25 @@ def offered_zones(
     aws: Aws, region: str, types: Sequence[InstanceType]
 ) -> tuple[dict[str, set[str]], Finding]:
     """The zones that offer each type."""
-    asked = [{"Name": "instance-type", "Values": [one.name for one in types]}]
-    found: dict[str, set[str]] = {}
+    wanted = [{"Name": "instance-type", "Values": [type_.name for type_ in types]}]
+    result: dict[str, set[str]] = {}
     try:
         rows = aws.pages(
             region, "describe_instance_type_offerings", "InstanceTypeOfferings",
-            LocationType="availability-zone", Filters=asked,
+            LocationType="availability-zone", Filters=wanted,
         )  # fmt: skip
         for row in rows:
-            found.setdefault(row["InstanceType"], set()).add(row["Location"])
+            result.setdefault(row["InstanceType"], set()).add(row["Location"])
     except AdvisorError as error:
         return {}, not_asked("offering", error)
-    names = ", ".join(one.name for one in types)
-    if not found:
+    names = ", ".join(type_.name for type_ in types)
+    if not result:
         return {}, missing(
             "offering", f"{region} offers none of {names}",
             f"`advisor catalog show {types[0].name}` tells the regions that do",
         )  # fmt: skip
-    told = "; ".join(f"{name} in {', '.join(sorted(zones))}" for name, zones in found.items())
-    return found, good("offering", told)
+    text = "; ".join(f"{name} in {', '.join(sorted(zones))}" for name, zones in result.items())
+    return result, good("offering", text)
 
 
 def quotas(
@@ -150,15 +150,15 @@ def quotas(
     and EC2 says it then."""
     allowed: set[tuple[str, Market]] = set()
     findings: dict[str, Finding] = {}
-    told: dict[str, float | None] = {}
+    facts: dict[str, float | None] = {}
     for market in wish.markets:
-        for one in wish.types:
-            code = quota_code(one.name, market)
-            if code is not None and code not in told:
-                told[code], findings[code] = _quota(aws, region, code, one.vcpus)
-            limit = told.get(code) if code else None
-            if limit is None or one.vcpus <= limit:
-                allowed.add((one.name, market))
+        for type_ in wish.types:
+            code = quota_code(type_.name, market)
+            if code is not None and code not in facts:
+                facts[code], findings[code] = _quota(aws, region, code, type_.vcpus)
+            limit = facts.get(code) if code else None
+            if limit is None or type_.vcpus <= limit:
+                allowed.add((type_.name, market))
     return allowed, list(findings.values())
 
 
@@ -169,8 +169,8 @@ def _quota(aws: Aws, region: str, code: str, needed: int) -> tuple[float | None,
         )
         value = float(answer["Quota"]["Value"])
     except (AdvisorError, KeyError) as error:
-        told = f"{code} ({quota_name(code)}) was not told: EC2 says at the launch whether it does"
-        return None, without("quota", told, error)
+        text = f"{code} ({quota_name(code)}) was not told: EC2 says at the launch whether it does"
+        return None, without("quota", text, error)
     named = f"{code} ({quota_name(code)}) in {region} allows {value:g} vCPUs"
     if value >= needed:
         return value, good("quota", named)
@@ -187,7 +187,7 @@ def spot_caps(
     """By type and zone what a spot request names at most; zones without a price are left out."""
     if Market.SPOT not in wish.markets:
         return {}, []
-    names = [one.name for one in wish.types]
+    names = [type_.name for type_ in wish.types]
     now = aws.clock.now()
     try:
         rows = list(
@@ -201,10 +201,10 @@ def spot_caps(
     caps: dict[tuple[str, str], float] = {}
     for name, zones in newest_by_zone(rows).items():
         most = wish.price_of(name, region)
-        for zone, told in zones.items():
-            known = [usd for usd in told if usd is not None]
-            if len(known) == len(told) == 1 and most is not None:
-                caps[name, zone] = min(most, SPOT_HEADROOM * known[0])
+        for zone, facts in zones.items():
+            prices_ = [usd for usd in facts if usd is not None]
+            if len(prices_) == len(facts) == 1 and most is not None:
+                caps[name, zone] = min(most, SPOT_HEADROOM * prices_[0])
     return caps, []
 
 
@@ -217,17 +217,17 @@ def options(
     caps: Mapping[tuple[str, str], float],
 ) -> Iterator[LaunchOption]:
     """Every offer of the region that is allowed, and whose price is bounded."""
-    for one in wish.types:
+    for type_ in wish.types:
         for net in nets:
             for market in wish.markets:
                 usd = (
-                    caps.get((one.name, net.zone))
+                    caps.get((type_.name, net.zone))
                     if market is Market.SPOT
-                    else wish.price_of(one.name, region)
+                    else wish.price_of(type_.name, region)
                 )
-                offered = net.zone in zones.get(one.name, ())
-                if offered and usd is not None and (one.name, market) in allowed:
+                offered = net.zone in zones.get(type_.name, ())
+                if offered and usd is not None and (type_.name, market) in allowed:
                     yield LaunchOption(
-                        instance_type=one.name, region=region, zone=net.zone, subnet=net.id,
+                        instance_type=type_.name, region=region, zone=net.zone, subnet=net.id,
                         market=market, usd_per_hour=usd,
                     )  # fmt: skip

@@ -56,15 +56,17 @@ def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
     """
     left: list[Remaining] = []
     for kind in _BY_LISTS:
-        left += _remove_lists(aws, [one for one in expired if one.kind == kind])
-    refused = {one.found.id for one in left}
-    ending = [one for one in expired if one.kind == "instance" and one.id not in refused]
+        left += _remove_lists(aws, [managed for managed in expired if managed.kind == kind])
+    refused = {remaining.found.id for remaining in left}
+    ending = [
+        managed for managed in expired if managed.kind == "instance" and managed.id not in refused
+    ]
     deadline = aws.clock.now() + (PATIENCE if ending else timedelta())
     left += _wait_for(aws, ending, deadline)
     for kind in _ONE_BY_ONE:
-        for one in expired:
-            if one.kind == kind:
-                left += _remove_held(aws, one, deadline)
+        for managed in expired:
+            if managed.kind == kind:
+                left += _remove_held(aws, managed, deadline)
     return left
 
 
@@ -75,9 +77,9 @@ def _remove_lists(aws: Aws, things: Sequence[Managed]) -> list[Remaining]:
         part = things[start : start + _AT_ONCE]
         if _refusal(aws, part) is None:
             continue
-        for one in part:
-            refused = _refusal(aws, [one])
-            left += [Remaining(one, reaping_told(refused))] if refused else []
+        for entry in part:
+            refused = _refusal(aws, [entry])
+            left += [Remaining(entry, reaping_told(refused))] if refused else []
     return left
 
 
@@ -85,9 +87,9 @@ def _refusal(aws: Aws, things: Sequence[Managed]) -> AdvisorError | None:
     """Send the request; why these were not removed by it. One that is gone is removed."""
     kind, region = things[0].kind, things[0].region
     operation, parameter = (_BY_LISTS | _ONE_BY_ONE)[kind]
-    asked: Any = [one.id for one in things] if kind in _BY_LISTS else things[0].id
+    wanted: Any = [thing.id for thing in things] if kind in _BY_LISTS else things[0].id
     try:
-        aws.ask(region, operation, **{parameter: asked})
+        aws.ask(region, operation, **{parameter: wanted})
     except AdvisorError as error:
         return None if len(things) == 1 and _is_gone(error) else error
     return None
@@ -101,16 +103,16 @@ def _is_gone(error: AdvisorError) -> bool:
 
 def _wait_for(aws: Aws, ending: Sequence[Managed], deadline: datetime) -> list[Remaining]:
     """Until these instances have ended; those that have not are told."""
-    left = {one.id: one for one in ending}
+    left = {managed.id: managed for managed in ending}
     while left:
         states = _states(aws, list(left.values()))
-        left = {name: one for name, one in left.items() if states[name] != "terminated"}
+        left = {name: entry for name, entry in left.items() if states[name] != "terminated"}
         if not left or aws.clock.now() >= deadline:
             break
         aws.clock.sleep(POLL_SECONDS)
     return [
-        Remaining(one, f"was told to end, and is {states[name]}; the next pass looks again")
-        for name, one in left.items()
+        Remaining(entry, f"was told to end, and is {states[name]}; the next pass looks again")
+        for name, entry in left.items()
     ]
 
 
@@ -119,7 +121,7 @@ def _states(aws: Aws, things: Sequence[Managed]) -> dict[str, str]:
     states: dict[str, str] = {}
     for start in range(0, len(things), _AT_ONCE):
         part = things[start : start + _AT_ONCE]
-        names = [one.id for one in part]
+        names = [entry.id for entry in part]
         # A filter passes over an id that is gone; `InstanceIds` would refuse the whole list.
         filters = [{"Name": "instance-id", "Values": names}]
         try:
@@ -130,16 +132,16 @@ def _states(aws: Aws, things: Sequence[Managed]) -> dict[str, str]:
             states |= dict.fromkeys(names, f"in an unknown state ({error})")
             continue
         states |= dict.fromkeys(names, "terminated")
-        states |= {one["InstanceId"]: one["State"]["Name"] for row in rows
-                   for one in row["Instances"]}  # fmt: skip
+        states |= {entry["InstanceId"]: entry["State"]["Name"] for row in rows
+                   for entry in row["Instances"]}  # fmt: skip
     return states
 
 
-def _remove_held(aws: Aws, one: Managed, deadline: datetime) -> list[Remaining]:
+def _remove_held(aws: Aws, managed: Managed, deadline: datetime) -> list[Remaining]:
     """Remove it; again as long as what holds it may be ending."""
-    while refused := _refusal(aws, [one]):
+    while refused := _refusal(aws, [managed]):
         is_held = isinstance(refused, Refused) and refused.code in _HELD
         if not is_held or aws.clock.now() >= deadline:
-            return [Remaining(one, reaping_told(refused))]
+            return [Remaining(managed, reaping_told(refused))]
         aws.clock.sleep(POLL_SECONDS)
     return []

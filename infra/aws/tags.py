@@ -63,14 +63,14 @@ def specifications(tags: Mapping[str, str], kinds: Sequence[str]) -> list[dict[s
 
 def tags_from(listed: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
     """An answer's `Tags` as a dictionary."""
-    return {one["Key"]: one["Value"] for one in listed or ()}
+    return {entry["Key"]: entry["Value"] for entry in listed or ()}
 
 
 def managed_filters(sweep_id: str | None = None, owner: str | None = None) -> list[dict[str, Any]]:
     """`Filters` for what is ours, of one sweep or one owner where given."""
-    asked = {MANAGED: MANAGED_VALUE, SWEEP_ID: sweep_id, OWNER: owner}
+    wanted = {MANAGED: MANAGED_VALUE, SWEEP_ID: sweep_id, OWNER: owner}
     return [
         {"Name": f"tag:{key}", "Values": [value]}
-        for key, value in asked.items()
+        for key, value in wanted.items()
         if value is not None
     ]

@@ -20,17 +20,17 @@ def each_at_once(
     The threads are daemons: Ctrl-C does not wait for what they are asking, as that of a
     `ThreadPoolExecutor` does.
     """
-    told: queue.SimpleQueue[tuple[int, Future[Answer]]] = queue.SimpleQueue()
+    answer: queue.SimpleQueue[tuple[int, Future[Answer]]] = queue.SimpleQueue()
     left = iter(range(len(things)))
     taking = threading.Lock()
 
     def run() -> None:
         while (number := _next(left, taking)) is not None:
-            told.put((number, _done(work, things[number])))
+            answer.put((number, _done(work, things[number])))
 
     for _ in range(min(most, len(things))):
         threading.Thread(target=run, daemon=True).start()
-    answers = dict(told.get() for _ in things)
+    answers = dict(answer.get() for _ in things)
     return [answers[number].result() for number in sorted(answers)]
 
 

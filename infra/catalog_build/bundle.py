@@ -42,7 +42,7 @@ def build() -> Bundle:
     tables = [
         *type_tables,
         *priced.tables,
-        *(one for cloud in others for one in cloud.tables),
+        *(entry for cloud in others for entry in cloud.tables),
         *gpus.build_gpus(),
         *disks.build_disks(),
         *sparecores.build_sparecores(types.read_types()),
@@ -50,9 +50,9 @@ def build() -> Bundle:
         _currencies(),
         basis_table(bases.ALL),
     ]
-    files = {one.path: one.encoded() for one in tables}
+    files = {entry.path: entry.encoded() for entry in tables}
     files[MANIFEST] = sealed(_manifest(tables, files))
-    notes = tuple(f"{one.path}: {len(one.rows)} rows" for one in tables)
+    notes = tuple(f"{entry.path}: {len(entry.rows)} rows" for entry in tables)
     skipped = ", ".join(priced.unknown)
     return Bundle(files, (*notes, f"left out, priced but with no known facts: {skipped or 'none'}"))
 
@@ -77,8 +77,8 @@ def differences(bundle: Bundle, folder: Path) -> list[str]:
 
 
 def _sources_table(type_origins: Iterable[provenance.Source]) -> OutputTable:
-    origins = {one.id: one for one in (*type_origins, *_PART_SOURCES.values())}
-    rows = [(one.id, one.as_of, one.licence, one.origin) for one in origins.values()]
+    origins = {entry.id: entry for entry in (*type_origins, *_PART_SOURCES.values())}
+    rows = [(origin.id, origin.as_of, origin.licence, origin.origin) for origin in origins.values()]
     return table(SOURCES_FILE, ("source", "as_of", "licence", "origin"), rows)
 
 
@@ -121,25 +121,26 @@ _CLOUDS = {
 def _manifest(tables: Sequence[OutputTable], files: dict[str, bytes]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
-        "snapshot": max(one.as_of for one in _PART_SOURCES.values()),
+        "snapshot": max(entry.as_of for entry in _PART_SOURCES.values()),
         "clouds": {cloud: _cloud(cloud, source, tables) for cloud, source in _CLOUDS.items()},
         "parts": {
-            name: {"as_of": one.as_of, "source": one.origin, "licence": one.licence}
-            for name, one in _PART_SOURCES.items()
+            name: {"as_of": entry.as_of, "source": entry.origin, "licence": entry.licence}
+            for name, entry in _PART_SOURCES.items()
         },
         "files": {
-            one.path: {"rows": len(one.rows), "sha256": sha256(files[one.path])} for one in tables
+            entry.path: {"rows": len(entry.rows), "sha256": sha256(files[entry.path])}
+            for entry in tables
         },
     }
 
 
 def _cloud(cloud: str, source: provenance.Source, tables: Iterable[OutputTable]) -> dict[str, Any]:
     """The date of its list prices, types that lack facts, price tables with their regions."""
-    own = [one for one in tables if one.path.startswith(f"catalog/{cloud}_prices")]
-    (types,) = [one for one in tables if one.path == f"catalog/{cloud}_instance_types.csv"]
+    own = [entry for entry in tables if entry.path.startswith(f"catalog/{cloud}_prices")]
+    (types,) = [entry for entry in tables if entry.path == f"catalog/{cloud}_instance_types.csv"]
     needed = [types.header.index(column) for column in NEEDED_FACTS]
     return {
         "lacking": [row[0] for row in types.rows if not all(row[at] for at in needed)],
         "as_of": source.as_of,
-        "prices": {one.path: list(one.header[len(KEYS) :]) for one in own},
+        "prices": {entry.path: list(entry.header[len(KEYS) :]) for entry in own},
     }

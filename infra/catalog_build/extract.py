@@ -32,8 +32,8 @@ def main(folder: Path) -> None:
         with (folder / name).open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))
 
-    for one in extracts(read):
-        (SOURCES / one.path).write_bytes(one.encoded())
+    for extract in extracts(read):
+        (SOURCES / extract.path).write_bytes(extract.encoded())
 
 
 def extracts(read: Callable[[str], list[dict[str, str]]]) -> list[OutputTable]:

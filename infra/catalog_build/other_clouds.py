@@ -143,17 +143,17 @@ def _host(
 
 def _gpu(cloud: str, key: str, count: str, share: float = 1.0) -> dict[str, str]:
     """An unknown card keeps the cloud's name; a share of unknown size has no count."""
-    known = _gpu_families().get((cloud, key))
-    if known is None:
+    existing = _gpu_families().get((cloud, key))
+    if existing is None:
         named = key if cloud == "gcp" else UNNAMED
         return {"gpu_vendor": "NVIDIA", "gpu_name": named, "gpu_count": count} | {
             "gpu_fraction": number(str(share))
         }
-    whole = known["whole"] == "1"
-    memory = round(_sheet_gib()[known["sheet"]] * 1024 * share)
+    whole = existing["whole"] == "1"
+    memory = round(_sheet_gib()[existing["sheet"]] * 1024 * share)
     return {
         "gpu_vendor": "NVIDIA",
-        "gpu_name": known["sheet"],
+        "gpu_name": existing["sheet"],
         "gpu_count": count if whole else "",
         "gpu_fraction": number(str(share)) if whole else "",
         "gpu_memory_mib": str(memory) if whole else "",

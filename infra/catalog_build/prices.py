@@ -25,9 +25,9 @@ class PricePart:
 def build_prices(offered: Mapping[str, Iterable[str]]) -> PricePart:
     """`offered`: every known type with its regions, none for a retired one."""
     listed = _listed()
-    known = {name: usd for name, usd in listed.items() if name in offered}
-    here = {name: {HOME: usd} for name, usd in known.items()}
-    elsewhere = on_demand_estimates(known, offered)
+    existing = {name: usd for name, usd in listed.items() if name in offered}
+    here = {name: {HOME: usd} for name, usd in existing.items()}
+    elsewhere = on_demand_estimates(existing, offered)
     current = {name: cells for name, cells in here.items() if HOME in offered[name]}
     home_rows = [PriceRow(name, bases.AWS_LIST, cells) for name, cells in here.items()]
     home_rows += spot_estimates(current, bases.AWS_SPOT)

@@ -48,10 +48,10 @@ def on_demand_estimates(listed: Cells, offered: Mapping[str, Iterable[str]]) -> 
     )
     rows = []
     for name, usd in listed.items():
-        known = {region: ratios.ratio(name, region) for region in offered.get(name, ())}
+        existing = {region: ratios.ratio(name, region) for region in offered.get(name, ())}
         cells = {
             region: f"{float(usd) * ratio:.5g}"
-            for region, ratio in known.items()
+            for region, ratio in existing.items()
             if ratio and region != HOME
         }
         rows.append(PriceRow(name, bases.AWS_REGIONAL, cells))

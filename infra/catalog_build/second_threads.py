@@ -39,25 +39,25 @@ class Server:
 
 def measured_servers(scores: Sequence[Row], types: Mapping[str, Row]) -> list[Server]:
     """Those with both marks and a core count; `cpu_model` is a plain name."""
-    found = []
+    result = []
     for row in scores:
         single, every = float(row["passmark_singlethread"]), float(row["passmark_cpu_mark"])
-        known = types.get(row["server"])
-        if known is None or min(single, every) <= 0 or row["server"].startswith(_SHARED_CORES):
+        type_ = types.get(row["server"])
+        if type_ is None or min(single, every) <= 0 or row["server"].startswith(_SHARED_CORES):
             continue
-        cores, cpu = int(known["cores"]), row["cpu_model"]
+        cores, cpu = int(type_["cores"]), row["cpu_model"]
         threaded = int(row["vcpus"]) > cores
-        found.append(Server(cpu, cpu.split()[0], cores, threaded, cores * single / every))
-    return found
+        result.append(Server(cpu, cpu.split()[0], cores, threaded, cores * single / every))
+    return result
 
 
 def second_thread_yields(servers: Sequence[Server]) -> dict[str, float]:
     """Yield of each CPU whose maker also has cores with one thread."""
-    small = [one for one in servers if one.cores <= _LARGEST_CORES]
-    slope = _common_slope([one for one in small if _has_two_kinds(one, small)])
+    small = [server for server in servers if server.cores <= _LARGEST_CORES]
+    slope = _common_slope([entry for entry in small if _has_two_kinds(entry, small)])
     starts: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
-    for one in small:
-        starts[one.cpu, one.maker, one.threaded].append(one.inverse - slope * one.cores)
+    for entry in small:
+        starts[entry.cpu, entry.maker, entry.threaded].append(entry.inverse - slope * entry.cores)
     medians = {key: statistics.median(values) for key, values in starts.items()}
     yields = {}
     for (cpu, maker, threaded), start in medians.items():
@@ -72,21 +72,21 @@ def usual_yield(yields: Mapping[str, float]) -> float:
     return statistics.median(yields.values())
 
 
-def _has_two_kinds(one: Server, servers: Sequence[Server]) -> bool:
+def _has_two_kinds(server: Server, servers: Sequence[Server]) -> bool:
     """Whether the maker sells cores with one thread and cores with two."""
-    return len({other.threaded for other in servers if other.maker == one.maker}) > 1
+    return len({other.threaded for other in servers if other.maker == server.maker}) > 1
 
 
 def _common_slope(servers: Sequence[Server]) -> float:
     """Growth with the cores within a CPU, each CPU counting alike."""
     groups: dict[tuple[str, bool], list[Server]] = defaultdict(list)
-    for one in servers:
-        groups[one.cpu, one.threaded].append(one)
+    for server in servers:
+        groups[server.cpu, server.threaded].append(server)
     above = below = 0.0
     for group in groups.values():
-        if len({one.cores for one in group}) < _FEWEST_SIZES:
+        if len({entry.cores for entry in group}) < _FEWEST_SIZES:
             continue
-        mean = statistics.fmean(one.cores for one in group)
-        above += statistics.fmean((one.cores - mean) * one.inverse for one in group)
-        below += statistics.fmean((one.cores - mean) ** 2 for one in group)
+        mean = statistics.fmean(entry.cores for entry in group)
+        above += statistics.fmean((entry.cores - mean) * entry.inverse for entry in group)
+        below += statistics.fmean((entry.cores - mean) ** 2 for entry in group)
     return above / below if below else 0.0

@@ -48,12 +48,12 @@ def build_sparecores(types: Sequence[Row]) -> list[OutputTable]:
     scores = [_renamed(row) for row in read_source("sparecores/aws_cpu_scores.csv")]
     gpu_servers = [_renamed(row) for row in read_source("sparecores/aws_gpu_servers.csv")]
     rows = []
-    for one in types:
-        cpu = _cpu_cells(one["instance_type"], scores)
-        gpu = _gpu_cells(one, gpu_servers)
+    for type_ in types:
+        cpu = _cpu_cells(type_["instance_type"], scores)
+        gpu = _gpu_cells(type_, gpu_servers)
         if any(cpu) or any(gpu):
-            rows.append((one["instance_type"], *cpu, *gpu))
-    models = _cpu_models(scores, gpu_servers, {one["instance_type"]: one for one in types})
+            rows.append((type_["instance_type"], *cpu, *gpu))
+    models = _cpu_models(scores, gpu_servers, {type_["instance_type"]: type_ for type_ in types})
     return [table(SERVERS_FILE, SERVER_HEADER, rows), table(CPU_FILE, CPU_HEADER, models)]
 
 
@@ -80,14 +80,14 @@ def _cpu_cells(name: str, scores: Sequence[Row]) -> tuple[str, str, str, str]:
     return model, f"{statistics.median(single):.1f}", "", "family"
 
 
-def _gpu_cells(one: Row, gpu_servers: Sequence[Row]) -> tuple[str, str, str]:
+def _gpu_cells(entry: Row, gpu_servers: Sequence[Row]) -> tuple[str, str, str]:
     """Usable memory and copy rate; where only one of them was measured, the family fills in."""
-    name = one["instance_type"]
-    if not one["gpu_name"]:
+    name = entry["instance_type"]
+    if not entry["gpu_name"]:
         return "", "", ""
     own = next((row for row in gpu_servers if row["server"] == name), None)
     # A fraction's memory is its own; sizes with whole GPUs share one card.
-    whole = float(one["gpu_partition_size"] or 1) == 1
+    whole = float(entry["gpu_partition_size"] or 1) == 1
     kin = [r for r in gpu_servers if family(r["server"]) == family(name)] if whole else []
     family_rate = _median(row["h2d_gb_s"] for row in kin)
     if own is None:
@@ -105,7 +105,7 @@ def _cpu_models(
     servers = measured_servers(scores, types)
     mixed, division = second_thread_yields(servers), _division_yields(scores, gpu_servers, types)
     usual = number(f"{usual_yield(mixed):.2f}")
-    counts = Counter(one.cpu for one in servers if one.threaded)
+    counts = Counter(server.cpu for server in servers if server.threaded)
     rows: list[tuple[str, ...]] = []
     for model in sorted({row["cpu_model"] for row in (*scores, *gpu_servers)}):
         own = (_share(mixed.get(model)), _share(division.get(model)))
@@ -150,8 +150,8 @@ def _share(value: float | None) -> str:
 
 
 def _median(values: Iterable[str]) -> str:
-    known = [float(value) for value in values if value]
-    return number(str(statistics.median(known))) if known else ""
+    existing = [float(value) for value in values if value]
+    return number(str(statistics.median(existing))) if existing else ""
 
 
 def _most_common(names: Iterable[str]) -> str:

@@ -42,7 +42,7 @@ class PriceRow:
 
 def basis_table(bases: Iterable[Basis]) -> OutputTable:
     """The table that price lines refer to."""
-    rows = [(one.id, one.market, one.kind, one.currency, one.source) for one in bases]
+    rows = [(entry.id, entry.market, entry.kind, entry.currency, entry.source) for entry in bases]
     return table(BASES_FILE, ("basis", "market", "kind", "currency", "source"), rows)
 
 

@@ -27,18 +27,18 @@ def template(name: str) -> dict[str, Any]:
 def _with_policies(value: Any) -> Any:
     """`{Policy: name}` becomes that policy, wherever it stands."""
     if isinstance(value, list):
-        return [_with_policies(one) for one in value]
+        return [_with_policies(entry) for entry in value]
     if not isinstance(value, dict):
         return value
     if set(value) == {"Policy"}:
         return _with_references(json.loads(policy_text(value["Policy"])))
-    return {key: _with_policies(one) for key, one in value.items()}
+    return {key: _with_policies(entry) for key, entry in value.items()}
 
 
 def _with_references(value: Any) -> Any:
     """Texts with places of CloudFormation become `Fn::Sub`."""
     if isinstance(value, list):
-        return [_with_references(one) for one in value]
+        return [_with_references(entry) for entry in value]
     if isinstance(value, dict):
-        return {key: _with_references(one) for key, one in value.items()}
+        return {key: _with_references(entry) for key, entry in value.items()}
     return {"Fn::Sub": value} if isinstance(value, str) and "${" in value else value

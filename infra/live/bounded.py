@@ -28,22 +28,27 @@ class Deadline:
         """The answer, or the error, of `ask`; `LiveError` where the time is over before it."""
         seconds = max(0.0, min(self._each, self._end - time.monotonic()))
         if seconds <= 0:
-            raise LiveError(f"AWS {what}: no time is left to ask for it; ask again later")
-        told: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
+            raise LiveError(
+                "AWS {what}: no time is left to ask for it", hint="ask again later", what=what
+            )
+        facts: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
 
         def work() -> None:
             try:
-                told.put((ask(), None))
+                facts.put((ask(), None))
             except BaseException as error:
-                told.put((None, error))
+                facts.put((None, error))
 
         # A daemon does not keep the program from ending.
         threading.Thread(target=work, daemon=True).start()
         try:
-            answer, error = told.get(timeout=seconds)
+            answer, error = facts.get(timeout=seconds)
         except queue.Empty:
             raise LiveError(
-                f"AWS {what} did not answer within {seconds:.0f} seconds; ask again later"
+                "AWS {what} did not answer within {seconds:.0f} seconds",
+                hint="ask again later",
+                what=what,
+                seconds=seconds,
             ) from None
         if error is not None:
             raise error
@@ -55,13 +60,13 @@ def each_within(seconds: float, what: str, answers: Iterable[Answer]) -> Iterato
     source = iter(answers)
     end: list[Answer] = []
     while True:
-        one = Deadline(seconds).within(what, lambda: list(_first(source)))
-        if one == end:
+        entry = Deadline(seconds).within(what, lambda: list(_first(source)))
+        if entry == end:
             return
-        yield from one
+        yield from entry
 
 
 def _first(source: Iterator[Answer]) -> Iterator[Answer]:
-    for one in source:
-        yield one
+    for entry in source:
+        yield entry
         return

@@ -24,15 +24,15 @@ class Facts:
 def facts(names: Sequence[str], region: str) -> dict[str, Facts]:
     """The facts of those types that the region knows."""
     ec2 = client("ec2", region)
-    told: dict[str, Facts] = {}
+    answer: dict[str, Facts] = {}
     for portion in in_portions(names):
         with told_as_live_error(_WHAT):
             pages = ec2.get_paginator("describe_instance_types").paginate(
                 Filters=[{"Name": "instance-type", "Values": portion}]
             )
             rows = [row for page in pages for row in required(page, "InstanceTypes", _WHAT)]
-        told |= dict(map(_facts, rows))
-    return {name: told[name] for name in names if name in told}
+        answer |= dict(map(_facts, rows))
+    return {name: answer[name] for name in names if name in answer}
 
 
 def _facts(row: Mapping[str, Any]) -> tuple[str, Facts]:
@@ -43,4 +43,4 @@ def _facts(row: Mapping[str, Any]) -> tuple[str, Facts]:
         vcpus, memory = row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"]
         return row["InstanceType"], Facts(int(vcpus), int(memory), count)
     except (KeyError, TypeError, AttributeError) as error:
-        raise LiveError(f"AWS {_WHAT} answered what cannot be read") from error
+        raise LiveError("AWS {what} answered what cannot be read", what=_WHAT) from error

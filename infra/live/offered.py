@@ -12,16 +12,16 @@ _WHAT = "instance type offerings"
 def offered(names: Sequence[str], region: str) -> frozenset[str]:
     """Those of the types that the region has."""
     ec2 = client("ec2", region)
-    found: set[str] = set()
+    result: set[str] = set()
     for portion in in_portions(names):
         with told_as_live_error(_WHAT):
             pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
                 LocationType="region",
                 Filters=[{"Name": "instance-type", "Values": portion}],
             )
-            found |= {
+            result |= {
                 required(row, "InstanceType", _WHAT)
                 for page in pages
                 for row in required(page, "InstanceTypeOfferings", _WHAT)
             }
-    return frozenset(found & set(names))
+    return frozenset(result & set(names))

@@ -59,8 +59,8 @@ def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quot
     if not prices:
         return Refused(instance_type=name, why=f"the price list has no price in {region}")
     if len(prices) > 1:
-        told = ", ".join(f"${price:g}" for price in sorted(prices))
-        return Refused(instance_type=name, why=f"the price list has several prices: {told}")
+        message = ", ".join(f"${price:g}" for price in sorted(prices))
+        return Refused(instance_type=name, why=f"the price list has several prices: {message}")
     return Quote(
         instance_type=name,
         region=region,
@@ -73,8 +73,8 @@ def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quot
 def _prices(product: Mapping[str, Any], wanted: Mapping[str, str]) -> Iterator[float]:
     """Prices of a product, where it is what was asked for: an answer may be of another question."""
     attributes = product["product"]["attributes"]
-    told = {**wanted, **attributes, "instanceType": attributes["instanceType"]}
-    if any(told[field] != value for field, value in wanted.items()):
+    answer = {**wanted, **attributes, "instanceType": attributes["instanceType"]}
+    if any(answer[field] != value for field, value in wanted.items()):
         return
     for term in product["terms"].get("OnDemand", {}).values():
         for dimension in term["priceDimensions"].values():

@@ -20,5 +20,9 @@ def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
         answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=code)
     value = required(required(answer, "Quota", "quotas"), "Value", "quotas")
     if not math.isfinite(value) or value < 0:
-        raise LiveError(f"AWS quotas told {value} vCPUs of {code}, which is no quota")
+        raise LiveError(
+            "AWS quotas told {value} vCPUs of {code_name}, which is no quota",
+            value=value,
+            code_name=code,
+        )
     return float(value)

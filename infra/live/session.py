@@ -68,17 +68,23 @@ def told_as_live_error(what: str) -> Iterator[None]:
     except (known.NoCredentialsError, known.PartialCredentialsError):
         raise LiveError(_CREDENTIALS) from None
     except known.ProfileNotFound as error:
-        raise LiveError(f"{error}: set AWS_PROFILE to another, or run `aws configure`") from None
+        raise LiveError(
+            "{error}: set AWS_PROFILE to another, or run `aws configure`", error=error
+        ) from None
     except known.ClientError as error:
         raise LiveError(_refused(what, error)) from error
     except (known.ConnectTimeoutError, known.ReadTimeoutError):
-        raise LiveError(f"AWS {what} did not answer in time; ask again later") from None
+        raise LiveError(
+            "AWS {what} did not answer in time", hint="ask again later", what=what
+        ) from None
     except (known.EndpointConnectionError, known.ConnectionError, known.HTTPClientError):
-        raise LiveError(f"AWS {what} cannot be reached from here; ask without it") from None
+        raise LiveError(
+            "AWS {what} cannot be reached from here", hint="ask without it", what=what
+        ) from None
     except ResponseParserError:
         raise LiveError(_unreadable(what)) from None
     except (known.BotoCoreError, ValueError) as error:
-        raise LiveError(f"AWS {what}: {error}") from error
+        raise LiveError("AWS {what}: {error}", what=what, error=error) from error
 
 
 def required(answer: Any, name: str, what: str) -> Any:

@@ -41,18 +41,18 @@ def _quote(
     """The cheapest zone; a zone that tells two prices at one time makes all of them doubtful."""
     if not zones:
         return Refused(instance_type=name, why=f"no spot price in {region}")
-    doubtful = sorted(zone for zone, told in zones.items() if len(told) > 1)
+    doubtful = sorted(zone for zone, answer in zones.items() if len(answer) > 1)
     if doubtful:
         return Refused(instance_type=name, why=f"{doubtful[0]} told several spot prices at once")
-    known = {zone: usd for zone, told in zones.items() for usd in told if usd is not None}
-    if not known:
+    existing = {zone: usd for zone, answer in zones.items() for usd in answer if usd is not None}
+    if not existing:
         return Refused(instance_type=name, why="what it costs on the spot market is no price")
-    zone = min(known, key=lambda one: (known[one], one))
+    zone = min(existing, key=lambda entry: (existing[entry], entry))
     return Quote(
         instance_type=name,
         region=region,
         market=Market.SPOT,
-        usd_per_hour=known[zone],
+        usd_per_hour=existing[zone],
         as_of=today,
         zone=zone,
     )
@@ -63,13 +63,14 @@ def newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set
     newest: dict[str, dict[str, tuple[str, set[float | None]]]] = {}
     for row in rows:
         fields = ("InstanceType", "AvailabilityZone", "SpotPrice", "Timestamp")
-        name, zone, price, when = (str(required(row, one, _WHAT)) for one in fields)
+        name, zone, price, when = (str(required(row, field, _WHAT)) for field in fields)
         zones = newest.setdefault(name, {})
-        last, told = zones.get(zone, ("", set()))
+        last, answer = zones.get(zone, ("", set()))
         if when > last:
             zones[zone] = when, {price_from(price)}
         elif when == last:
-            told.add(price_from(price))
+            answer.add(price_from(price))
     return {
-        name: {zone: told for zone, (_, told) in zones.items()} for name, zones in newest.items()
+        name: {zone: answer for zone, (_, answer) in zones.items()}
+        for name, zones in newest.items()
     }

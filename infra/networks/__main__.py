@@ -45,7 +45,7 @@ def all_variants() -> list[Variant]:
 
 def build(variants: Sequence[Variant], asked: argparse.Namespace) -> int:
     """Capture what is asked for and write the table; how many networks failed."""
-    chosen = [one for one in variants if not asked.only or fnmatchcase(one.key, asked.only)]
+    chosen = [entry for entry in variants if not asked.only or fnmatchcase(entry.key, asked.only)]
     if not asked.resume:
         for variant in chosen:
             result_path(asked.work, variant.key).unlink(missing_ok=True)

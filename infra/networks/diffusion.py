@@ -200,16 +200,16 @@ def _text_encoders() -> list[tuple[str, dict[str, Any]]]:
 
 def diffusion_variants() -> list[Variant]:
     """One denoising step of each, the decoders of latents, and the encoders of prompts."""
-    found = [
+    variants = [
         Variant(
-            library="diffusers", name=one.name, input=f"{one.channels}x{side}x{side}",
-            sample="step", data="tensor", aliases=one.aliases,
-            subject=partial(Denoiser, one.model, one.config(side), one.takes(side)),
+            library="diffusers", name=entry.name, input=f"{entry.channels}x{side}x{side}",
+            sample="step", data="tensor", aliases=entry.aliases,
+            subject=partial(Denoiser, entry.model, entry.config(side), entry.takes(side)),
         )
-        for one in _DENOISERS for side in one.sides
+        for entry in _DENOISERS for side in entry.sides
     ]  # fmt: skip
     for name, sides in (("stable-diffusion-1.5-vae", (64, 96)), ("sdxl-vae", (128,))):
-        found += [
+        variants += [
             Variant(
                 library="diffusers", name=name, input=f"4x{side}x{side}", sample="image",
                 data="tensor", aliases=("sd-vae",) if side == 64 else (),
@@ -217,11 +217,11 @@ def diffusion_variants() -> list[Variant]:
             )
             for side in sides
         ]  # fmt: skip
-    found += [
+    variants += [
         Variant(
             library="diffusers", name=name, input="seq:77", sample="sequence", data="tokens",
             subject=partial(Encoder, "CLIPTextModel", config, {"input_ids": (77,)}),
         )
         for name, config in _text_encoders()
     ]  # fmt: skip
-    return found
+    return variants

@@ -40,9 +40,9 @@ class Encoder:
 
         made: Any = getattr(transformers, self.model)
         network = made(_config(made.config_class, self.config))
-        for name, one in network.named_parameters():
+        for name, parameter in network.named_parameters():
             if _TUNED.search(name):
-                one.requires_grad_(True)
+                parameter.requires_grad_(True)
         return network
 
     def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
@@ -70,7 +70,7 @@ class Encoder:
             logits = first.flatten(0, 1)
             classes = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
             return torch.nn.functional.cross_entropy(logits, classes)
-        return sum(one.float().mean() for one in _floats(outputs))
+        return sum(value_.float().mean() for value_ in _floats(outputs))
 
 
 def _config(made: Any, values: Config) -> Any:
@@ -90,7 +90,9 @@ def _floats(outputs: Any) -> list[Any]:
     from models.zoo.kernels import tensors_in
 
     values = outputs.to_tuple() if hasattr(outputs, "to_tuple") else outputs
-    return [one for one in tensors_in(values) if one.requires_grad and one.is_floating_point()]
+    return [
+        entry for entry in tensors_in(values) if entry.requires_grad and entry.is_floating_point()
+    ]
 
 
 def _first(outputs: Any) -> Any:

@@ -167,7 +167,7 @@ def _replayed_before(path: Path) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         return {}
     left = table["facts"][..., FACTS.index("forward_sample")]
     rows = [tuple(row) for row in table[(left != 0).all(axis=(1, 2))]]
-    return {(*(one.decode() for one in row[:3]), *row[3:5]): row for row in rows}
+    return {(*(entry.decode() for entry in row[:3]), *row[3:5]): row for row in rows}
 
 
 def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
@@ -212,20 +212,22 @@ def main() -> None:
         "--only", metavar="PATTERN", nargs="+", default=["*"],
         help="replay these, in this order, as in 'torchvision/*' 'timm/vit_*@3x224x224'",
     )  # fmt: skip
-    asked = parser.parse_args()
-    if not asked.build:
+    wanted = parser.parse_args()
+    if not wanted.build:
         from infra.networks.__main__ import all_variants
 
-        capture(chosen(all_variants(), asked.only), asked.folder)
-    rows, replayed = build(asked.folder)
+        capture(chosen(all_variants(), wanted.only), wanted.folder)
+    rows, replayed = build(wanted.folder)
     seal()
     sys.stderr.write(f"{rows} rows in {FOLDER / BUNDLED}, {replayed} of them replayed\n")
 
 
 def chosen(variants: Sequence[Variant], patterns: Sequence[str]) -> list[Variant]:
     """Variants whose key is like a pattern, those of the first pattern first."""
-    found = (one for pattern in patterns for one in variants if fnmatchcase(one.key, pattern))
-    return list({one.key: one for one in found}.values())
+    result = (
+        entry for pattern in patterns for entry in variants if fnmatchcase(entry.key, pattern)
+    )
+    return list({entry.key: entry for entry in result}.values())
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class Plain:
         from models.zoo.kernels import tensors_in
 
         del targets
-        return sum(one.float().mean() for one in tensors_in(network(*inputs)))
+        return sum(entry.float().mean() for entry in tensors_in(network(*inputs)))
 
 
 def own_variants() -> list[Variant]:
@@ -121,34 +121,34 @@ def _others() -> list[Variant]:
             aliases=aliases, subject=lambda: subject,
         )  # fmt: skip
 
-    found = [
+    variants = [
         variant("unet", f"3x{side}x{side}", Plain(others.UNet, ((3, side, side),)), "image",
                 "image", "u-net")
         for side in (512, 256)
     ]  # fmt: skip
-    found.append(
+    variants.append(
         variant("unet3d", "1x128x128x128", Plain(others.UNet3d, ((1, 128, 128, 128),)), "sample",
                 "tensor", "3d-unet", "u-net-3d", "nnunet")
     )  # fmt: skip
-    found.append(
+    variants.append(
         variant("dlrm", "13+26", Plain(others.Dlrm, ((13,), (26,)), numbers=(1,)), "sample",
                 "tensor", "dlrm-mlperf")
     )  # fmt: skip
-    found.append(
+    variants.append(
         variant("ncf", "2", Plain(others.Ncf, ((), ()), numbers=(0, 1)), "sample", "tensor",
                 "neumf")
     )  # fmt: skip
-    found += [
+    variants += [
         variant("gnmt", f"seq:{n}", Plain(others.Gnmt, ((n,), (n,)), numbers=(0, 1)), "sequence",
                 "tokens")
         for n in (50, 25)
     ]  # fmt: skip
-    found.append(
+    variants.append(
         variant("deepspeech2", "161x800", Plain(others.DeepSpeech2, ((1, 161, 800),)),
                 "sequence", "tensor")
     )  # fmt: skip
-    found.append(
+    variants.append(
         variant("resnet18_cifar", "3x32x32", Plain(others.resnet18_cifar, ((3, 32, 32),)),
                 "image", "image", "resnet18-cifar10")
     )  # fmt: skip
-    return found
+    return variants

@@ -46,8 +46,8 @@ def _as_tuned(network: Any) -> Any:
     body = getattr(getattr(network, "backbone", None), "body", None)
     if body is None or "layer4" not in body:
         return network
-    for name, one in body.named_parameters():
-        one.requires_grad_(name.startswith(_TUNED))
+    for name, parameter in body.named_parameters():
+        parameter.requires_grad_(name.startswith(_TUNED))
     for module in list(body.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.BatchNorm2d):
@@ -133,10 +133,10 @@ class Detector(Seeing):
         heads, training = network.roi_heads, network.training
         regions = _regions(levels, _SAMPLED if training else _PROPOSALS, _BINS)
         results = [*scores, *boxes, *heads.box_predictor(heads.box_head(regions))]
-        found = _POSITIVE if training else _FINDINGS
+        result = _POSITIVE if training else _FINDINGS
         for kind in ("mask", "keypoint"):
             if getattr(heads, f"{kind}_head", None) is not None:
-                regions = _regions(levels, found, _FINE_BINS)
+                regions = _regions(levels, result, _FINE_BINS)
                 outlined = getattr(heads, f"{kind}_head")(regions)
                 results.append(getattr(heads, f"{kind}_predictor")(outlined))
         return results
@@ -144,7 +144,7 @@ class Detector(Seeing):
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
         """The mean of everything that is predicted."""
         del targets
-        return sum(one.float().mean() for one in self.forward(network, inputs))
+        return sum(entry.float().mean() for entry in self.forward(network, inputs))
 
 
 def _regions(levels: list[Any], boxes: int, bins: int) -> Any:
@@ -155,8 +155,8 @@ def _regions(levels: list[Any], boxes: int, bins: int) -> Any:
     places = torch.zeros(boxes * bins * bins, dtype=torch.int64, device=flat.device)
     looked_up = flat.index_select(2, places)
     rows, channels = flat.shape[:2]
-    found = looked_up.unflatten(2, (boxes, bins * bins)).transpose(1, 2)
-    return found.reshape(rows * boxes, channels, bins, bins)
+    result = looked_up.unflatten(2, (boxes, bins * bins)).transpose(1, 2)
+    return result.reshape(rows * boxes, channels, bins, bins)
 
 
 def torchvision_variants() -> list[Variant]:

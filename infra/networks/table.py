@@ -53,9 +53,9 @@ _FAMILIES = {
 def family_of(class_name: str) -> str:
     """`vit` of VisionTransformer, `bert` of BertModel; words in small letters of any other."""
     plain = _USE.sub("", class_name) or class_name
-    for known in (class_name, plain):
-        if known in _FAMILIES:
-            return _FAMILIES[known]
+    for existing in (class_name, plain):
+        if existing in _FAMILIES:
+            return _FAMILIES[existing]
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", plain).lower()
 
 
@@ -72,10 +72,10 @@ def write_table(
     lines: list[list[Any]] = []
     taken = 0
     for variant in variants:
-        found = _line(variant, facts.get(variant.key), before)
-        if found is None:
+        result = _line(variant, facts.get(variant.key), before)
+        if result is None:
             continue
-        line, steps = found
+        line, steps = result
         for place, rows in zip((0, 2), steps, strict=True):
             raw = rows.tobytes()
             if raw not in blocks:
@@ -121,7 +121,7 @@ def _before(folder: Path) -> dict[str, Any]:
     if not (folder / NETWORKS).exists():
         return {}
     operations = np.load(folder / OPERATIONS)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     with (folder / NETWORKS).open(newline="") as file:
         for row in csv.DictReader(file):
             if tuple(row) != COLUMNS:
@@ -130,8 +130,8 @@ def _before(folder: Path) -> dict[str, Any]:
                 operations[int(row[f"{task}_first"]) :][: int(row[f"{task}_rows"])]
                 for task in ("inference", "training")
             )
-            found[f"{row['library']}/{row['name']}@{row['input']}"] = (list(row.values()), steps)
-    return found
+            result[f"{row['library']}/{row['name']}@{row['input']}"] = (list(row.values()), steps)
+    return result
 
 
 def _number(value: float) -> str:

@@ -99,12 +99,12 @@ def timm_variants(aliases: Mapping[str, str]) -> list[Variant]:
     before: dict[str, list[str]] = defaultdict(list)
     for old, now in aliases.items():
         before[now].append(old)
-    found = []
+    result = []
     for name in library_names("timm"):
         usual = timm_default_side(name)
         sides = dict.fromkeys([usual, *timm_sizes(name), *_more_sides(name)])
-        found += [image_variant("timm", name, side, before[name]) for side in sides]
-    return found
+        result += [image_variant("timm", name, side, before[name]) for side in sides]
+    return result
 
 
 def _more_sides(name: str) -> tuple[int, ...]:

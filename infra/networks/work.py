@@ -51,7 +51,7 @@ def capture_all(
 ) -> Iterator[tuple[str, str]]:
     """(key, why not) of each variant that has no file yet, as they are done; "" is well done."""
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [one for one in variants if not is_captured(result_path(folder, one.key))]
+    missing = [entry for entry in variants if not is_captured(result_path(folder, entry.key))]
     if processes == 1:
         for variant in missing:
             yield _captured(variant, folder, seconds_each)

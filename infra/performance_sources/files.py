@@ -7,9 +7,9 @@ from pathlib import Path
 
 def find_source(directory: Path, name: str) -> Path:
     """The file of that name below the folder; `FileNotFoundError` says where it is from."""
-    found = sorted(directory.rglob(name))
-    if not found:
+    result = sorted(directory.rglob(name))
+    if not result:
         raise FileNotFoundError(
             f"{name} is not below {directory}; SOURCES.md says where it is from"
         )
-    return found[0]
+    return result[0]

@@ -22,16 +22,16 @@ def table_input(text: str) -> str:
     Understands `224px`, `800x1066px`, `1333x800 (scale jitter)` (the shorter side is the height),
     `seq 128`, `512px latent 64x64`, `Cityscapes; crop 512x1024`, and the table's own form.
     """
-    said = text.strip()
-    if _TABLE.match(said):
-        return said
-    if found := _SEQUENCE.match(said):
-        return f"seq:{found[1]}"
-    if found := _LATENT.search(said):
-        return f"4x{found[1]}x{found[2]}"
-    if found := _CROP.search(said) or _SIDES.match(said):
-        height, width = sorted((int(found[1]), int(found[2])))
+    size = text.strip()
+    if _TABLE.match(size):
+        return size
+    if match := _SEQUENCE.match(size):
+        return f"seq:{match[1]}"
+    if match := _LATENT.search(size):
+        return f"4x{match[1]}x{match[2]}"
+    if match := _CROP.search(size) or _SIDES.match(size):
+        height, width = sorted((int(match[1]), int(match[2])))
         return f"3x{height}x{width}"
-    if found := _SIDE.match(said):
-        return f"3x{found[1]}x{found[1]}"
+    if match := _SIDE.match(size):
+        return f"3x{match[1]}x{match[1]}"
     return ""

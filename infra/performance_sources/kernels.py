@@ -148,15 +148,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     path = HERE / "kernels.csv.gz"
     with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
         packed.write(rows.to_csv(index=False, float_format="%.5g").encode())
-    found = marks(options.data)
-    share_alike = found.licence.str.startswith("CC BY-SA")
-    free = ~share_alike & (found.licence != "none seen")
-    found[free].to_csv(HERE / "marks.csv", index=False)
-    found[share_alike].to_csv(HERE / "marks_cc_by_sa.csv", index=False)
+    result = marks(options.data)
+    share_alike = result.licence.str.startswith("CC BY-SA")
+    free = ~share_alike & (result.licence != "none seen")
+    result[free].to_csv(HERE / "marks.csv", index=False)
+    result[share_alike].to_csv(HERE / "marks_cc_by_sa.csv", index=False)
     if options.unlicensed:
-        found[~free & ~share_alike].to_csv(options.unlicensed, index=False)
+        result[~free & ~share_alike].to_csv(options.unlicensed, index=False)
     sys.stdout.write(f"{rows.groupby(['source', 'kind', 'gpu']).size().to_string()}\n")
-    sys.stdout.write(f"{found.groupby(['source', 'licence']).size().to_string()}\n")
+    sys.stdout.write(f"{result.groupby(['source', 'licence']).size().to_string()}\n")
 
 
 if __name__ == "__main__":

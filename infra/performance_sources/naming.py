@@ -30,13 +30,13 @@ class Named:
 
 def named(source: str, name: str, input_text: str = "", task: str = "") -> Named:
     """What the written-out table says of the name, or else what the source's rules make of it."""
-    said = table_input(_said_input(source, name, input_text, task))
+    stated = table_input(_said_input(source, name, input_text, task))
     plain = name.partition(".")[0] if source == "timm" else name
     rows = [row for row in _written_out().get(plain, ()) if source.startswith(row["source"])]
     if not rows:
-        return Named(_by_rule(source, name), said)
-    row = next((row for row in rows if said and row["input"] == said), rows[0])
-    own = said if said and not _scaled(row) else row["input"]
+        return Named(_by_rule(source, name), stated)
+    row = next((row for row in rows if stated and row["input"] == stated), rows[0])
+    own = stated if stated and not _scaled(row) else row["input"]
     return Named(
         row["network"], own or row["input"], float(row["batch_factor"]), float(row["steps"])
     )
@@ -143,20 +143,20 @@ def _timm(name: str) -> str:
 def _replaced(name: str, rules: Sequence[tuple[str, str]]) -> str:
     """The first rule whose pattern is all of the name; digits of `x0_75` become `075`."""
     for pattern, network in rules:
-        if found := re.fullmatch(pattern, name):
-            made = _sized(network, found) if "{" in network else found.expand(network)
+        if match := re.fullmatch(pattern, name):
+            made = _sized(network, match) if "{" in network else match.expand(network)
             return made.lower()
     return _plain(name)
 
 
-def _sized(network: str, found: re.Match[str]) -> str:
+def _sized(network: str, results: re.Match[str]) -> str:
     """`{100}`: a factor as timm writes it (`0_75` -> `075`); `{gf}`: RegNet's tenths of a GFLOP."""
-    text = found.groups()[-1]
+    text = results.groups()[-1]
     if "{gf}" in network:
         number = float(text[:-2])
         tenths = number * 10 if text.endswith("GF") else number / 100
-        return found.expand(network.replace("{gf}", f"{round(tenths):03d}"))
-    return found.expand(
+        return results.expand(network.replace("{gf}", f"{round(tenths):03d}"))
+    return results.expand(
         network.replace("{100}", f"{round(float(text.replace('_', '.')) * 100):03d}")
     )
 

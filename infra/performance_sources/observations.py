@@ -56,11 +56,11 @@ def observations(folder: Path) -> tuple[pd.DataFrame, dict[str, int]]:
 
 def write(rows: pd.DataFrame, path: Path) -> None:
     """The table as gzipped CSV, four significant digits, the same bytes each time."""
-    text = rows.copy()
+    digits = rows.copy()
     for column in ("step_seconds", "sigma", "peak_memory_mib", "batch_size"):
-        text[column] = text[column].map(_digits)
+        digits[column] = digits[column].map(_digits)
     with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
-        packed.write(text.to_csv(index=False).encode())
+        packed.write(digits.to_csv(index=False).encode())
 
 
 def _digits(number: float) -> str:

@@ -44,30 +44,30 @@ def timm(folder: Path) -> pd.DataFrame:
 
 
 def _timm_file(path: Path) -> pd.DataFrame | None:
-    said = _TIMM_FILE.match(path.stem)
-    if said is None:  # a CPU's
+    match = _TIMM_FILE.match(path.stem)
+    if match is None:  # a CPU's
         return None
     rows = pd.read_csv(path)
     rows.columns = [str(name).removeprefix("infer_").removeprefix("train_") for name in rows]
     for column in ("samples_per_sec", "batch_size", "img_size"):
         rows[column] = pd.to_numeric(rows[column], errors="coerce")
     rows = rows[(rows.samples_per_sec > 0) & (rows.batch_size > 0) & (rows.img_size > 0)]
-    folded = (said["phase"] == "infer") & (int(said["era"][2:]) > 240)
+    folded = (match["phase"] == "infer") & (int(match["era"][2:]) > 240)
     network = rows.model.map(lambda name: named("timm", name).network)
     if folded:
         network = network.map(lambda name: f"{name}+folded" if _FOLDABLE.search(name) else name)
     side = rows.img_size.astype(int).astype(str)
-    bf16 = "bf16" in said["precision"]
-    precision = "bf16" if bf16 else said["precision"]
-    gpu = _TIMM_GPUS.get(said["gpu"], said["gpu"])
+    bf16 = "bf16" in match["precision"]
+    precision = "bf16" if bf16 else match["precision"]
+    gpu = _TIMM_GPUS.get(match["gpu"], match["gpu"])
     return pd.DataFrame(
         {
             "source": "timm",
             "network": network,
-            "task": "inference" if said["phase"] == "infer" else "training",
-            "stack": "compile" if said["compiled"] else "eager",
-            "framework": said["era"],
-            "memory_format": "channels_last" if said["format"] == "nhwc" else "contiguous",
+            "task": "inference" if match["phase"] == "infer" else "training",
+            "stack": "compile" if match["compiled"] else "eager",
+            "framework": match["era"],
+            "memory_format": "channels_last" if match["format"] == "nhwc" else "contiguous",
             "precision": precision,
             "tf32": "conv",
             "gpu": gpu,
@@ -204,7 +204,7 @@ def lambda_tf(folder: Path) -> pd.DataFrame:
             "network": [name.network for name in names],
             "task": rows.phase.map(TASKS),
             "stack": "tensorflow",
-            "framework": ["cnn-xla" if one else "cnn" for one in xla],
+            "framework": ["cnn-xla" if entry else "cnn" for entry in xla],
             "memory_format": "contiguous",
             "precision": rows.precision.map({"fp32": "fp32", "fp16": "fp16"}),
             "tf32": ["all" if _has_tf32(facts[system]) else "none" for system in rows.system],
@@ -247,14 +247,14 @@ def tf_official(folder: Path) -> pd.DataFrame:
             "memory_format": "contiguous",
             "precision": "fp32",
             "tf32": "none",
-            "gpu": ["P100-SXM2-16GB" if "P100" in one else "K80" for one in rows.platform],
+            "gpu": ["P100-SXM2-16GB" if "P100" in entry else "K80" for entry in rows.platform],
             "gpu_count": 1,
             "batch_size": rows.batch_per_gpu,
             "input": [name.input or "3x224x224" for name in names],
             "step_seconds": rows.batch_per_gpu / rows.images_per_sec,
             "sigma": 0.02,
-            "host": ["dgx1" if "DGX" in one else "gce" if "Google" in one else "ec2"
-                     for one in rows.platform],
+            "host": ["dgx1" if "DGX" in entry else "gce" if "Google" in entry else "ec2"
+                     for entry in rows.platform],
             "licence": "Apache-2.0",
         }
     )  # fmt: skip
@@ -372,8 +372,8 @@ def neusight(folder: Path) -> pd.DataFrame:
     """Whole transformers, PyTorch 2.1, fp32 without TF32, attention from plain products (MIT)."""
     rows = pd.read_csv(find_source(folder, "neusight_measured_e2e_ms.csv"))
     # Their `fusion` is a compiler; dp, tp and pp are several GPUs.
-    said = rows.case.str.extract(r"^(.+?)-(inf|train)-(\d+)-(\d+)(?:-(fusion|.+))?$")
-    rows = rows.assign(model=said[0], phase=said[1], length=said[2], batch=said[3], option=said[4])
+    text = rows.case.str.extract(r"^(.+?)-(inf|train)-(\d+)-(\d+)(?:-(fusion|.+))?$")
+    rows = rows.assign(model=text[0], phase=text[1], length=text[2], batch=text[3], option=text[4])
     rows = rows[rows.option.isna() | (rows.option == "fusion")]
     rows = rows[~rows.device.str.startswith("AMD") & (rows.e2e_latency > 0)]
     gpu = rows.device.str.replace("_", " ").map(gpu_of)
@@ -382,7 +382,7 @@ def neusight(folder: Path) -> pd.DataFrame:
             "source": "neusight",
             "network": [named("neusight", name).network for name in rows.model],
             "task": rows.phase.map({"inf": "inference", "train": "training"}),
-            "stack": ["compile" if one == "fusion" else "eager" for one in rows.option],
+            "stack": ["compile" if entry == "fusion" else "eager" for entry in rows.option],
             "framework": "pt21",
             "memory_format": "contiguous",
             "variant": "attention=eager",

@@ -69,8 +69,8 @@ def _dle_left_out(rows: pd.DataFrame) -> pd.Series:
     boxes &= _has(rows, "Throughput - |Throughput Avg|Throughput -") & ~_has(rows, "atency")
     bart = (rows.network == "LanguageModeling/BART") & (rows.task == "training")
     bart &= _has(rows, "Single-node")
-    known = (convnets | boxes | bart) & rows.batch_size.notna() & (rows.gpu_count <= 8)
-    return ~known
+    published = (convnets | boxes | bart) & rows.batch_size.notna() & (rows.gpu_count <= 8)
+    return ~published
 
 
 def _model_zoo_left_out(rows: pd.DataFrame) -> pd.Series:
@@ -127,15 +127,15 @@ _OTHER_LICENCES = {
 
 def rates(folder: Path, left_out: dict[str, int]) -> pd.DataFrame:
     """All tables that are there; `left_out` counts what was not taken, by table."""
-    found = []
+    result = []
     for name, rules in TABLES.items():
         try:
             path = find_source(folder, name)
         except FileNotFoundError:
             left_out[f"{name}: not there"] = 0
             continue
-        found.append(_table(pd.read_csv(path), rules, name, left_out))
-    return pd.concat(found, ignore_index=True)
+        result.append(_table(pd.read_csv(path), rules, name, left_out))
+    return pd.concat(result, ignore_index=True)
 
 
 def _table(rows: pd.DataFrame, rules: Rules, name: str, left_out: dict[str, int]) -> pd.DataFrame:
@@ -151,7 +151,7 @@ def _table(rows: pd.DataFrame, rules: Rules, name: str, left_out: dict[str, int]
     made = pd.DataFrame(
         {
             "source": rows.source,
-            "network": [one.network for one in names],
+            "network": [entry.network for entry in names],
             "task": rows.task,
             "stack": [stack_of(e, f) for e, f in zip(rows.eager, rows.framework, strict=True)],
             "framework": rows.framework,
@@ -161,9 +161,9 @@ def _table(rows: pd.DataFrame, rules: Rules, name: str, left_out: dict[str, int]
             "tf32": [rules.tf32 if "tf32" not in p else "all" for p in rows.precision],
             "gpu": rows.gpu.map(gpu_of),
             "gpu_count": rows.gpu_count,
-            "batch_size": rows.batch_size * [one.batch_factor for one in names],
-            "input": [one.input for one in names],
-            "step_seconds": _step(rows) / [one.steps for one in names],
+            "batch_size": rows.batch_size * [entry.batch_factor for entry in names],
+            "input": [entry.input for entry in names],
+            "step_seconds": _step(rows) / [entry.steps for entry in names],
             "sigma": _rounding(rows),
             "peak_memory_mib": _memory(rows),
             "host": rows.source + "/" + rows.gpu.map(gpu_of),
@@ -175,8 +175,8 @@ def _table(rows: pd.DataFrame, rules: Rules, name: str, left_out: dict[str, int]
 
 
 def _variant(note: str, eager: str) -> str:
-    found = re.search(r"attention=(\w+)", str(note))
-    return found[0] if found else "xformers" if "xformers" in eager else ""
+    match = re.search(r"attention=(\w+)", str(note))
+    return match[0] if match else "xformers" if "xformers" in eager else ""
 
 
 def _step(rows: pd.DataFrame) -> pd.Series:
@@ -187,9 +187,9 @@ def _step(rows: pd.DataFrame) -> pd.Series:
 
 def _rounding(rows: pd.DataFrame) -> pd.Series:
     """Half of the last digit that the source prints, and no less than 2 %."""
-    said = rows.step_ms.where(rows.step_ms.notna(), rows.samples_per_second)
-    whole = (said % 1 == 0) & (said > 0)
-    return (0.3 / said.where(whole)).fillna(0.02).clip(0.02, 0.3)
+    value = rows.step_ms.where(rows.step_ms.notna(), rows.samples_per_second)
+    whole = (value % 1 == 0) & (value > 0)
+    return (0.3 / value.where(whole)).fillna(0.02).clip(0.02, 0.3)
 
 
 def _memory(rows: pd.DataFrame) -> pd.Series:
@@ -201,19 +201,19 @@ def _memory(rows: pd.DataFrame) -> pd.Series:
 
 def _training_memory(rows: pd.DataFrame, made: pd.DataFrame) -> pd.DataFrame:
     """Rows without a step: what training took, which mm* prints beside the rate of inference."""
-    said = _has(rows, "memory is the TRAINING peak") & rows.peak_memory_mib.notna()
-    more = made[said].copy()
-    crop = _has(rows, "crop")[said]
-    city = _has(rows, "Cityscapes", "input")[said]
+    value = _has(rows, "memory is the TRAINING peak") & rows.peak_memory_mib.notna()
+    more = made[value].copy()
+    crop = _has(rows, "crop")[value]
+    city = _has(rows, "Cityscapes", "input")[value]
     more["task"] = "training"
     more["batch_size"] = [2 if not c or town else 4 for c, town in zip(crop, city, strict=True)]
     more["input"] = [
         named(source, network, text, task="training").input
         for source, network, text in zip(
-            rows.source[said], rows.network[said], rows.input[said].fillna(""), strict=True
+            rows.source[value], rows.network[value], rows.input[value].fillna(""), strict=True
         )
     ]
     more["step_seconds"] = float("nan")
-    more["peak_memory_mib"] = rows.peak_memory_mib[said]
+    more["peak_memory_mib"] = rows.peak_memory_mib[value]
     more["fit"] = 1
     return more

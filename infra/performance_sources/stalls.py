@@ -40,9 +40,9 @@ def stalled_rows(directory: Path) -> pd.DataFrame:
             plain.get((str(host).replace("XLA_", ""), *rest), float("nan")) for host, *rest in keys
         ]
     kinds = [_kind(rows, kind, column) for kind, column in _REAL.items()]
-    found = pd.concat(kinds, ignore_index=True)[list(COLUMNS)]
-    rates = found[["synthetic_samples_per_second", "real_samples_per_second"]]
-    return found[(rates > 0).all(axis=1)].reset_index(drop=True)
+    result = pd.concat(kinds, ignore_index=True)[list(COLUMNS)]
+    rates = result[["synthetic_samples_per_second", "real_samples_per_second"]]
+    return result[(rates > 0).all(axis=1)].reset_index(drop=True)
 
 
 def _kind(rows: pd.DataFrame, kind: str, column: str) -> pd.DataFrame:

@@ -41,7 +41,9 @@ def read_bundled_array(name: str) -> Any:
     try:
         return np.load(FOLDER / name, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{FOLDER / name} cannot be read ({error}); {_way_out()}") from error
+        raise DataError(
+            "{folder} cannot be read ({error})", hint=_way_out(), folder=FOLDER / name, error=error
+        ) from error
 
 
 def _checked_bytes(name: str) -> bytes:
@@ -61,9 +63,11 @@ def _checked(path: Path, digest: Callable[[], str]) -> bytes:
         expected = digest()
         content = path.read_bytes()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} cannot be read ({error}); {_way_out()}") from error
+        raise DataError(
+            "{path} cannot be read ({error})", hint=_way_out(), path=path, error=error
+        ) from error
     if hashlib.sha256(content).hexdigest() != expected:
-        raise DataError(f"{path} is damaged; {_way_out()}")
+        raise DataError("{path} is damaged", hint=_way_out(), path=path)
     return content
 
 

@@ -103,21 +103,21 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
     common = {name: parameters.of(name, prior) for name, prior in _COMMON.items()}
     how: list[CpuConditions] = [step.conditions for step in steps]
     members: dict[tuple[int, str], list[int]] = {}
-    for row, (step, one) in enumerate(zip(steps, how, strict=True)):
-        members.setdefault((id(step.operations), one.task), []).append(row)
+    for row, (step, entry) in enumerate(zip(steps, how, strict=True)):
+        members.setdefault((id(step.operations), entry.task), []).append(row)
     terms = [_terms(steps[rows[0]], how[rows[0]].task, parameters) for rows in members.values()]
     widths, offsets = _width_terms(how, parameters), _offset_terms(how, parameters)
     size = len(parameters.priors)
     work = [
-        _Work(np.array(rows, dtype=np.intp), *columns, *(_matrix(one, size) for one in found))
-        for rows, (columns, found) in zip(members.values(), terms, strict=True)
+        _Work(np.array(rows, dtype=np.intp), *columns, *(_matrix(entry, size) for entry in result))
+        for rows, (columns, result) in zip(members.values(), terms, strict=True)
     ]
     return CpuSteps(
         len(steps),
         tuple(work),
         np.array([step.batch_size for step in steps]),
-        np.array([one.cores for one in how]),
-        np.array([one.speed for one in how]),
+        np.array([conditions.cores for conditions in how]),
+        np.array([conditions.speed for conditions in how]),
         _columns(widths, len(steps), size),
         _columns(offsets, len(steps), size),
         common,
@@ -142,17 +142,17 @@ def _terms(
     ]  # fmt: skip
 
     def terms(part: str, kind: str = "") -> _Terms:
-        found = [(parameters.of(part, _COMMON[part]), 1.0)]
+        result = [(parameters.of(part, _COMMON[part]), 1.0)]
         if kind:
-            found.append((parameters.of(f"{part}/{kind}", _OF_A_CLASS), 1.0))
+            result.append((parameters.of(f"{part}/{kind}", _OF_A_CLASS), 1.0))
         if is_training:
-            found.append((parameters.of(f"{part}/training", _OF_TRAINING), 1.0))
-        return found
+            result.append((parameters.of(f"{part}/training", _OF_TRAINING), 1.0))
+        return result
 
     return columns, (
         [
-            terms("compute", kind) if one > 0 else []
-            for kind, one in zip(kinds, columns[0], strict=True)
+            terms("compute", kind) if entry > 0 else []
+            for kind, entry in zip(kinds, columns[0], strict=True)
         ],
         [terms("memory", kind) for kind in kinds],
         [terms("kernel")],
@@ -160,8 +160,8 @@ def _terms(
 
 
 def _width_terms(how: Sequence[CpuConditions], parameters: Parameters) -> _ByStep:
-    wide = np.log([one.width or 1.0 for one in how])
-    unknown = np.array([one.width is None for one in how], float)
+    wide = np.log([conditions.width or 1.0 for conditions in how])
+    unknown = np.array([conditions.width is None for conditions in how], float)
     return _needed(parameters, {
         "width/wider": (_WIDER, np.maximum(wide, 0.0)),
         "width/narrower": (_NARROWER, np.minimum(wide, 0.0)),
@@ -170,11 +170,11 @@ def _width_terms(how: Sequence[CpuConditions], parameters: Parameters) -> _BySte
 
 
 def _offset_terms(how: Sequence[CpuConditions], parameters: Parameters) -> _ByStep:
-    cores = np.maximum([one.cores for one in how], _LARGEST_MEASURED_CORES)
-    names = np.array([one.cpu for one in how])
+    cores = np.maximum([conditions.cores for conditions in how], _LARGEST_MEASURED_CORES)
+    names = np.array([conditions.cpu for conditions in how])
     others = {
         f"cpu/{name}": (_OF_ANOTHER_CPU, (names == name).astype(float))
-        for name in dict.fromkeys(one.cpu for one in how)
+        for name in dict.fromkeys(conditions.cpu for conditions in how)
         if name
     }
     doublings = np.log2(cores / _LARGEST_MEASURED_CORES)
@@ -197,8 +197,8 @@ def _columns(terms: _ByStep, count: int, size: int) -> Floats:
 def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
     """What each parameter counts in each operation, (rows, size)."""
     matrix = np.zeros((len(terms), size))
-    for row, found in enumerate(terms):
-        for place, by in found:
+    for row, term in enumerate(terms):
+        for place, by in term:
             matrix[row, place] = by
     return matrix
 
@@ -211,11 +211,11 @@ def log_seconds(steps: CpuSteps, theta: Floats) -> Floats:
 def log_seconds_and_slopes(steps: CpuSteps, theta: Floats) -> tuple[Floats, Floats]:
     """The same, and its derivative by every parameter, shape (count, parameters)."""
     size = steps.offset_by.shape[1]
-    known = theta[:size]
+    existing = theta[:size]
     arithmetic_cores, lost = _useful(steps.cores, theta[steps.common["contention/compute"]])
     memory_cores, starved = _useful(steps.cores, theta[steps.common["contention/memory"]])
     gain = float(np.exp(theta[steps.common["cache"]]))
-    width = np.exp(steps.width_by @ known)
+    width = np.exp(steps.width_by @ existing)
     log, slopes = np.empty(steps.count), np.zeros((steps.count, len(theta)))
     for work in steps.work:
         rows = work.rows
@@ -223,11 +223,13 @@ def log_seconds_and_slopes(steps: CpuSteps, theta: Floats) -> tuple[Floats, Floa
         moved = batch * work.sample_bytes + work.fixed_bytes
         cached = gain * cores / (1 + moved / _CACHE_BYTES)
         feeding = memory_cores[rows, None] + cached
-        compute = batch * work.flops / (np.exp(work.compute_by @ known) * cores * width[rows, None])
-        memory = moved / (np.exp(work.memory_by @ known) * feeding) + _SHORTEST_SECONDS
+        compute = (
+            batch * work.flops / (np.exp(work.compute_by @ existing) * cores * width[rows, None])
+        )
+        memory = moved / (np.exp(work.memory_by @ existing) * feeding) + _SHORTEST_SECONDS
         fourths = _fourth(compute), _fourth(memory)
         joined = np.sqrt(np.sqrt(fourths[0] + fourths[1]))
-        each = np.exp(work.kernel_by @ known)
+        each = np.exp(work.kernel_by @ existing)
         starting = each * work.count.sum() / np.minimum(1.0, steps.cores[rows])
         seconds = joined @ work.count + starting
         log[rows] = np.log(seconds)
@@ -245,7 +247,7 @@ def log_seconds_and_slopes(steps: CpuSteps, theta: Floats) -> tuple[Floats, Floa
         table[:, steps.common["contention/memory"]] += from_memory * starved[rows]
         slopes[rows] = table
     slopes[:, :size] += steps.offset_by
-    return log + steps.offset_by @ known - np.log(steps.speed), slopes
+    return log + steps.offset_by @ existing - np.log(steps.speed), slopes
 
 
 def _useful(cores: Floats, log_contention: float) -> tuple[Floats, Floats]:

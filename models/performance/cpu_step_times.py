@@ -94,9 +94,9 @@ class CpuStepTimes:
         """Of steps of `batch_sizes` (n,), one on each CPU (n,)."""
         kinds = zip(batch_sizes.tolist(), *cpus.kinds(), strict=True)
         distinct, which = _distinct(kinds)
-        found = self._estimates(facts, task, distinct)
-        seconds = np.exp(found.mean)[which] / cpus.speed
-        spread = np.sqrt(found.variance + ROW_SIGMA**2)[which]
+        result = self._estimates(facts, task, distinct)
+        seconds = np.exp(result.mean)[which] / cpus.speed
+        spread = np.sqrt(result.variance + ROW_SIGMA**2)[which]
         group = CELL if f"{facts.key}/{task}" in self.networks else NETWORK
         by = multipliers(self.quantiles.get(group, ()), confidence)
         return CpuRates(batch_sizes / seconds, by.lower * spread, by.upper * spread, by.calibrated)
@@ -107,8 +107,8 @@ class CpuStepTimes:
         """The largest median rate of each CPU (n,), whichever the batch size."""
         distinct, which = _distinct(zip(*cpus.kinds(), strict=True))
         every = [(size, *kind) for size in batch_sizes for kind in distinct]
-        found = self._estimates(facts, task, every)
-        logs = np.log([size for size, *_ in every]) - found.mean
+        result = self._estimates(facts, task, every)
+        logs = np.log([size for size, *_ in every]) - result.mean
         most: Floats = np.exp(logs.reshape(len(batch_sizes), -1).max(axis=0))[which] * cpus.speed
         return most
 
@@ -122,18 +122,22 @@ class CpuStepTimes:
     def _estimates(self, facts: NetworkFacts, task: Task, kinds: Sequence[_Kind]) -> Estimates:
         """Log seconds of a step of each kind, at the measured CPU's speed."""
         key = (id(self.posterior), id(facts), task)
-        known = _ESTIMATED.get(key)
+        existing = _ESTIMATED.get(key)
         # The record holds what the key names by identity, so that nothing else can be meant.
-        if known is None or known.posterior is not self.posterior or known.facts is not facts:
+        if (
+            existing is None
+            or existing.posterior is not self.posterior
+            or existing.facts is not facts
+        ):
             if len(_ESTIMATED) >= _MOST_ESTIMATED:
                 _ESTIMATED.clear()
-            known = _ESTIMATED[key] = _Estimated(self.posterior, facts, {})
-        fresh = [kind for kind in kinds if kind not in known.by_kind]
+            existing = _ESTIMATED[key] = _Estimated(self.posterior, facts, {})
+        fresh = [kind for kind in kinds if kind not in existing.by_kind]
         if fresh:
-            found = self.posterior.predict(_cells(facts, task, fresh))
-            each = zip(found.mean.tolist(), found.variance.tolist(), strict=True)
-            known.by_kind.update(zip(fresh, each, strict=True))
-        mean, variance = np.array([known.by_kind[kind] for kind in kinds]).T
+            result = self.posterior.predict(_cells(facts, task, fresh))
+            each = zip(result.mean.tolist(), result.variance.tolist(), strict=True)
+            existing.by_kind.update(zip(fresh, each, strict=True))
+        mean, variance = np.array([existing.by_kind[kind] for kind in kinds]).T
         return Estimates(mean, variance)
 
 

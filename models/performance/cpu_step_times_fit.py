@@ -56,8 +56,8 @@ def _held_out(rows: Sequence[MeasuredStep], group_of: Callable[[MeasuredStep], s
         out = groups == group
         posterior = _posterior([row for row, held in zip(rows, out, strict=True) if not held])
         cells, observed, _ = columns([row for row, held in zip(rows, out, strict=True) if held])
-        found = posterior.predict(cells)
-        residuals[out], variances[out] = observed - found.mean, found.variance
+        result = posterior.predict(cells)
+        residuals[out], variances[out] = observed - result.mean, result.variance
     return HeldOut(residuals, np.sqrt(variances + ROW_SIGMA**2))
 
 

@@ -55,14 +55,14 @@ def distances(
     weights = stage_weights(workload, resources, prediction, pipeline)
     matters = {stage: weight >= MATTERS for stage, weight in weights.items()}
     of = partial(_distance, matters)
-    found = [
+    result = [
         *_of_accelerator(of, workload, resources, pipeline, step_times, table),
         *_of_sharing(of, workload, prediction),
         *_of_ranges(of, workload, resources, pipeline),
         _of_cpu(of, resources, pipeline),
         *_of_copying(of, prediction, resources),
     ]
-    return tuple(sorted(found, key=lambda one: not one.matters))
+    return tuple(sorted(result, key=lambda entry: not entry.matters))
 
 
 def stage_weights(
@@ -108,9 +108,9 @@ def _of_ranges(
         if value is not None:
             times = value / min(max(value, low), high)
             text, unit = _TEXTS[name]
-            said = text.format(format_rate(value / unit))
+            message = text.format(format_rate(value / unit))
             measured = _range_text(times, low / unit, high / unit)
-            yield of(name, _STAGES[name], times, f"{said}, {measured}")
+            yield of(name, _STAGES[name], times, f"{message}, {measured}")
 
 
 def _range_text(times: float, low: float, high: float) -> str:
@@ -132,8 +132,8 @@ def _of_cpu(of: partial[Distance], resources: Resources, pipeline: Pipeline) -> 
         unknown = "the CPU's speed is unknown: the measured CPU's is assumed"
         return of("cpu", Stage.HOST, None, unknown)
     times = score / pipeline.reference.score
-    said = f"a CPU with {times:.2f} of the measured CPU's single-thread mark"
-    return of("cpu", Stage.HOST, times, said, tolerance=1 + SAME_SCORE)
+    message = f"a CPU with {times:.2f} of the measured CPU's single-thread mark"
+    return of("cpu", Stage.HOST, times, message, tolerance=1 + SAME_SCORE)
 
 
 def _of_accelerator(
@@ -152,19 +152,19 @@ def _of_accelerator(
     key = f"{facts.key}/{workload.task}"
     if resources.gpu is None:
         inside = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
-        said = f"{name} was {'' if inside else 'not '}measured on a CPU"
-        yield of("network", times=1.0 if inside else None, detail=said)
+        message = f"{name} was {'' if inside else 'not '}measured on a CPU"
+        yield of("network", times=1.0 if inside else None, detail=message)
         return
     if step_times.group(workload, resources.gpu, facts) == "cell":
-        said = f"{name} in {workload.precision} was measured on {chip(resources.gpu.name)}"
-        yield of("network", times=1.0, detail=said)
+        message = f"{name} in {workload.precision} was measured on {chip(resources.gpu.name)}"
+        yield of("network", times=1.0, detail=message)
         return
     inside = step_times.knows(facts, workload)
     on_others = "on other GPUs" if inside else "with PyTorch on any GPU"
-    said = f"{name} was {'' if inside else 'not '}measured {on_others}"
-    yield of("network", times=1.0 if inside else None, detail=said)
-    known, said = _of_gpu(workload, resources.gpu, step_times)
-    yield of("gpu", times=1.0 if known else None, detail=said)
+    message = f"{name} was {'' if inside else 'not '}measured {on_others}"
+    yield of("network", times=1.0 if inside else None, detail=message)
+    existing, message = _of_gpu(workload, resources.gpu, step_times)
+    yield of("gpu", times=1.0 if existing else None, detail=message)
 
 
 def _of_sharing(
@@ -174,8 +174,8 @@ def _of_sharing(
     gpus = prediction.gpus_used
     if gpus > 1:
         largest = max(bundled_scaling().largest.values())
-        said = f"{gpus} GPUs: how {workload.task} scales was published for 2 to {largest}"
-        yield of("gpus", Stage.ACCELERATOR, max(1.0, gpus / largest), said)
+        message = f"{gpus} GPUs: how {workload.task} scales was published for 2 to {largest}"
+        yield of("gpus", Stage.ACCELERATOR, max(1.0, gpus / largest), message)
 
 
 def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, str]:
@@ -199,5 +199,5 @@ def _of_copying(
     if rate is None:
         yield of("host_to_gpu", Stage.TRANSFER, None, copy_assumed_note(resources.gpu))
     elif math.isfinite(rate):
-        said = f"a host-to-GPU rate of {rate:.3g} GB/s, measured on this type of instance"
-        yield of("host_to_gpu", Stage.TRANSFER, 1.0, said)
+        message = f"a host-to-GPU rate of {rate:.3g} GB/s, measured on this type of instance"
+        yield of("host_to_gpu", Stage.TRANSFER, 1.0, message)

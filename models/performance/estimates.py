@@ -142,7 +142,7 @@ def spread_of(
     columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float
 ) -> Spread:
     """Spread of stages and of whole trials; disks have none of their own."""
-    found = [
+    result = [
         half_widths(pipeline.residuals, (trial_group(stage), ALL_TRIALS), confidence)
         for stage in STAGES
     ]
@@ -150,7 +150,9 @@ def spread_of(
     shifts = list(_shifts(columns, errors, pipeline, z))
     return Spread(
         shifts=_stacked(shifts, len(columns.vcpus)),
-        by_stage=np.array([(one.lower, one.upper, one.calibrated) for one in found], dtype=float),
+        by_stage=np.array(
+            [(entry.lower, entry.upper, entry.calibrated) for entry in result], dtype=float
+        ),
         calibrated=errors.accelerator_calibrated,
         exponent=z * _EXPONENT_SIGMA,
     )
@@ -160,15 +162,15 @@ def estimates(
     columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
 ) -> Estimates:
     """Join the stages' `rates` (n, 4)."""
-    found = interval(columns, rates, spread, pipeline)
-    joined = found.log_rate
+    result = interval(columns, rates, spread, pipeline)
+    joined = result.log_rate
     return Estimates(
-        lower=np.exp(joined - found.lower),
+        lower=np.exp(joined - result.lower),
         median=np.exp(joined),
-        upper=np.exp(joined + found.upper),
+        upper=np.exp(joined + result.upper),
         stage_rates=rates,
-        weights=found.weights.T,
-        calibrated=found.calibrated,
+        weights=result.weights.T,
+        calibrated=result.calibrated,
     )
 
 

@@ -167,6 +167,6 @@ def _trained_on(measurements: Sequence[Measurement], step_times: StepTimes) -> s
 def _own_steps(steps: Sequence[Observation]) -> str:
     if not steps:
         return ""
-    gpus = sorted({one.gpu.name for one in steps})
+    gpus = sorted({entry.gpu.name for entry in steps})
     what = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
     return f"; {what} measured on {', '.join(gpus)}"

@@ -98,18 +98,18 @@ class PhysicalForm:
 def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Trials:
     """Columns of usable measurements, see `usable.sort_out`."""
     rows = [_request(measurement) for measurement in measurements]
-    known = [known_accelerator_rate(measurement) for measurement in measurements]
+    existing = [known_accelerator_rate(measurement) for measurement in measurements]
     return Trials(
         columns=pipeline_columns(rows, networks),
         cells=tuple((row.workload.network, row.workload.task) for row in rows),
         accelerator=np.array(
             [
                 modelled_on_cpu(row, networks) if rate is None else rate
-                for row, rate in zip(rows, known, strict=True)
+                for row, rate in zip(rows, existing, strict=True)
             ]
         ),
         log_rate=np.log([m.throughput_samples_per_second or np.nan for m in measurements]),
-        modelled=np.array([rate is None for rate in known], dtype=bool),
+        modelled=np.array([rate is None for rate in existing], dtype=bool),
     )
 
 
@@ -123,7 +123,7 @@ def cpu_steps_of(
     measurements: Sequence[Measurement], networks: NetworkTable
 ) -> tuple[CpuStep, ...]:
     """What networks whose operations are known took alone on the CPU, in fp32: medians."""
-    found: dict[tuple[str, str | None, Task, int, float], list[float]] = {}
+    result: dict[tuple[str, str | None, Task, int, float], list[float]] = {}
     for measurement in measurements:
         rate, workload = measured_cpu_rate(measurement), measurement.trial.workload
         if rate is None or workload.precision is not Precision.FP32:
@@ -132,9 +132,9 @@ def cpu_steps_of(
             resources = measurement.trial.resources
             cores = min(resources.vcpus, resources.physical_cores)
             key = (workload.network, workload.input, workload.task, workload.batch_size, cores)
-            found.setdefault(key, []).append(workload.batch_size / rate)
-    keys = sorted(found, key=str)
-    return tuple(CpuStep(*key, float(f"{np.median(found[key]):.6g}")) for key in keys)
+            result.setdefault(key, []).append(workload.batch_size / rate)
+    keys = sorted(result, key=str)
+    return tuple(CpuStep(*key, float(f"{np.median(result[key]):.6g}")) for key in keys)
 
 
 def _request(measurement: Measurement) -> PipelineRequest:
@@ -200,8 +200,8 @@ def form_of(trials: Trials, reference: ReferenceCpu) -> PhysicalForm:
     """The physical form with all parameters that these trials touch."""
     modelled = [
         f"{network}/{task}"
-        for (network, task), one in zip(trials.cells, trials.modelled, strict=True)
-        if one
+        for (network, task), entry in zip(trials.cells, trials.modelled, strict=True)
+        if entry
     ]
     return PhysicalForm.of(modelled, float(trials.columns.vcpus.max()), reference)
 
@@ -280,7 +280,7 @@ def unseen_residuals(
         rest = [row for row in fitted_on if row.trial.trial_id not in held]
         places = [place for place, name in enumerate(names) if name in held]
         pipeline = fit_pipeline(trials_of(rest, networks), reference)
-        residuals[places] = residuals_of(pipeline, [scored[one] for one in places], networks)
+        residuals[places] = residuals_of(pipeline, [scored[path] for path in places], networks)
     return residuals
 
 

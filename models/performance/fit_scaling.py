@@ -110,15 +110,15 @@ def fit_exponent(rows: Sequence[ScalingRow]) -> float:
 
 def held_out_residuals(rows: Sequence[ScalingRow], key: Callable[[ScalingRow], str]) -> Floats:
     """log(observed efficiency / predicted), each row predicted without all rows of its key."""
-    found = np.empty(len(rows))
+    residuals = np.empty(len(rows))
     for name in {key(row) for row in rows}:
         own = [i for i, row in enumerate(rows) if key(row) == name]
         others = [row for row in rows if key(row) != name] or list(rows)
         exponent = fit_exponent(others)
         for i in own:
             row = rows[i]
-            found[i] = np.log(row.efficiency) + exponent * np.log(row.gpus)
-    return found
+            residuals[i] = np.log(row.efficiency) + exponent * np.log(row.gpus)
+    return residuals
 
 
 def scaling_document(model: ScalingModel) -> dict[str, object]:

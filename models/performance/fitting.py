@@ -154,7 +154,7 @@ def effects_of(
     cells: Sequence[Cell], residuals: Floats, sigma: Floats, weights: Floats
 ) -> dict[str, Effects]:
     """What each network's residuals (n,) tell of its effects."""
-    found = {}
+    result = {}
     for block in network_blocks(cells):
         groups = [effect_groups(cells[row].step.conditions) for row in block.rows.tolist()]
         names = list(dict.fromkeys(name for group in groups for name in group.values()))
@@ -164,8 +164,8 @@ def effects_of(
         precision = np.diag(1 / prior) + member.T @ (member / noise[:, None])
         covariance = np.asarray(np.linalg.inv(precision), dtype=float)
         mean = covariance @ (member.T @ (residuals[block.rows] / noise))
-        found[block.network] = Effects(tuple(names), mean, covariance)
-    return found
+        result[block.network] = Effects(tuple(names), mean, covariance)
+    return result
 
 
 def posterior_of(fit: Fit, effects: dict[str, Effects]) -> Posterior:

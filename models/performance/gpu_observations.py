@@ -52,11 +52,11 @@ def joined_repeats(
     Of a cell that was measured at many batch sizes, some that are spread over all of them.
     """
     cells: dict[Hashable, dict[int, list[Observation]]] = defaultdict(lambda: defaultdict(list))
-    for one in steps:
-        workload = one.workload
+    for step in steps:
+        workload = step.workload
         cell = (workload.network, workload.input or "", str(workload.task),
-                *(str(getattr(workload, name)) for name in _HOW), one.gpu.name)  # fmt: skip
-        cells[cell][workload.batch_size].append(one)
+                *(str(getattr(workload, name)) for name in _HOW), step.gpu.name)  # fmt: skip
+        cells[cell][workload.batch_size].append(step)
     timed: dict[Hashable, list[ProbedLayer]] = defaultdict(list)
     for layer in layers:
         sizes = tuple(sorted(layer.sizes.items()))
@@ -68,7 +68,9 @@ def joined_repeats(
             for size in _spread(sorted(batches))
         ),
         tuple(
-            replace(timed[key][0], seconds=float(np.median([one.seconds for one in timed[key]])))
+            replace(
+                timed[key][0], seconds=float(np.median([entry.seconds for entry in timed[key]]))
+            )
             for key in sorted(timed, key=str)
         ),
     )
@@ -83,9 +85,9 @@ def _spread(sizes: Sequence[int]) -> list[int]:
 
 def _median(repeats: Sequence[Observation]) -> Observation:
     """Their middle, as sure as they agree, and never surer than one that was timed with care."""
-    logs = np.log([one.seconds for one in repeats])
+    logs = np.log([repeat.seconds for repeat in repeats])
     sigma = max(STEP_SIGMA, float(logs.std()) / len(repeats) ** 0.5)
-    first = min(repeats, key=lambda one: one.origin)
+    first = min(repeats, key=lambda repeat: repeat.origin)
     more = f" and {len(repeats) - 1} more" if len(repeats) > 1 else ""
     seconds = float(np.exp(np.median(logs)))
     return replace(first, seconds=seconds, sigma=sigma, origin=f"{first.origin}{more}")
@@ -93,11 +95,11 @@ def _median(repeats: Sequence[Observation]) -> Observation:
 
 def observations_document(found: GpuObservations) -> dict[str, Any]:
     """JSON-ready values; `observations_from` reads them."""
-    gpus = {one.gpu.name: one.gpu for one in found.steps}
+    gpus = {step.gpu.name: step.gpu for step in found.steps}
     gpus |= {layer.gpu.name: layer.gpu for layer in found.layers}
     return {
         "gpus": {name: _values(gpu) for name, gpu in sorted(gpus.items())},
-        "steps": [_step(one) for one in found.steps],
+        "steps": [_step(step) for step in found.steps],
         "layers": [
             {name: getattr(layer, name) for name in _OF_LAYERS}
             | {"sizes": dict(layer.sizes), "gpu": layer.gpu.name}
@@ -141,16 +143,16 @@ def _values(gpu: Gpu) -> dict[str, Any]:
     return {name: getattr(gpu, name) for name in Gpu.__slots__}
 
 
-def _step(one: Observation) -> dict[str, Any]:
-    workload = one.workload
+def _step(observation: Observation) -> dict[str, Any]:
+    workload = observation.workload
     return {
         "network": workload.network,
         "input": workload.input,
         "task": str(workload.task),
         "batch_size": workload.batch_size,
         **{name: str(getattr(workload, name)) for name in _HOW},
-        "gpu": one.gpu.name,
-        "seconds": one.seconds,
-        "sigma": one.sigma,
-        "origin": one.origin,
+        "gpu": observation.gpu.name,
+        "seconds": observation.seconds,
+        "sigma": observation.sigma,
+        "origin": observation.origin,
     }

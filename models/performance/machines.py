@@ -60,30 +60,32 @@ class ResourceTable:
     def runs_other_code(self, architecture: str) -> NDArray[np.bool_]:
         """Whether each machine's CPU is known not to run that machine code, shape (n,)."""
         other: NDArray[np.bool_] = self.architectures != architecture
-        known: NDArray[np.bool_] = self.architectures != ""
-        return np.logical_and(other, known)
+        existing: NDArray[np.bool_] = self.architectures != ""
+        return np.logical_and(other, existing)
 
     def copy_gb_per_second(self) -> Floats:
         """Host to GPU, each GPU on a link of its own, shape (n,); assumed where unknown."""
         assumed = [*map(assumed_copy_gb_per_second, self.gpus), _SLOWEST_COPY_GB_PER_SECOND]
-        known = self.host_to_gpu_gb_per_second
-        each = np.where(np.isnan(known), np.array(assumed)[self.gpu], known)
+        existing = self.host_to_gpu_gb_per_second
+        each = np.where(np.isnan(existing), np.array(assumed)[self.gpu], existing)
         return np.asarray(each * self.gpu_count)
 
     @classmethod
     def of(cls, resources: Sequence[Resources]) -> ResourceTable:
         """The same machines in columns, in their order."""
-        numbers = np.array([_numbers(one) for one in resources], dtype=float)
+        numbers = np.array([_numbers(resource) for resource in resources], dtype=float)
         columns = dict(zip(_COLUMNS, numbers.reshape(-1, len(_COLUMNS)).T, strict=True))
         gpus: dict[Gpu, int] = {}
         # Hashing a data sheet takes a while, and most machines share the same record.
         places: dict[int, int] = {id(None): _NO_GPU}
-        for one in resources:
-            if id(one.gpu) not in places and one.gpu is not None:
-                places[id(one.gpu)] = gpus.setdefault(one.gpu, len(gpus))
-        gpu = np.array([places[id(one.gpu)] for one in resources], dtype=np.intp)
-        architectures = np.array([one.cpu.architecture if one.cpu else "" for one in resources])
-        cpus = np.array([one.cpu.model if one.cpu else "" for one in resources])
+        for resource in resources:
+            if id(resource.gpu) not in places and resource.gpu is not None:
+                places[id(resource.gpu)] = gpus.setdefault(resource.gpu, len(gpus))
+        gpu = np.array([places[id(resource.gpu)] for resource in resources], dtype=np.intp)
+        architectures = np.array(
+            [resource.cpu.architecture if resource.cpu else "" for resource in resources]
+        )
+        cpus = np.array([resource.cpu.model if resource.cpu else "" for resource in resources])
         return cls(**columns, gpu=gpu, gpus=tuple(gpus), architectures=architectures, cpus=cpus)
 
 
@@ -98,7 +100,7 @@ class DiskTable:
     @classmethod
     def of(cls, disks: Sequence[DiskRate]) -> DiskTable:
         """The same disks in columns, in their order."""
-        numbers = np.array([_disk_numbers(one) for one in disks], dtype=float)
+        numbers = np.array([_disk_numbers(entry) for entry in disks], dtype=float)
         return cls(*numbers.reshape(-1, 3).T)
 
     def take(self, rows: Integers) -> DiskTable:
@@ -116,8 +118,8 @@ def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:
     """GB/s from host to such a GPU on a type of instance that was not measured."""
     capability = (gpu.compute_capability if gpu else None) or ""
     major = capability.partition(".")[0]
-    found = _COPY_GB_PER_SECOND.get(capability, _COPY_GB_PER_SECOND.get(major))
-    return found or _SLOWEST_COPY_GB_PER_SECOND
+    result = _COPY_GB_PER_SECOND.get(capability, _COPY_GB_PER_SECOND.get(major))
+    return result or _SLOWEST_COPY_GB_PER_SECOND
 
 
 def useful_cores(cores: Floats, contention: float, coherence: float) -> Floats:

@@ -109,7 +109,9 @@ class PerformanceModel:
         """`machines` under `loads[which]`; `resources` are the same machines where words about them
         will be asked for."""
         if not 0.5 <= confidence < 1:
-            raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
+            raise UsageError(
+                "confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence
+            )
         columns = columns_of(loads, which, machines, self.table)
         cells, cell_of = self._cells(loads, which, machines, confidence)
         rates = _columns_of(cells, cell_of)
@@ -219,8 +221,8 @@ class PerformanceModel:
                 key = (workload.network, workload.input, workload.task)
                 alike.setdefault(key, []).append((cell, workload, machines.gpus[gpu - 1]))
         for members in alike.values():
-            asked = [(workload, gpu) for _, workload, gpu in members]
-            rates = self.step_times.rates(asked, self.table, confidence)
+            wanted = [(workload, gpu) for _, workload, gpu in members]
+            rates = self.step_times.rates(wanted, self.table, confidence)
             for (cell, _, _), rate in zip(members, rates, strict=True):
                 cells[cell] = rate
         return cells, cell_of.reshape(-1)
@@ -237,8 +239,8 @@ class PerformanceModel:
         alike: dict[tuple[str, str | None, Task], list[int]] = {}
         for place, load in enumerate(loads):
             if load.on_cpu:
-                one = load.workload
-                alike.setdefault((one.network, one.input, one.task), []).append(place)
+                entry = load.workload
+                alike.setdefault((entry.network, entry.input, entry.task), []).append(place)
         sizes = np.array([load.workload.batch_size for load in loads], dtype=float)[which]
         cores = np.minimum(machines.vcpus, machines.physical_cores)
         for places in alike.values():
@@ -246,13 +248,13 @@ class PerformanceModel:
             if not rows.any():
                 continue
             workload = loads[places[0]].workload
-            found = rates_on_cpu(
+            result = rates_on_cpu(
                 workload, sizes[rows], self.table.of(workload), self.pipeline,
                 Cpus(cores[rows], machines.score[rows], machines.cpus[rows]), confidence,
             )  # fmt: skip
-            rates.samples_per_second[rows] = found.samples_per_second
-            rates.lower[rows], rates.upper[rows] = found.lower, found.upper
-            rates.calibrated[rows] = found.calibrated
+            rates.samples_per_second[rows] = result.samples_per_second
+            rates.lower[rows], rates.upper[rows] = result.lower, result.upper
+            rates.calibrated[rows] = result.calibrated
 
 
 class _Alone(NamedTuple):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Task
 from advisor.errors import DataError, UsageError, unknown_name
+from advisor.messages import Message
 from advisor.records import dataclass, replace
 from models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
 
@@ -121,9 +122,13 @@ class NetworkTable:
             header, *self._lines = (folder / NETWORKS).read_text().splitlines()
             self._operations: Rows = np.load(folder / OPERATIONS, mmap_mode="r")
         except (OSError, ValueError) as error:
-            raise DataError(f"the network table cannot be read ({error}); {_WAY_OUT}") from error
+            raise DataError(
+                "the network table cannot be read ({error})", hint=_WAY_OUT, error=error
+            ) from error
         if tuple(header.split(",")) != COLUMNS or self._operations.dtype != OPERATION:
-            raise DataError(f"{folder / NETWORKS} is of another version; {_WAY_OUT}")
+            raise DataError(
+                "{folder} is of another version", hint=_WAY_OUT, folder=folder / NETWORKS
+            )
         self._places: dict[tuple[str, str], list[int]] = {}
         for place, line in enumerate(self._lines):
             name, library, _ = line.split(",", 2)
@@ -153,16 +158,21 @@ class NetworkTable:
         variants = self._places[place]
         if input is None:
             return self._network(variants[0])
-        captured = [self._network(one) for one in variants]
+        captured = [self._network(variant) for variant in variants]
         wanted = _Input.parse(input, of_latents=captured[0].sample == "step")
-        for one in captured:
-            if _Input.parse(one.input).fits(wanted):
-                return one
-        usable = [one for one in captured if _Input.parse(one.input).scales_to(wanted)]
+        for entry in captured:
+            if _Input.parse(entry.input).fits(wanted):
+                return entry
+        usable = [entry for entry in captured if _Input.parse(entry.input).scales_to(wanted)]
         if not usable:
-            known = ", ".join(one.input for one in captured)
-            raise UsageError(f"{name} does not take an input of {input}; it takes such as {known}")
-        nearest = min(usable, key=lambda one: _Input.parse(one.input).distance(wanted))
+            existing = ", ".join(entry.input for entry in captured)
+            raise UsageError(
+                "{name} does not take an input of {input}",
+                hint=Message("it takes such as {existing}", existing=existing),
+                name=name,
+                input=input,
+            )
+        nearest = min(usable, key=lambda entry: _Input.parse(entry.input).distance(wanted))
         return self.scaled(nearest, str(wanted))
 
     def knows(self, name: str) -> bool:
@@ -180,15 +190,15 @@ class NetworkTable:
         place = self._place(name)
         if place is None:
             raise unknown_name("network", name, self.names, listed_by="advisor networks")
-        return tuple(self._lines[one].split(",", 4)[3] for one in self._places[place])
+        return tuple(self._lines[path].split(",", 4)[3] for path in self._places[place])
 
     def near(self, name: str, most: int = 5) -> tuple[str, ...]:
         """Names that are written like this one, the nearest first."""
         import difflib  # only the mistyped wait for it
 
-        by_key = {_loose(one): one for one in self.names}
+        by_key = {_loose(entry): entry for entry in self.names}
         close = difflib.get_close_matches(_loose(name), by_key, n=most, cutoff=0.6)
-        return tuple(by_key[one] for one in close)
+        return tuple(by_key[entry] for entry in close)
 
     def search(self, text: str = "") -> Iterator[Network]:
         """Networks at their usual input whose name, library or family has the text, sorted."""
@@ -206,7 +216,12 @@ class NetworkTable:
         """
         old, new = _Input.parse(network.input), _Input.parse(input)
         if not old.scales_to(new):
-            raise UsageError(f"{network.name} takes an input such as {network.input}, not {input}")
+            raise UsageError(
+                "{network} takes an input such as {input}, not {requested}",
+                network=network.name,
+                input=network.input,
+                requested=input,
+            )
         ratio = old.ratio(new)
         is_global = not _WINDOWED.search(network.family)
         inference, training = (
@@ -231,11 +246,11 @@ class NetworkTable:
         library = prefix.casefold().rpartition("/")[2]
         if library in LIBRARIES:
             return self._in(rest, (library,))
-        found = self._in(plain, LIBRARIES)
-        if found is None and prefix:
+        result = self._in(plain, LIBRARIES)
+        if result is None and prefix:
             # An organisation's name before a checkpoint's.
-            found = self._in(rest, ("transformers", "diffusers", *LIBRARIES))
-        return found
+            result = self._in(rest, ("transformers", "diffusers", *LIBRARIES))
+        return result
 
     def _in(self, name: str, libraries: Iterable[str]) -> tuple[str, str] | None:
         """The network by its own name, then by other names, then without a tag of weights."""
@@ -248,28 +263,28 @@ class NetworkTable:
             (self._by_name, tagless), (self._by_alias, tagless),
         ):  # fmt: skip
             alike = names.get(_squeezed(written), ())
-            found = {place[0]: place for one, place in alike if _loose(one) == _loose(written)}
+            result = {place[0]: place for entry, place in alike if _loose(entry) == _loose(written)}
             for library in libraries:
-                if library in found:
-                    return found[library]
+                if library in result:
+                    return result[library]
         return None
 
     @cached_property
     def _by_name(self) -> Mapping[str, list[_Named]]:
         """(name, place) by letters and digits alone: few are compared in full then."""
-        found: dict[str, list[_Named]] = {}
+        result: dict[str, list[_Named]] = {}
         for place in self._places:
-            found.setdefault(_squeezed(place[1]), []).append((place[1], place))
-        return found
+            result.setdefault(_squeezed(place[1]), []).append((place[1], place))
+        return result
 
     @cached_property
     def _by_alias(self) -> Mapping[str, list[_Named]]:
-        found: dict[str, list[_Named]] = {}
+        result: dict[str, list[_Named]] = {}
         for place, lines in self._places.items():
             for alias in self._lines[lines[0]].rpartition(",")[2].split(";"):
                 if alias:
-                    found.setdefault(_squeezed(alias), []).append((alias, place))
-        return found
+                    result.setdefault(_squeezed(alias), []).append((alias, place))
+        return result
 
     def _network(self, place: int) -> Network:
         cells = dict(zip(COLUMNS, self._lines[place].split(","), strict=True))
@@ -314,13 +329,13 @@ class _Input:
         """
         plain = text.lower().partition("latent")[2] or text.lower()
         plain = re.sub(r"(?<=.)\(.*", "", plain).strip(" ()~").replace(",", "x")
-        found = re.fullmatch(r"(?:([a-z]+)[ :])?\s*([\d x+*]+?)\)?\s*(px)?", plain)
-        if not found:
-            raise UsageError(f"input '{text}' is not such as 3x224x224, 224px or seq:128")
-        sizes = tuple(int(one) for one in re.findall(r"\d+", found[2]))
-        if of_latents and found[3]:
+        match = re.fullmatch(r"(?:([a-z]+)[ :])?\s*([\d x+*]+?)\)?\s*(px)?", plain)
+        if not match:
+            raise UsageError("input '{text}' is not such as 3x224x224, 224px or seq:128", text=text)
+        sizes = tuple(int(entry) for entry in re.findall(r"\d+", match[2]))
+        if of_latents and match[3]:
             sizes = tuple(size // _LATENT for size in sizes)
-        return cls(found[1] or "", sizes)
+        return cls(match[1] or "", sizes)
 
     def __str__(self) -> str:
         return (f"{self.word}:" if self.word else "") + "x".join(map(str, self.sizes))

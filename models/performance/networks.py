@@ -140,7 +140,7 @@ def _facts(network: Network) -> NetworkFacts:
         weight_mib=network.weights_mib,
         saved_activation_mib=memory.saved_fp32,
         largest_activation_mib=max(memory.transient_fp32, memory.output),
-        kernels={task: one for task, one in rows.items() if len(one)},
+        kernels={task: row for task, row in rows.items() if len(row)},
         sample=network.sample,
         data=DataKind(network.data),
         library=network.library,

@@ -77,11 +77,14 @@ def read_observations(
     try:
         records = list(_records(folder / OBSERVATIONS))
     except (OSError, ValueError) as error:
-        raise DataError(f"measured steps cannot be read ({error}); they are part of a checkout, "
-                        "in infra/performance_sources") from error  # fmt: skip
+        raise DataError(
+            "measured steps cannot be read ({error})",
+            hint="they are part of a checkout, in infra/performance_sources",
+            error=error,
+        ) from error
     reader = RowReader(sheets, networks)
-    found = [row for record in records if _may_be_fitted(record) and (row := reader.row(record))]
-    return found, Unknown(reader.unknown_gpus, reader.unknown_networks)
+    rows = [row for record in records if _may_be_fitted(record) and (row := reader.row(record))]
+    return rows, Unknown(reader.unknown_gpus, reader.unknown_networks)
 
 
 def _records(path: Path) -> Iterator[dict[str, str]]:
@@ -149,11 +152,11 @@ class RowReader:
             how,
         )
         source = record["source"]
-        told = float(record["sigma"]) if record["sigma"] else 0.0
+        answer = float(record["sigma"]) if record["sigma"] else 0.0
         return MeasuredStep(
             Cell(effect_key(network), step),
             float(record["step_seconds"]),
-            math.hypot(told, _SIGMA.get(source, _USUAL_SIGMA)),
+            math.hypot(answer, _SIGMA.get(source, _USUAL_SIGMA)),
             source,
             network.family,
             how.stack in PYTORCH,
@@ -209,8 +212,8 @@ def torch_version(framework: str) -> float | None:
     """'pytorch-1.12' and 'pt112' as 1.12, so that versions sort; None where nobody says."""
     if framework == "pt1x":
         return _OLDEST - 0.01
-    found = re.search(r"(\d)\.(\d+)", framework) or re.search(r"pt(\d)(\d{1,2})", framework)
-    return float(found[1]) + float(found[2]) / 100 if found else None
+    result = re.search(r"(\d)\.(\d+)", framework) or re.search(r"pt(\d)(\d{1,2})", framework)
+    return float(result[1]) + float(result[2]) / 100 if result else None
 
 
 def era_of(version: float | None) -> str:

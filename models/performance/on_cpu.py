@@ -53,8 +53,10 @@ def rates_on_cpu(
     """
     if workload.task not in facts.kernels:
         raise UsageError(
-            f"what {workload.network} computes in {workload.task} is not known, and so no rate on "
-            "a CPU; ask for an instance with a GPU"
+            "what {network} computes in {task} is not known, and so no rate on a CPU",
+            hint="ask for an instance with a GPU",
+            network=workload.network,
+            task=workload.task,
         )
     times = step_times_on_cpu(pipeline)
     columns = _columns(cpus, pipeline)
@@ -74,8 +76,8 @@ def published_on_cpu(workload: Workload, facts: NetworkFacts, resources: Resourc
     """What the step times that ship tell of the machine's cores at the mark of their own CPU."""
     cores = min(resources.vcpus, resources.physical_cores)
     width = relative_width(resources.cpu.model) if resources.cpu else np.nan
-    one = np.ones(1)
-    columns = CpuColumns(cores * one, one, width * one, np.array([ANOTHER_CPU]))
+    entry = np.ones(1)
+    columns = CpuColumns(cores * entry, entry, width * entry, np.array([ANOTHER_CPU]))
     times, sizes = bundled_cpu_step_times(), [float(workload.batch_size)]
     return float(times.most(facts, workload.task, sizes, columns)[0])
 
@@ -109,8 +111,8 @@ def _conditioned(steps: tuple[CpuStep, ...], reference: ReferenceCpu) -> CpuStep
 def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
     """Single-thread marks (n,) over the CPU's that step times were measured on; an unknown one
     counts as that of the pipeline's."""
-    known = np.where(np.isnan(marks), pipeline.reference.score, marks)
-    return np.asarray(known / bundled_cpu_step_times().reference_score)
+    existing = np.where(np.isnan(marks), pipeline.reference.score, marks)
+    return np.asarray(existing / bundled_cpu_step_times().reference_score)
 
 
 def _columns(cpus: Cpus, pipeline: Pipeline) -> CpuColumns:

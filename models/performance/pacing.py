@@ -30,10 +30,10 @@ def published_step_seconds(
 def paced_gpu(name: str) -> Gpu:
     """The data sheet that paces `emulated:<name>`; a short name takes the usual card."""
     gpus = _gpus()
-    found = gpus_named(name, gpus)
-    if not found:
+    result = gpus_named(name, gpus)
+    if not result:
         raise unknown_name("GPU", name, gpus)
-    return gpus[found[0]]
+    return gpus[result[0]]
 
 
 @cache

@@ -74,14 +74,14 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any], table: NetworkTable) -> PerformanceModel:
     """The model a document describes; KeyError, TypeError or ValueError when it is none."""
-    found = observations_from(document.get("gpu_observations", _NOTHING))
+    result = observations_from(document.get("gpu_observations", _NOTHING))
     return PerformanceModel(
         id=document["id"],
         trained_on=document["trained_on"],
         error_percent=float(document["error_percent"]),
         sources=tuple(document["sources"]),
-        step_times=bundled_step_times().condition(found.steps, table, found.layers),
-        gpu_observations=found,
+        step_times=bundled_step_times().condition(result.steps, table, result.layers),
+        gpu_observations=result,
         pipeline=_pipeline(document["pipeline"]),
         table=table,
     )
@@ -98,9 +98,13 @@ def _read(path: Path) -> PerformanceModel:
     try:
         return _decoded(path.read_text(), path, way_out, sealed=False)
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}); {way_out}") from error
+        raise DataError(
+            "{path} cannot be read ({strerror})", hint=way_out, path=path, strerror=error.strerror
+        ) from error
     except ValueError as error:
-        raise DataError(f"{path} is no performance model ({error}); {way_out}") from error
+        raise DataError(
+            "{path} is no performance model ({error})", hint=way_out, path=path, error=error
+        ) from error
 
 
 def _decoded(text: str, path: Path, way_out: str, *, sealed: bool) -> PerformanceModel:
@@ -109,14 +113,24 @@ def _decoded(text: str, path: Path, way_out: str, *, sealed: bool) -> Performanc
         document = json.loads(text, parse_constant=_refuse)
         schema = document["schema"]
         if schema not in (SCHEMA, _READ_TOO):
-            raise DataError(f"{path} has the format {schema}, not {SCHEMA}; {way_out}")
+            raise DataError(
+                "{path} has the format {schema}, not {expected}",
+                hint=way_out,
+                path=path,
+                schema=schema,
+                expected=SCHEMA,
+            )
         if not sealed and content_id(document) != document["id"]:
-            raise DataError(f"{path} is damaged: its content does not match its id; {way_out}")
+            raise DataError(
+                "{path} is damaged: its content does not match its id", hint=way_out, path=path
+            )
         return from_document(document, bundled_networks())
     except (
         KeyError, TypeError, ValueError, AttributeError, RecursionError, UsageError,
     ) as error:  # fmt: skip
-        raise DataError(f"{path} is no performance model ({error}); {way_out}") from error
+        raise DataError(
+            "{path} is no performance model ({error})", hint=way_out, path=path, error=error
+        ) from error
 
 
 def _refuse(constant: str) -> float:

@@ -83,9 +83,9 @@ class Posterior:
 
     def predict(self, cells: Sequence[Cell], centres: Floats | None = None) -> Estimates:
         """Log seconds of each cell; `centres` (n,) is what networks like it deviate by."""
-        known = self._linear(cells)
-        mean = known.mean if centres is None else known.mean + centres
-        return Estimates(mean, known.variance)
+        existing = self._linear(cells)
+        mean = existing.mean if centres is None else existing.mean + centres
+        return Estimates(mean, existing.variance)
 
     def differences(self, cells: Sequence[Cell], others: Sequence[Cell]) -> Estimates:
         """Log seconds of each cell less those of its other one (n,).
@@ -180,11 +180,11 @@ class Posterior:
 
 def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], list[int]]]:
     """Rows by network and by the groups of effects that they have."""
-    found: dict[str, dict[tuple[str, ...], list[int]]] = {}
+    result: dict[str, dict[tuple[str, ...], list[int]]] = {}
     for row, cell in enumerate(cells):
         groups = tuple(effect_groups(cell.step.conditions).values())
-        found.setdefault(cell.network, {}).setdefault(groups, []).append(row)
-    return found
+        result.setdefault(cell.network, {}).setdefault(groups, []).append(row)
+    return result
 
 
 class _State(NamedTuple):
@@ -244,8 +244,8 @@ def _wanted(network: str, cells: Iterable[Cell]) -> list[str]:
 def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Effects:
     """Effects that are not in the state yet; what no row taught has its prior."""
     held = set(posterior.names)
-    known = None if network in posterior.joint else posterior.effects.get(network)
-    names = list(known.names) if known else []
+    existing = None if network in posterior.joint else posterior.effects.get(network)
+    names = list(existing.names) if existing else []
     fresh = [
         group for group in wanted
         if group not in names and effect_name(network, group) not in held
@@ -253,9 +253,9 @@ def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Effects
     prior = [EFFECTS[group.partition("/")[0]] ** 2 for group in fresh]
     size = len(names)
     covariance = np.diag([0.0] * size + prior)
-    if known:
-        covariance[:size, :size] = known.covariance
-    mean = np.concatenate([known.mean if known else np.zeros(0), np.zeros(len(fresh))])
+    if existing:
+        covariance[:size, :size] = existing.covariance
+    mean = np.concatenate([existing.mean if existing else np.zeros(0), np.zeros(len(fresh))])
     return Effects(
         tuple(effect_name(network, group) for group in [*names, *fresh]), mean, covariance
     )
@@ -263,8 +263,8 @@ def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Effects
 
 def _variances(rows: Floats, covariance: Floats) -> Floats:
     """Of each row's weighted sum, shape (n,)."""
-    found: Floats = ((rows @ covariance) * rows).sum(axis=1)
-    return found
+    variances: Floats = ((rows @ covariance) * rows).sum(axis=1)
+    return variances
 
 
 def effect_name(network: str, group: str) -> str:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain import DiskRate, Prediction, Provenance, Resources, Stage
-from advisor.records import dataclass
+from advisor.domain import CacheState, DiskRate, Prediction, Provenance, Resources, Stage
+from advisor.records import dataclass, replace
 from models.performance.estimates import Estimates, Spread, estimates, log_lower
 from models.performance.machines import DiskTable, Integers
 from models.performance.networks import Floats
@@ -55,9 +55,19 @@ class PreparedRows:
         """The same as records, with their words."""
         return self._worded(range(len(self.rates)), self.estimates())
 
-    def log_lowers(self, rows: Integers, disks: DiskTable) -> Floats:
+    def columns_with(
+        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
+    ) -> Estimates:
+        """What is predicted of some rows, each with a disk of its own, without their words;
+        `cache` None: as the rows came."""
+        columns, rates = self._with_disks(rows, disks, cache)
+        return estimates(columns, rates, self.spread.take(rows), self.pipeline)
+
+    def log_lowers(
+        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
+    ) -> Floats:
         """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
-        columns, rates = self._with_disks(rows, disks)
+        columns, rates = self._with_disks(rows, disks, cache)
         return log_lower(columns, rates, self.spread.take(rows), self.pipeline)
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
@@ -66,20 +76,30 @@ class PreparedRows:
             return []
         places = np.array(rows, dtype=np.intp)
         columns, rates = self._with_disks(places, DiskTable.of(disks))
-        found = estimates(columns, rates, self.spread.take(places), self.pipeline)
-        return self._worded(rows, found)
+        result = estimates(columns, rates, self.spread.take(places), self.pipeline)
+        return self._worded(rows, result)
 
-    def _with_disks(self, rows: Integers, disks: DiskTable) -> tuple[PipelineColumns, Floats]:
+    def _with_disks(
+        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
+    ) -> tuple[PipelineColumns, Floats]:
         columns = self.columns.with_disks(rows, disks)
+        if cache is CacheState.COLD:  # nothing of the data set lies in the page cache yet
+            columns = replace(columns, cached_share=np.zeros(len(rows)))
         rates = self.rates[rows]
         rates[:, _STORAGE] = storage_rate(columns, self.pipeline.parameters)
         return columns, rates
 
-    def _worded(self, rows: Iterable[int], found: Estimates) -> list[Prediction]:
+    def _worded(self, rows: Iterable[int], results: Estimates) -> list[Prediction]:
         """Rows of plain Python numbers, with their words."""
-        columns = (found.lower, found.median, found.upper, found.stage_rates, found.calibrated)
+        columns = (
+            results.lower,
+            results.median,
+            results.upper,
+            results.stage_rates,
+            results.calibrated,
+        )
         numbers = (column.tolist() for column in columns)
-        names, matters = found.bottleneck_names(), found.mattering(MATTERS).tolist()
+        names, matters = results.bottleneck_names(), results.mattering(MATTERS).tolist()
         predictions = []
         for row, lower, median, upper, rates, calibrated, bottleneck, bits in zip(
             rows, *numbers, names, matters, strict=True

@@ -77,12 +77,12 @@ def layers_of(fingerprint: Mapping[str, Any], gpu: Gpu) -> list[ProbedLayer]:
     were kept.
     """
     try:
-        found = [*_products(fingerprint, gpu), *_copies(fingerprint, gpu)]
+        result = [*_products(fingerprint, gpu), *_copies(fingerprint, gpu)]
         if fingerprint["operations_device"] == "cuda":
-            found += _layers(fingerprint, gpu)
+            result += _layers(fingerprint, gpu)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return []
-    return [one for one in found if one.seconds >= _SHORTEST_SECONDS]
+    return [entry for entry in result if entry.seconds >= _SHORTEST_SECONDS]
 
 
 def _products(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
@@ -124,17 +124,17 @@ def _layers(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
 
 
 def _figure(fingerprint: Mapping[str, Any], name: str, unit: str) -> float | None:
-    found = fingerprint["figures"].get(name)
-    if found is None or found["unit"] != unit or not is_positive(found["value"]):
+    result = fingerprint["figures"].get(name)
+    if result is None or result["unit"] != unit or not is_positive(result["value"]):
         return None
-    return float(found["value"])
+    return float(result["value"])
 
 
 def _whole(sizes: Mapping[str, Any]) -> dict[str, int]:
-    found = {str(name): int(value) for name, value in sizes.items()}
-    if any(value < 1 for value in found.values()):
+    result = {str(name): int(value) for name, value in sizes.items()}
+    if any(value < 1 for value in result.values()):
         raise ValueError("sizes are whole numbers above 0")
-    return found
+    return result
 
 
 class _Kernel(NamedTuple):
@@ -151,15 +151,17 @@ class _Kernel(NamedTuple):
 def _rows(layer: ProbedLayer) -> Rows:
     kernels = _kernels(layer)
     rows = np.zeros(len(kernels), OPERATION)
-    rows["kind"] = [KINDS.index(one.kind) for one in kernels]
+    rows["kind"] = [KINDS.index(kernel.kind) for kernel in kernels]
     rows["backward"], rows["count"] = layer.backward, 1
-    rows["flops"] = [one.flops for one in kernels]
-    rows["sample_elements"] = [one.sample for one in kernels]
-    rows["fixed_elements"] = [one.fixed for one in kernels]
+    rows["flops"] = [kernel.flops for kernel in kernels]
+    rows["sample_elements"] = [kernel.sample for kernel in kernels]
+    rows["fixed_elements"] = [kernel.fixed for kernel in kernels]
     for name in ("amp_sample_width", "amp_fixed_width"):
-        rows[name] = [(_CASTING if one.kind == "cast" else _HALF) * WIDTH_STEPS for one in kernels]
-    rows["reduction"] = [min(one.reduction, 65535) for one in kernels]
-    rows["width"] = [min(one.width, 65535) for one in kernels]
+        rows[name] = [
+            (_CASTING if kernel.kind == "cast" else _HALF) * WIDTH_STEPS for kernel in kernels
+        ]
+    rows["reduction"] = [min(kernel.reduction, 65535) for kernel in kernels]
+    rows["width"] = [min(kernel.width, 65535) for kernel in kernels]
     return rows
 
 
@@ -171,12 +173,12 @@ def _kernels(layer: ProbedLayer) -> list[_Kernel]:
     if kind in ("norm", "pool", "elementwise"):
         return _moving(kind, sizes["channels_in"] * sizes["side"] ** 2, layer.backward)
     if kind == "linear":
-        found = _linear(sizes["batch"], sizes["channels_in"], sizes["channels"], layer.backward)
+        result = _linear(sizes["batch"], sizes["channels_in"], sizes["channels"], layer.backward)
     else:
-        found = [_convolution(kind, sizes, layer.backward)]
-    weights = found[0].fixed / (1 + (layer.backward and kind != "linear"))
+        result = [_convolution(kind, sizes, layer.backward)]
+    weights = result[0].fixed / (1 + (layer.backward and kind != "linear"))
     cast = [_Kernel("cast", 0.0, 0.0, 2.0 * weights)] if layer.precision == "amp" else []
-    return [*found, *cast]
+    return [*result, *cast]
 
 
 def _convolution(kind: str, sizes: Mapping[str, int], backward: bool) -> _Kernel:
@@ -211,4 +213,4 @@ def _moving(kind: str, values: int, backward: bool) -> list[_Kernel]:
         moved = [(2 * values if backward else values) + 3 * pooled]
     else:
         moved = [3 * values] if backward else [3 * values, 2 * values]
-    return [_Kernel(kind, 0.0, float(one), 0.0) for one in moved]
+    return [_Kernel(kind, 0.0, float(entry), 0.0) for entry in moved]

@@ -21,21 +21,21 @@ FACTS: Mapping[str, Callable[[Workload, Resources], float | None]] = {
 
 def measured_ranges(measurements: Sequence[Measurement]) -> Ranges:
     """Smallest and largest of each fact; a fact that no trial has is left out."""
-    found = {}
+    ranges = {}
     for name, fact in FACTS.items():
-        trials = (one.trial for one in measurements)
+        trials = (measurement.trial for measurement in measurements)
         values = [fact(trial.workload, trial.resources) for trial in trials]
-        known = [float(value) for value in values if value is not None]
-        if known:
-            found[name] = (min(known), max(known))
-    return found
+        existing = [float(value) for value in values if value is not None]
+        if existing:
+            ranges[name] = (min(existing), max(existing))
+    return ranges
 
 
 def ranges_from(raw: Mapping[str, Sequence[float]]) -> Ranges:
     """Ranges as a model's file has them; `ValueError` for what is none."""
-    found = {}
+    ranges = {}
     for name, (low, high) in raw.items():
         if not (name in FACTS and 0 < low <= high < math.inf):
             raise ValueError(f"the measured range of {name} is {low} to {high}")
-        found[name] = (float(low), float(high))
-    return found
+        ranges[name] = (float(low), float(high))
+    return ranges

@@ -24,22 +24,22 @@ class ScaledRows:
     @property
     def speed_up(self) -> Floats:
         """Times one GPU."""
-        return self._column([one.speed_up for one in self.scalings])
+        return self._column([scaling.speed_up for scaling in self.scalings])
 
     @property
     def lower(self) -> Floats:
         """Half widths in log rate."""
-        return self._column([one.widths.lower for one in self.scalings])
+        return self._column([scaling.widths.lower for scaling in self.scalings])
 
     @property
     def upper(self) -> Floats:
         """Half widths in log rate."""
-        return self._column([one.widths.upper for one in self.scalings])
+        return self._column([scaling.widths.upper for scaling in self.scalings])
 
     @property
     def calibrated(self) -> Floats:
         """1 where held-out residuals back the scaling."""
-        return self._column([float(one.widths.calibrated) for one in self.scalings])
+        return self._column([float(scaling.widths.calibrated) for scaling in self.scalings])
 
     def each(self) -> list[Scaling]:
         """One record a row."""
@@ -65,14 +65,14 @@ def scaled_rows(
     distinct, row = np.unique(keys, axis=0, return_inverse=True)
     model = bundled_scaling()
     # Loads differ mostly in their batch, of which scaling knows nothing.
-    known: dict[tuple[Task, int, int], Scaling] = {}
+    existing: dict[tuple[Task, int, int], Scaling] = {}
     scalings = []
     for load, gpu, count in distinct.tolist():
         task = loads[load].workload.task
-        if (task, gpu, count) not in known:
+        if (task, gpu, count) not in existing:
             card = machines.gpus[gpu] if gpu >= 0 else None
-            known[task, gpu, count] = model.of(task, card, count, confidence)
-        scalings.append(known[task, gpu, count])
+            existing[task, gpu, count] = model.of(task, card, count, confidence)
+        scalings.append(existing[task, gpu, count])
     gigabytes = [
         BYTES_PER_GRADIENT * networks[load.workload.network].parameters / 1e9 for load in loads
     ]

@@ -116,15 +116,15 @@ class ScalingModel:
         """Half widths in log efficiency: the widest of this count's pool and the smaller ones';
         beyond the largest count that was measured they grow with each doubling."""
         pools = [pool_name(kind, bound) for bound in (*_POOLS, math.inf)]
-        asked = pools.index(pool_name(kind, gpus))
-        found = [
-            half_widths(self.residuals, (pool, kind), confidence) for pool in pools[: asked + 1]
+        wanted = pools.index(pool_name(kind, gpus))
+        result = [
+            half_widths(self.residuals, (pool, kind), confidence) for pool in pools[: wanted + 1]
         ]
         beyond = max(1.0, math.log(gpus) / math.log(self.largest[kind]))
         return HalfWidths(
-            beyond * max(one.lower for one in found),
-            beyond * max(one.upper for one in found),
-            all(one.calibrated for one in found),
+            beyond * max(entry.lower for entry in result),
+            beyond * max(entry.upper for entry in result),
+            all(entry.calibrated for entry in result),
         )
 
 
@@ -147,7 +147,9 @@ def bundled_scaling() -> ScalingModel:
     """The scaling that ships; `DataError` where its file is not what was shipped."""
     raw = json.loads(read_bundled(BUNDLED))
     if raw.get("schema") != SCHEMA:
-        raise DataError(f"{BUNDLED} is of another version ({raw.get('schema')})")
+        raise DataError(
+            "{bundled} is of another version ({schema})", bundled=BUNDLED, schema=raw.get("schema")
+        )
     return ScalingModel(
         exponents=raw["exponents"],
         residuals=raw["residuals"],

@@ -101,11 +101,11 @@ def setting_gains(
         if getattr(workload, setting.field) != setting.value
         and (setting.kind != CHANNELS_LAST or facts.has_channels)
     ]
-    changed = [one for _, one in others]
+    changed = [other for _, other in others]
     gains = gains_of(times, workload, changed, gpu, facts, confidence)
     return [
-        SettingGain(setting, one, gain)
-        for (setting, one), gain in zip(others, gains, strict=True)
+        SettingGain(setting, other, gain)
+        for (setting, other), gain in zip(others, gains, strict=True)
         if gain is not None
     ]
 
@@ -123,17 +123,19 @@ def gains_of(
     gains: list[Gain | None] = [None] * len(changed)
     if workload.task not in facts.kernels:
         return gains
-    kinds = [_kind_of(workload, one) for one in changed]
+    kinds = [_kind_of(workload, entry) for entry in changed]
     rows = {kind: _rows_of(times, workload, gpu, facts, kind) for kind in kinds}
-    told = [place for place, kind in enumerate(kinds) if _is_told(workload, gpu, kind, rows[kind])]
-    if not told:
+    places = [
+        place for place, kind in enumerate(kinds) if _is_told(workload, gpu, kind, rows[kind])
+    ]
+    if not places:
         return gains
     before = cell_of(workload, gpu, facts)
-    after = [cell_of(changed[place], gpu, facts) for place in told]
-    found = times.posterior.differences([before] * len(after), after)
+    after = [cell_of(changed[place], gpu, facts) for place in places]
+    result = times.posterior.differences([before] * len(after), after)
     z = gaussian_multiplier(confidence)
     for place, mean, variance in zip(
-        told, found.mean.tolist(), found.variance.tolist(), strict=True
+        places, result.mean.tolist(), result.variance.tolist(), strict=True
     ):
         kind = kinds[place]
         if kind == TF32 and abs(mean) < _LEAST_TF32:

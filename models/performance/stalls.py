@@ -122,8 +122,8 @@ def fit_stalls(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The likeliest values of `STALL_PRIORS`, beside `parameters` of decoding, and the standard
     deviations of what is left to doubt; each host's speed is fitted with them."""
-    found, _, sigmas = _fitted(runs, parameters, STALL_PRIORS)
-    return found, sigmas
+    result, _, sigmas = _fitted(runs, parameters, STALL_PRIORS)
+    return result, sigmas
 
 
 def _fitted(

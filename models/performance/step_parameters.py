@@ -109,9 +109,9 @@ class Parameters:
 
     def values(self, names: Sequence[str], mean: Floats) -> Floats:
         """Each parameter's value where `names` (p,) have it with `mean` (p,), else its prior's."""
-        known = dict(zip(names, mean.tolist(), strict=True))
+        existing = dict(zip(names, mean.tolist(), strict=True))
         priors = zip(self.names, self.priors, strict=True)
-        return np.array([known.get(name, prior.mean) for name, prior in priors])
+        return np.array([existing.get(name, prior.mean) for name, prior in priors])
 
 
 # TFLOP/s, then places and factors of compute and of memory, then places of shapes.

@@ -245,14 +245,14 @@ def log_seconds(steps: Steps, theta: Floats) -> Floats:
 
 def log_seconds_and_slopes(steps: Steps, theta: Floats) -> tuple[Floats, Floats]:
     """The same, and its derivative by every parameter, shape (count, parameters)."""
-    found = _evaluate(steps, theta)
-    return found.log_seconds, _slopes(steps, theta, found)
+    result = _evaluate(steps, theta)
+    return result.log_seconds, _slopes(steps, theta, result)
 
 
 def class_seconds(steps: Steps, theta: Floats) -> tuple[Floats, Floats]:
     """Seconds that each row's kernels need for arithmetic and for memory, shapes (k,)."""
-    found = _evaluate(steps, theta)
-    return steps.kernels * found.compute, steps.kernels * found.memory
+    result = _evaluate(steps, theta)
+    return steps.kernels * result.compute, steps.kernels * result.memory
 
 
 class _Found(NamedTuple):
@@ -299,11 +299,11 @@ def _evaluate(steps: Steps, theta: Floats) -> _Found:
                   losses, unaligned, l2_gain)  # fmt: skip
 
 
-def _slopes(steps: Steps, theta: Floats, found: _Found) -> Floats:
+def _slopes(steps: Steps, theta: Floats, results: _Found) -> Floats:
     count, size, common = steps.count, len(theta), steps.common
-    by_gpu = (found.gpu / found.device) ** 3 / found.seconds
-    weight = by_gpu[steps.step] * steps.kernels / found.kernel**3
-    compute, memory = weight * _fourth(found.compute), weight * _fourth(found.memory)
+    by_gpu = (results.gpu / results.device) ** 3 / results.seconds
+    weight = by_gpu[steps.step] * steps.kernels / results.kernel**3
+    compute, memory = weight * _fourth(results.compute), weight * _fourth(results.memory)
     groups = len(steps.group_step)
 
     def grouped(values: Floats) -> Floats:
@@ -311,14 +311,14 @@ def _slopes(steps: Steps, theta: Floats, found: _Found) -> Floats:
         return columns
 
     narrow = np.exp(theta[common["narrow"]])
-    lost = [compute * loss / (1 + loss) for loss in found.losses]
-    by_launch = (found.launch / found.device) ** 3 / found.seconds
+    lost = [compute * loss / (1 + loss) for loss in results.losses]
+    by_launch = (results.launch / results.device) ** 3 / results.seconds
     each = np.arange(count)
     entries = (
         (steps.group_step, steps.compute_at, -grouped(compute) * steps.compute_by),
         (steps.group_step, steps.memory_at, -grouped(memory) * steps.memory_by),
         (steps.group_step, steps.shape_at, np.hstack([grouped(values) for values in lost])),
-        (each, steps.launch_at, (by_launch * found.launch)[:, None]),
+        (each, steps.launch_at, (by_launch * results.launch)[:, None]),
         (each, steps.offset_at, np.ones((count, 1))),
     )
     places = [(row[:, None] * size + at).ravel() for row, at, _ in entries]
@@ -332,12 +332,12 @@ def _slopes(steps: Steps, theta: Floats, found: _Found) -> Floats:
     table[:, common["narrow"]] -= summed(
         narrow * (lost[0] / (steps.reduction + narrow) + lost[1] / (steps.width + narrow))
     )
-    table[:, common["unaligned"]] += summed(compute * found.unaligned / (1 + found.unaligned))
+    table[:, common["unaligned"]] += summed(compute * results.unaligned / (1 + results.unaligned))
     table[:, common["floor"]] += summed(weight) * float(np.exp(theta[common["floor"]])) ** 4
-    table[:, common["l2"]] -= summed(memory * found.l2_gain / (1 + found.l2_gain))
-    for group, parts in zip(_LAUNCH_GROUPS, found.launch_parts.T, strict=True):
+    table[:, common["l2"]] -= summed(memory * results.l2_gain / (1 + results.l2_gain))
+    for group, parts in zip(_LAUNCH_GROUPS, results.launch_parts.T, strict=True):
         table[:, common[group]] += by_launch * parts
-    table[:, common["constant"]] += np.exp(theta[common["constant"]]) / found.seconds
+    table[:, common["constant"]] += np.exp(theta[common["constant"]]) / results.seconds
     table[:, 0] = 0.0
     return table
 

@@ -122,8 +122,8 @@ class StepTimes:
     ) -> list[GpuRate]:
         """Samples per second with interval and origin for workloads of one network and task."""
         facts = table.of(cells[0][0])
-        found = self.estimates(cells, facts)
-        spread = np.sqrt(found.variance + ROW_SIGMA**2)
+        result = self.estimates(cells, facts)
+        spread = np.sqrt(result.variance + ROW_SIGMA**2)
         return [
             GpuRate(
                 workload.batch_size / math.exp(mean),
@@ -132,7 +132,7 @@ class StepTimes:
                 self.notes(workload, gpu, facts),
             )
             for (workload, gpu), mean, scale in zip(
-                cells, found.mean.tolist(), spread.tolist(), strict=True
+                cells, result.mean.tolist(), spread.tolist(), strict=True
             )
         ]
 
@@ -149,8 +149,8 @@ class StepTimes:
         if not (observations or layers):
             return self
         cells, centres = self._cells_of(observations, table)
-        measured = [one.seconds for one in observations]
-        sigmas = [one.sigma for one in observations]
+        measured = [observation.seconds for observation in observations]
+        sigmas = [observation.sigma for observation in observations]
         for layer in layers:
             cells.append(layer.cell())
             centres.append(0.0)
@@ -169,13 +169,13 @@ class StepTimes:
     ) -> tuple[list[Cell], list[float]]:
         """Their steps, and what networks like theirs deviate by."""
         cells, centres = [], []
-        found: dict[tuple[str, Task], float] = {}
-        for one in observations:
-            facts, task = table.of(one.workload), one.workload.task
-            if (facts.key, task) not in found:
-                found[facts.key, task], _ = self._deviation(facts, task)
-            cells.append(cell_of(one.workload, one.gpu, facts))
-            centres.append(found[facts.key, task])
+        result: dict[tuple[str, Task], float] = {}
+        for observation in observations:
+            facts, task = table.of(observation.workload), observation.workload.task
+            if (facts.key, task) not in result:
+                result[facts.key, task], _ = self._deviation(facts, task)
+            cells.append(cell_of(observation.workload, observation.gpu, facts))
+            centres.append(result[facts.key, task])
         return cells, centres
 
     @property
@@ -205,8 +205,8 @@ class StepTimes:
             return []
         surprises = _surprises(observations, *self._expected(observations, table))
         return [
-            one
-            for one, surprise in zip(observations, surprises.tolist(), strict=True)
+            observation
+            for observation, surprise in zip(observations, surprises.tolist(), strict=True)
             if surprise > _CONTRADICTS
         ]
 
@@ -216,8 +216,10 @@ class StepTimes:
         """Residuals (n,) and the covariance (n, n) that they are expected to have."""
         cells, centres = self._cells_of(observations, table)
         mean, covariance = self.posterior.joint_estimates(cells)
-        off = np.log([one.seconds for one in observations]) - mean - np.array(centres)
-        noise = [one.sigma**2 + ROW_SIGMA**2 for one in observations]
+        off = (
+            np.log([observation.seconds for observation in observations]) - mean - np.array(centres)
+        )
+        noise = [observation.sigma**2 + ROW_SIGMA**2 for observation in observations]
         return off, covariance + np.diag(noise)
 
     def group(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> str:
@@ -243,8 +245,8 @@ class StepTimes:
         if not measured:
             like = gpu.compute_capability in self.capabilities
             far = "" if like else f", nor any GPU of its architecture ({gpu.architecture})"
-            told = "what its layers took" if gpu.name in self.probed else "its data sheet"
-            notes.append(f"{gpu.name} was not measured{far}: its rate follows from {told}")
+            answer = "what its layers took" if gpu.name in self.probed else "its data sheet"
+            notes.append(f"{gpu.name} was not measured{far}: its rate follows from {answer}")
         elif arithmetic_of(workload.precision) not in measured:
             notes.append(f"{gpu.name} was never measured in {workload.precision}")
         if not self.knows(facts, workload):
@@ -258,9 +260,9 @@ class StepTimes:
 
     def measured_in(self, gpu: Gpu) -> set[str]:
         """Of fp32, fp16 and amp, what a card of this chip was measured in with PyTorch."""
-        own = {one.arithmetic for one in self.own if chip(one.gpu) == chip(gpu.name)}
+        own = {entry.arithmetic for entry in self.own if chip(entry.gpu) == chip(gpu.name)}
         return own | {
-            one for one in ("fp32", "fp16", "amp") if f"{chip(gpu.name)}/{one}" in self.gpus
+            entry for entry in ("fp32", "fp16", "amp") if f"{chip(gpu.name)}/{entry}" in self.gpus
         }
 
     def knows(self, facts: NetworkFacts, workload: Workload) -> bool:
@@ -269,7 +271,7 @@ class StepTimes:
         return seen or self._has_own(facts, workload.task)
 
     def _has_own(self, facts: NetworkFacts, task: Task) -> bool:
-        return any((one.network, one.task) == (facts.key, task) for one in self.own)
+        return any((entry.network, entry.task) == (facts.key, task) for entry in self.own)
 
     def _is_own(self, facts: NetworkFacts, workload: Workload, gpu: Gpu) -> bool:
         return bool(self.own) and _own_cell(facts, workload, gpu) in self.own
@@ -279,11 +281,11 @@ class StepTimes:
         many networks on it as tell of others."""
         if _gpu_key(gpu, precision) in self.gpus:
             return True
-        told = {
-            one.network for one in self.own
-            if one.arithmetic == arithmetic_of(precision) and chip(one.gpu) == chip(gpu.name)
+        answer = {
+            entry.network for entry in self.own
+            if entry.arithmetic == arithmetic_of(precision) and chip(entry.gpu) == chip(gpu.name)
         }  # fmt: skip
-        return len(told) >= _ENOUGH_NETWORKS
+        return len(answer) >= _ENOUGH_NETWORKS
 
     def _widths(self, group: str, scale: float, confidence: float) -> HalfWidths:
         """Distances from the median to the bounds, from residuals of rows held out alike."""
@@ -305,16 +307,16 @@ def _surprises(observations: Sequence[Observation], off: Floats, expected: Float
     """How many standard deviations each residual (n,) lies off what all others make of it, or
     those of other cards alone, whichever is more."""
     inverse = np.linalg.inv(expected)
-    found = np.abs(inverse @ off) / np.sqrt(inverse.diagonal())
-    for gpu in {one.gpu.name: one.gpu for one in observations}.values():
+    result = np.abs(inverse @ off) / np.sqrt(inverse.diagonal())
+    for gpu in {observation.gpu.name: observation.gpu for observation in observations}.values():
         alike = np.array([is_same_card(other.gpu, gpu) for other in observations])
         here, there = np.flatnonzero(alike), np.flatnonzero(~alike)
         to = expected[np.ix_(here, there)]
         weights = np.linalg.solve(expected[np.ix_(there, there)], to.T).T
         left = off[here] - weights @ off[there]
         spread = np.sqrt((expected[np.ix_(here, here)] - weights @ to.T).diagonal())
-        found[here] = np.maximum(found[here], np.abs(left) / spread)
-    return np.asarray(found, dtype=float)
+        result[here] = np.maximum(result[here], np.abs(left) / spread)
+    return np.asarray(result, dtype=float)
 
 
 def _deviation(
@@ -332,9 +334,9 @@ def features_of(
 ) -> Floats:
     """What steps of the networks are made of, on the reference card, shape (n, d)."""
     steps = [
-        Step(one.step_rows(task), one.parameters, 0.0, REFERENCE_BATCH,
+        Step(fact.step_rows(task), fact.parameters, 0.0, REFERENCE_BATCH,
              Conditions(REFERENCE, task, "amp"))
-        for one, task in zip(facts, tasks, strict=True)
+        for fact, task in zip(facts, tasks, strict=True)
     ]  # fmt: skip
     parameters = Parameters()
     columns = steps_of(steps, parameters)

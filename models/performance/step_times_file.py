@@ -90,10 +90,10 @@ def _of_posterior(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What JSON and what arrays hold of a posterior and of the residuals beside it."""
     networks = sorted(posterior.effects)
-    groups = sorted({name for one in networks for name in posterior.effects[one].names})
+    groups = sorted({name for entry in networks for name in posterior.effects[entry].names})
     place = {name: at for at, name in enumerate(groups)}
     each = [posterior.effects[name] for name in networks]
-    sizes = [len(one.names) for one in each]
+    sizes = [len(entry.names) for entry in each]
     deviation = np.sqrt(np.diag(posterior.covariance))
     meta = {
         "names": list(posterior.names),
@@ -107,10 +107,10 @@ def _of_posterior(
         "correlation": (posterior.covariance / np.outer(deviation, deviation)).astype(np.float16),
         "effect_first": np.cumsum([0, *sizes]).astype(np.int32),
         "covariance_first": np.cumsum([0, *(n * (n + 1) // 2 for n in sizes)]).astype(np.int32),
-        "effect_group": np.array([place[n] for one in each for n in one.names], np.uint16),
-        "effect_mean": np.concatenate([one.mean for one in each]).astype(np.float32),
+        "effect_group": np.array([place[n] for entry in each for n in entry.names], np.uint16),
+        "effect_mean": np.concatenate([entry.mean for entry in each]).astype(np.float32),
         "effect_covariance": np.concatenate([
-            one.covariance[np.tril_indices(len(one.names))] for one in each
+            entry.covariance[np.tril_indices(len(entry.names))] for entry in each
         ]).astype(np.float16),
     }  # fmt: skip
 
@@ -125,9 +125,9 @@ def _write(meta: Mapping[str, Any], arrays: dict[str, Any], path: Path) -> None:
 
 
 def _record(arrays: Mapping[str, Any]) -> Any:
-    record = np.empty((), [(name, one.dtype, one.shape) for name, one in arrays.items()])
-    for name, one in arrays.items():
-        record[name] = one
+    record = np.empty((), [(name, array.dtype, array.shape) for name, array in arrays.items()])
+    for name, array in arrays.items():
+        record[name] = array
     return record
 
 
@@ -158,7 +158,9 @@ def _loaded(path: Path) -> Any:
     try:
         return np.load(path)
     except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{path} holds no fitted step times ({error}); {_WAY_OUT}") from error
+        raise DataError(
+            "{path} holds no fitted step times ({error})", hint=_WAY_OUT, path=path, error=error
+        ) from error
 
 
 _WAY_OUT = "install the package again (in a checkout: python -m advisor.runs.fitting)"
@@ -170,10 +172,18 @@ def _decoded(
     try:
         meta = json.loads(record["meta"].tobytes())
         if meta["schema"] != schema:
-            raise DataError(f"{path} has the format {meta['schema']}, not {schema}; {_WAY_OUT}")
+            raise DataError(
+                "{path} has the format {schema}, not {expected}",
+                hint=_WAY_OUT,
+                path=path,
+                schema=meta["schema"],
+                expected=schema,
+            )
         return made(meta, record)
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise DataError(f"{path} holds no fitted step times ({error}); {_WAY_OUT}") from error
+        raise DataError(
+            "{path} holds no fitted step times ({error})", hint=_WAY_OUT, path=path, error=error
+        ) from error
 
 
 def _step_times(meta: Mapping[str, Any], arrays: Any) -> StepTimes:

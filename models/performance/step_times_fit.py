@@ -135,7 +135,7 @@ def held_out_residuals(
     `new/known`: the network's class; `known/new`: the GPU, with what is known of its kernels;
     `new/new`: both; `known/known`: the network on that GPU, `cell`: some rows of a cell.
     """
-    found: dict[str, list[Residual]] = defaultdict(list)
+    result: dict[str, list[Residual]] = defaultdict(list)
     classes = _folds([row.family for row in observations], _FOLDS)
     cards = _folds([chip(_how(row).gpu.name) for row in observations], _FOLDS)
     pairs = _folds([f"{r.cell.network}/{chip(_how(r).gpu.name)}" for r in observations], _FOLDS)
@@ -149,19 +149,23 @@ def held_out_residuals(
             ("cell", single == fold, single == fold),
         ):
             kept = [row for row, held in zip(observations, out, strict=True) if not held]
-            test = [r for r, one in zip(observations, scored, strict=True) if one and r.is_pytorch]
+            test = [
+                r
+                for r, observation in zip(observations, scored, strict=True)
+                if observation and r.is_pytorch
+            ]
             if name.endswith("/new"):
                 gone = {chip(_how(r).gpu.name) for r in test}
-                known = [row for row in kernels if chip(_how(row).gpu.name) not in gone]
+                existing = [row for row in kernels if chip(_how(row).gpu.name) not in gone]
             else:
-                known = list(kernels)
+                existing = list(kernels)
             test = _some_of_each(test, by_card=name.endswith("/new"))
             if test:
-                times, _ = _step_times(kept, known, start)
+                times, _ = _step_times(kept, existing, start)
                 values = standardised(times, test)
-                found[name] += [Residual(v, r.source) for v, r in zip(values, test, strict=True)]
+                result[name] += [Residual(v, r.source) for v, r in zip(values, test, strict=True)]
         sys.stderr.write(f"fold {fold + 1} of {_FOLDS} of the held-out rows\n")
-    return found
+    return result
 
 
 def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple[float, ...]]:
@@ -170,20 +174,20 @@ def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple
     A user is one more source. Where the GPU is known one source has most rows, so sources weigh
     as the roots of their rows; where it is new, cards were evened out already.
     """
-    found = {}
+    result = {}
     for name, group in residuals.items():
         if len(group) < _FEWEST_ROWS:
             continue
-        values = np.array([one.value for one in group])
-        rows = Counter(one.source for one in group)
+        values = np.array([entry.value for entry in group])
+        rows = Counter(entry.source for entry in group)
         even = name.endswith("/new")
-        weights = np.array([1.0 if even else rows[one.source] ** -0.5 for one in group])
+        weights = np.array([1.0 if even else rows[entry.source] ** -0.5 for entry in group])
         order = np.argsort(values)
         ranks = np.cumsum(weights[order]) / weights.sum()
         count = min(len(values), _MOST_QUANTILES)
         at = np.searchsorted(ranks, (np.arange(count) + 0.5) / count)
-        found[name] = tuple(np.round(values[order][at], 3).tolist())
-    return found
+        result[name] = tuple(np.round(values[order][at], 3).tolist())
+    return result
 
 
 def _some_of_each(rows: Sequence[MeasuredStep], *, by_card: bool) -> list[MeasuredStep]:
@@ -234,6 +238,6 @@ def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> tuple[Floats, F
                 features_of([facts], [Task(task)], times.posterior)
             )
             centre, doubt = float(means[0]), float(variances[0])
-        found = times.posterior.predict(cells, np.full(len(cells), centre))
-        mean[members], variance[members] = found.mean, found.variance + doubt
+        result = times.posterior.predict(cells, np.full(len(cells), centre))
+        mean[members], variance[members] = result.mean, result.variance + doubt
     return mean, variance

@@ -76,15 +76,17 @@ def require_enough(measurements: Sequence[Measurement]) -> None:
     """Refuse too few trials, and trials that all gave the same rate."""
     if len(measurements) < FEWEST_TRIALS:
         raise DataError(
-            f"{len(measurements)} usable measurements are too few to fit on: at least "
-            f"{FEWEST_TRIALS} are needed; run `advisor sweep run` with more vCPUs, memory sizes "
-            "or disks"
+            "{count} usable measurements are too few to fit on: at least {fewest_trials} "
+            "are needed",
+            hint="run `advisor sweep run` with more vCPUs, memory sizes or disks",
+            count=len(measurements),
+            fewest_trials=FEWEST_TRIALS,
         )
     rates = {measurement.throughput_samples_per_second for measurement in measurements}
     if len(rates) == 1:
         raise DataError(
-            "all measurements have the same rate, so nothing can be learnt from them; sweep over "
-            "different vCPUs, memory sizes or disks"
+            "all measurements have the same rate, so nothing can be learnt from them",
+            hint="sweep over different vCPUs, memory sizes or disks",
         )
 
 

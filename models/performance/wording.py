@@ -60,8 +60,8 @@ class Wording:
         key = (id(load), id(gpu_rate), id(scaling), *machine, matters)
         if key not in self._told:
             rate = gpu_rate if matters & _ACCELERATOR else None
-            asked = (load, resources, rate, scaling, matters, self._pipeline)
-            self._told[key] = _provenance(*asked), tuple(_notes(*asked))
+            wanted = (load, resources, rate, scaling, matters, self._pipeline)
+            self._told[key] = _provenance(*wanted), tuple(_notes(*wanted))
         return self._told[key]
 
 
@@ -115,8 +115,8 @@ def is_unmeasured_on_cpu(load: Load, pipeline: Pipeline) -> bool:
     if not load.on_cpu:
         return False
     key = cpu_key(load.workload)
-    known = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
-    return load.workload.precision is not Precision.FP32 or not known
+    existing = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
+    return load.workload.precision is not Precision.FP32 or not existing
 
 
 def cpu_key(workload: Workload) -> str:

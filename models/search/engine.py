@@ -104,9 +104,9 @@ def _expected_saving(beliefs: Posterior, best: float) -> Floats:
 def _first_guess(problem: Problem, chances: Floats, failures: int) -> Floats:
     """Until something works: least expected regret, and ever more the chance of working."""
     regret = np.zeros(len(chances))
-    for one in problem.prior.components:
-        above = one.mean - one.mean[problem.available].min()
-        regret += one.weight * np.minimum(above, _WORST_REGRET)
+    for component in problem.prior.components:
+        above = component.mean - component.mean[problem.available].min()
+        regret += component.weight * np.minimum(above, _WORST_REGRET)
     guess: Floats = np.log(chances) - regret / (1 + failures)
     return guess
 

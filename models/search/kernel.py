@@ -54,8 +54,8 @@ def fit_kernel(features: Floats, residuals: Sequence[Floats]) -> Kernel:
     width = features.shape[1]
     centres = np.array([_VARIANCE[0], *[_LENGTH[0]] * width, _NOISE[0]])
     spreads = np.array([_VARIANCE[1], *[_LENGTH[1]] * width, _NOISE[1]])
-    known = np.isfinite(residuals).reshape(len(residuals), len(features)).sum(axis=1)
-    rows = [row for row, count in zip(residuals, known, strict=True) if count >= _FEWEST]
+    existing = np.isfinite(residuals).reshape(len(residuals), len(features)).sum(axis=1)
+    rows = [row for row, count in zip(residuals, existing, strict=True) if count >= _FEWEST]
     if not rows:
         return _kernel(centres)
     seen = np.isfinite(rows).any(axis=0)
@@ -67,11 +67,11 @@ def fit_kernel(features: Floats, residuals: Sequence[Floats]) -> Kernel:
         return value + float(0.5 * units @ units), slope * spreads + units
 
     limits = [(-_FARTHEST, _FARTHEST)] * len(centres)
-    found = minimize(
+    result = minimize(
         unlikely, np.zeros(len(centres)), jac=True, method="L-BFGS-B", bounds=limits,
         options={"maxiter": _ITERATIONS},
     )  # fmt: skip
-    return _kernel(centres + spreads * found.x)
+    return _kernel(centres + spreads * result.x)
 
 
 def _kernel(logs: Floats) -> Kernel:

@@ -94,17 +94,17 @@ def posterior_of(prior: Prior, at: Sequence[int], log_costs: Floats) -> Posterio
     """Beliefs after trials of the configurations `at` cost `log_costs` (k,)."""
     logs, means, deviations = [], [], []
     places = list(at)
-    for one in prior.components:
-        covariance = one.covariance + _LEVEL
+    for component in prior.components:
+        covariance = component.covariance + _LEVEL
         seen = covariance[np.ix_(places, places)] + prior.noise * np.eye(len(places))
         lower = np.linalg.cholesky(seen)
-        white = np.linalg.solve(lower, log_costs - one.mean[places])
+        white = np.linalg.solve(lower, log_costs - component.mean[places])
         gain = np.linalg.solve(lower, covariance[places])
         variance = np.diag(covariance) - np.sum(gain**2, axis=0)
-        means.append(one.mean + gain.T @ white)
+        means.append(component.mean + gain.T @ white)
         deviations.append(np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE)))
         likelihood = -0.5 * white @ white - np.log(np.diag(lower)).sum()
-        logs.append(np.log(one.weight) + likelihood)
+        logs.append(np.log(component.weight) + likelihood)
     weights = np.exp(np.array(logs) - max(logs))
     return Posterior(weights / weights.sum(), np.array(means), np.array(deviations))
 
@@ -114,13 +114,13 @@ def _split(rows: Floats) -> tuple[Floats, Floats]:
 
     Rows lack different configurations, so level and average are told from each other in turns.
     """
-    known = np.isfinite(rows)
+    existing = np.isfinite(rows)
     mean = np.zeros(rows.shape[1])
     centred = rows
     for _ in range(_ROUNDS):
         centred = rows - np.nanmean(rows - mean, axis=1, keepdims=True)
-        total = np.where(known, centred, 0.0).sum(axis=0)
-        mean = total / np.maximum(known.sum(axis=0), 1)
+        total = np.where(existing, centred, 0.0).sum(axis=0)
+        mean = total / np.maximum(existing.sum(axis=0), 1)
     return mean, centred
 
 
@@ -129,10 +129,10 @@ def _like(row: Floats, mean: Floats, covariance: Floats, noise: float, weight: f
     at = np.isfinite(row)
     seen = covariance[np.ix_(at, at)] + noise * np.eye(int(at.sum()))
     gain = np.linalg.solve(seen, covariance[at])
-    told = mean + gain.T @ (row[at] - mean[at])
+    answer = mean + gain.T @ (row[at] - mean[at])
     doubt = np.diag(covariance) - np.sum(gain * covariance[at], axis=0)
     own = np.diag(np.where(at, 0.0, np.maximum(doubt, 0.0)))
-    return Component(np.where(at, row, told), covariance + own, weight)
+    return Component(np.where(at, row, answer), covariance + own, weight)
 
 
 def _like_none(features: Floats, kernel: Kernel) -> Component:

@@ -59,10 +59,10 @@ def _steps(
         if proposal is None or (stops and is_enough(proposal.expected_saving, done)):
             return
         cost = float(outcome[proposal.index])
-        known = None if math.isnan(cost) else cost
-        done[proposal.index] = known
-        best = min(best, math.inf if known is None else known)
-        yield Step(proposal.index, known, proposal.expected_saving, math.expm1(best - cheapest))
+        existing = None if math.isnan(cost) else cost
+        done[proposal.index] = existing
+        best = min(best, math.inf if existing is None else existing)
+        yield Step(proposal.index, existing, proposal.expected_saving, math.expm1(best - cheapest))
 
 
 def is_enough(expected_saving: float | None, trials: dict[int, float | None]) -> bool:

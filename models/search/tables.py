@@ -47,7 +47,7 @@ class Table:
             cells.setdefault((run.workload, run.configuration), []).append(run.cost)
         workloads = sorted({workload for workload, _ in cells})
         configurations = list(dict.fromkeys(configuration for _, configuration in cells))
-        place = {one: number for number, one in enumerate(configurations)}
+        place = {entry: number for number, entry in enumerate(configurations)}
         log_cost = np.full((len(workloads), len(configurations)), np.nan)
         worked = log_cost.copy()
         for (workload, configuration), costs in cells.items():
@@ -61,7 +61,7 @@ class Table:
 
     def problem(self, workload: str, history: Collection[str]) -> Problem:
         """The search for the cheapest configuration of `workload`, knowing those of `history`."""
-        known = [
+        numbers = [
             number
             for number, name in enumerate(self.workloads)
             if name in history and name != workload
@@ -70,7 +70,7 @@ class Table:
         return problem_of(
             self.features,
             np.isfinite(self.worked[own]),
-            History(self.log_cost[known], self.worked[known]),
+            History(self.log_cost[numbers], self.worked[numbers]),
         )
 
     def outcome(self, workload: str) -> Floats:

@@ -59,8 +59,8 @@ def _shift(covariance: Floats, logits: Floats, outcome: Floats) -> Floats:
         value = 0.5 * shift @ latent + np.sum(np.logaddexp(0.0, at) - outcome * at)
         return float(value), latent + covariance @ (_sigmoid(at) - outcome)
 
-    found = minimize(unlikely, np.zeros(len(logits)), jac=True, method="L-BFGS-B")
-    shift: Floats = found.x
+    result = minimize(unlikely, np.zeros(len(logits)), jac=True, method="L-BFGS-B")
+    shift: Floats = result.x
     return shift
 
 

@@ -62,7 +62,9 @@ def _inputs(
         side = pixels or info.input_pixels
         return torch.rand(batch_size, 3, side, side, device=device)
     if pixels is not None:
-        raise UsageError(f"{info.name} takes words, not images; leave out the number of pixels")
+        raise UsageError(
+            "{info} takes words, not images", hint="leave out the number of pixels", info=info.name
+        )
     return torch.randint(info.classes, (batch_size, *info.input_shape), device=device)
 
 

@@ -71,8 +71,9 @@ def _timm(info: NetworkInfo) -> torch.nn.Module:
         import timm
     except ImportError as error:
         raise MeasuringError(
-            f"{info.name} comes from timm, which is not installed; "
-            "pip install 'instance-sizing-advisor[zoo]'"
+            "{info} comes from timm, which is not installed",
+            hint="pip install 'instance-sizing-advisor[zoo]'",
+            info=info.name,
         ) from error
     module: torch.nn.Module = timm.create_model(info.name, num_classes=info.classes)
     return module

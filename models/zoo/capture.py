@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.errors import UsageError
+from advisor.messages import Message
 from models.zoo.kernels import PRIME_BATCH, KernelLog, recording
 
 if TYPE_CHECKING:
@@ -72,10 +73,13 @@ def told_as_usage(name: str) -> Iterator[None]:
     except UsageError:
         raise
     except Exception as error:
-        said = (str(error).strip().splitlines() or [""])[0]
+        text = (str(error).strip().splitlines() or [""])[0]
         raise UsageError(
-            f"torch cannot follow {name} without computing ({type(error).__name__}: {said}); "
-            f"measure it instead: advisor measure --model {name}"
+            "torch cannot follow {name} without computing ({kind}: {text})",
+            hint=Message("measure it instead: advisor measure --model {name}", name=name),
+            name=name,
+            kind=type(error).__name__,
+            text=text,
         ) from error
 
 

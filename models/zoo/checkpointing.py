@@ -48,11 +48,11 @@ def _change(module: torch.nn.Module, again: Context) -> Iterator[Any]:
 
 
 def _weighted(module: torch.nn.Module) -> list[torch.nn.Module]:
-    return [one for one in module.children() if next(one.parameters(), None) is not None]
+    return [entry for entry in module.children() if next(entry.parameters(), None) is not None]
 
 
 def _has_blocks(module: torch.nn.Module) -> bool:
-    return any(next(one.children(), None) is not None for one in module.children())
+    return any(next(entry.children(), None) is not None for entry in module.children())
 
 
 def _recomputed(block: Any, again: Context) -> Any:

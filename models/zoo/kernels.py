@@ -216,7 +216,7 @@ def kind_of(name: str, args: Any) -> str:
     if name.startswith("convolution"):
         weight, groups = (args[2], args[9]) if "backward" in name else (args[1], args[8])
         return _convolution_kind(tuple(weight.shape), groups)
-    if name in _BATCHED and any(not one.stride(0) for one in args[-2:]):
+    if name in _BATCHED and any(not arg.stride(0) for arg in args[-2:]):
         return "linear"  # a weight, which is expanded over the batch
     for kind, belongs in _BELONGS.items():
         if belongs(name):
@@ -249,7 +249,7 @@ def _work(name: str, args: Any, result: Any) -> _Work:
         values = (args[0] if args[6] else result).numel()
         return _convolution_work(args[1], values, args[8])
     if name == "convolution_backward":
-        wanted = sum(bool(asked) for asked in args[10][:2])
+        wanted = sum(bool(requested) for requested in args[10][:2])
         return scaled(_convolution_work(args[2], args[0].numel(), args[9]), wanted)
     if name in ("mm", "addmm", "bmm", "baddbmm"):
         left, right = args[:2] if name in ("mm", "bmm") else args[1:3]

@@ -46,8 +46,8 @@ def library_names(library: str) -> tuple[str, ...]:
 
 def timm_sizes(name: str) -> tuple[int, ...]:
     """Sides of the images that timm's weights of this network are made for."""
-    found = _import_timm().models.get_arch_pretrained_cfgs(name).values()
-    shapes = [shape for one in found for shape in (one.input_size, one.test_input_size)]
+    result = _import_timm().models.get_arch_pretrained_cfgs(name).values()
+    shapes = [shape for entry in result for shape in (entry.input_size, entry.test_input_size)]
     return tuple(sorted({shape[-1] for shape in shapes if shape}))
 
 
@@ -67,9 +67,9 @@ def timm_aliases() -> dict[str, str]:
 
 
 def _torchvision(name: str, side: int) -> torch.nn.Module:
-    known = library_names("torchvision")
-    if name not in known:
-        raise unknown_name("network of torchvision", name, known)
+    existing = library_names("torchvision")
+    if name not in existing:
+        raise unknown_name("network of torchvision", name, existing)
     return build_on_meta(lambda: build_torchvision(name, side))
 
 
@@ -81,7 +81,12 @@ def _timm(name: str, side: int) -> torch.nn.Module:
     try:
         module: torch.nn.Module = build_on_meta(lambda: _at_size(timm, plain, side))
     except Exception as error:
-        raise UsageError(f"timm cannot build {plain} for {side} pixels ({error})") from error
+        raise UsageError(
+            "timm cannot build {plain} for {side} pixels ({error})",
+            plain=plain,
+            side=side,
+            error=error,
+        ) from error
     if name.endswith(FOLDED):
         module = timm.utils.reparameterize_model(module)
     return module
@@ -105,7 +110,7 @@ def _import_timm() -> Any:
         import timm.utils
     except ImportError as error:
         raise MeasuringError(
-            "timm is not installed; pip install 'instance-sizing-advisor[zoo]'"
+            "timm is not installed", hint="pip install 'instance-sizing-advisor[zoo]'"
         ) from error
     return timm
 

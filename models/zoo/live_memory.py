@@ -65,7 +65,7 @@ class MemoryLog(KernelLog):
         super().__init__()
         self.storages: list[Storage] = []
         self.workspaces: list[Workspace] = []
-        self._weights = {one.untyped_storage()._cdata for one in weights}
+        self._weights = {weight.untyped_storage()._cdata for weight in weights}
         self._places: dict[int, int] = {}
 
     def add(self, name: str, kind: str, work: Any, reads: Any, writes: Any) -> None:
@@ -75,7 +75,7 @@ class MemoryLog(KernelLog):
         for tensor in tensors_in(writes):
             self._note(tensor, number, source)
         if kind in _WITH_WORKSPACE:
-            shares = [per_sample(one.numel()) for one in tensors_in([reads, writes])]
+            shares = [per_sample(entry.numel()) for entry in tensors_in([reads, writes])]
             self.workspaces.append(Workspace(number, *map(sum, zip(*shares, strict=True))))
         super().add(name, kind, work, reads, writes)
         self._forget()
@@ -103,14 +103,14 @@ class MemoryLog(KernelLog):
         if key in self._weights or key in self._places:
             return
         sample, fixed = per_sample(storage.nbytes() // width)
-        one = Storage(sample, fixed, width, tensor.is_floating_point(), number)
-        one.cast_of = source if one.floating else None
+        entry = Storage(sample, fixed, width, tensor.is_floating_point(), number)
+        entry.cast_of = source if entry.floating else None
         self._places[key] = len(self.storages)
-        self.storages.append(one)
+        self.storages.append(entry)
 
         def end() -> None:
             self._places.pop(key)
-            one.ended = len(self.kernels)
+            entry.ended = len(self.kernels)
 
         weakref.finalize(storage, end).atexit = False
 
@@ -134,8 +134,8 @@ def memory_facts(log: MemoryLog) -> dict[str, float]:
     facts: dict[str, float] = {}
     for precision, spans, width in (("fp32", _in_fp32(log), 4), ("amp", _as_recorded(log), 2)):
         left = _left_by_forward(spans, log)
-        facts[f"{precision}_forward_sample"] = sum(one.sample for one in left)
-        facts[f"{precision}_forward_fixed"] = sum(one.fixed for one in left)
+        facts[f"{precision}_forward_sample"] = sum(entry.sample for entry in left)
+        facts[f"{precision}_forward_fixed"] = sum(entry.fixed for entry in left)
         sample, fixed = _alive(spans, len(log.kernels))
         for batch in FACT_BATCHES:
             facts[f"{precision}_peak_{batch}"] = float((sample * batch + fixed).max())
@@ -151,14 +151,14 @@ def recorded_memory(log: MemoryLog) -> tuple[float, float, float]:
     spans = _as_recorded(log)
     left = _left_by_forward(spans, log)
     sample, fixed = _alive(spans, len(log.kernels))
-    forward = sum(one.sample * PRIME_BATCH + one.fixed for one in left)
+    forward = sum(entry.sample * PRIME_BATCH + entry.fixed for entry in left)
     peak = float((sample * PRIME_BATCH + fixed).max())
     return forward, peak, reserved_mib(spans, log.workspaces, PRIME_BATCH, 4)
 
 
 def _left_by_forward(spans: Sequence[Span], log: MemoryLog) -> list[Span]:
-    end = next((i for i, one in enumerate(log.kernels) if one.backward), len(log.kernels))
-    return [one for one in spans if one.born < end and (one.ended is None or one.ended > end)]
+    end = next((i for i, entry in enumerate(log.kernels) if entry.backward), len(log.kernels))
+    return [span for span in spans if span.born < end and (span.ended is None or span.ended > end)]
 
 
 def reserved_mib(
@@ -169,13 +169,14 @@ def reserved_mib(
     Each convolution takes a workspace as large as its tensors, of `width` bytes an element.
     """
     events: dict[int, tuple[list[int], list[int]]] = {}
-    for number, one in enumerate(spans):
-        if one.ended is None or one.ended > one.born:
-            events.setdefault(one.born, ([], []))[0].append(number)
-            if one.ended is not None:
-                events.setdefault(one.ended, ([], []))[1].append(number)
+    for number, span in enumerate(spans):
+        if span.ended is None or span.ended > span.born:
+            events.setdefault(span.born, ([], []))[0].append(number)
+            if span.ended is not None:
+                events.setdefault(span.ended, ([], []))[1].append(number)
     scratch = {
-        one.kernel: width * (one.sample_elements * batch + one.fixed_elements) for one in workspaces
+        workspace.kernel: width * (workspace.sample_elements * batch + workspace.fixed_elements)
+        for workspace in workspaces
     }
     allocator = CachingAllocator()
     places: dict[int, int] = {}
@@ -184,8 +185,8 @@ def reserved_mib(
         for number in ended:
             allocator.free(places.pop(number))
         for number in born:
-            one = spans[number]
-            places[number] = allocator.allocate(MIB * (one.sample * batch + one.fixed))
+            span = spans[number]
+            places[number] = allocator.allocate(MIB * (span.sample * batch + span.fixed))
         if kernel in scratch:
             allocator.free(allocator.allocate(scratch[kernel]))
     return allocator.reserved_bytes / MIB
@@ -193,16 +194,16 @@ def reserved_mib(
 
 def _forward_end(log: MemoryLog) -> int:
     """How many kernels the forward pass has."""
-    return next((i for i, one in enumerate(log.kernels) if one.backward), len(log.kernels))
+    return next((i for i, entry in enumerate(log.kernels) if entry.backward), len(log.kernels))
 
 
 def _alive(spans: Sequence[Span], kernels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """MiB a sample and of any batch while each kernel runs, shape (kernels + 1,) each."""
     change = np.zeros((2, kernels + 3))
-    for one in spans:
-        change[:, one.born] += one.sample, one.fixed
-        if one.ended is not None:
-            change[:, one.ended] -= one.sample, one.fixed
+    for span in spans:
+        change[:, span.born] += span.sample, span.fixed
+        if span.ended is not None:
+            change[:, span.ended] -= span.sample, span.fixed
     alive = change.cumsum(axis=1)[:, :-1]
     return alive[0], alive[1]
 
@@ -211,26 +212,31 @@ def _as_recorded(log: MemoryLog) -> list[Span]:
     """Autocast keeps its casts of weights until it is left, which is after the forward pass."""
     end = _forward_end(log)
     return [
-        _span(one, one.width, one.born, _kept_until(one, end) if one.born < end else one.ended)
-        for one in log.storages
+        _span(
+            entry,
+            entry.width,
+            entry.born,
+            _kept_until(entry, end) if entry.born < end else entry.ended,
+        )
+        for entry in log.storages
     ]
 
 
-def _kept_until(one: Storage, end: int) -> int | None:
-    if one.cast_of != _OF_WEIGHT or one.ended is None:
-        return one.ended
-    return max(one.ended, end + 1)
+def _kept_until(entry: Storage, end: int) -> int | None:
+    if entry.cast_of != _OF_WEIGHT or entry.ended is None:
+        return entry.ended
+    return max(entry.ended, end + 1)
 
 
 def _in_fp32(log: MemoryLog) -> list[Span]:
     """A storage and its casts live as one, as long as any of them; those of weights not at all."""
     born: dict[int, int] = {}
     ended: dict[int, int | None] = {}
-    for number, one in enumerate(log.storages):
+    for number, entry in enumerate(log.storages):
         root = _root(log.storages, number)
-        born[root] = min(born.get(root, one.born), one.born)
+        born[root] = min(born.get(root, entry.born), entry.born)
         earlier = ended.get(root, 0)
-        ended[root] = None if earlier is None or one.ended is None else max(earlier, one.ended)
+        ended[root] = None if earlier is None or entry.ended is None else max(earlier, entry.ended)
     return [
         _span(log.storages[root], 4 if log.storages[root].floating else None, start, ended[root])
         for root, start in born.items()
@@ -244,6 +250,6 @@ def _root(storages: Sequence[Storage], number: int) -> int:
     return number
 
 
-def _span(one: Storage, width: int | None, born: int, ended: int | None) -> Span:
-    scale = (width or one.width) / MIB
-    return Span(one.sample_elements * scale, one.fixed_elements * scale, born, ended)
+def _span(entry: Storage, width: int | None, born: int, ended: int | None) -> Span:
+    scale = (width or entry.width) / MIB
+    return Span(entry.sample_elements * scale, entry.fixed_elements * scale, born, ended)

@@ -70,7 +70,9 @@ class NetworkInfo:
     def input_pixels(self) -> int:
         """The side of its square RGB input; a `UsageError` for a network that takes words."""
         if not self.takes_images:
-            raise UsageError(f"{self.name} takes words, not images; use it with a text data set")
+            raise UsageError(
+                "{name} takes words, not images", hint="use it with a text data set", name=self.name
+            )
         return self.input_shape[-1]
 
 

@@ -54,8 +54,10 @@ class OwnNetwork:
             network = self._function()
         if not isinstance(network, torch.nn.Module):
             raise UsageError(
-                f"{self.reference} returns {_kind(network)}, not a torch.nn.Module; "
-                "end the function with `return network`"
+                "{reference} returns {kind}, not a torch.nn.Module",
+                hint="end the function with `return network`",
+                reference=self.reference,
+                kind=_kind(network),
             )
         return network
 
@@ -75,8 +77,10 @@ class OwnNetwork:
             batch = example(batch_size)
         if not (isinstance(batch, tuple) and len(batch) == 2):
             raise UsageError(
-                f"{self.reference}: example_batch returns {_kind(batch)}; "
-                "let it return (inputs, targets)"
+                "{reference}: example_batch returns {kind}",
+                hint="let it return (inputs, targets)",
+                reference=self.reference,
+                kind=_kind(batch),
             )
         inputs, targets = to_device(batch, device)
         return inputs, targets
@@ -115,7 +119,10 @@ class OwnNetwork:
                 loss = self.training_loss(network, inputs, targets)
         if not isinstance(loss, torch.Tensor) or loss.ndim:
             raise UsageError(
-                f"{self.reference}: loss returns {_kind(loss)}, not one number; return its mean"
+                "{reference}: loss returns {kind}, not one number",
+                hint="return its mean",
+                reference=self.reference,
+                kind=_kind(loss),
             )
 
     def _class_loss(self, outputs: Any, targets: Any) -> torch.Tensor:
@@ -123,8 +130,10 @@ class OwnNetwork:
 
         if not isinstance(outputs, torch.Tensor) or outputs.ndim != 2:
             raise UsageError(
-                f"{self.reference} gives {_kind(outputs)}, not logits of (batch, classes); "
-                "write loss(outputs, targets) in the file"
+                "{reference} gives {kind}, not logits of (batch, classes)",
+                hint="write loss(outputs, targets) in the file",
+                reference=self.reference,
+                kind=_kind(outputs),
             )
         # Labels of whatever data set stand for any classes: speed does not depend on them.
         return torch.nn.functional.cross_entropy(outputs, targets % outputs.shape[1])
@@ -138,7 +147,13 @@ class OwnNetwork:
         except UsageError:
             raise
         except (Exception, SystemExit) as error:
-            raise UsageError(f"{self.reference} {what} ({_said(error)}); {advice}") from error
+            raise UsageError(
+                "{reference} {what} ({said})",
+                hint=advice,
+                reference=self.reference,
+                what=what,
+                said=_said(error),
+            ) from error
 
 
 def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
@@ -152,14 +167,21 @@ def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
     place = place if place.endswith(".py") else f"{place}.py"
     path = Path(place).expanduser().resolve()
     if not path.is_file():
-        raise UsageError(f"there is no file {place}; name one as --model path/to/file.py:build")
+        raise UsageError(
+            "there is no file {place}",
+            hint="name one as --model path/to/file.py:build",
+            place=place,
+        )
     imports = TheirImports.of((path.parent, (root or Path.cwd()).resolve()))
     fingerprint = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     module = _load(path, reference, fingerprint, imports)
     function = getattr(module, name or "build", None)
     if not callable(function):
         raise UsageError(
-            f"{place} has no function {name or 'build'}(); write one that returns the network"
+            "{place} has no function {name}()",
+            hint="write one that returns the network",
+            place=place,
+            name=name or "build",
         )
     info = _info(module, reference, path)
     return OwnNetwork(reference, fingerprint, info, module, function, imports)
@@ -179,7 +201,10 @@ def _load(path: Path, reference: str, fingerprint: str, imports: TheirImports) -
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(
-            f"{reference} cannot be loaded ({_said(error)}); {_way_out(error)}"
+            "{reference} cannot be loaded ({said})",
+            hint=_way_out(error),
+            reference=reference,
+            said=_said(error),
         ) from error
     return module
 
@@ -208,8 +233,12 @@ def _info(module: ModuleType, reference: str, path: Path) -> NetworkInfo:
         )
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"{reference}: INPUT_SHAPE {shape!r} or SAMPLES_PER_ROW {rows!r} is not made of whole "
-            "numbers above 0; write them like INPUT_SHAPE = (3, 224, 224)"
+            "{reference}: INPUT_SHAPE {shape!r} or SAMPLES_PER_ROW {rows!r} is not made "
+            "of whole numbers above 0",
+            hint="write them like INPUT_SHAPE = (3, 224, 224)",
+            reference=reference,
+            shape=shape,
+            rows=rows,
         ) from error
 
 

@@ -78,5 +78,5 @@ def _has(folders: Sequence[Path], name: str) -> bool:
 
 def _taken(names: Sequence[str]) -> dict[str, ModuleType]:
     """Loaded modules of these packages, taken out of sight."""
-    found = [name for name in sys.modules if name.split(".")[0] in names]
-    return {name: sys.modules.pop(name) for name in found}
+    result = [name for name in sys.modules if name.split(".")[0] in names]
+    return {name: sys.modules.pop(name) for name in result}

@@ -55,7 +55,7 @@ def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
             for _ in range(ctx.steps):
                 log.add("rnn_step_backward", "elementwise", NO_WORK, [kept, step], [kept, step])
                 _log_product(log, step, by_state, kept)
-            results = [torch.empty_like(one) for one in (inputs, by_input, by_state)]
+            results = [torch.empty_like(entry) for entry in (inputs, by_input, by_state)]
             _log_product(log, gradient, by_input, results[0])
             _log_product(log, inputs, by_input, results[1])
             _log_product(log, outputs, by_state, results[2])
@@ -73,14 +73,14 @@ def _run(
     import torch
 
     if autocast:
-        inputs, *weights = [one.to(torch.float16) for one in (inputs, *weights)]
+        inputs, *weights = [entry.to(torch.float16) for entry in (inputs, *weights)]
     rows, steps = inputs.shape[:2] if batch_first else inputs.shape[1::-1]
     parts = _groups(weights, 4 if bias else 2)
     directions = 2 if bidirectional else 1
     for number, each in enumerate(_groups(parts, directions)):
         if dropout and training and number:
             inputs = torch.nn.functional.dropout(inputs, dropout)
-        ways = [layer(inputs, one[0], one[1], steps, RECURRENT[name]) for one in each]
+        ways = [layer(inputs, entry[0], entry[1], steps, RECURRENT[name]) for entry in each]
         inputs = torch.cat(ways, dim=-1) if bidirectional else ways[0]
     last = inputs.new_empty(layers * directions, rows, parts[0][1].shape[1])
     return (inputs, *[last] * (2 if name == "lstm" else 1))

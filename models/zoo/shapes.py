@@ -65,7 +65,7 @@ def _gradients(inputs: torch.Tensor, weight: Any, shape: Any, wanted: Any) -> An
     of_inputs, *of_weights = wanted
     return (
         torch.empty_like(inputs) if of_inputs else None,
-        *(like.new_empty(shape) if asked else None for asked in of_weights),
+        *(like.new_empty(shape) if requested else None for requested in of_weights),
     )
 
 

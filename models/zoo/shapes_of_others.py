@@ -82,8 +82,8 @@ class Dlrm(nn.Module):
     def forward(self, numbers: torch.Tensor, categories: torch.Tensor) -> torch.Tensor:
         """13 numbers and 26 categories a sample to a score."""
         dense = self.bottom(numbers)
-        found = [table(categories[:, place]) for place, table in enumerate(self.tables)]
-        vectors = torch.stack([dense, *found], 1)
+        result = [table(categories[:, place]) for place, table in enumerate(self.tables)]
+        vectors = torch.stack([dense, *result], 1)
         products = torch.bmm(vectors, vectors.transpose(1, 2)).flatten(1)
         chosen = products.index_select(1, self.pairs)
         score: torch.Tensor = self.head(self.top(torch.cat([dense, chosen], 1)))
@@ -103,11 +103,11 @@ class Ncf(nn.Module):
 
     def forward(self, user: torch.Tensor, item: torch.Tensor) -> torch.Tensor:
         """Numbers of users and items (batch) to a score."""
-        one, two, three, four = (
+        entry, two, three, four = (
             table(place) for table, place in zip(self.tables, (user, item) * 2, strict=True)
         )
         mixed = self.layers(torch.cat([three, four], -1))
-        score: torch.Tensor = self.head(torch.cat([one * two, mixed], -1))
+        score: torch.Tensor = self.head(torch.cat([entry * two, mixed], -1))
         return score
 
 

@@ -165,11 +165,13 @@ def _facts(
             del loss
     return NetworkFacts(
         family=type(network).__name__,
-        parameters=sum(one.numel() for one in network.parameters()),
+        parameters=sum(parameter.numel() for parameter in network.parameters()),
         weight_tensors=sum(1 for _ in network.parameters()),
         weights_mib=_mib(weights),
-        trained_mib=_mib([one for one in network.parameters() if one.requires_grad]),
-        input_bytes=sum(one.numel() * one.element_size() for one in tensors_in(inputs))
+        trained_mib=_mib(
+            [parameter for parameter in network.parameters() if parameter.requires_grad]
+        ),
+        input_bytes=sum(entry.numel() * entry.element_size() for entry in tensors_in(inputs))
         / PRIME_BATCH,
         memory=_memory(inference, trained),
         inference=table_rows(inference.kernels),
@@ -184,7 +186,7 @@ def _followed(network: torch.nn.Module, log: StepLog, *, training: bool) -> Iter
     network.train(training)
     network.zero_grad(set_to_none=True)
     # Recurrent layers take other inputs than their weights' type only where autocast is on.
-    asked = torch._C._is_any_autocast_enabled
+    wanted = torch._C._is_any_autocast_enabled
     torch._C._is_any_autocast_enabled = lambda: True
     try:
         with (
@@ -194,13 +196,13 @@ def _followed(network: torch.nn.Module, log: StepLog, *, training: bool) -> Iter
         ):
             yield
     finally:
-        torch._C._is_any_autocast_enabled = asked
+        torch._C._is_any_autocast_enabled = wanted
     network.zero_grad(set_to_none=True)
 
 
 def _memory(inference: StepLog, trained: StepLog) -> MemoryFacts:
     def largest(amount: Callable[[Kernel], float]) -> float:
-        kernels = [one for one in inference.kernels if one.kind != "cast"]
+        kernels = [entry for entry in inference.kernels if entry.kind != "cast"]
         return max(map(amount, kernels), default=0.0) / MIB
 
     return MemoryFacts(
@@ -208,8 +210,8 @@ def _memory(inference: StepLog, trained: StepLog) -> MemoryFacts:
         saved_fixed_fp32=trained.saved_fp32.fixed / MIB,
         saved_amp=trained.saved_amp.sample / MIB,
         saved_fixed_amp=trained.saved_amp.fixed / MIB,
-        transient_fp32=largest(lambda one: 4 * one.sample_elements),
-        transient_amp=largest(lambda one: one.sample_bytes),
+        transient_fp32=largest(lambda entry: 4 * entry.sample_elements),
+        transient_amp=largest(lambda entry: entry.sample_bytes),
         inference_peak_fp32=inference.live_fp32.peak_sample / MIB,
         inference_peak_amp=inference.live_amp.peak_sample / MIB,
         training_peak_fp32=trained.live_fp32.peak_sample / MIB,
@@ -247,13 +249,13 @@ class StepLog(KernelLog):
         self.live_amp, self.live_fp32 = Bytes(), Bytes()
         self.saved_amp, self.saved_fp32 = Bytes(), Bytes()
         self.last_sample = 0.0
-        self._weights = {one.untyped_storage()._cdata for one in weights}
+        self._weights = {weight.untyped_storage()._cdata for weight in weights}
         # Which fp32 memory each storage stands for, and how many storages stand for it.
         self._origin: dict[int, int] = {}
         self._alive: dict[int, int] = defaultdict(int)
         self._watched: dict[int, Any] = {}
         self._origins = 0
-        self._inputs = {one.untyped_storage()._cdata for one in tensors_in(inputs)}
+        self._inputs = {entry.untyped_storage()._cdata for entry in tensors_in(inputs)}
         for number, key in enumerate(self._inputs, 1):
             self._origin[key] = -number
 
@@ -345,7 +347,7 @@ def _fp32_bytes(tensor: torch.Tensor, storage: Any) -> int:
 
 
 def _mib(tensors: Sequence[torch.Tensor]) -> float:
-    unique = {id(one): one.numel() * one.element_size() for one in tensors}
+    unique = {id(entry): entry.numel() * entry.element_size() for entry in tensors}
     return sum(unique.values()) / MIB
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
+from advisor.messages import Message
 from models.zoo.batches import NOT_ASKED
 from models.zoo.networks import Kind, network_info
 
@@ -35,8 +36,13 @@ def training_loss(
     info = network_info(name)
     if len(inputs) < info.min_training_batch:
         raise UsageError(
-            f"{name} cannot train on a batch of {len(inputs)}: it normalises single values over "
-            f"the batch; use --batch-size {info.min_training_batch} or more"
+            "{name} cannot train on a batch of {count}: it normalises single values over the batch",
+            hint=Message(
+                "use --batch-size {min_training_batch} or more",
+                min_training_batch=info.min_training_batch,
+            ),
+            name=name,
+            count=len(inputs),
         )
     return _loss_of(info.name, info.kind)(network, inputs, targets)
 

@@ -83,21 +83,21 @@ def _faked(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> dict
     # Built for real: constructors read values, and cache what they made.
     network = runnable.build()
     make_fake(network, mode)
-    found: dict[str, Points] = {}
+    result: dict[str, Points] = {}
     with mode:
         batch = _batch(runnable, PRIME_BATCH, pixels)
         for name, run in RUNS.items():
-            asked = [width for width in WIDTHS if name.format(width) in steps]
-            if not asked:
+            widths = [width for width in WIDTHS if name.format(width) in steps]
+            if not widths:
                 continue
             try:
                 facts = step_facts(network, runnable, batch, run)
             except Exception:
-                if not found:
+                if not result:
                     raise
                 continue
-            found |= {name.format(width): _points(facts, WIDTHS[width]) for width in asked}
-    return _document(network, runnable, "fake", found)
+            result |= {name.format(width): _points(facts, WIDTHS[width]) for width in widths}
+    return _document(network, runnable, "fake", result)
 
 
 def _points(facts: dict[str, float], precision: str) -> Points:
@@ -141,7 +141,7 @@ def _computed(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> d
 
     network = runnable.build()
     largest = max(runnable.info.min_training_batch, 2)
-    found: dict[str, Points] = {}
+    result: dict[str, Points] = {}
     for name, run in RUNS.items():
         for width in WIDTHS:
             if name.format(width) not in steps:
@@ -160,8 +160,8 @@ def _computed(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> d
                         outcome = _step(network, runnable, batch, run, log)
                 points.append(_rounded(size, *recorded_memory(log)))
                 del outcome
-            found[name.format(width)] = points
-    return _document(network, runnable, "run", found)
+            result[name.format(width)] = points
+    return _document(network, runnable, "run", result)
 
 
 @contextmanager
@@ -173,8 +173,12 @@ def _told(runnable: Runnable, size: int) -> Iterator[None]:
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
         raise UsageError(
-            f"{runnable.info.name} cannot be run on a batch of {size} "
-            f"({type(error).__name__}: {first}); try `advisor measure` with it first"
+            "{info} cannot be run on a batch of {size} ({name}: {first})",
+            hint="try `advisor measure` with it first",
+            info=runnable.info.name,
+            size=size,
+            name=type(error).__name__,
+            first=first,
         ) from error
 
 
@@ -213,7 +217,9 @@ def _batch(runnable: Runnable, size: int, pixels: int | None) -> tuple[Any, Any]
         return inputs, targets
     if getattr(inputs, "ndim", 0) != 4:
         raise UsageError(
-            f"{runnable.info.name} takes no images; leave out --input-size, or change the file"
+            "{info} takes no images",
+            hint="leave out --input-size, or change the file",
+            info=runnable.info.name,
         )
     resized = inputs.new_empty(*inputs.shape[:2], pixels, pixels)
     return resized, runnable.synthetic_targets(resized)
@@ -234,16 +240,16 @@ def _document(
 
 def sizes_mib(network: torch.nn.Module) -> tuple[float, float]:
     """MiB of parameters and buffers, and of the parameters that get gradients."""
-    trained = [one for one in network.parameters() if one.requires_grad]
+    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
     return _mib([*network.parameters(), *network.buffers()]), _mib(trained)
 
 
 def _rounded(*numbers: float) -> list[float]:
-    return [round(one, 3) for one in numbers]
+    return [round(number, 3) for number in numbers]
 
 
 def _mib(tensors: Sequence[torch.Tensor]) -> float:
-    return float(sum(one.numel() * one.element_size() for one in tensors)) / MIB
+    return float(sum(entry.numel() * entry.element_size() for entry in tensors)) / MIB
 
 
 def make_fake(network: torch.nn.Module, mode: Any) -> None:

@@ -40,7 +40,7 @@ def read_document(
         shape = what.get("input_shape")
         if shape is not None and not _is_image(shape):
             raise no_anchor(path, f"its input has the shape {shape}, which is no RGB image")
-        found = [
+        rows = [
             _row(f"{path}, run {number}", run, document, sheet_of, precision)
             for number, run in enumerate(document["runs"], 1)
         ]
@@ -51,8 +51,8 @@ def read_document(
         raise no_anchor(path, f"{type(error).__name__}: {error}") from error
     return AnchorFile(
         path,
-        tuple(one for one in found if isinstance(one, Observation)),
-        tuple(one for one in found if isinstance(one, RefusedRow)),
+        tuple(entry for entry in rows if isinstance(entry, Observation)),
+        tuple(entry for entry in rows if isinstance(entry, RefusedRow)),
         tuple(shape) if shape else None,
         captured,
     )

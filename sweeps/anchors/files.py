@@ -28,7 +28,12 @@ def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFi
         if document["schema"] == SCHEMA:
             return read_document(path, document, sheet_of, precision)
         if isinstance(document["schema"], str):
-            raise UsageError(f"{path} is {document['schema']}, not a measurement; {WAY_OUT}")
+            raise UsageError(
+                "{path} is {schema}, not a measurement",
+                hint=WAY_OUT,
+                path=path,
+                schema=document["schema"],
+            )
     return read_measurements(path, content, sheet_of)
 
 
@@ -36,7 +41,9 @@ def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read '{path}' ({error.strerror}); {WAY_OUT}") from error
+        raise UsageError(
+            "cannot read '{path}' ({strerror})", hint=WAY_OUT, path=path, strerror=error.strerror
+        ) from error
 
 
 def _whole(content: bytes) -> Any:

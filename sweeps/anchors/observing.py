@@ -36,12 +36,12 @@ def read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorFi
     read = read_lines(content.split(b"\n"))
     if not read.measurements:
         raise no_anchor(path, _first(read.refused))
-    found = [observed(one, f"{path}, ", sheet_of) for one in read.measurements]
-    bad = [RefusedRow(f"{path}, line {one.line}", one.reason, True) for one in read.refused]
+    result = [observed(measurement, f"{path}, ", sheet_of) for measurement in read.measurements]
+    bad = [RefusedRow(f"{path}, line {entry.line}", entry.reason, True) for entry in read.refused]
     return AnchorFile(
         path,
-        tuple(one for one in found if isinstance(one, Observation)),
-        tuple([one for one in found if isinstance(one, RefusedRow)] + bad),
+        tuple(entry for entry in result if isinstance(entry, Observation)),
+        tuple([entry for entry in result if isinstance(entry, RefusedRow)] + bad),
     )
 
 
@@ -106,9 +106,9 @@ def _faults_of_running(row: Measurement) -> Iterator[tuple[str, bool]]:
 
 def gpu_of(row: Measurement) -> str | None:
     """The GPU's name as the machine told it."""
-    told: Any = row.environment.get("gpu") or row.trial.plan.get("gpu")
-    if isinstance(told, str):
-        return told
+    answer: Any = row.environment.get("gpu") or row.trial.plan.get("gpu")
+    if isinstance(answer, str):
+        return answer
     return row.trial.resources.gpu.name if row.trial.resources.gpu else None
 
 

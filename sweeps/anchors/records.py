@@ -47,4 +47,4 @@ class AnchorFile:
 
 def no_anchor(path: Path, why: str) -> UsageError:
     """A file that cannot be used, in one line with the way out."""
-    return UsageError(f"{path} is no anchor: {why}; {WAY_OUT}")
+    return UsageError("{path} is no anchor: {why}", hint=WAY_OUT, path=path, why=why)

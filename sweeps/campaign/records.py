@@ -47,8 +47,10 @@ class Records:
                 os.fsync(file.fileno())
         except OSError as error:
             raise DataError(
-                f"cannot write '{self.path}' ({error.strerror}); what is in it stays, run again "
-                "when there is room"
+                "cannot write '{path}' ({strerror})",
+                hint="what is in it stays, run again when there is room",
+                path=self.path,
+                strerror=error.strerror,
             ) from error
         self._rows[measurement.trial.trial_id] = measurement
         self._of_this_run.add(measurement.trial.trial_id)
@@ -63,8 +65,12 @@ class Records:
             if len(whole) < len(content):
                 os.truncate(self.path, len(whole))
         except OSError as error:
-            raise DataError(f"cannot use '{self.path}' ({error.strerror}); name another file with "
-                            "--out") from error  # fmt: skip
+            raise DataError(
+                "cannot use '{path}' ({strerror})",
+                hint="name another file with --out",
+                path=self.path,
+                strerror=error.strerror,
+            ) from error
 
     def _take(self, number: int, line: bytes) -> None:
         if not line.strip():
@@ -73,7 +79,10 @@ class Records:
             row = measurement_from_dict(json.loads(line))
         except (ValueError, AttributeError, DataError) as error:
             raise DataError(
-                f"{self.path}, line {number}: {error}; mend or remove that line, or name another "
-                "file with --out"
+                "{path}, line {number}: {error}",
+                hint="mend or remove that line, or name another file with --out",
+                path=self.path,
+                number=number,
+                error=error,
             ) from error
         self._rows[row.trial.trial_id] = row

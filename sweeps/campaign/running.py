@@ -179,8 +179,8 @@ def _failure(
 def _require_usable(campaign: Campaign) -> None:
     if not device_is_usable(campaign.machine.accelerator):
         raise MeasuringError(
-            "the GPU does not compute any more in this process; the cell is recorded as failed, "
-            "run the same command again to go on after it"
+            "the GPU does not compute any more in this process",
+            hint="the cell is recorded as failed, run the same command again to go on after it",
         )
 
 
@@ -204,8 +204,8 @@ def _line(row: Measurement) -> str:
     name = f"{workload.network} {workload.task} {workload.precision} batch {workload.batch_size}"
     if workload.dataset.storage_format != "synthetic":
         name += f", {row.trial.resources.vcpus:g} vCPUs, real input"
-    told = "-" if rate is None else f"{rate:.4g} rows/s"
+    answer = "-" if rate is None else f"{rate:.4g} rows/s"
     memory = row.environment.get("gpu_peak_reserved_mib")
     used = f", {memory:,.0f} MiB" if memory else ""
     ending = "" if row.status is Status.OK else f" {row.status.value.replace('_', ' ')}"
-    return f"{name}: {told}{used}{ending} {row.reason[:100]}".rstrip()
+    return f"{name}: {answer}{used}{ending} {row.reason[:100]}".rstrip()

@@ -53,7 +53,7 @@ def run_campaign(
     Raises `UsageError` for an unknown network or folder, `MeasuringError` where the accelerator
     is missing or stops computing, `DataError` for a file that cannot be used.
     """
-    found = _networks(networks)
+    result = _networks(networks)
     if data is not None:
         profile_folder(data)  # a wrong folder is told before minutes are spent
     machine = this_machine(accelerator)
@@ -69,7 +69,7 @@ def run_campaign(
          f"in {out} already")  # fmt: skip
     if accelerator == "cuda" and campaign.seconds_left > _LEAST_SECONDS_FOR_A_PROBE:
         environment["fingerprint"] = short_fingerprint(report)
-    finished = _all_ladders(campaign, found) and _real_input(campaign, found, data)
+    finished = _all_ladders(campaign, result) and _real_input(campaign, result, data)
     for line in dict.fromkeys(campaign.skipped):
         report(f"campaign: not measured: {line}")
     report(f"campaign: {campaign.measured} cells measured in this run")
@@ -80,7 +80,7 @@ def _networks(names: Sequence[str] | None) -> list[Runnable]:
     if names is None:
         return [open_network(info.name) for info in default_networks()]
     opened = {network.info.name: network for network in map(open_network, names)}
-    return [opened[info.name] for info in in_order(one.info for one in opened.values())]
+    return [opened[info.name] for info in in_order(entry.info for entry in opened.values())]
 
 
 def _all_ladders(campaign: Campaign, networks: Sequence[Runnable]) -> bool:
@@ -122,4 +122,4 @@ def _place() -> Path:
     try:
         return _PLACE.expanduser() / f"photographs-{_MADE_SAMPLES}"
     except RuntimeError as error:
-        raise MeasuringError("there is no home folder; name images with --data") from error
+        raise MeasuringError("there is no home folder", hint="name images with --data") from error

@@ -27,8 +27,8 @@ def broken_samples(
     count = len(open_dataset(path))
     spans = [(path, first, min(first + _CHUNK, count)) for first in range(0, count, _CHUNK)]
     broken: list[str] = []
-    for span, found in zip(spans, in_order(_broken_chunk, spans, processes), strict=True):
-        broken += found
+    for span, result in zip(spans, in_order(_broken_chunk, spans, processes), strict=True):
+        broken += result
         progress(span[2], count)
     return count, broken
 
@@ -40,8 +40,8 @@ def _source(path: Path) -> SampleSource:
 
 def _broken_chunk(span: Span) -> list[str]:
     path, first, last = span
-    told = (_fault(_source(path), index) for index in range(first, last))
-    return [fault for fault in told if fault]
+    answer = (_fault(_source(path), index) for index in range(first, last))
+    return [fault for fault in answer if fault]
 
 
 def _fault(source: SampleSource, index: int) -> str | None:

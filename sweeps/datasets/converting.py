@@ -11,7 +11,6 @@ from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
-from advisor.units import format_mib
 from sweeps.datasets.folder import profile_folder
 from sweeps.datasets.jpeg_files import write_files
 from sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
@@ -55,7 +54,9 @@ def convert(
     if target not in TARGETS:
         raise unknown_name("format", target, TARGETS)
     if target == "lmdb" and change.shorter_edge:
-        raise UsageError("an LMDB holds decoded images of 256 x 256; --resize goes with the others")
+        raise UsageError(
+            "an LMDB holds decoded images of 256 x 256", hint="--resize goes with the others"
+        )
     check_free(folder)
     source = open_dataset(path)
     change = replace(change, decoded=target == "lmdb")
@@ -130,8 +131,11 @@ def _check_room(source: SampleSource, folder: Path, target: str) -> None:
     free = shutil.disk_usage(place).free
     if needed > free:
         raise DataError(
-            f"'{place}' has {format_mib(free / 2**20)} free, and the data set needs about "
-            f"{format_mib(needed / 2**20)}; free some, or name another place"
+            "'{place}' has {free:mib} free, and the data set needs about {needed:mib}",
+            hint="free some, or name another place",
+            place=place,
+            free=free / 2**20,
+            needed=needed / 2**20,
         )
 
 

@@ -32,7 +32,8 @@ def decoder(name: str) -> Decode:
         return _decode_by_pillow
     if not _installed(SIMPLEJPEG):
         raise MeasuringError(
-            "no simplejpeg here; pip install 'instance-sizing-advisor[formats]', or use pillow"
+            "no simplejpeg here",
+            hint="pip install 'instance-sizing-advisor[formats]', or use pillow",
         )
     return _decode_by_simplejpeg
 
@@ -74,7 +75,12 @@ def _seconds_a_sample(way: Callable[[Sample], object], samples: dict[str, Sample
         try:
             way(sample)
         except (OSError, SyntaxError, ValueError) as error:
-            raise DataError(f"{name} cannot be decoded ({error}); repair or remove it") from error
+            raise DataError(
+                "{name} cannot be decoded ({error})",
+                hint="repair or remove it",
+                name=name,
+                error=error,
+            ) from error
     return (time.perf_counter() - start) / len(samples)
 
 

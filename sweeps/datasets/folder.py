@@ -35,9 +35,9 @@ def profile_folder(path: Path) -> DatasetProfile:
     if recognise(path) == TEXT:
         return profile_text(path)
     source = open_dataset(path)
-    known = read_profile(path, len(source)) if path.is_dir() else None
-    if known and known.storage_format == source.storage_format:
-        return known
+    existing = read_profile(path, len(source)) if path.is_dir() else None
+    if existing and existing.storage_format == source.storage_format:
+        return existing
     return _measured_profile(path, source)
 
 

@@ -25,7 +25,9 @@ class JpegFiles:
     def __init__(self, folder: Path) -> None:
         self.files: Sequence[Path] = image_files(folder)
         if not self.files:
-            raise UsageError(f"no JPEG files beneath '{folder}'; name a folder of them")
+            raise UsageError(
+                "no JPEG files beneath '{folder}'", hint="name a folder of them", folder=folder
+            )
         classes = sorted({path.parent for path in self.files})
         self._labels = {parent: number for number, parent in enumerate(classes)}
 
@@ -38,7 +40,9 @@ class JpegFiles:
         try:
             return Sample(Kind.JPEG, path.read_bytes(), self._labels[path.parent])
         except OSError as error:
-            raise DataError(f"cannot read '{path}': {error.strerror}") from error
+            raise DataError(
+                "cannot read '{path}': {strerror}", path=path, strerror=error.strerror
+            ) from error
 
     def name(self, index: int) -> str:
         """See `SampleSource`."""

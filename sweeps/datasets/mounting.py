@@ -35,8 +35,10 @@ def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
         os.sync()
     except (OSError, shutil.Error) as error:
         raise DataError(
-            f"cannot copy the data set to '{place}' ({error}); free some space there, or name a "
-            "data set that lies on that disk with --data"
+            "cannot copy the data set to '{place}' ({error})",
+            hint="free some space there, or name a data set that lies on that disk with --data",
+            place=place,
+            error=error,
         ) from error
     finally:
         _remove(unfinished)

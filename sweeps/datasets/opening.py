@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from advisor.errors import UsageError
+from advisor.messages import Message
 from sweeps.datasets.jpeg_files import IMAGE_SUFFIXES, JPEG_FILES, JpegFiles
 from sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
 from sweeps.datasets.recordio_images import RECORDIO, RecordIoImages
@@ -25,10 +26,14 @@ def recognise(path: Path) -> str:
     if path.is_dir():
         return _recognise_folder(path)
     if not path.exists():
-        raise UsageError(f"no folder or file '{path}'; needed: {_FORMATS}")
+        raise UsageError(
+            "no folder or file '{path}'",
+            hint=Message("needed: {formats}", formats=_FORMATS),
+            path=path,
+        )
     suffix = path.suffix.lower()
     if suffix in IMAGE_SUFFIXES:
-        raise UsageError(f"'{path}' is one image; name the folder of images")
+        raise UsageError("'{path}' is one image", hint="name the folder of images", path=path)
     return _SUFFIXES.get(suffix, TEXT)
 
 
@@ -46,7 +51,11 @@ def open_dataset(path: Path) -> SampleSource:
         return RecordIoImages(_containers(path, ".rec"))
     if kind == LMDB:
         return LmdbImages(path / DATA_FILE if path.is_dir() else path)
-    raise UsageError(f"'{path}' is text, and this needs images: {_FORMATS.partition(' or ')[0]}")
+    raise UsageError(
+        "'{path}' is text, and this needs images: {formats}",
+        path=path,
+        formats=_FORMATS.partition(" or ")[0],
+    )
 
 
 def _recognise_folder(folder: Path) -> str:
@@ -57,7 +66,11 @@ def _recognise_folder(folder: Path) -> str:
     for suffix in (".rec", ".tar", ".txt"):
         if _containers(folder, suffix):
             return _SUFFIXES[suffix]
-    raise UsageError(f"no images or text in '{folder}'; needed: {_FORMATS}")
+    raise UsageError(
+        "no images or text in '{folder}'",
+        hint=Message("needed: {formats}", formats=_FORMATS),
+        folder=folder,
+    )
 
 
 def _containers(path: Path, suffix: str) -> list[Path]:

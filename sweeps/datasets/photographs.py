@@ -75,8 +75,8 @@ def photographs() -> tuple[Image, ...]:
     images = tuple(Image.open(path).convert("RGB") for path in paths if path)
     if not images:
         raise MeasuringError(
-            "no photographs to make a data set from; install scikit-image, or name a folder "
-            "of your own with --data"
+            "no photographs to make a data set from",
+            hint="install scikit-image, or name a folder of your own with --data",
         )
     return images
 

@@ -19,7 +19,11 @@ def check_free(folder: Path) -> None:
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists() or folder.is_symlink():
-        raise UsageError(f"'{folder}' exists and is not empty; remove it, or name a new folder")
+        raise UsageError(
+            "'{folder}' exists and is not empty",
+            hint="remove it, or name a new folder",
+            folder=folder,
+        )
 
 
 @contextmanager
@@ -39,8 +43,13 @@ def made_whole(folder: Path) -> Iterator[Path]:
         unfinished.rename(folder)
     except OSError as error:
         raise DataError(
-            f"cannot write the data set to '{folder}' ({error.strerror or error}); free some "
-            "space, or name another place; a folder of images of your own goes with --data"
+            "cannot write the data set to '{folder}' ({error})",
+            hint=(
+                "free some space, or name another place; a folder of images of your own goes "
+                "with --data"
+            ),
+            folder=folder,
+            error=error.strerror or error,
         ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -29,7 +29,9 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 def frame(content: bytes) -> bytes:
     """The content as one record. Raises `DataError` above 512 MiB, which the word cannot say."""
     if len(content) > MOST_BYTES:
-        raise DataError(f"a record of {len(content):,} bytes is more than RecordIO can hold")
+        raise DataError(
+            "a record of {count:,} bytes is more than RecordIO can hold", count=len(content)
+        )
     cuts = _aligned_magics(content)
     if not cuts:
         return _part(_WHOLE, content)
@@ -64,12 +66,12 @@ def spans(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
         part, length = _part_header(file.read(_FRAME.size), 0)
         offset += _FRAME.size + _padded(length)
         if offset > size:
-            raise DataError(f"the record at byte {start} is cut off")
+            raise DataError("the record at byte {start} is cut off", start=start)
         if part in (_WHOLE, _LAST):
             yield start, offset - start
             start = offset
     if start != offset:
-        raise DataError(f"the record at byte {start} has no last part")
+        raise DataError("the record at byte {start} has no last part", start=start)
 
 
 def pack_image(content: bytes, label: int, number: int) -> bytes:
@@ -109,10 +111,10 @@ def _padded(length: int) -> int:
 
 
 def _aligned_magics(content: bytes) -> list[int]:
-    cuts, found = [], content.find(_MAGIC_BYTES)
-    while found >= 0:
-        if found % 4 == 0:
-            cuts.append(found)
+    cuts, result = [], content.find(_MAGIC_BYTES)
+    while result >= 0:
+        if result % 4 == 0:
+            cuts.append(result)
         # The next one cannot overlap: no proper part of the magic begins it again.
-        found = content.find(_MAGIC_BYTES, found + 1)
+        result = content.find(_MAGIC_BYTES, result + 1)
     return cuts

@@ -25,7 +25,11 @@ class RecordIoImages:
         self._numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         self._spans = np.concatenate(parts)
         if not len(self._spans):
-            raise UsageError(f"no records in '{records[0]}'; an image set needs at least one")
+            raise UsageError(
+                "no records in '{records}'",
+                hint="an image set needs at least one",
+                records=records[0],
+            )
         self._opened = OpenFiles(self.files)
 
     def __len__(self) -> int:
@@ -38,9 +42,16 @@ class RecordIoImages:
             record = self._opened.read(int(self._numbers[index]), offset, size)
             content, label = unpack_image(unframe(record))
         except OSError as error:
-            raise DataError(f"cannot read {self.name(index)}: {error.strerror}") from error
+            raise DataError(
+                "cannot read {name}: {strerror}", name=self.name(index), strerror=error.strerror
+            ) from error
         except DataError as error:
-            raise DataError(f"{self.name(index)}: {error}; convert or copy it again") from error
+            raise DataError(
+                "{name}: {error}",
+                hint="convert or copy it again",
+                name=self.name(index),
+                error=error,
+            ) from error
         return Sample(Kind.JPEG, content, label)
 
     def name(self, index: int) -> str:
@@ -71,9 +82,13 @@ def _index_of(path: Path) -> np.ndarray:
                 return np.array(rows, dtype=np.int64).reshape(-1, 2)
             _check_last(file, int(offsets[-1]), size)
     except OSError as error:
-        raise DataError(f"cannot read '{path}': {error.strerror}") from error
+        raise DataError(
+            "cannot read '{path}': {strerror}", path=path, strerror=error.strerror
+        ) from error
     except DataError as error:
-        raise DataError(f"'{path}': {error}; convert or copy it again") from error
+        raise DataError(
+            "'{path}': {error}", hint="convert or copy it again", path=path, error=error
+        ) from error
     return np.stack([offsets, np.diff(offsets, append=size)], axis=1)
 
 

@@ -37,7 +37,9 @@ def in_order(
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool as error:
-        raise DataError("a converting process was killed; is there enough memory?") from error
+        raise DataError(
+            "a converting process was killed", hint="is there enough memory?"
+        ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 

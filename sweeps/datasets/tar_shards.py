@@ -37,7 +37,11 @@ class TarShards:
         self._shards = np.concatenate(numbers)
         self._rows = np.concatenate(parts)
         if not len(self._rows):
-            raise UsageError(f"no JPEG members in '{shards[0]}'; an image set needs at least one")
+            raise UsageError(
+                "no JPEG members in '{shards}'",
+                hint="an image set needs at least one",
+                shards=shards[0],
+            )
         self._opened = OpenFiles(self.files)
 
     def __len__(self) -> int:
@@ -49,9 +53,11 @@ class TarShards:
         try:
             content = self._opened.read(int(self._shards[index]), offset, size)
         except OSError as error:
-            raise DataError(f"cannot read {self.name(index)}: {error.strerror}") from error
+            raise DataError(
+                "cannot read {name}: {strerror}", name=self.name(index), strerror=error.strerror
+            ) from error
         if len(content) < size:
-            raise DataError(f"{self.name(index)} is cut off; copy the shard again")
+            raise DataError("{name} is cut off", hint="copy the shard again", name=self.name(index))
         return Sample(Kind.JPEG, content, label)
 
     def name(self, index: int) -> str:
@@ -125,14 +131,24 @@ def _scan(shard: Path) -> list[Row]:
         with tarfile.open(shard, "r:") as archive:
             for member in archive:
                 if member.offset_data + member.size > size:
-                    raise DataError(f"'{shard}' ends inside {member.name}; copy it again")
+                    raise DataError(
+                        "'{shard}' ends inside {member}",
+                        hint="copy it again",
+                        shard=shard,
+                        member=member.name,
+                    )
                 key, dot, suffix = member.name.rpartition(".")
                 if dot + suffix.lower() in IMAGE_SUFFIXES:
                     images[key] = (member.offset_data, member.size)
                 elif suffix == "cls" and member.size <= _MOST_LABEL_BYTES:
                     labels[key] = _label(archive, member)
     except (tarfile.TarError, OSError) as error:
-        raise DataError(f"cannot read '{shard}' as a tar file ({error}); copy it again") from error
+        raise DataError(
+            "cannot read '{shard}' as a tar file ({error})",
+            hint="copy it again",
+            shard=shard,
+            error=error,
+        ) from error
     return [(offset, length, labels.get(key, 0)) for key, (offset, length) in images.items()]
 
 

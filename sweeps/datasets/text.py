@@ -40,7 +40,12 @@ def text_file(path: Path) -> Path:
             return path / name
     texts = sorted(path.glob("*.txt"))
     if len(texts) != 1:
-        raise UsageError(f"{len(texts)} text files in '{path}' and no train.txt; name one of them")
+        raise UsageError(
+            "{count} text files in '{path}' and no train.txt",
+            hint="name one of them",
+            count=len(texts),
+            path=path,
+        )
     return texts[0]
 
 
@@ -75,14 +80,21 @@ def _words(file: Path) -> list[str]:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"'{file}' is no UTF-8 text (byte {error.start}); convert it with iconv -t utf-8"
+            "'{file}' is no UTF-8 text (byte {start})",
+            hint="convert it with iconv -t utf-8",
+            file=file,
+            start=error.start,
         ) from error
     except OSError as error:
-        raise UsageError(f"cannot read '{file}': {error.strerror}") from error
+        raise UsageError(
+            "cannot read '{file}': {strerror}", file=file, strerror=error.strerror
+        ) from error
     if "\0" in text:
-        raise UsageError(f"'{file}' is no text (it has zero bytes); name a text file")
+        raise UsageError(
+            "'{file}' is no text (it has zero bytes)", hint="name a text file", file=file
+        )
     lines = (line.split() for line in text.splitlines())
     words = [word for line in lines if line for word in (*line, END_OF_SENTENCE)]
     if not words:
-        raise UsageError(f"'{file}' has no words; name a text with some")
+        raise UsageError("'{file}' has no words", hint="name a text with some", file=file)
     return words

@@ -37,7 +37,9 @@ def changed(source: SampleSource, index: int, change: Change) -> Sample:
     sample = source.read(index)
     if sample.kind is Kind.JPEG and change.keeps_bytes:
         if not sample.content.startswith(b"\xff\xd8"):
-            raise DataError(f"{source.name(index)} is no JPEG image; repair or remove it")
+            raise DataError(
+                "{name} is no JPEG image", hint="repair or remove it", name=source.name(index)
+            )
         return sample
     image = picture(source, index, sample)
     if change.decoded:
@@ -59,8 +61,10 @@ def picture(source: SampleSource, index: int, sample: Sample) -> Image:
             return image.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(
-            f"{source.name(index)} cannot be read as an image ({_why(sample, error)}); repair or "
-            "remove it (advisor dataset check PATH names all such)"
+            "{name} cannot be read as an image ({why})",
+            hint="repair or remove it (advisor dataset check PATH names all such)",
+            name=source.name(index),
+            why=_why(sample, error),
         ) from error
 
 

@@ -164,9 +164,9 @@ def stored_runs(
     named = {trial.trial_id: trial for trial in trials}  # an id is a hash, made at every asking
     summaries = store.summaries(named)
     retried = {
-        name: one.started_at
-        for name, one in summaries.items()
-        if one.status in again or is_stale(one.started_at, since)
+        name: summary.started_at
+        for name, summary in summaries.items()
+        if summary.status in again or is_stale(summary.started_at, since)
     }
     done = {name: runs_of(named[name]) for name in summaries if name not in retried}
     repeated = {name for name, runs in done.items() if runs > 1}
@@ -174,8 +174,8 @@ def stored_runs(
         stored = store.read(part)
         if Status.FAILED not in again:
             _refuse(stored.damaged)
-        for one in stored.damaged:
-            del done[one.trial_id]
+        for entry in stored.damaged:
+            del done[entry.trial_id]
         for row in stored.measurements:
             if row.status is Status.OK and (name := row.trial.trial_id) in repeated:
                 done[name] = 1 + len(row.repeats)
@@ -183,8 +183,8 @@ def stored_runs(
 
 
 def _refuse(damaged: Sequence[Damaged]) -> None:
-    for one in damaged:
-        raise DataError(one.words)
+    for entry in damaged:
+        raise DataError(entry.words)
 
 
 def _queues(
@@ -192,7 +192,7 @@ def _queues(
 ) -> Iterator[Sequence[Trial]]:
     """All trials; then, as long as others measure some of them, those that they let go."""
     yield todo
-    told = 0
+    reported = 0
     while waiting := turns.left_to_others():
         held = store.leases.held()
         free = [trial for trial in waiting if trial.trial_id not in held]
@@ -200,9 +200,9 @@ def _queues(
         if free:
             yield free
             continue
-        if told != len(waiting):
-            told = len(waiting)
-            drivers = sorted({one.driver for one in held.values()})
-            counted = format_counted(told, "trial")
+        if reported != len(waiting):
+            reported = len(waiting)
+            drivers = sorted({entry.driver for entry in held.values()})
+            counted = format_counted(reported, "trial")
             _LOG.warning("waiting for %s, measured by %s", counted, ", ".join(drivers))
         time.sleep(poll_seconds)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from advisor.domain import Measurement
 from advisor.errors import DataError
+from advisor.messages import Message
 from advisor.places import user_folder
 from sweeps.formats.exporting import to_jsonl
 
@@ -34,15 +35,20 @@ class Spool:
                 continue
             self.path = path
             return path
-        raise DataError("no place on this machine took what was measured; free some space")
+        raise DataError("no place on this machine took what was measured", hint="free some space")
 
     def explained(self, failure: DataError) -> DataError:
         """The failure, with what to do with the file where there is one."""
         if self.path is None:
             return failure
         return DataError(
-            f"{failure}; what was measured is kept, and no run of it lost: once the database is "
-            f"back, advisor measurements import {self.path}"
+            "{failure}",
+            hint=Message(
+                "what was measured is kept, and no run of it lost: once the database is "
+                "back, advisor measurements import {path}",
+                path=self.path,
+            ),
+            failure=failure,
         )
 
     def _places(self) -> Iterator[Path]:
@@ -51,7 +57,7 @@ class Spool:
 
 def unsaved_files() -> list[Path]:
     """What spools of this machine hold, until somebody has imported and removed it."""
-    return sorted({one for folder in _folders() for one in folder.glob(f"{_BEGIN}*.jsonl")})
+    return sorted({entry for folder in _folders() for entry in folder.glob(f"{_BEGIN}*.jsonl")})
 
 
 def _folders() -> tuple[Path, ...]:

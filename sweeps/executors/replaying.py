@@ -41,10 +41,10 @@ def unmarked(measurement: Measurement) -> Measurement:
 def answer_of(lines: Sequence[str], trial: Trial, file: str) -> Measurement:
     """The trial's measurement in the lines of the file, marked."""
     for line in lines:
-        found = measurement_from_dict(json.loads(line))
-        if found.trial.trial_id == trial.trial_id:
-            marked = {REPLAYED_FROM: file, _AS_MEASURED: dict(found.environment)}
-            return replace(found, environment=marked)
+        result = measurement_from_dict(json.loads(line))
+        if result.trial.trial_id == trial.trial_id:
+            marked = {REPLAYED_FROM: file, _AS_MEASURED: dict(result.environment)}
+            return replace(result, environment=marked)
     raise LookupError(f"'{file}' has no measurement of the trial {trial.trial_id}")
 
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 from advisor.domain import Measurement, Status
 from advisor.domain.checks import is_positive
 from advisor.errors import DataError, UsageError
+from advisor.messages import Message
 from advisor.strict_json import check_json
 from sweeps.formats.serialization import measurement_from_dict
 
@@ -41,8 +42,10 @@ def read_file(path: Path) -> ReadLines:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(
-            f"cannot read '{path}' ({error.strerror}); name a file of `advisor measurements "
-            "export` or of a campaign"
+            "cannot read '{path}' ({strerror})",
+            hint="name a file of `advisor measurements export` or of a campaign",
+            path=path,
+            strerror=error.strerror,
         ) from error
     return read_lines(content.split(b"\n"))
 
@@ -67,13 +70,18 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
             if most_refused is not None and len(refused) > most_refused:
                 first = refused[0]
                 raise UsageError(
-                    f"more than {most_refused} lines are no measurements; nothing was kept; line "
-                    f"{first.line}: {first.reason}"
+                    "more than {most_refused} lines are no measurements",
+                    hint=Message(
+                        "nothing was kept; line {line}: {reason}",
+                        line=first.line,
+                        reason=first.reason,
+                    ),
+                    most_refused=most_refused,
                 ) from error
             continue
         taken += 1
-        known = rows.get(row.trial.trial_id)
-        if known is None or row.status is Status.OK or known.status is not Status.OK:
+        existing = rows.get(row.trial.trial_id)
+        if existing is None or row.status is Status.OK or existing.status is not Status.OK:
             rows[row.trial.trial_id] = row
     return ReadLines(tuple(rows.values()), tuple(refused), taken - len(rows))
 
@@ -84,9 +92,9 @@ def read_line(line: bytes) -> Measurement:
         check_json(line)
         document = json.loads(line, parse_constant=_not_a_number)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"no JSON: {error}") from error
+        raise DataError("no JSON: {error}", error=error) from error
     if not isinstance(document, dict):
-        raise DataError(f"a JSON {type(document).__name__}, not a measurement")
+        raise DataError("a JSON {name}, not a measurement", name=type(document).__name__)
     row = measurement_from_dict(document)
     if reason := _impossible(row):
         raise DataError(reason)
@@ -116,7 +124,7 @@ def _other_kind(row: Measurement) -> str:
     if not all(isinstance(text, str) for text in texts):
         return "started_at, reason, accelerator and dataset_path are texts"
     numbers = (row.cpu_seconds, row.wall_seconds, row.peak_memory_mib, row.read_bytes)
-    if not all(one is None or isinstance(one, (int, float)) for one in numbers):
+    if not all(entry is None or isinstance(entry, (int, float)) for entry in numbers):
         return "cpu_seconds, wall_seconds, peak_memory_mib and read_bytes are numbers"
     if not isinstance(row.environment.get("cpu_model", ""), (str, type(None))):
         return "environment.cpu_model is a text"

@@ -48,7 +48,9 @@ def trial_from_dict(document: Mapping[str, Any]) -> Trial:
     try:
         return _trial(document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"not a trial: {type(error).__name__}: {error}") from error
+        raise DataError(
+            "not a trial: {name}: {error}", name=type(error).__name__, error=error
+        ) from error
 
 
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
     try:
         return _measurement(document)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise DataError(f"not a measurement: {_reason(error)}") from error
+        raise DataError("not a measurement: {reason}", reason=_reason(error)) from error
 
 
 def _trial(document: Mapping[str, Any]) -> Trial:

@@ -70,14 +70,16 @@ def query(fields: dict[str, str], run: Run | None = None) -> list[Facts]:
     """The asked fields of every GPU; what this driver does not know is left out, what it does
     not tell is None. Raises `MeasuringError` where nvidia-smi is missing or fails."""
     run = run or run_nvidia_smi
-    asked = dict(fields)
-    while asked:
-        text = run([f"--query-gpu={','.join(asked)}", "--format=csv,noheader,nounits"])
+    wanted = dict(fields)
+    while wanted:
+        text = run([f"--query-gpu={','.join(wanted)}", "--format=csv,noheader,nounits"])
         unknown = unknown_field(text)
         if unknown is None:
-            return parse_query(text, list(asked.values()))
-        if asked.pop(unknown, None) is None:
-            raise MeasuringError(f"nvidia-smi refuses the field '{unknown}', which was not asked")
+            return parse_query(text, list(wanted.values()))
+        if wanted.pop(unknown, None) is None:
+            raise MeasuringError(
+                "nvidia-smi refuses the field '{unknown}', which was not asked", unknown=unknown
+            )
     return []
 
 
@@ -121,13 +123,19 @@ def run_nvidia_smi(arguments: Sequence[str]) -> str:
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:
-        raise MeasuringError(f"nvidia-smi did not answer in {_TIMEOUT_SECONDS} s") from error
+        raise MeasuringError(
+            "nvidia-smi did not answer in {timeout_seconds} s", timeout_seconds=_TIMEOUT_SECONDS
+        ) from error
     except OSError as error:
-        raise MeasuringError(f"nvidia-smi cannot be started ({error.strerror})") from error
-    said = done.stdout + done.stderr
-    if done.returncode and unknown_field(said) is None:
-        raise MeasuringError(f"nvidia-smi failed: {' '.join(said.split())[:200]}")
-    return said if done.returncode else done.stdout
+        raise MeasuringError(
+            "nvidia-smi cannot be started ({strerror})", strerror=error.strerror
+        ) from error
+    message = done.stdout + done.stderr
+    if done.returncode and unknown_field(message) is None:
+        raise MeasuringError(
+            "nvidia-smi failed: {message}", message=" ".join(message.split())[:200]
+        )
+    return message if done.returncode else done.stdout
 
 
 def _value(name: str, cell: str) -> str | float | None:

@@ -13,10 +13,14 @@ _STATE, _START_TIME = 0, 19
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent() -> None:
-    """A killed parent must not leave this process running, which nobody waits for."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def end_with_parent(number: int = signal.SIGKILL, parent: int | None = None) -> None:
+    """A killed parent must not leave this process running, which nobody waits for: the kernel sends
+    it that signal. `parent` is the parent's process id, where it may have died already."""
+    if not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    if parent is not None and os.getppid() != parent:
+        os._exit(128 + number)
 
 
 def is_running(pid: int, start_time: str) -> bool:

@@ -12,6 +12,7 @@ from functools import cache
 from advisor.domain import DatasetProfile, Task
 from advisor.domain.references import is_own
 from advisor.errors import UsageError
+from advisor.messages import Message
 from models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info
 from sweeps.trial.child import worker_environment
 
@@ -70,12 +71,19 @@ class PlannedNetwork:
         name, tasks = self.info.name, self.info.tasks if self.photographs else _COMPUTED
         if task not in tasks:
             raise UsageError(
-                f"{name} has no {task}: its input is stored ready to use; ask for "
-                f"{' or '.join(tasks)}"
+                "{name} has no {task}: its input is stored ready to use",
+                hint=Message("ask for {tasks}", tasks=" or ".join(tasks)),
+                name=name,
+                task=task,
             )
         least = self.info.min_training_batch
         if task is Task.TRAINING and batch_size < least:
-            raise UsageError(f"{name} trains on batches of {least} or more; see --batch-sizes")
+            raise UsageError(
+                "{name} trains on batches of {least} or more",
+                hint="see --batch-sizes",
+                name=name,
+                least=least,
+            )
 
 
 _COMPUTED = (Task.TRAINING, Task.INFERENCE)
@@ -104,7 +112,12 @@ def planned_network(reference: str) -> PlannedNetwork:
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError) as error:
         last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise UsageError(f"{reference} cannot be tried ({last[0]}); run it by itself") from error
+        raise UsageError(
+            "{reference} cannot be tried ({last})",
+            hint="run it by itself",
+            reference=reference,
+            last=last[0],
+        ) from error
     if "refused" in answer:
         raise UsageError(answer["refused"])
     info = NetworkInfo(**{**answer["info"], "tasks": tuple(map(Task, answer["info"]["tasks"]))})

@@ -20,6 +20,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
+from advisor.messages import Message
 from sweeps.datasets.decoding import PILLOW
 from sweeps.datasets.mounting import dataset_on_mount
 from sweeps.planning.networks import PlannedNetwork, network_of_zoo
@@ -188,21 +189,31 @@ def _refuse_silly_size(request: SweepRequest) -> None:
         count *= len(axis)
     if count > MAX_TRIALS:
         raise UsageError(
-            f"{count:,} trials are more than the {MAX_TRIALS:,} a sweep may have; ask for fewer "
-            "values"
+            "{count:,} trials are more than the {max_trials:,} a sweep may have",
+            hint="ask for fewer values",
+            count=count,
+            max_trials=MAX_TRIALS,
         )
 
 
 def _refuse_impossible(request: SweepRequest, machine: Machine) -> None:
     if max(request.vcpus) > machine.cpus:
         raise UsageError(
-            f"{max(request.vcpus):g} vCPUs asked for, but this machine has {machine.cpus}; "
-            f"ask for at most {machine.cpus}, or name a larger machine with --ray-address"
+            "{vcpus:g} vCPUs asked for, but this machine has {cpus}",
+            hint=Message(
+                "ask for at most {cpus}, or name a larger machine with --ray-address",
+                cpus=machine.cpus,
+            ),
+            vcpus=max(request.vcpus),
+            cpus=machine.cpus,
         )
     if max(request.memory_mib) > machine.memory_mib:
         raise UsageError(
-            f"{max(request.memory_mib):,.0f} MiB of memory asked for, but this machine has "
-            f"{machine.memory_mib:,.0f} MiB; ask for less"
+            "{memory_mib:,.0f} MiB of memory asked for, but this machine has "
+            "{available_mib:,.0f} MiB",
+            hint="ask for less",
+            memory_mib=max(request.memory_mib),
+            available_mib=machine.memory_mib,
         )
     if min(request.vcpus) < 0.1:
         raise UsageError("a trial needs at least 0.1 vCPUs")

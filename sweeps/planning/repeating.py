@@ -56,5 +56,5 @@ def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
 
 def in_order(all_rounds: Sequence[Sequence[Trial]]) -> Iterator[Trial]:
     """The trials of all rounds, one after the other."""
-    for one in all_rounds:
-        yield from one
+    for round_ in all_rounds:
+        yield from round_

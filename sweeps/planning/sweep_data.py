@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from advisor.domain import DatasetProfile
 from advisor.errors import UsageError
+from advisor.messages import Message
 from sweeps.planning.networks import PlannedNetwork
 
 
@@ -27,7 +28,7 @@ class SweepData:
     @property
     def stored(self) -> tuple[StoredData, ...]:
         """What is read from files."""
-        return tuple(one for one in (self.images, self.text) if one)
+        return tuple(entry for entry in (self.images, self.text) if entry)
 
     def of(self, network: PlannedNetwork) -> StoredData:
         """What a network reads; `UsageError` where that is not here."""
@@ -40,5 +41,10 @@ class SweepData:
 
     def _there(self, data: StoredData | None, name: str, kind: str, wanted: str) -> StoredData:
         if data is None:
-            raise UsageError(f"{name} reads {kind}; name {wanted} with --data, or leave it out")
+            raise UsageError(
+                "{name} reads {kind}",
+                hint=Message("name {wanted} with --data, or leave it out", wanted=wanted),
+                name=name,
+                kind=kind,
+            )
         return data

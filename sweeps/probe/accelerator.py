@@ -53,9 +53,11 @@ def need_cuda() -> None:
     """Raises `MeasuringError` that says which part is missing."""
     torch = load_torch()
     if torch.version.cuda is None and torch.version.hip is None:
-        raise MeasuringError("this torch is a CPU build; install one built for CUDA")
+        raise MeasuringError("this torch is a CPU build", hint="install one built for CUDA")
     if not torch.cuda.is_available():
-        raise MeasuringError("torch sees no CUDA device; is the driver loaded and new enough?")
+        raise MeasuringError(
+            "torch sees no CUDA device", hint="is the driver loaded and new enough?"
+        )
 
 
 def compute_capability() -> tuple[int, int]:

@@ -41,7 +41,7 @@ def probe(_session: Session) -> Document:
 
 
 def _caches(cpus: list[int]) -> object:
-    found = [
+    result = [
         {
             "level": cache.level,
             "kind": cache.kind,
@@ -51,7 +51,7 @@ def _caches(cpus: list[int]) -> object:
         }
         for cache, count in distinct_caches(cpus).items()
     ]
-    return found or skipped("sysfs describes no caches")
+    return result or skipped("sysfs describes no caches")
 
 
 def _max_frequency_mhz() -> object:

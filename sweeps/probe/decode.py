@@ -94,7 +94,9 @@ def _decoders(cpus: Sequence[int], images: Sequence[bytes]) -> Iterator[Decoders
             ours.recv()
         yield [ours for ours, _ in pipes]
     except (EOFError, BrokenPipeError) as error:
-        raise MeasuringError("a decoding process ended early; is there enough memory?") from error
+        raise MeasuringError(
+            "a decoding process ended early", hint="is there enough memory?"
+        ) from error
     finally:
         for ours, _ in pipes:
             ours.close()

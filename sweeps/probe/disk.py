@@ -66,8 +66,8 @@ def _warn(session: Session, facts: Document, file: Opened) -> None:
 
 
 def _measured(session: Session, file: Opened, kind: str, depth: int) -> Document:
-    one = _KINDS[kind]
-    pattern = Pattern(block_bytes=one.block_bytes, depth=depth, at_random=one.at_random)
+    entry = _KINDS[kind]
+    pattern = Pattern(block_bytes=entry.block_bytes, depth=depth, at_random=entry.at_random)
     seconds = session.budget.disk_window
     timed_read(file, pattern, seconds / 4)
     windows = [timed_read(file, pattern, seconds) for _ in range(LEAST_REPEATS)]
@@ -76,15 +76,17 @@ def _measured(session: Session, file: Opened, kind: str, depth: int) -> Document
 
 def _figures(windows: Sequence[TimedRead], pattern: Pattern, method: str) -> Document:
     rates = [window.reads_per_second for window in windows]
-    busy = sum(one.processor_seconds for one in windows) / sum(one.wall_seconds for one in windows)
-    found: Document = {
+    busy = sum(entry.processor_seconds for entry in windows) / sum(
+        entry.wall_seconds for entry in windows
+    )
+    result: Document = {
         "rate": figure([rate * pattern.block_bytes / MIB for rate in rates], "MiB/s", method)
     }
     if pattern.at_random:
-        found["iops"] = figure(rates, "reads/s", method)
-    return found | {
-        "latency_median": figure([_percentile(one, 50) for one in windows], "us", method),
-        "latency_p99": figure([_percentile(one, 99) for one in windows], "us", method),
+        result["iops"] = figure(rates, "reads/s", method)
+    return result | {
+        "latency_median": figure([_percentile(entry, 50) for entry in windows], "us", method),
+        "latency_p99": figure([_percentile(entry, 99) for entry in windows], "us", method),
         "limited_by_own_cpu": busy >= _OWN_CPU_IS_THE_LIMIT,
     }
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from types import ModuleType
 
 from advisor.errors import MeasuringError
+from advisor.messages import Message
 
 _COMMAND = "pip install 'instance-sizing-advisor[sweep]'"
 
 
 def missing(package: str) -> MeasuringError:
     """The error that names the extra which brings `package`."""
-    return MeasuringError(f"{package} is not installed; {_COMMAND} brings it")
+    return MeasuringError(
+        "{package} is not installed",
+        hint=Message("{command} brings it", command=_COMMAND),
+        package=package,
+    )
 
 
 def load_torch() -> ModuleType:
@@ -21,5 +26,9 @@ def load_torch() -> ModuleType:
     except ModuleNotFoundError as error:
         raise missing("torch") from error
     except (ImportError, OSError, RuntimeError) as error:
-        raise MeasuringError(f"torch cannot be loaded ({error}); {_COMMAND} repairs it") from error
+        raise MeasuringError(
+            "torch cannot be loaded ({error})",
+            hint=Message("{command} repairs it", command=_COMMAND),
+            error=error,
+        ) from error
     return torch

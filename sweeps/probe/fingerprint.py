@@ -29,7 +29,8 @@ def fingerprint(document: Mapping[str, Any]) -> Document:
         "operations_device": parts.get("operations", {}).get("device"),
         "sizes": dict(_sizes(parts)),
         "figures": {
-            name: {"value": found["value"], "unit": found["unit"]} for name, found in figures(parts)
+            name: {"value": result["value"], "unit": result["unit"]}
+            for name, result in figures(parts)
         },
     }
 
@@ -37,14 +38,14 @@ def fingerprint(document: Mapping[str, Any]) -> Document:
 def _sizes(parts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]]]:
     """Sizes of what was timed; those of a layer are the same in every precision."""
     for device, products in parts.get("gemm", {}).items():
-        for precision, one in products.items() if isinstance(products, dict) else ():
-            if isinstance(one, dict) and "sizes" in one:
-                yield f"gemm.{device}.{precision}", one["sizes"]
+        for precision, product in products.items() if isinstance(products, dict) else ():
+            if isinstance(product, dict) and "sizes" in product:
+                yield f"gemm.{device}.{precision}", product["sizes"]
     for precision in ("fp32", "amp"):
         for name, layers in parts.get("operations", {}).get(precision, {}).items():
-            for size, one in layers.items():
-                if "sizes" in one:
-                    yield f"operations.{name}.{size}", one["sizes"]
+            for size, product in layers.items():
+                if "sizes" in product:
+                    yield f"operations.{name}.{size}", product["sizes"]
 
 
 def figures(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -24,16 +24,16 @@ _AMPERE = (8, 0)  # the first with TF32 and bf16
 def probe(session: Session) -> Document:
     """A figure for each precision of the CPU and, where there is one, of the GPU."""
     torch = load_torch()
-    found: Document = {"cpu_threads": torch.get_num_threads()}
+    document: Document = {"cpu_threads": torch.get_num_threads()}
     for accelerator in (CPU, CUDA) if has_cuda() else (CPU,):
-        found[accelerator.kind] = {
+        document[accelerator.kind] = {
             precision: session.attempt(
                 partial(_figure, accelerator, precision, session.budget.gemm_figure)
             )
             for precision in _PRECISIONS[accelerator.kind]
         }
         accelerator.free()
-    return found
+    return document
 
 
 def _figure(accelerator: Accelerator, precision: str, seconds: float) -> Document:
@@ -47,8 +47,8 @@ def _figure(accelerator: Accelerator, precision: str, seconds: float) -> Documen
         left, right, product = _matrices(accelerator, size, dtype)
         times = accelerator.time_calls(partial(_multiply, left, right, product), seconds)
     method = f"torch.mm of two {size}x{size} matrices of normal random numbers, {precision}"
-    found = figure([2 * size**3 / one / 1e12 for one in times], "TFLOP/s", method)
-    return found | {"sizes": {"size": size}}
+    result = figure([2 * size**3 / time_ / 1e12 for time_ in times], "TFLOP/s", method)
+    return result | {"sizes": {"size": size}}
 
 
 def _refuse_emulated(accelerator: Accelerator, precision: str) -> None:
@@ -59,7 +59,10 @@ def _refuse_emulated(accelerator: Accelerator, precision: str) -> None:
         elif compute_capability() < _AMPERE:
             major, minor = compute_capability()
             raise MeasuringError(
-                f"{precision} needs compute capability 8.0, this GPU has {major}.{minor}"
+                "{precision} needs compute capability 8.0, this GPU has {major}.{minor}",
+                precision=precision,
+                major=major,
+                minor=minor,
             )
 
 

@@ -31,23 +31,23 @@ _OPTIONAL_PROPERTIES = {
 def probe(session: Session) -> Document:
     """Facts of all GPUs, rates of torch's device 0; `MeasuringError` where there is no GPU."""
     on_bus = accelerators()
-    told = session.attempt(lambda: {"gpus": nvidia_smi.query(nvidia_smi.FACT_FIELDS)})
-    if not told.get("gpus") and not has_cuda():
-        raise MeasuringError(_absence(on_bus, told))
-    found: Document = {
+    answer = session.attempt(lambda: {"gpus": nvidia_smi.query(nvidia_smi.FACT_FIELDS)})
+    if not answer.get("gpus") and not has_cuda():
+        raise MeasuringError(_absence(on_bus, answer))
+    result: Document = {
         "driver": session.attempt(_driver),
         "pci": on_bus or skipped("sysfs shows no accelerator on a PCI bus"),
-        "nvidia_smi": told if "skipped" in told else {"gpus": len(told["gpus"])},
+        "nvidia_smi": answer if "skipped" in answer else {"gpus": len(answer["gpus"])},
     }
-    known = told.get("gpus", [])
+    existing = answer.get("gpus", [])
     if not has_cuda():
-        return found | {"devices": known, "rates": session.attempt(_reason_without_cuda)}
+        return result | {"devices": existing, "rates": session.attempt(_reason_without_cuda)}
     session.allow_more_time()
-    found["before"] = session.attempt(lambda: {"gpus": nvidia_smi.query(nvidia_smi.STATE_FIELDS)})
-    session.warnings += busy_gpus(found["before"].get("gpus", []))
-    found["devices"] = merge_devices(known, torch_devices())
-    found["under_load"] = session.attempt(lambda: state_under_load(session.budget))
-    return found | copy_rates(session)
+    result["before"] = session.attempt(lambda: {"gpus": nvidia_smi.query(nvidia_smi.STATE_FIELDS)})
+    session.warnings += busy_gpus(result["before"].get("gpus", []))
+    result["devices"] = merge_devices(existing, torch_devices())
+    result["under_load"] = session.attempt(lambda: state_under_load(session.budget))
+    return result | copy_rates(session)
 
 
 def torch_devices() -> list[dict[str, Any]]:
@@ -121,11 +121,11 @@ def _reason_without_cuda() -> Document:
     raise MeasuringError("torch sees no CUDA device")
 
 
-def _absence(on_bus: list[dict[str, object]], told: Document) -> str:
+def _absence(on_bus: list[dict[str, object]], document: Document) -> str:
     """Why there is no GPU to speak of; a card without its driver is named."""
     if not on_bus:
-        return f"no GPU: none on a PCI bus; {told.get('skipped', 'nvidia-smi lists none')}"
+        return f"no GPU: none on a PCI bus; {document.get('skipped', 'nvidia-smi lists none')}"
     cards = ", ".join(
         str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus
     )
-    return f"on the PCI bus: {cards}; but {told.get('skipped', 'nvidia-smi lists none')}"
+    return f"on the PCI bus: {cards}; but {document.get('skipped', 'nvidia-smi lists none')}"

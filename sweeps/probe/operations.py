@@ -28,27 +28,27 @@ def probe(session: Session) -> Document:
     """
     accelerator = CUDA if has_cuda() else CPU
     load_torch()
-    found: Document = {
+    document: Document = {
         "device": accelerator.kind,
         "batch": _BATCHES[accelerator.kind],
         "launch": session.attempt(partial(_launch, accelerator, session.budget.operation_figure)),
     }
     # All classes at one size come before the next size: late ones may find no time left.
     for precision in _PRECISIONS[accelerator.kind]:
-        found[precision] = {name: {} for name in LAYERS}
+        document[precision] = {name: {} for name in LAYERS}
         for size, name in itertools.product(SIZES, LAYERS):
-            found[precision][name][size] = session.attempt(
+            document[precision][name][size] = session.attempt(
                 partial(_measured, session, accelerator, precision, LAYERS[name][size])
             )
     accelerator.free()
-    return found
+    return document
 
 
 def _launch(accelerator: Accelerator, seconds: float) -> Document:
     """What one operation costs at least: calls on one number, back to back."""
     number = accelerator.random(1)
     times = accelerator.time_calls(partial(number.add_, 1.0), seconds)
-    return figure([one * 1e6 for one in times], "us", "torch adds to one number, back to back")
+    return figure([time_ * 1e6 for time_ in times], "us", "torch adds to one number, back to back")
 
 
 def _measured(session: Session, accelerator: Accelerator, precision: str, build: Build) -> Document:
@@ -93,15 +93,15 @@ def _autocast(accelerator: Accelerator, precision: str) -> AbstractContextManage
 def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> Document:
     """Milliseconds, and what was achieved if every tensor is moved once; no arithmetic where a
     layer hardly computes."""
-    traffic = [moved_bytes / one / 1e9 for one in times]
-    found: Document = {
-        "time": figure([one * 1e3 for one in times], "ms", "torch, the device synchronised"),
+    traffic = [moved_bytes / time_ / 1e9 for time_ in times]
+    document: Document = {
+        "time": figure([time_ * 1e3 for time_ in times], "ms", "torch, the device synchronised"),
         "traffic": figure(traffic, "GB/s", "what must be moved, once, over the time"),
     }
     if flops:
-        arithmetic = [flops / one / 1e12 for one in times]
-        found["arithmetic"] = figure(arithmetic, "TFLOP/s", "2 a multiply-add, over the time")
-    return found
+        arithmetic = [flops / time_ / 1e12 for time_ in times]
+        document["arithmetic"] = figure(arithmetic, "TFLOP/s", "2 a multiply-add, over the time")
+    return document
 
 
 def _bytes_forward(layer: Layer, output: Any) -> int:

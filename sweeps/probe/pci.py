@@ -57,24 +57,24 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
     Names come from lspci where it is installed; sysfs has the codes and the links.
     """
     names = {device.slot: device for device in parse_lspci(_lspci())}
-    found = []
+    result = []
     for place in sorted(root.glob("*")):
         code = _text(place / "class").removeprefix("0x")
         if code[:2] not in _ACCELERATOR_CLASSES:
             continue
-        known = names.get(place.name)
-        found.append(
+        existing = names.get(place.name)
+        result.append(
             {
                 "slot": place.name,
                 "class_code": code[:4],
                 "vendor_code": _text(place / "vendor").removeprefix("0x"),
                 "device_code": _text(place / "device").removeprefix("0x"),
-                "vendor": known.vendor if known else None,
-                "name": known.name if known else None,
+                "vendor": existing.vendor if existing else None,
+                "name": existing.name if existing else None,
                 **read_link(place),
             }
         )
-    return found
+    return result
 
 
 def read_link(device: Path) -> dict[str, object]:

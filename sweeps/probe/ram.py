@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import MeasuringError
+from advisor.messages import Message
 from sweeps.probe.boundaries import usable_memory_bytes
 from sweeps.probe.figures import Document, figure
 from sweeps.probe.session import Session
@@ -41,15 +42,15 @@ def probe(session: Session) -> Document:
     """GB/s (10**9 bytes) of reading and copying, by one thread and by one a CPU."""
     cpus = allowed_cpus()
     array_bytes = _array_bytes(cpus)
-    found: Document = {}
+    document: Document = {}
     for name, chosen in {"one_thread": cpus[-1:], "all_threads": cpus}.items():
         size = min(array_bytes, _MOST_BYTES_A_THREAD * len(chosen))
         with _pinned_threads(chosen, size) as run:
-            found[name] = {
+            document[name] = {
                 work: session.attempt(partial(_figure, session, work, run)) for work in _WORKS
             }
-        found[name] |= {"threads": len(chosen), "array_mib": size / 2**20}
-    return found
+        document[name] |= {"threads": len(chosen), "array_mib": size / 2**20}
+    return document
 
 
 def _array_bytes(cpus: Sequence[int]) -> int:
@@ -59,8 +60,12 @@ def _array_bytes(cpus: Sequence[int]) -> int:
     allowed = int(usable_memory_bytes() * _SHARE_OF_MEMORY / 2)
     if allowed < _LEAST_BYTES:
         raise MeasuringError(
-            f"only {allowed * 2 / _SHARE_OF_MEMORY / 2**20:.0f} MiB of memory are free; "
-            f"{2 * _LEAST_BYTES / _SHARE_OF_MEMORY / 2**20:.0f} MiB are needed"
+            "only {allowed:.0f} MiB of memory are free",
+            hint=Message(
+                "{least_bytes:.0f} MiB are needed",
+                least_bytes=2 * _LEAST_BYTES / _SHARE_OF_MEMORY / 2**20,
+            ),
+            allowed=allowed * 2 / _SHARE_OF_MEMORY / 2**20,
         )
     return min(wanted, allowed)
 
@@ -70,7 +75,7 @@ def _figure(session: Session, work: str, run: Callable[[Work], float]) -> Docume
     method, moved, function = _WORKS[work]
     array_bytes = run(function)
     seconds = time_calls(lambda: run(function), session.budget.ram_figure)
-    return figure([array_bytes * moved / one / 1e9 for one in seconds], "GB/s", method)
+    return figure([array_bytes * moved / second / 1e9 for second in seconds], "GB/s", method)
 
 
 @contextmanager
@@ -86,13 +91,13 @@ def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[
             for cpu in cpus
         ]
         made = [thread.submit(_touched_pair, words) for thread in threads]
-        pairs = [one.result() for one in made]
+        pairs = [entry.result() for entry in made]
 
         def run(work: Work) -> float:
             """Do the work on all threads; returns the bytes of one array."""
             ran = [thread.submit(work, *pair) for thread, pair in zip(threads, pairs, strict=True)]
-            for one in ran:
-                one.result()
+            for entry in ran:
+                entry.result()
             return words * 8 * len(cpus)
 
         yield run

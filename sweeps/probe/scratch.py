@@ -34,7 +34,9 @@ def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tupl
     with _opened(folder) as file:
         size = _fill(file.fileno(), min(most_bytes, room), seconds)
         if size < _LEAST_BYTES:
-            raise MeasuringError(f"'{folder}' ran out of space; name another folder with --disk")
+            raise MeasuringError(
+                "'{folder}' ran out of space", hint="name another folder with --disk", folder=folder
+            )
         yield file.fileno(), size
 
 
@@ -47,8 +49,12 @@ def _room(folder: Path) -> int:
     if room < _LEAST_BYTES:
         free, needed = room / _SHARE_OF_FREE_SPACE / 2**20, _LEAST_BYTES / _SHARE_OF_FREE_SPACE
         raise MeasuringError(
-            f"only {free:.0f} MiB are free at '{folder}', and {needed / 2**20:.0f} MiB are needed "
-            "(a tenth of it is used); name another folder with --disk"
+            "only {free:.0f} MiB are free at '{folder}', and {needed:.0f} MiB are needed "
+            "(a tenth of it is used)",
+            hint="name another folder with --disk",
+            free=free,
+            folder=folder,
+            needed=needed / 2**20,
         )
     return room
 
@@ -62,7 +68,10 @@ def _opened(folder: Path) -> IO[bytes]:
 
 def _unwritable(folder: Path, error: OSError) -> MeasuringError:
     return MeasuringError(
-        f"cannot write to '{folder}' ({error.strerror}); name another folder with --disk"
+        "cannot write to '{folder}' ({strerror})",
+        hint="name another folder with --disk",
+        folder=folder,
+        strerror=error.strerror,
     )
 
 

@@ -84,7 +84,7 @@ def run_probe(
     Never raises for what a machine lacks: the place of what is missing says why.
     """
     budget = QUICK if quick else FULL
-    began, asked = time.monotonic(), set(parts)
+    began, wanted = time.monotonic(), set(parts)
     session = Session(budget=budget, disk=disk, report=report, ends_at=began + budget.total)
     document: Document = {
         "schema": SCHEMA,
@@ -93,7 +93,7 @@ def run_probe(
         "machine": {**describe_machine(), "versions": describe_versions(*_VERSIONS)},
         "parts": {},
     }
-    chosen = [name for name in PARTS if name in asked]
+    chosen = [name for name in PARTS if name in wanted]
     for number, name in enumerate(chosen, start=1):
         report(f"[{number}/{len(chosen)}] {name}: {PARTS[name]}")
         document["parts"][name] = session.attempt(partial(_run_part, name, session))
@@ -104,16 +104,16 @@ def _run_part(name: str, session: Session) -> Document:
     """`probe(session)` of `sweeps/probe/<name>.py`, with what others did meanwhile."""
     probe = importlib.import_module(f"sweeps.probe.{name}").probe
     before, start = _others_seconds(), time.monotonic()
-    found: Document = probe(session)
+    result: Document = probe(session)
     wall = max(time.monotonic() - start, 1e-9)
     if wall < _SHORTEST_JUDGED_SECONDS:
-        return {**found, "seconds": wall}
+        return {**result, "seconds": wall}
     others = max(0.0, _others_seconds() - before) / wall
     if others > _BUSY_NEIGHBOUR_CORES:
         session.warnings.append(
             f"{name}: other processes used {others:.1f} cores meanwhile; its figures are too low"
         )
-    return {**found, "seconds": wall, "other_cores": others}
+    return {**result, "seconds": wall, "other_cores": others}
 
 
 def _others_seconds() -> float:

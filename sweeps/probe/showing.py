@@ -38,7 +38,7 @@ def headline(document: Node) -> str:
 def sections(document: Node) -> list[Section]:
     """Facts of the CPU, disk and GPUs, then figures, then layers; empty ones are left out."""
     parts = {name: part for name, part in document["parts"].items() if not is_skipped(part)}
-    found = [
+    result = [
         Section("CPU", ("", ""), list(_cpu(parts.get("cpu", {})))),
         Section("Disk", ("", ""), list(_disk(parts.get("disk", {})))),
         *(_gpu(device, parts["gpu"]) for device in parts.get("gpu", {}).get("devices", ())),
@@ -46,7 +46,7 @@ def sections(document: Node) -> list[Section]:
         _disk_reads(parts.get("disk", {})),
         *_layers(parts.get("operations", {})),
     ]
-    return [section for section in found if section.rows]
+    return [section for section in result if section.rows]
 
 
 def not_measured(document: Node) -> list[str]:
@@ -72,9 +72,9 @@ def _cpu(part: Node) -> Iterator[Sequence[str]]:
         yield (
             "caches",
             ", ".join(
-                f"{one['count']} x {_cache_size(one['size_kib'])} L{one['level']}"
-                + {"data": "d", "instruction": "i"}.get(one["kind"], "")
-                for one in part["caches"]
+                f"{entry['count']} x {_cache_size(entry['size_kib'])} L{entry['level']}"
+                + {"data": "d", "instruction": "i"}.get(entry["kind"], "")
+                for entry in part["caches"]
             ),
         )
     if isinstance(part["numa_nodes"], list):
@@ -112,7 +112,9 @@ def _gpu(device: Node, part: Node) -> Section:
 
 
 def _state_of(device: Node, under_load: Node) -> Node:
-    same = (one for one in under_load.get("gpus", ()) if one.get("uuid") == device.get("uuid"))
+    same = (
+        entry for entry in under_load.get("gpus", ()) if entry.get("uuid") == device.get("uuid")
+    )
     return next(same, {})
 
 
@@ -121,14 +123,14 @@ def _figures(parts: Node) -> Section:
     section = Section("Measured", ("what", "value", "unit", "spread", "repeats"), [], (1, 3, 4))
     others = {name: part for name, part in parts.items() if name not in ("disk", "operations")}
     launch = {"launch": parts.get("operations", {}).get("launch", {})}
-    for name, found in figures(others | {"operations": launch}):
+    for name, figure in figures(others | {"operations": launch}):
         section.rows.append(
             (
                 name.replace(".", " ").replace("_", " "),
-                format_rate(found["value"]),
-                found["unit"],
-                f"{found['spread']:.1%}",
-                str(found["repeats"]),
+                format_rate(figure["value"]),
+                figure["unit"],
+                f"{figure['spread']:.1%}",
+                str(figure["repeats"]),
             )
         )
     return section
@@ -138,12 +140,15 @@ def _disk_reads(part: Node) -> Section:
     columns = ("rate", "iops", "latency_median", "latency_p99")
     header = ("reads", "at a time", "MiB/s", "IOPS", "median us", "p99 us", "spread", "")
     section = Section("Disk reads", header, [], (1, 2, 3, 4, 5, 6))
-    for name, found in part.items():
+    for name, result in part.items():
         kind, depth_of, depth = name.partition("_depth_")
-        if depth_of and not is_skipped(found):
-            cells = [format_rate(found[one]["value"]) if one in found else "-" for one in columns]
-            limit = "or more: own CPU" if found["limited_by_own_cpu"] else ""
-            spread = f"{found['rate']['spread']:.1%}"
+        if depth_of and not is_skipped(result):
+            cells = [
+                format_rate(result[column]["value"]) if column in result else "-"
+                for column in columns
+            ]
+            limit = "or more: own CPU" if result["limited_by_own_cpu"] else ""
+            spread = f"{result['rate']['spread']:.1%}"
             section.rows.append((kind.replace("_", " "), depth, *cells, spread, limit))
     return section
 
@@ -157,20 +162,20 @@ def _layers(part: Node) -> Iterator[Section]:
         section = Section(title, (*header, "spread"), [], (2, 3, 4, 5, 6, 7, 8))
         for name, sizes in part.get(precision, {}).items():
             section.rows.extend(
-                (name, size, *_both_ways(found))
-                for size, found in sizes.items()
-                if not is_skipped(found)
+                (name, size, *_both_ways(result))
+                for size, result in sizes.items()
+                if not is_skipped(result)
             )
         yield section
 
 
-def _both_ways(found: Node) -> list[str]:
+def _both_ways(results: Node) -> list[str]:
     cells = [
-        format_rate(found[way][what]["value"]) if what in found[way] else "-"
+        format_rate(results[way][what]["value"]) if what in results[way] else "-"
         for way in ("forward", "backward")
         for what in ("time", "arithmetic", "traffic")
     ]
-    spread = max(found[way]["time"]["spread"] for way in ("forward", "backward"))
+    spread = max(results[way]["time"]["spread"] for way in ("forward", "backward"))
     return [*cells, f"{spread:.0%}"]
 
 

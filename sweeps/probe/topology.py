@@ -83,7 +83,7 @@ def distinct_caches(cpus: Iterable[int], root: Path = _CPUS) -> dict[Cache, int]
     """
     seen = {cache for cpu in cpus for cache in read_caches(cpu, root)}
     shapes: dict[tuple[int, str, int], list[Cache]] = {}
-    for cache in sorted(seen, key=lambda one: (one.level, one.kind, one.shared_by)):
+    for cache in sorted(seen, key=lambda entry: (entry.level, entry.kind, entry.shared_by)):
         shapes.setdefault((cache.level, cache.kind, cache.size_kib), []).append(cache)
     return {members[0]: len(members) for members in shapes.values()}
 

@@ -18,16 +18,16 @@ _SHARE_OF_FREE_MEMORY = 0.2
 def copy_rates(session: Session) -> Document:
     """GB/s (10**9 bytes) over the bus, from pinned and pageable memory, and on the device."""
     seconds = session.budget.transfer_figure
-    found: Document = {
+    document: Document = {
         direction: {
             memory: session.attempt(partial(_transfer, direction, memory, seconds))
             for memory in ("pinned", "pageable")
         }
         for direction in ("host_to_device", "device_to_host")
     }
-    found["device_copy"] = session.attempt(partial(_device_copy, seconds))
+    document["device_copy"] = session.attempt(partial(_device_copy, seconds))
     CUDA.free()
-    return found
+    return document
 
 
 def _transfer(direction: str, memory: str, seconds: float) -> Document:
@@ -39,7 +39,7 @@ def _transfer(direction: str, memory: str, seconds: float) -> Document:
     copy = partial(target.copy_, source, non_blocking=pinned)
     times = CUDA.time_calls(copy, seconds)
     method = f"torch copies {size // MIB} MiB, {memory} host memory"
-    return figure([size / one / 1e9 for one in times], "GB/s", method)
+    return figure([size / time_ / 1e9 for time_ in times], "GB/s", method)
 
 
 def _device_copy(seconds: float) -> Document:
@@ -49,7 +49,7 @@ def _device_copy(seconds: float) -> Document:
     target = torch.empty_like(source)
     times = CUDA.time_calls(partial(target.copy_, source), seconds)
     method = f"torch copies {size // MIB} MiB within the GPU, bytes read and written counted"
-    return figure([2 * size / one / 1e9 for one in times], "GB/s", method)
+    return figure([2 * size / time_ / 1e9 for time_ in times], "GB/s", method)
 
 
 def _fitting(wanted: int) -> int:

@@ -37,7 +37,7 @@ def check(measurement: Measurement) -> Checked:
     steps, period = measurement.step_seconds, measurement.trial.loader_period
     interval = step_interval(steps, period) if steps else None
     outliers = outlier_share(steps, period) if steps else 0.0
-    found = [_not_ok(measurement), _not_limited(measurement)]
+    result = [_not_ok(measurement), _not_limited(measurement)]
     if measurement.status is Status.OK:
         tests: Iterable[Callable[[], QualityIssue | None]] = (
             lambda: _few(steps, interval),
@@ -47,15 +47,15 @@ def check(measurement: Measurement) -> Checked:
             lambda: _outliers(steps, period),
             lambda: _apart(measurement),
         )
-        found += [test() for test in tests]
-        kinds = {one.kind for one in found if one}
+        result += [test() for test in tests]
+        kinds = {entry.kind for entry in result if entry}
         doubts = machine_issues(measurement.environment)
-        found += [one for one in doubts if one.kind not in kinds]
+        result += [doubt for doubt in doubts if doubt.kind not in kinds]
     return Checked(
         measurement=measurement,
         relative_error=interval.relative_error if interval else None,
         outlier_share=outliers,
-        issues=tuple(one for one in found if one),
+        issues=tuple(entry for entry in result if entry),
     )
 
 
@@ -94,12 +94,12 @@ def _few(steps: Sequence[float], interval: Interval | None) -> QualityIssue | No
 
 
 def _wide(measurement: Measurement, interval: Interval | None) -> QualityIssue | None:
-    asked = float(measurement.trial.plan.get("rel_error", WIDE))
-    if interval is None or interval.relative_error <= _BARELY * asked:
+    wanted = float(measurement.trial.plan.get("rel_error", WIDE))
+    if interval is None or interval.relative_error <= _BARELY * wanted:
         return None
     return QualityIssue(
         kind="wide interval",
-        detail=f"known to {100 * interval.relative_error:.1f} %, asked for {100 * asked:.3g} %",
+        detail=f"known to {100 * interval.relative_error:.1f} %, asked for {100 * wanted:.3g} %",
         advice="measure it longer: --iterations 1000, or --repeats 3",
     )
 
@@ -142,7 +142,7 @@ def _outliers(steps: Sequence[float], period: int) -> QualityIssue | None:
 
 
 def _apart(measurement: Measurement) -> QualityIssue | None:
-    runs = [measurement.step_seconds, *(one["step_seconds"] for one in measurement.repeats)]
+    runs = [measurement.step_seconds, *(repeat["step_seconds"] for repeat in measurement.repeats)]
     period = measurement.trial.loader_period
     seconds = [typical_step_seconds(run, period) for run in runs if run]
     if len(seconds) < 2 or (spread := max(seconds) / min(seconds) - 1) <= REPEATS_DIFFER:
@@ -168,6 +168,7 @@ def as_document(checked: Checked) -> Mapping[str, Any]:
         "relative_error": checked.relative_error,
         "outlier_share": checked.outlier_share,
         "weak": [
-            {"kind": one.kind, "detail": one.detail, "advice": one.advice} for one in checked.issues
+            {"kind": issue.kind, "detail": issue.detail, "advice": issue.advice}
+            for issue in checked.issues
         ],
     }

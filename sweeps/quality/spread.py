@@ -18,7 +18,7 @@ def spread_document(measurement: Measurement) -> Mapping[str, Any] | None:
     """Samples per second of each run with its 95 % interval (null: too few steps), and
     percentiles of the rates of single steps, stalls included. None where no step was measured."""
     trial = measurement.trial
-    runs = [measurement.step_seconds, *(one["step_seconds"] for one in measurement.repeats)]
+    runs = [measurement.step_seconds, *(repeat["step_seconds"] for repeat in measurement.repeats)]
     runs = [run for run in runs if run]
     if not runs:
         return None
@@ -45,6 +45,6 @@ def _percentiles(trial: Trial, steps: Sequence[float]) -> Mapping[str, float]:
     import numpy as np
 
     # Of the times, since a step may be too short for its rate to be a number.
-    found = np.percentile(steps, [100 - name for name in _PERCENTILES]).tolist()
-    rates = [min(trial.samples_per_step / seconds, sys.float_info.max) for seconds in found]
+    result = np.percentile(steps, [100 - name for name in _PERCENTILES]).tolist()
+    rates = [min(trial.samples_per_step / seconds, sys.float_info.max) for seconds in result]
     return {f"p{name}": value for name, value in zip(_PERCENTILES, rates, strict=True)}

@@ -57,10 +57,10 @@ class Database:
     def file_id(self) -> tuple[int, int] | None:
         """Which file lies there now (device, inode); None without one, and where it is a server."""
         try:
-            found = self.file.stat() if self.file else None
+            result = self.file.stat() if self.file else None
         except OSError:
             return None
-        return (found.st_dev, found.st_ino) if found else None
+        return (result.st_dev, result.st_ino) if result else None
 
     def close(self) -> None:
         """Give the connections back."""
@@ -74,7 +74,7 @@ class Database:
 
     def _patiently(self, attempt: Callable[[], Outcome], seconds: float | None) -> Outcome:
         patience = self._patience_seconds if seconds is None else seconds
-        begun, pause, told = time.monotonic(), _FIRST_PAUSE_SECONDS, False
+        begun, pause, reported = time.monotonic(), _FIRST_PAUSE_SECONDS, False
         while True:
             try:
                 outcome = attempt()
@@ -84,11 +84,11 @@ class Database:
                 if not trouble.passes or left <= 0:
                     raise self._told(trouble) from error
             else:
-                if told:
+                if reported:
                     _LOG.warning("database '%s' is back", self.name)
                 return outcome
-            if not told:
-                told = True
+            if not reported:
+                reported = True
                 self._tell_waiting(trouble, left)
             time.sleep(min(pause, left))
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -97,4 +97,6 @@ class Database:
         _LOG.warning("database '%s': %s; waiting up to %.0f s", self.name, trouble.what, left)
 
     def _told(self, trouble: Trouble) -> DataError:
-        return DataError(f"database '{self.name}': {trouble.what}; {trouble.way_out}")
+        return DataError(
+            "database '{name}': {what}", hint=trouble.way_out, name=self.name, what=trouble.what
+        )

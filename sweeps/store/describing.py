@@ -22,24 +22,28 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
     Raises `DataError` or `UsageError` where it cannot be reached or is not ours.
     """
     with closing(Database(url, patience_seconds)) as database:
-        found = look(database)
-        told: dict[str, Any] = {
-            "name": database.name, "tables": found.value, "newest_version": HEAD,
+        result = look(database)
+        answer: dict[str, Any] = {
+            "name": database.name, "tables": result.value, "newest_version": HEAD,
             "rows": 0, "held": [], "left_leases": 0,
         }  # fmt: skip
-        if found is Found.NOTHING and database.file is not None:
-            return told | {"program": _program(database), "now": None}
-        told["now"] = database.read(lambda one: one.scalar(sql.select(DatabaseSeconds())))
-        told["program"] = _program(database)
-        if found is not Found.NOTHING:
+        if result is Found.NOTHING and database.file is not None:
+            return answer | {"program": _program(database), "now": None}
+        answer["now"] = database.read(
+            lambda connection: connection.scalar(sql.select(DatabaseSeconds()))
+        )
+        answer["program"] = _program(database)
+        if result is not Found.NOTHING:
             count = sql.select(sql.func.count()).select_from(MEASUREMENTS)
-            told["rows"] = database.read(lambda one: one.scalar(count))
-        if found is Found.HEAD:
+            answer["rows"] = database.read(lambda connection: connection.scalar(count))
+        if result is Found.HEAD:
             held = Leases(database).held()
             count = sql.select(sql.func.count()).select_from(LEASES)
-            told["held"] = sorted({one.driver for one in held.values()})
-            told["left_leases"] = (database.read(lambda one: one.scalar(count)) or 0) - len(held)
-        return told
+            answer["held"] = sorted({entry.driver for entry in held.values()})
+            answer["left_leases"] = (
+                database.read(lambda connection: connection.scalar(count)) or 0
+            ) - len(held)
+        return answer
 
 
 def _program(database: Database) -> str:

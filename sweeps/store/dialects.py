@@ -18,6 +18,7 @@ from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql.functions import FunctionElement
 
 from advisor.errors import DataError, UsageError
+from advisor.messages import Message
 
 DATABASE_VARIABLE = "ADVISOR_DATABASE_URL"
 WRITES = "advisor_writes"
@@ -64,8 +65,8 @@ def parsed_url(text: str) -> sql.URL:
     if backend in ("postgres", POSTGRESQL):
         if not importlib.util.find_spec("psycopg"):
             raise UsageError(
-                "PostgreSQL needs psycopg; install it: "
-                "pip install 'instance-sizing-advisor[postgres]'"
+                "PostgreSQL needs psycopg",
+                hint="install it: pip install 'instance-sizing-advisor[postgres]'",
             )
         return url.set(drivername="postgresql+psycopg")
     if backend != SQLITE:
@@ -105,8 +106,13 @@ def make_folder(file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
-            f"cannot make the folder of the database '{file}' ({error.strerror}); set "
-            f"{DATABASE_VARIABLE} to a place that can be written"
+            "cannot make the folder of the database '{file}' ({strerror})",
+            hint=Message(
+                "set {database_variable} to a place that can be written",
+                database_variable=DATABASE_VARIABLE,
+            ),
+            file=file,
+            strerror=error.strerror,
         ) from error
 
 
@@ -177,6 +183,11 @@ def _begin_sqlite(connection: sql.Connection) -> None:
 
 def _no_url(reason: str) -> UsageError:
     return UsageError(
-        f"{DATABASE_VARIABLE} is no database URL that can be opened ({reason}); write it like "
-        "sqlite:////path/to/file.sqlite or postgresql://user:password@host/database"
+        "{database_variable} is no database URL that can be opened ({reason})",
+        hint=(
+            "write it like sqlite:////path/to/file.sqlite or "
+            "postgresql://user:password@host/database"
+        ),
+        database_variable=DATABASE_VARIABLE,
+        reason=reason,
     )

@@ -36,7 +36,9 @@ class Leases:
             .where(LEASES.c.owner == owner.name)
             .values(expires_at=DatabaseSeconds() + self._seconds)
         )
-        self._database.write(lambda one: one.execute(renewed), patience_seconds=_NO_PATIENCE)
+        self._database.write(
+            lambda connection: connection.execute(renewed), patience_seconds=_NO_PATIENCE
+        )
 
     def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
         """See `LeaseBook`; all of them are given back without waiting, since they end by
@@ -45,7 +47,9 @@ class Leases:
         ended = LEASES.delete().where(LEASES.c.owner == owner.name)
         if trial_ids is not None:
             ended = ended.where(LEASES.c.trial_id.in_(list(trial_ids)))
-        self._database.write(lambda one: one.execute(ended), patience_seconds=patience)
+        self._database.write(
+            lambda connection: connection.execute(ended), patience_seconds=patience
+        )
 
     def held(self) -> dict[str, Held]:
         """See `LeaseBook`."""
@@ -67,12 +71,14 @@ class Leases:
 
 
 def _take(connection: sql.Connection, row: dict[str, Any]) -> bool:
-    known = connection.execute(_query().where(LEASES.c.trial_id == row["trial_id"])).one_or_none()
-    if known is not None:
-        if known.owner != row["owner"] and _is_in_force(known):
+    existing = connection.execute(
+        _query().where(LEASES.c.trial_id == row["trial_id"])
+    ).one_or_none()
+    if existing is not None:
+        if existing.owner != row["owner"] and _is_in_force(existing):
             return False
         # By its owner too: another driver may be taking it over at this very moment.
-        end(connection, row["trial_id"], known.owner)
+        end(connection, row["trial_id"], existing.owner)
     return insert_unless_known(connection, LEASES, row)
 
 

@@ -47,8 +47,8 @@ def page_of(store: SqlStore, wanted: Wanted, *, after: int = 0, limit: int) -> P
         .order_by(ROWS.c.number)
         .limit(limit + 1)
     )
-    found = store.rows(query)
-    rows, more = found[:limit], len(found) > limit
+    result = store.rows(query)
+    rows, more = result[:limit], len(result) > limit
     stored = sorted_out(((row.trial_id, row.payload) for row in rows), store.name)
     return Page(stored, rows[-1].number if more else None)
 

@@ -46,7 +46,7 @@ def parsed(payload: str) -> Measurement:
     except NewerFormatError:
         raise
     except (ValueError, AttributeError, RecursionError, DataError) as error:
-        raise DataError(f"damaged ({error})") from error
+        raise DataError("damaged ({error})", error=error) from error
 
 
 def sorted_out(rows: Iterable[tuple[str, str]], database: str) -> Stored:
@@ -89,7 +89,7 @@ def _runs(payload: str) -> list[Any]:
     """The step times of every run; a payload that holds none has none."""
     try:
         document = json.loads(payload)
-        return [one["step_seconds"] for one in (document, *document.get("repeats", ()))]
+        return [entry["step_seconds"] for entry in (document, *document.get("repeats", ()))]
     except (ValueError, AttributeError, TypeError, KeyError):
         return []
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import sqlalchemy as sql
 
 from advisor.errors import DataError
+from advisor.messages import Message
 from sweeps.store.database import Database
 from sweeps.store.dialects import DATABASE_VARIABLE, SQLITE, lock_migrations, log_ahead, make_folder
 from sweeps.store.tables import MEASUREMENTS
@@ -47,9 +48,9 @@ def make_ready(database: Database) -> None:
     """Make the tables, or bring older ones to today's version; one driver at a time does it."""
     if database.file is not None:
         make_folder(database.file)
-    found = look(database)  # another program's file is refused here, before anything is changed
+    result = look(database)  # another program's file is refused here, before anything is changed
     log_ahead(database.engine)
-    if found is not Found.HEAD:
+    if result is not Found.HEAD:
         database.write(lambda connection: _migrate(connection, database.name))
 
 
@@ -90,9 +91,15 @@ def _version(connection: sql.Connection, name: str) -> str | None:
 def _known(version: str, name: str) -> str:
     if version not in VERSIONS:
         raise DataError(
-            f"database '{name}' was written by a later version of the advisor (its tables are "
-            f"version {version}, this one knows {HEAD}); upgrade the advisor, or set "
-            f"{DATABASE_VARIABLE} to another database"
+            "database '{name}' was written by a later version of the advisor (its tables "
+            "are version {version}, this one knows {head})",
+            hint=Message(
+                "upgrade the advisor, or set {database_variable} to another database",
+                database_variable=DATABASE_VARIABLE,
+            ),
+            name=name,
+            version=version,
+            head=HEAD,
         )
     return version
 
@@ -100,6 +107,11 @@ def _known(version: str, name: str) -> str:
 def _foreign(name: str, tables: set[str]) -> DataError:
     some = ", ".join(sorted(tables)[:3])
     return DataError(
-        f"database '{name}' is another program's (it has the tables: {some}); nothing was "
-        f"changed, set {DATABASE_VARIABLE} to a file of its own"
+        "database '{name}' is another program's (it has the tables: {some})",
+        hint=Message(
+            "nothing was changed, set {database_variable} to a file of its own",
+            database_variable=DATABASE_VARIABLE,
+        ),
+        name=name,
+        some=some,
     )

@@ -78,9 +78,9 @@ class SqlStore:
             if replace:
                 _put(connection, row)
                 return True
-            known = _known(connection, row["trial_id"])
+            existing = _known(connection, row["trial_id"])
             # The same to the last digit: kept by a commit whose answer was lost.
-            return known is not None and known.payload == row["payload"]
+            return existing is not None and existing.payload == row["payload"]
 
         return self._database.write(work)
 
@@ -96,9 +96,9 @@ class SqlStore:
                 if insert_unless_known(connection, ROWS, row):
                     added += 1
                     continue
-                known = _known(connection, row["trial_id"])
-                if known is not None and gives_way(known, row, since):
-                    _keep_earlier(connection, known, row)
+                existing = _known(connection, row["trial_id"])
+                if existing is not None and gives_way(existing, row, since):
+                    _keep_earlier(connection, existing, row)
                     _put(connection, row)
                     replaced += 1
             return Appended(added, replaced)
@@ -114,17 +114,17 @@ class SqlStore:
 
         def work(connection: sql.Connection) -> Measurement | None:
             holds = owner is None or end(connection, trial_id, owner.name)
-            known = _known(connection, trial_id)
-            if known is not None and known.payload in written:
-                return parsed(known.payload)
-            if known is not None and not holds:
+            existing = _known(connection, trial_id)
+            if existing is not None and existing.payload in written:
+                return parsed(existing.payload)
+            if existing is not None and not holds:
                 return None
-            whole = combine(_readable(known), fresh)
+            whole = combine(_readable(existing), fresh)
             if whole is not None:
                 row = row_of(whole)
                 written.append(row["payload"])
-                if known is not None:
-                    _keep_earlier(connection, known, row)
+                if existing is not None:
+                    _keep_earlier(connection, existing, row)
                     _put(connection, row)
                 elif not insert_unless_known(connection, ROWS, row):
                     return None  # an import was faster by a moment
@@ -170,8 +170,8 @@ class SqlStore:
     def all(self) -> list[Measurement]:
         """See `MeasurementStore`."""
         stored = self.read()
-        for one in stored.damaged:
-            raise DataError(one.words)
+        for entry in stored.damaged:
+            raise DataError(entry.words)
         return list(stored.measurements)
 
     @property
@@ -199,10 +199,10 @@ class SqlStore:
         trial_ids: Iterable[str],
         column: sql.Column[str] = ROWS.c.trial_id,
     ) -> list[Any]:
-        found = []
+        rows = []
         for part in in_parts(sorted(set(trial_ids))):
-            found += self.rows(query.where(column.in_(part)))
-        return found
+            rows += self.rows(query.where(column.in_(part)))
+        return rows
 
     def _there(self) -> bool:
         """Whether there are tables to read; of any version, since all have had these columns."""
@@ -221,17 +221,17 @@ def _put(connection: sql.Connection, row: dict[str, Any]) -> None:
     connection.execute(ROWS.update().where(ROWS.c.trial_id == row["trial_id"]).values(row))
 
 
-def _keep_earlier(connection: sql.Connection, known: Any, row: dict[str, Any]) -> None:
+def _keep_earlier(connection: sql.Connection, existing: Any, row: dict[str, Any]) -> None:
     """A good row goes on record when another measurement takes its place, and does not go on in
     it: a further run leaves the beginning of the first one."""
-    if known.status == Status.OK.value and known.started_at != row["started_at"]:
-        kept = {"trial_id": row["trial_id"], "started_at": known.started_at}
-        connection.execute(EARLIER.insert().values(kept | {"payload": known.payload}))
+    if existing.status == Status.OK.value and existing.started_at != row["started_at"]:
+        kept = {"trial_id": row["trial_id"], "started_at": existing.started_at}
+        connection.execute(EARLIER.insert().values(kept | {"payload": existing.payload}))
 
 
-def _readable(known: Any) -> Measurement | None:
+def _readable(existing: Any) -> Measurement | None:
     try:
-        return parsed(known.payload) if known is not None else None
+        return parsed(existing.payload) if existing is not None else None
     except NewerFormatError:
         raise
     except DataError:

@@ -79,5 +79,5 @@ def _refusal(what: str) -> str:
 
 
 def _way_out(state: str) -> str:
-    found = (way for start, way in _STATE_WAYS_OUT.items() if state.startswith(start))
-    return next(found, _START_IT if state.startswith(_PASSING_STATES) else _ELSEWHERE)
+    result = (way for start, way in _STATE_WAYS_OUT.items() if state.startswith(start))
+    return next(result, _START_IT if state.startswith(_PASSING_STATES) else _ELSEWHERE)

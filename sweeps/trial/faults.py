@@ -52,24 +52,24 @@ def ending_of(error: BaseException, dataset_path: str = "") -> Ending:
 
 def known_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
     """The ending of an error whose cause is known; None for any other."""
-    said = _said(error)
+    message = _said(error)
     if lacks_memory(error):
-        return Ending(Status.OUT_OF_MEMORY, said)
+        return Ending(Status.OUT_OF_MEMORY, message)
     causes: tuple[Callable[[], str | None], ...] = (
-        lambda: _lost_data(dataset_path, said),
-        lambda: _small_shared_memory(said),
-        lambda: _full_disk(error, said),
-        lambda: _failing_disk(dataset_path, said),
-        lambda: _lost_loader(said),
-        lambda: _lost_gpu(said),
+        lambda: _lost_data(dataset_path, message),
+        lambda: _small_shared_memory(message),
+        lambda: _full_disk(error, message),
+        lambda: _failing_disk(dataset_path, message),
+        lambda: _lost_loader(message),
+        lambda: _lost_gpu(message),
     )
     reason = next((reason for cause in causes if (reason := cause())), None)
     if reason:
         return Ending(Status.FAILED, reason)
-    if "DataLoader timed out" in said:
-        words = f"no batch came from '{dataset_path}' ({said}); does its disk still answer?"
+    if "DataLoader timed out" in message:
+        words = f"no batch came from '{dataset_path}' ({message}); does its disk still answer?"
         return Ending(Status.TIMED_OUT, words)
-    return Ending(Status.FAILED, said) if isinstance(error, AdvisorError) else None
+    return Ending(Status.FAILED, message) if isinstance(error, AdvisorError) else None
 
 
 def lacks_memory(error: BaseException) -> bool:
@@ -78,7 +78,7 @@ def lacks_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY)
 
 
-def _lost_data(dataset_path: str, said: str) -> str | None:
+def _lost_data(dataset_path: str, stated: str) -> str | None:
     """Whatever was said first: a data set that is not there any more is the cause."""
     if not dataset_path:
         return None
@@ -87,15 +87,15 @@ def _lost_data(dataset_path: str, said: str) -> str | None:
     except OSError as error:
         return (
             f"the data set '{dataset_path}' cannot be reached ({error.strerror}): mount its disk "
-            f"again, or put it back; first seen as: {said[:200]}"
+            f"again, or put it back; first seen as: {stated[:200]}"
         )
     return None
 
 
-def _small_shared_memory(said: str) -> str | None:
+def _small_shared_memory(stated: str) -> str | None:
     """Loader processes hand batches over in /dev/shm; a container's has 64 MiB by default."""
-    bus_error = "DataLoader worker" in said and "Bus error" in said
-    if not bus_error and "unable to allocate shared memory" not in said:
+    bus_error = "DataLoader worker" in stated and "Bus error" in stated
+    if not bus_error and "unable to allocate shared memory" not in stated:
         return None
     return (
         "/dev/shm is full, where loader processes hand over batches; make it larger "
@@ -103,37 +103,37 @@ def _small_shared_memory(said: str) -> str | None:
     )
 
 
-def _full_disk(error: BaseException, said: str) -> str | None:
-    if _FULL not in said.lower():
+def _full_disk(error: BaseException, stated: str) -> str | None:
+    if _FULL not in stated.lower():
         return None
     where = getattr(error, "filename", None) or tempfile.gettempdir()
-    return f"the disk of '{where}' is full ({said}); free some space there"
+    return f"the disk of '{where}' is full ({stated}); free some space there"
 
 
-def _failing_disk(dataset_path: str, said: str) -> str | None:
-    if not any(one in said.lower() for one in _DISK_FAILS):
+def _failing_disk(dataset_path: str, stated: str) -> str | None:
+    if not any(entry in stated.lower() for entry in _DISK_FAILS):
         return None
-    return f"the disk beneath '{dataset_path}' fails: {said}; check the mount, and dmesg"
+    return f"the disk beneath '{dataset_path}' fails: {stated}; check the mount, and dmesg"
 
 
-def _lost_loader(said: str) -> str | None:
+def _lost_loader(stated: str) -> str | None:
     """A kill at the trial's own memory limit is told by its cgroup before this is asked."""
-    if not said.startswith("RuntimeError: DataLoader worker (pid"):
+    if not stated.startswith("RuntimeError: DataLoader worker (pid"):
         return None
     return (
-        f"a loader process was killed from outside ({said.partition(': ')[2]}): by somebody, or "
+        f"a loader process was killed from outside ({stated.partition(': ')[2]}): by somebody, or "
         "because the whole machine ran out of memory (dmesg)"
     )
 
 
-def _lost_gpu(said: str) -> str | None:
-    if any(one in said.lower() for one in _NO_CUDA):
+def _lost_gpu(stated: str) -> str | None:
+    if any(entry in stated.lower() for entry in _NO_CUDA):
         return (
-            f"torch sees no CUDA device here ({said}); load the driver and a torch built for "
+            f"torch sees no CUDA device here ({stated}); load the driver and a torch built for "
             "CUDA, or take --accelerator emulated:T4"
         )
-    if "CUDA error" in said:
-        return f"the GPU stopped computing ({said}); look for Xid in dmesg, then reset it"
+    if "CUDA error" in stated:
+        return f"the GPU stopped computing ({stated}); look for Xid in dmesg, then reset it"
     return None
 
 

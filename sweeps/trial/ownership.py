@@ -65,8 +65,8 @@ def new_name() -> str:
 
 def tag_in(name: str) -> OwnerTag | None:
     """The owner that a name tells; None for names that are not ours."""
-    found = _MARK.match(name)
-    return OwnerTag(int(found[1]), found[2], found[3] or "") if found else None
+    match = _MARK.match(name)
+    return OwnerTag(int(match[1]), match[2], match[3] or "") if match else None
 
 
 def scratch_parent() -> Path:

@@ -106,8 +106,8 @@ def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -
     if measured is not None:
         left = f"not all of it could be ended ({error}); does its disk still answer?"
         return replace(measured, reason="; ".join(filter(None, (measured.reason, left))))
-    known = known_ending(error, trial.dataset_path)
-    ending = known or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
+    existing = known_ending(error, trial.dataset_path)
+    ending = existing or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
     return _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
 
 

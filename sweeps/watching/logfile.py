@@ -45,16 +45,16 @@ class JsonLines(logging.Formatter):
             "pid": event.pid,
         }
         facts = {name: value for name, value in event.facts.items() if name not in line}
-        known = {name: value for name, value in line.items() if value is not None}
-        return json.dumps(_plain(known | facts))
+        existing = {name: value for name, value in line.items() if value is not None}
+        return json.dumps(_plain(existing | facts))
 
 
 def _plain(value: Any) -> Any:
     """What JSON has, without secrets; a number that JSON has not is null."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
@@ -128,17 +128,20 @@ def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
         handler = SharedFile(path)
     except OSError as error:
         raise DataError(
-            f"cannot write the log '{path}' ({error.strerror}); name another place: --log-file"
+            "cannot write the log '{path}' ({strerror})",
+            hint="name another place: --log-file",
+            path=path,
+            strerror=error.strerror,
         ) from error
     handler.setLevel(level)
     warnings = logging.getLogger("sweeps")
-    told = [handler, *([logging.lastResort] if logging.lastResort else [])]
+    answer = [handler, *([logging.lastResort] if logging.lastResort else [])]
     try:
-        for one in told:
-            warnings.addHandler(one)
+        for entry in answer:
+            warnings.addHandler(entry)
         with handled(handler):
             yield
     finally:
-        for one in told:
-            warnings.removeHandler(one)
+        for entry in answer:
+            warnings.removeHandler(entry)
         handler.close()

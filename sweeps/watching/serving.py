@@ -23,8 +23,11 @@ def served(registry: CollectorRegistry, port: int, host: str = "127.0.0.1") -> I
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise MeasuringError(
-            f"cannot serve metrics at {host}:{port} ({reason}); name another port: "
-            "--metrics-port, where 0 takes a free one"
+            "cannot serve metrics at {host}:{port} ({reason})",
+            hint="name another port: --metrics-port, where 0 takes a free one",
+            host=host,
+            port=port,
+            reason=reason,
         ) from error
     try:
         yield server.server_port
@@ -42,12 +45,17 @@ class TextFile:
         # A link keeps pointing; what is no regular file (/dev/null) must not be replaced by one.
         self._path, self._registry, self._told = path.resolve(), registry, False
         if self._path.exists() and not self._path.is_file():
-            raise DataError(f"'{path}' is no file; name another place: --metrics-file")
+            raise DataError(
+                "'{path}' is no file", hint="name another place: --metrics-file", path=path
+            )
         try:
             self._write()
         except OSError as error:
             raise DataError(
-                f"cannot write '{path}' ({error.strerror}); name another place: --metrics-file"
+                "cannot write '{path}' ({strerror})",
+                hint="name another place: --metrics-file",
+                path=path,
+                strerror=error.strerror,
             ) from error
 
     def update(self) -> None:

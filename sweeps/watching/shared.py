@@ -83,17 +83,23 @@ def look_at(
     """The state of these trials, or of all; rows of `damaged` ones count as none. Nothing is
     changed. `DataError` as the store raises."""
     held = store.running()  # first: what is stored meanwhile counts as done, and not as neither
-    found = store.summaries(trial_ids)
-    rows = {name: row for name, row in found.items() if name not in damaged}
+    result = store.summaries(trial_ids)
+    rows = {name: row for name, row in result.items() if name not in damaged}
     # A trial that has a row and a lease (a repeat, a retry) is counted by its row.
-    mine = held if trial_ids is None else {one: held[one] for one in set(trial_ids) & held.keys()}
+    mine = (
+        held
+        if trial_ids is None
+        else {entry: held[entry] for entry in set(trial_ids) & held.keys()}
+    )
     names = set(rows) | set(mine if trial_ids is None else trial_ids)
     return Snapshot(
         at=datetime.now(UTC),
         database=store.name,
         total=len(names),
         counts=dict(Counter(row.status for row in rows.values()).most_common()),
-        running=tuple(sorted(mine.values(), key=lambda one: (-(one.seconds_held or 0), one.host))),
+        running=tuple(
+            sorted(mine.values(), key=lambda entry: (-(entry.seconds_held or 0), entry.host))
+        ),
         pace=pace_of([row.started_at for row in rows.values()]),
     )
 

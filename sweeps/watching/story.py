@@ -56,10 +56,14 @@ def row_story(row: Measurement) -> list[Line]:
     """The story as the stored row tells it: without moments but those that a row keeps."""
     trial_id = row.trial.trial_id
     runs = [
-        {"time": one.get("started_at", ""), "event": "attempt_ended", "status": one.get("status"),
-         "other_cores": one.get("environment", {}).get("other_cores")}
-        for one in row.attempts
-    ]  # fmt: skip
+        {
+            "time": attempt.get("started_at", ""),
+            "event": "attempt_ended",
+            "status": attempt.get("status"),
+            "other_cores": attempt.get("environment", {}).get("other_cores"),
+        }
+        for attempt in row.attempts
+    ]
     measured = {
         "time": row.started_at,
         "event": "steady" if row.environment.get("steady") else "not_steady",
@@ -67,13 +71,16 @@ def row_story(row: Measurement) -> list[Line]:
         "steps": len(row.step_seconds),
         "seconds": row.wall_seconds,
     }
-    asked = {"time": "", "event": "planned", **asked_facts(row.trial)}
+    wanted = {"time": "", "event": "planned", **asked_facts(row.trial)}
     ended = {"time": row.started_at, "event": "attempt_ended", **ending_facts(row)}
     stored = {"time": "", "event": "stored", "runs": 1 + len(row.repeats)}
     middle = [measured, ended] if row.step_seconds else [ended]
     return [
-        {**{name: value for name, value in one.items() if value is not None}, "trial_id": trial_id}
-        for one in (asked, *runs, *middle, stored)
+        {
+            **{name: value for name, value in entry.items() if value is not None},
+            "trial_id": trial_id,
+        }
+        for entry in (wanted, *runs, *middle, stored)
     ]
 
 
@@ -88,8 +95,10 @@ def story_text(story: Iterable[Line], *, of_many: bool = False) -> list[str]:
         when = moment.strftime("%Y-%m-%d %H:%M:%S") if moment else ""
         event = str(line["event"])
         words = _WORDS.get(event, event.replace("_", " "))
-        known = {name: value for name, value in line.items() if value is not None}
-        facts = ", ".join(_fact(name, one) for name, one in known.items() if name not in _HEAD)
+        existing = {name: value for name, value in line.items() if value is not None}
+        facts = ", ".join(
+            _fact(name, entry) for name, entry in existing.items() if name not in _HEAD
+        )
         whose = f"{str(line.get('trial_id', ''))[:8]:8}  " if of_many else ""
         lines.append(
             f"{when:19}  {since:>10}  {whose}{words}{': ' if facts else ''}{facts}".rstrip()
@@ -101,7 +110,7 @@ def _fact(name: str, value: Any) -> str:
     if isinstance(value, list):
         value = " ".join(map(str, value))
     elif isinstance(value, dict):
-        value = " ".join(f"{key} {_short(one)}" for key, one in value.items())
+        value = " ".join(f"{key} {_short(entry)}" for key, entry in value.items())
     return f"{name.replace('_', ' ')} {_short(value)}"
 
 

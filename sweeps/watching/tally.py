@@ -129,10 +129,10 @@ class Tally:
             return SweepProgress(
                 total=self._total, skipped=self._skipped, left=left, counts=dict(self._counts),
                 running=tuple(
-                    Running(trial_id=trial_id, name=one.name, where=one.where,
-                            seconds=now - one.since, attempt=one.attempt)
-                    for trial_id, one in self._running.items()
-                    if one.where  # the others wait for a node of a cluster
+                    Running(trial_id=trial_id, name=entry.name, where=entry.where,
+                            seconds=now - entry.since, attempt=entry.attempt)
+                    for trial_id, entry in self._running.items()
+                    if entry.where  # the others wait for a node of a cluster
                 ),
                 elapsed_seconds=elapsed, rest_seconds=rest, basis=basis,
                 attempts=self._attempts, trial_seconds=self._trial_seconds,

@@ -81,8 +81,12 @@ class TextBatches:
         columns = len(tokens) // rows
         if columns <= self._unroll:
             raise DataError(
-                f"'{path}' has {len(tokens):,} words, and a batch of {rows} needs more than "
-                f"{rows * self._unroll:,}; name a longer text, or ask for a smaller batch"
+                "'{path}' has {count:,} words, and a batch of {rows} needs more than {needed:,}",
+                hint="name a longer text, or ask for a smaller batch",
+                path=path,
+                count=len(tokens),
+                rows=rows,
+                needed=rows * self._unroll,
             )
         self._rows = tokens[: rows * columns].view(rows, columns)
         self._place = 0

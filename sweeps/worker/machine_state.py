@@ -56,7 +56,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], cpus: int) -> d
     """What differs, for a measurement's environment: clocks at both ends, the share of CPU time
     that the hypervisor took, what held the GPU back, and how far the wall clock jumped."""
     elapsed = after["monotonic_seconds"] - before["monotonic_seconds"]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "cpu_mhz": _ends(before, after, "cpu_mhz"),
         "steal_share": _share(_grown(before, after, "steal_seconds"), elapsed * cpus),
         "cpu_thermal_throttles": _grown(before, after, "cpu_thermal_throttles") or None,
@@ -64,9 +64,9 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], cpus: int) -> d
         "suspended_seconds": _jump(before, after, "running_seconds", elapsed),
     }
     if "gpu" in before and "gpu" in after:
-        found["gpu_state"] = [before["gpu"], after["gpu"]]
-        found["gpu_held_back_by"] = throttle_reasons(before["gpu"], after["gpu"])
-    return {name: value for name, value in found.items() if value is not None}
+        result["gpu_state"] = [before["gpu"], after["gpu"]]
+        result["gpu_held_back_by"] = throttle_reasons(before["gpu"], after["gpu"])
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def gpu_state(
@@ -80,8 +80,8 @@ def gpu_state(
     plain = uuid.removeprefix("GPU-")
     named = [gpu for gpu in gpus if str(gpu.get("uuid")).removeprefix("GPU-") == plain]
     # Inside a container the only GPU may go by another name (a slice of it).
-    found = named or (gpus if len(gpus) == 1 else [])
-    return found[0] if found else None
+    result = named or (gpus if len(gpus) == 1 else [])
+    return result[0] if result else None
 
 
 def throttle_reasons(before: nvidia_smi.Facts, after: nvidia_smi.Facts) -> list[str]:
@@ -113,15 +113,15 @@ def _cpu_mhz(cpus: Sequence[int], root: Path) -> float | None:
     """Mean present clock of the CPUs: by cpufreq, else as /proc/cpuinfo has it."""
     values = [_integer(root / f"sys/devices/system/cpu/cpu{n}/cpufreq/scaling_cur_freq")
               for n in cpus]  # fmt: skip
-    known = [value / 1000 for value in values if value]
-    return statistics.fmean(known) if known else _cpuinfo_mhz(cpus, root)
+    existing = [value / 1000 for value in values if value]
+    return statistics.fmean(existing) if existing else _cpuinfo_mhz(cpus, root)
 
 
 def _cpuinfo_mhz(cpus: Sequence[int], root: Path) -> float | None:
     rows = [line.partition(":") for line in _lines(root / "proc/cpuinfo")]
-    told = [float(value) for key, _, value in rows if key.strip() == "cpu MHz"]
-    known = [told[cpu] for cpu in cpus if cpu < len(told)]
-    return statistics.fmean(known) if known else None
+    answer = [float(value) for key, _, value in rows if key.strip() == "cpu MHz"]
+    existing = [answer[cpu] for cpu in cpus if cpu < len(answer)]
+    return statistics.fmean(existing) if existing else None
 
 
 def _steal_seconds(cpus: Sequence[int], root: Path) -> float | None:
@@ -136,8 +136,8 @@ def _thermal_throttles(cpus: Sequence[int], root: Path) -> int | None:
         _integer(root / f"sys/devices/system/cpu/cpu{n}/thermal_throttle/core_throttle_count")
         for n in cpus
     ]
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    existing = [value for value in values if value is not None]
+    return sum(existing) if existing else None
 
 
 def _integer(path: Path) -> int | None:

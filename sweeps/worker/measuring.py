@@ -127,7 +127,9 @@ def _opened(trial: Trial) -> Runnable:
     planned = trial.plan.get("network_fingerprint", "")
     if opened.fingerprint != planned:
         raise MeasuringError(
-            f"{trial.workload.network} is no longer the file that was planned; plan again"
+            "{network} is no longer the file that was planned",
+            hint="plan again",
+            network=trial.workload.network,
         )
     return opened
 
@@ -149,8 +151,10 @@ def _device(trial: Trial) -> str:
         return trial.accelerator
     if trial.gpu_asked_for and not is_named(torch.cuda.get_device_name(), trial.gpu_asked_for):
         raise MeasuringError(
-            f"{trial.gpu_asked_for} asked for, but the GPU of this node is a "
-            f"{torch.cuda.get_device_name()}; correct the node's resources"
+            "{gpu_asked_for} asked for, but the GPU of this node is a {present}",
+            hint="correct the node's resources",
+            gpu_asked_for=trial.gpu_asked_for,
+            present=torch.cuda.get_device_name(),
         )
     return CUDA
 

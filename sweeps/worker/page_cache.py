@@ -79,4 +79,6 @@ def _opened(path: Path) -> Iterator[int]:
         finally:
             os.close(file)
     except OSError as error:
-        raise DataError(f"cannot read '{path}': {error.strerror}") from error
+        raise DataError(
+            "cannot read '{path}': {strerror}", path=path, strerror=error.strerror
+        ) from error

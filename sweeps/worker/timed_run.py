@@ -106,16 +106,17 @@ def _submit(count: int, accelerator: Accelerator, batches: Iterator[Any]) -> Non
 
 
 def _pace(trial: Trial, steps: list[float]) -> dict[str, Any]:
-    found = pace(steps, trial.samples_per_step, trial.loader_period)
-    return {"pace": found} if found else {}
+    result = pace(steps, trial.samples_per_step, trial.loader_period)
+    return {"pace": result} if result else {}
 
 
 def _refuse_broken_clock(steps: list[float]) -> None:
     """A virtual machine's counters may jump when it is moved: no rate can be told then."""
     if min(steps) <= 0:
         raise MeasuringError(
-            f"the clock that times steps went backwards (a step of {min(steps):g} s); measure "
-            "again, on a machine with a steady clock source"
+            "the clock that times steps went backwards (a step of {steps:g} s)",
+            hint="measure again, on a machine with a steady clock source",
+            steps=min(steps),
         )
 
 

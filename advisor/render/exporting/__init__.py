@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from advisor.domain import Candidate
 from advisor.errors import UsageError
+from advisor.messages import Message
 
-FORMATS = ("skypilot", "dstack", "terraform", "ray", "awscli")
+_SEVERAL = ("aws", "gcp", "azure")
+# The clouds that each tool knows.
+_CLOUDS: Mapping[str, tuple[str, ...]] = {
+    "skypilot": _SEVERAL,
+    "dstack": _SEVERAL,
+    "terraform": ("aws",),
+    "ray": ("aws",),
+    "awscli": ("aws",),
+}
+FORMATS = tuple(_CLOUDS)
 
 
 def export(candidate: Candidate, format: str) -> str:
     """The file or command, ending in a newline; `UsageError` where the tool has no such cloud."""
-    writer, clouds = _writer(format)
-    cloud = candidate.spec.offer.instance.cloud
+    cloud, clouds = candidate.spec.offer.instance.cloud, _CLOUDS[format]
     if cloud not in clouds:
+        hint = None
+        if cloud in _SEVERAL:
+            hint = Message("SkyPilot knows {cloud}: --export skypilot", cloud=cloud)
         raise UsageError(
-            f"--export {format} is for {', '.join(clouds)}; the answer is on {cloud}"
-            + (", which SkyPilot knows: --export skypilot" if cloud in ("gcp", "azure") else "")
-        )
-    return writer(candidate)
+            "--export {format} is for {clouds}; the answer is on {cloud}",
+            format=format, clouds=clouds, cloud=cloud, hint=hint, field="export",
+        )  # fmt: skip
+    return _writers(format)[format](candidate)
 
 
-def _writer(format: str) -> tuple[Callable[[Candidate], str], tuple[str, ...]]:
+def _writers(format: str) -> Mapping[str, Callable[[Candidate], str]]:
     """Imported when asked for: an answer without --export pays for none of them."""
-    if format == "skypilot":
-        from advisor.render.exporting.skypilot import CLOUDS, task
+    if format in ("skypilot", "dstack"):
+        from advisor.render.exporting.brokers import dstack_task, skypilot_task
 
-        return task, CLOUDS
-    if format == "dstack":
-        from advisor.render.exporting.dstack import CLOUDS, configuration
+        return {"skypilot": skypilot_task, "dstack": dstack_task}
+    from advisor.render.exporting.aws import aws_command, ray_cluster, terraform
 
-        return configuration, CLOUDS
-    if format == "terraform":
-        from advisor.render.exporting.terraform import configuration as terraform
-
-        return terraform, ("aws",)
-    if format == "ray":
-        from advisor.render.exporting.ray_cluster import cluster
-
-        return cluster, ("aws",)
-    from advisor.render.exporting.awscli import command
-
-    return command, ("aws",)
+    return {"terraform": terraform, "ray": ray_cluster, "awscli": aws_command}

@@ -51,7 +51,7 @@ class Item(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SweepStatus:
     """Where a sweep stands: what it has `done`, what comes `next` (empty: it has `stopped`, and
     says why), how well its question is answered (`doubt`, a share; None before the anchors are
     measured), and the time that the trials took."""
@@ -77,7 +77,7 @@ class AdaptiveSweep:
     gpu: str | None = None
     _choices: dict[tuple[tuple[int, int, float], ...], Choice] = field(default_factory=dict)
 
-    def standing(self, measured: Mapping[str, Measurement]) -> Standing:
+    def standing(self, measured: Mapping[str, Measurement]) -> SweepStatus:
         """What is to be measured after what is `measured`, rows by trial id."""
         surface = self._surface(measured)
         done: list[int] = []
@@ -184,10 +184,10 @@ class AdaptiveSweep:
 
     def _standing(
         self, done: list[int], waiting: tuple[Item, ...], choice: Choice, seconds: list[float]
-    ) -> Standing:
+    ) -> SweepStatus:
         runs = [done[: place + 1].count(row) for place, row in enumerate(done)]
         items = (Item(self.trials[row], run) for row, run in zip(done, runs, strict=True))
-        return Standing(
+        return SweepStatus(
             done=tuple(items),
             next=waiting,
             doubt=None if np.isnan(choice.doubt) else choice.doubt,

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import Measurement
-from advisor.runs.adaptive.planning import AdaptiveSweep, Item, Standing
+from advisor.runs.adaptive.planning import AdaptiveSweep, Item, SweepStatus
 from advisor.runs.sweeps.sweeping import measuring_here, probed_machine
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ def run_adaptive(
     executor: str,
     ray_address: str | None,
     on_progress: Callable[[Progress], None],
-    on_batch: Callable[[Standing], None],
+    on_batch: Callable[[SweepStatus], None],
     clock: Callable[[], float] = time.monotonic,
     since: datetime | None = None,
-) -> Standing:
+) -> SweepStatus:
     """Measure until the sweep stops; returns where it stands then. What was measured before
     `since` does not count.
 

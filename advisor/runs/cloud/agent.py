@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog.local_disks import LOCAL
 from advisor.errors import AdvisorError, DataError
-from advisor.runs.cloud.exchange import Collector, Diary, End, Phase, Sender
+from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog
 from infra.aws.guest.job import SWEEP_RUN, VERIFY
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
     that answers.
     """
     job, result_bucket = _fetched(guest, url, region)
-    diary = Diary(result_bucket, guest.metadata.instance_id(), guest.aws.clock)
-    diary.note(Phase.STARTED)
+    state_log = StateLog(result_bucket, guest.metadata.instance_id(), guest.aws.clock)
+    state_log.note(Phase.STARTED)
     try:
         mounts = guest.mount(job)
-        diary.note(Phase.MOUNTED)
-        return _swept(job, mounts, expires_at, guest, result_bucket, diary)
+        state_log.note(Phase.MOUNTED)
+        return _swept(job, mounts, expires_at, guest, result_bucket, state_log)
     except AdvisorError as error:
-        diary.note(Phase.ENDED, End.FAILED, said=str(error))
+        state_log.note(Phase.ENDED, End.FAILED, said=str(error))
         raise
 
 
@@ -100,14 +100,14 @@ def _fetched(guest: Guest, url: str, region: str) -> tuple[Job, ResultBucket]:
 
 def _swept(
     job: Job, mounts: Mapping[str, Path], expires_at: datetime, guest: Guest,
-    result_bucket: ResultBucket, diary: Diary,
+    result_bucket: ResultBucket, state_log: StateLog,
 ) -> End:  # fmt: skip
     from infra.aws.guest.supervising import Child, Watch, watching
 
     database, log = _database_url(job, guest), guest.folder / "sweep.log"
     sender = None if job.database_parameter else Sending(result_bucket, database)
     environment = {**os.environ, "ADVISOR_DATABASE_URL": database, **own_data(job, mounts)}
-    diary.note(Phase.SWEEPING)
+    state_log.note(Phase.SWEEPING)
     with closing(Child(command_of(guest.advisor, job, mounts), environment, log)) as child:
         watch = Watch(guest.metadata, expires_at, guest.aws.clock, child.leave)
         with watching(watch, guest.poll_seconds):
@@ -115,7 +115,7 @@ def _swept(
         end = End.DONE if code in _ANSWERED[job.command] else End(watch.reason or End.FAILED)
     if sender:
         sender.send_the_rest(guest.aws.clock.sleep)
-    diary.note(Phase.ENDED, end, code, diary.keep_log(log))
+    state_log.note(Phase.ENDED, end, code, state_log.keep_log(log))
     return end
 
 

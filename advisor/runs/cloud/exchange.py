@@ -64,7 +64,7 @@ class GuestState:
     said: str = ""
 
 
-class Diary:
+class StateLog:
     """What one instance tells of itself. A bucket that does not answer stops no sweep."""
 
     def __init__(self, result_bucket: ResultBucket, instance_id: str, clock: Clock) -> None:

@@ -37,7 +37,7 @@ MOST_TYPES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Berth:
+class InstanceRun:
     """How it went with one type: a run, or the error that ended it, and whether an instance was
     had before that."""
 
@@ -79,7 +79,7 @@ def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ..
     return tuple(_planned(one, aws) for one in options)
 
 
-def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[Berth]:
+def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[InstanceRun]:
     """Run each as `run_cloud` does, all at once; what goes wrong with one ends no other.
 
     Ctrl-C ends all of them, and is raised again when everything of all of them is ended.
@@ -89,7 +89,7 @@ def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[Berth]:
         refuse_missing(plan.findings)
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=len(plans)) as pool:
-        futures: list[Future[Berth]] = []
+        futures: list[Future[InstanceRun]] = []
         try:
             futures += (pool.submit(_ran, plan, aws, stop, say) for plan in plans)
             wait(futures)
@@ -101,7 +101,7 @@ def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[Berth]:
     return [future.result() for future in futures]
 
 
-def _refuse_not_ended(futures: Sequence[Future[Berth]]) -> None:
+def _refuse_not_ended(futures: Sequence[Future[InstanceRun]]) -> None:
     """Nobody is to read that all was ended where something may run on."""
     for future in futures:
         if not future.exception() and isinstance(error := future.result().error, NotEndedError):
@@ -115,15 +115,15 @@ def _planned(options: CloudOptions, aws: Aws) -> CloudPlan:
         raise UsageError(f"{options.instance}, with its share of the budget: {error}") from error
 
 
-def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> Berth:
+def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> InstanceRun:
     own = aws.by(LeavingClock(aws.clock, stop))
     name, had = plan.options.instance, list[Machine]()
     try:
         run = run_cloud(plan, own, lambda line: say(f"{name}: {line}"), had.append)
-        return Berth(plan, run=run)
+        return InstanceRun(plan, run=run)
     except AdvisorError as error:
         say(f"{name}: {error}")
-        return Berth(plan, error=error, had_instance=bool(had))
+        return InstanceRun(plan, error=error, had_instance=bool(had))
 
 
 def _gpu_words(one: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from advisor.errors import unknown_name
 from infra.aws.budget import lasts, usd_per_hour
 
 if TYPE_CHECKING:
-    from advisor.runs.cloud.fleet import Berth
+    from advisor.runs.cloud.fleet import InstanceRun
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
     from infra.aws.finding import Managed
@@ -97,7 +97,7 @@ def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
     }
 
 
-def fleet_document(berths: Sequence[Berth]) -> dict[str, Any]:
+def fleet_document(berths: Sequence[InstanceRun]) -> dict[str, Any]:
     """As report/schemas/cloud-fleet.schema.json describes it. What an instance had cost whose
     sweep failed is not known here: its whole share of the budget is counted."""
     runs = [run_document(one.run) if one.run else None for one in berths]

@@ -213,12 +213,12 @@ def job_of(plan: CloudPlan) -> Job:
 
 
 def _is_done(result_bucket: ResultBucket, say: Say) -> bool:
-    with _told_with_its_mend():
+    with _with_hint():
         return BucketWork(result_bucket, say).is_done()
 
 
 @contextmanager
-def _told_with_its_mend() -> Iterator[None]:
+def _with_hint() -> Iterator[None]:
     """Rights to the bucket are seen when it is used, before anything is launched."""
     from infra.aws.errors import Refused
     from infra.aws.permissions import explained
@@ -237,7 +237,7 @@ def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
     from infra.aws.guest.user_data import user_data
 
     software = packed_software()
-    with _told_with_its_mend():
+    with _with_hint():
         Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
         result_bucket.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
 

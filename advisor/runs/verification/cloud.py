@@ -15,7 +15,7 @@ from advisor.errors import CloudError, NoOfferError, UsageError
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, run_cloud
-from advisor.runs.verification.machine import AUTO, Place, refuse_several_gpus
+from advisor.runs.verification.machine import AUTO, VerifiedMachine, refuse_several_gpus
 from advisor.runs.verification.verdict import judged
 from advisor.runs.verification.verify import answers_around
 from infra.aws.guest.job import VERIFY
@@ -30,7 +30,7 @@ _WITH_IOPS = ("io1", "io2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
+class CloudVerification:
     """A question about one spec, ready to be measured on it: `named` is what is predicted."""
 
     request: Request
@@ -39,7 +39,7 @@ class Elsewhere:
 
 def plan_elsewhere(
     request: Request, instance: str, catalog: Catalog, model: PerformanceModel, today: date
-) -> Elsewhere:
+) -> CloudVerification:
     """The spec that is verified: the recommended one for `auto`, with its disk and batch size.
 
     `NoOfferError` where nothing is recommended; `UsageError` for what no single trial tells.
@@ -52,11 +52,13 @@ def plan_elsewhere(
     refuse_several_gpus(request, _place(found.name, catalog, None))
     named = predict_instance(request, catalog, model, found.name)
     exact = replace(request, disk=named.disk.choice, batch_size=named.workload.batch_size)
-    return Elsewhere(request=exact, named=predict_instance(exact, catalog, model, found.name))
+    return CloudVerification(
+        request=exact, named=predict_instance(exact, catalog, model, found.name)
+    )
 
 
 def launch_options(
-    asked: Elsewhere, cloud: CloudOptions, minutes: float, samples: int | None, today: date
+    asked: CloudVerification, cloud: CloudOptions, minutes: float, samples: int | None, today: date
 ) -> CloudOptions:
     """The launch for it: this type alone, this disk, and the command that measures there. Its id
     has the day: what was verified today is not paid for twice."""
@@ -76,7 +78,7 @@ def launch_options(
 
 
 def verify_elsewhere(
-    asked: Elsewhere, plan: CloudPlan, aws: Aws, say: Say,
+    asked: CloudVerification, plan: CloudPlan, aws: Aws, say: Say,
     catalog: Catalog, model: PerformanceModel, today: date,
 ) -> tuple[Verification, CloudRun]:  # fmt: skip
     """Launch, measure, end everything, and hold the prediction to what was measured.
@@ -153,11 +155,11 @@ def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
     return max(rows, key=lambda row: (row.status is Status.OK, row.started_at))
 
 
-def _place(name: str, catalog: Catalog, measured: Measurement | None) -> Place:
+def _place(name: str, catalog: Catalog, measured: Measurement | None) -> VerifiedMachine:
     """Where it was measured, by its own word: the firmware names the type."""
     instance = catalog.instance(name, "aws")
     here = measured.environment.get("instance_type") if measured else None
-    return Place(
+    return VerifiedMachine(
         instance=instance,
         is_here=here == name,
         accelerator=measured.trial.accelerator if measured else "cpu",

@@ -19,7 +19,7 @@ AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class VerifiedMachine:
     """What a trial is held to. `instance` None: this machine as it is; `is_here`: the machine
     calls itself that type."""
 
@@ -55,7 +55,7 @@ def place_for(
     machine: Machine,
     here: str | None,
     gpus_here: Sequence[str],
-) -> Place:
+) -> VerifiedMachine:
     """Where the trial of `--instance name` (or `auto`) runs; `UsageError` where it cannot.
 
     `here` is the type this machine calls itself, `gpus_here` are the names of its GPUs.
@@ -67,12 +67,12 @@ def place_for(
     if instance is not None:
         _refuse_small_machine(instance, machine)
         vcpus, memory_mib = float(instance.vcpus), min(memory_mib, float(instance.memory_mib))
-    return Place(
+    return VerifiedMachine(
         instance=instance, is_here=is_here, accelerator=chosen, vcpus=vcpus, memory_mib=memory_mib
     )
 
 
-def refuse_several_gpus(request: Request, place: Place) -> None:
+def refuse_several_gpus(request: Request, place: VerifiedMachine) -> None:
     """`UsageError` where several GPUs are asked about: a trial is one process on one."""
     instance = place.instance
     if instance is None or request.task is Task.PREPROCESSING or used_gpus(instance) == 1:

@@ -20,7 +20,7 @@ from advisor.domain import (
     Verification,
 )
 from advisor.errors import MeasuringError
-from advisor.runs.verification.machine import Place
+from advisor.runs.verification.machine import VerifiedMachine
 from advisor.units import format_mib, format_rate, format_usd
 from sweeps.planning.disks import UNLIMITED
 from sweeps.quality.checking import FEW_STEPS, check
@@ -52,7 +52,7 @@ class Answers(NamedTuple):
 
 def judged(
     request: Request,
-    place: Place,
+    place: VerifiedMachine,
     measurement: Measurement,
     named: InstancePrediction | None,
     predicted: Prediction | None,
@@ -138,7 +138,7 @@ def _reads_more(request: Request, trial: Trial) -> bool:
 
 
 def _caveats(
-    request: Request, place: Place, measurement: Measurement, pessimistic: bool
+    request: Request, place: VerifiedMachine, measurement: Measurement, pessimistic: bool
 ) -> tuple[str, ...]:
     environment, instance, gpu = measurement.environment, place.instance, place.emulated_gpu
     said = []

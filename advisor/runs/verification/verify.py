@@ -34,7 +34,7 @@ from advisor.runs.sweeps.sweeping import (
     step_seconds,
 )
 from advisor.runs.verification.machine import (
-    Place,
+    VerifiedMachine,
     gpus_of_this_machine,
     place_for,
     refuse_several_gpus,
@@ -78,10 +78,10 @@ class VerifyOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Trying:
+class VerificationTrial:
     """A trial that is ready to run, and what is predicted for it."""
 
-    place: Place
+    place: VerifiedMachine
     trial: Trial
     named: InstancePrediction | None
     predicted: Prediction | None
@@ -93,7 +93,7 @@ def plan_verification(
     catalog: Catalog,
     model: PerformanceModel,
     making: Making,
-) -> Trying:
+) -> VerificationTrial:
     """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
     assert request.target_throughput is not None
     machine, here = local_machine(), instance_type()
@@ -124,12 +124,12 @@ def plan_verification(
     )
     (trial,) = plan_trials([asked], machine, step_seconds, planned_network)
     predicted = named.prediction if named else _of_machine(request, place, trial, catalog, model)
-    return Trying(place, trial, named, predicted)
+    return VerificationTrial(place, trial, named, predicted)
 
 
 def verify(
     request: Request,
-    trying: Trying,
+    trying: VerificationTrial,
     store: MeasurementStore,
     catalog: Catalog,
     model: PerformanceModel,
@@ -144,7 +144,7 @@ def verify(
 
 def concluded(
     request: Request,
-    trying: Trying,
+    trying: VerificationTrial,
     fresh: Measurement,
     catalog: Catalog,
     model: PerformanceModel,
@@ -197,7 +197,7 @@ def _workload(request: Request, named: InstancePrediction | None) -> Workload:
     )
 
 
-def _refuse_slow_pace(place: Place, workload: Workload, target: float) -> None:
+def _refuse_slow_pace(place: VerifiedMachine, workload: Workload, target: float) -> None:
     """An emulated GPU has the rate that is predicted: that it misses the target is no news."""
     gpu = place.emulated_gpu
     if gpu is None:
@@ -211,7 +211,7 @@ def _refuse_slow_pace(place: Place, workload: Workload, target: float) -> None:
         )
 
 
-def _cache(request: Request, options: VerifyOptions, place: Place) -> CacheState:
+def _cache(request: Request, options: VerifyOptions, place: VerifiedMachine) -> CacheState:
     """As `recommend` takes it: training reads again, the rest once. Made data are fewer than the
     real ones: where those do not fit in the memory, these must not either."""
     small = request.dataset.total_mib <= place.memory_mib
@@ -220,7 +220,11 @@ def _cache(request: Request, options: VerifyOptions, place: Place) -> CacheState
 
 
 def _data(
-    request: Request, options: VerifyOptions, place: Place, batch_size: int, making: Making
+    request: Request,
+    options: VerifyOptions,
+    place: VerifiedMachine,
+    batch_size: int,
+    making: Making,
 ) -> SweepData:
     target = request.target_throughput or 0.0
     samples = options.samples or samples_for(target, batch_size, place.vcpus)
@@ -241,7 +245,11 @@ def _disk(request: Request) -> DiskRate:
 
 
 def _of_machine(
-    request: Request, place: Place, trial: Trial, catalog: Catalog, model: PerformanceModel
+    request: Request,
+    place: VerifiedMachine,
+    trial: Trial,
+    catalog: Catalog,
+    model: PerformanceModel,
 ) -> Prediction | None:
     """What this machine is predicted to reach; None for a GPU without a data sheet."""
     gpu = None

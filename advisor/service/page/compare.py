@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.answers.comparing import compared
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.questions.models import Compare
 from advisor.render.i18n.catalogue import Texts
 from advisor.service.page.frame import Frame
@@ -98,8 +98,8 @@ EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g4dn.xlarge,g5.
 router = APIRouter(include_in_schema=False)
 
 
-def _compare(ground: Ground, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    document = compared(ground, question_of(Compare, asked)).document()
+def _compare(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    document = compared(context, question_of(Compare, asked)).document()
     return comparison_view(document, target_of(asked), frame)
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
 from advisor.questions.models import Recommend
 from advisor.render.i18n.catalogue import Texts
@@ -244,13 +244,13 @@ EXAMPLE = {"task": "inference", "model": "googlenet", "target_throughput": "500"
 router = APIRouter(include_in_schema=False)
 
 
-def _find(ground: Ground, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+def _find(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     every = asked.get("rejected") == "all"
     question = replace(question_of(Recommend, asked), pareto=True, explain_rejected=every)
-    document = recommended(ground, question).message_document()
+    document = recommended(context, question).message_document()
     values = answer_view(document, frame)
     if values["pick"]:
-        values["what_if"] = what_if_of(ground, document["recommendation"], frame)
+        values["what_if"] = what_if_of(context, document["recommendation"], frame)
     return values
 
 

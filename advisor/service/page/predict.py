@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.predicting import predicted
 from advisor.errors import AdvisorError, UsageError
 from advisor.quantities import parse_number
@@ -95,17 +95,17 @@ def _step(value: str, text: str, point: object, is_real: bool, t: Texts) -> Step
 CHANGES = ("vcpus", "memory")
 
 
-def what_if_values(ground: Ground, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """Values of `what_if_answer.html` and of its sliders."""
     t, target = frame.words, target_of(asked)
     question = question_of(Predict, asked)
-    base = predicted(ground, replace(question, vcpus=None, memory=None)).document()
+    base = predicted(context, replace(question, vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
     curve = Curve(
         tuple(int(str(one.point)) for one in steps["vcpus"]),
         tuple(float(str(one.point)) for one in steps["memory"]),
     )
-    document = predicted(ground, replace(question, curve=curve)).document()
+    document = predicted(context, replace(question, curve=curve)).document()
     return {
         "problem": None,
         "wrong": {},
@@ -120,14 +120,14 @@ def what_if_values(ground: Ground, asked: Mapping[str, str], frame: Frame) -> di
     }
 
 
-def what_if_of(ground: Ground, pick: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
+def what_if_of(context: Context, pick: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
     """The same for a recommended spec, with the words that its form sends besides the sliders';
     None where one instance alone does not answer, or cannot be asked about."""
     if pick["count"] > 1:
         return None
     asked = {name: str(value) for name, value in (workload_words(frame) | spec_words(pick)).items()}
     try:
-        values = what_if_values(ground, asked, frame)
+        values = what_if_values(context, asked, frame)
     except (AdvisorError, Problem):
         return None
     fixed = [(name, value) for name, value in asked.items() if name != "disk"]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 from starlette.responses import Response
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
@@ -19,7 +19,7 @@ from advisor.questions.models import Question
 from advisor.questions.reading import fields_of, from_pairs
 from advisor.questions.requests import DEFAULT_REGION
 from advisor.render.i18n.catalogue import Texts
-from advisor.service.answers import ground_of, threads_of
+from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
 from advisor.service.problems import Problem
 from models.zoo.networks import NETWORKS
@@ -49,19 +49,19 @@ _MOST_OFFERED = 200
 CLOUDS = ("aws", "gcp", "azure", "alibaba")
 
 
-def choices_of(ground: Ground, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
+def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
     """Values and labels of the fields, in the page's language."""
     cloud = asked.get("cloud", "aws")
     return {
         "task": [(str(one), t(f"task.{one}")) for one in Task],
-        "model": [(one, one) for one in _offered(ground)],
+        "model": [(one, one) for one in _offered(context)],
         "precision": [(str(one), str(one)) for one in Precision],
         **{name: [("", t(f"usual.{name}")), *_named(one)] for name, one in _LEFT_OPEN.items()},
-        "cloud": [*((one, one) for one in _clouds(ground.catalog)), ("any", t("cloud.any"))],
+        "cloud": [*((one, one) for one in _clouds(context.catalog)), ("any", t("cloud.any"))],
         "market": [(str(one), t(f"market.{one}")) for one in Market],
         "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
-        "regions": _regions(ground.catalog, cloud),
-        "gpus": sorted(ground.catalog.rented_gpus),
+        "regions": _regions(context.catalog, cloud),
+        "gpus": sorted(context.catalog.rented_gpus),
     }
 
 
@@ -74,10 +74,10 @@ _LEFT_OPEN: Mapping[str, Iterable[str]] = {
 }
 
 
-def _offered(ground: Ground) -> list[str]:
+def _offered(context: Context) -> list[str]:
     """What trials can run, and what most GPUs were measured with: others are typed."""
-    cells = Counter(cell.partition("/")[0] for cell in ground.model.step_times.cells)
-    names = ground.model.table.names
+    cells = Counter(cell.partition("/")[0] for cell in context.model.step_times.cells)
+    names = context.model.table.names
     by_cells = sorted(names, key=lambda name: (name not in NETWORKS, -cells[name]))
     return sorted(by_cells[:_MOST_OFFERED])
 
@@ -151,7 +151,7 @@ class QuestionPage:
 
     template: str
     part: str
-    view: Callable[[Ground, Mapping[str, str], Frame], dict[str, Any]]
+    view: Callable[[Context, Mapping[str, str], Frame], dict[str, Any]]
     example: Mapping[str, str]
     needs: frozenset[str]
     repeated: str = ""
@@ -162,7 +162,7 @@ class QuestionPage:
         return await threads_of(request).run(self._answer, request, slow=True)
 
     def _answer(self, request: Request) -> Response:
-        frame, ground = Frame(request), ground_of(request)
+        frame, context = Frame(request), context_of(request)
         asked = dict(frame.asked)
         values_of_repeated = [value for name, value in frame.asked if name == self.repeated]
         if values_of_repeated:
@@ -172,7 +172,7 @@ class QuestionPage:
             asked = {**self.example, **asked}
             frame.asked = list(asked.items())
         try:
-            values, status = self.view(ground, asked, frame), 200
+            values, status = self.view(context, asked, frame), 200
         except (AdvisorError, Problem) as error:
             values, status = trouble_view(error, frame)
         shown = USUAL | asked
@@ -180,5 +180,5 @@ class QuestionPage:
         values |= {"asked": shown, "more_open": more, "example": is_example and not frame.is_part}
         if frame.is_part:
             return frame.page(self.part, status=status, **values)
-        choices = choices_of(ground, shown, frame.words)
+        choices = choices_of(context, shown, frame.words)
         return frame.page(self.template, status=status, choices=choices, **values)

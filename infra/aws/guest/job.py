@@ -42,16 +42,23 @@ class Job:
 
     def __post_init__(self) -> None:
         if self.command not in COMMANDS:
-            raise DataError(f"'{self.command[:80]}' is not what an instance does for a sweep")
+            raise DataError(
+                "'{command}' is not what an instance does for a sweep", command=self.command[:80]
+            )
         if not _NAME.fullmatch(self.sweep_id):
             raise DataError(
-                f"'{self.sweep_id[:80]}' is no sweep id: letters, digits, '.', '_', '-'"
+                "'{sweep_id}' is no sweep id: letters, digits, '.', '_', '-'",
+                sweep_id=self.sweep_id[:80],
             )
         if not _PREFIX.fullmatch(self.prefix) or ".." in self.prefix:
-            raise DataError(f"'{self.prefix[:80]}' is no prefix of a bucket")
+            raise DataError("'{prefix}' is no prefix of a bucket", prefix=self.prefix[:80])
         for device, disk_type in self.disks.items():
             if not (_DEVICE.fullmatch(device) and _DISK_TYPE.fullmatch(disk_type)):
-                raise DataError(f"'{device}': '{disk_type}' is no device name with a disk type")
+                raise DataError(
+                    "'{device}': '{disk_type}' is no device name with a disk type",
+                    device=device,
+                    disk_type=disk_type,
+                )
 
     @property
     def key(self) -> str:
@@ -87,16 +94,16 @@ def job_from_json(text: str) -> Job:
         return _job(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
-            f"this is no job of an instance: {type(error).__name__}: {error}"
+            "this is no job of an instance: {name}: {error}", name=type(error).__name__, error=error
         ) from error
 
 
 def place_of(url: str) -> tuple[str, str]:
     """Bucket and key of `s3://bucket/key`."""
-    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(\S+)", url)
-    if not found:
-        raise DataError(f"'{url}' names no object; write it like s3://bucket/key")
-    return found[1], found[2]
+    match = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(\S+)", url)
+    if not match:
+        raise DataError("'{url}' names no object", hint="write it like s3://bucket/key", url=url)
+    return match[1], match[2]
 
 
 def _job(document: Mapping[str, Any]) -> Job:

@@ -26,4 +26,4 @@ def mount_local_disk(
             place = mounts / "instance_store"
             mount(system / "dev" / block.name, place, run)
             return place
-    raise MeasuringError("this instance has no NVMe disk of its own; verify another disk")
+    raise MeasuringError("this instance has no NVMe disk of its own", hint="verify another disk")

@@ -34,8 +34,8 @@ class Metadata:
     """The service at an address; a token is taken when it is needed, and again when it is over."""
 
     def __init__(self, address: str | None = None) -> None:
-        told = address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS
-        self._address = told.rstrip("/")
+        named = address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS
+        self._address = named.rstrip("/")
         self._token = ""
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
@@ -57,7 +57,12 @@ class Metadata:
                 reason = f"status {error.code}"
             except (OSError, ValueError) as error:
                 reason = str(error)
-        raise LiveError(f"no instance metadata at {self._address} ({reason}); is this EC2?")
+        raise LiveError(
+            "no instance metadata at {address} ({reason})",
+            hint="is this EC2?",
+            address=self._address,
+            reason=reason,
+        )
 
     def instance_id(self) -> str:
         """As `i-0123456789abcdef0`."""
@@ -90,7 +95,7 @@ class Metadata:
 
 def _notice(text: str) -> SpotNotice:
     try:
-        told = json.loads(text)
-        return SpotNotice(str(told["action"]), datetime.fromisoformat(told["time"]))
+        facts = json.loads(text)
+        return SpotNotice(str(facts["action"]), datetime.fromisoformat(facts["time"]))
     except (ValueError, KeyError, TypeError):
         return SpotNotice("terminate", None)

@@ -48,9 +48,9 @@ class ResultBucket:
 
     def get(self, key: str) -> bytes | None:
         """The content; None where there is no such object."""
-        asked: dict[str, Any] = {"Bucket": self._bucket, "Key": self._prefix + key}
+        wanted: dict[str, Any] = {"Bucket": self._bucket, "Key": self._prefix + key}
         try:
-            answer = self._aws.ask(self._region, "get_object", service="s3", **asked)
+            answer = self._aws.ask(self._region, "get_object", service="s3", **wanted)
         except Refused as refused:
             if refused.code in _NONE:
                 return None
@@ -61,14 +61,14 @@ class ResultBucket:
 
     def keys(self, beneath: str = "") -> Iterator[str]:
         """The names beneath a folder, in order."""
-        asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self._prefix + beneath}
+        wanted: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self._prefix + beneath}
         while True:
-            answer = self._aws.ask(self._region, "list_objects_v2", service="s3", **asked)
-            for one in answer.get("Contents", ()):
-                yield one["Key"].removeprefix(self._prefix)
+            answer = self._aws.ask(self._region, "list_objects_v2", service="s3", **wanted)
+            for entry in answer.get("Contents", ()):
+                yield entry["Key"].removeprefix(self._prefix)
             if not answer.get("NextContinuationToken"):
                 return
-            asked["ContinuationToken"] = answer["NextContinuationToken"]
+            wanted["ContinuationToken"] = answer["NextContinuationToken"]
 
     def _put(self, key: str, content: bytes, **conditions: Any) -> None:
         self._aws.ask(

@@ -54,9 +54,9 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
         for path in _files(root):
             _add(archive, str(path.relative_to(root)), path.read_bytes())
         tried = _tried_together(root)
-        asked = requirements(root, frozenset(extras), pinned=not tried)
+        wanted = requirements(root, frozenset(extras), pinned=not tried)
         _add(archive, "constraints.txt", tried)
-        _add(archive, "requirements.txt", asked.encode())
+        _add(archive, "requirements.txt", wanted.encode())
     content = buffer.getvalue()
     return Software(content, hashlib.sha256(content).hexdigest())
 
@@ -68,8 +68,8 @@ def requirements(root: Path, extras: frozenset[str], *, pinned: bool) -> str:
     A version with a local part (`2.13.0+cpu`) is a build for this machine: its public part is
     asked for, and the instance takes the build for its GPU.
     """
-    asked = _of_repository(root, extras) or _of_distribution(extras)
-    lines = {_pinned(one) if pinned else one.partition(";")[0].strip() for one in asked}
+    wanted = _of_repository(root, extras) or _of_distribution(extras)
+    lines = {_pinned(item) if pinned else item.partition(";")[0].strip() for item in wanted}
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
@@ -80,17 +80,23 @@ def _of_repository(root: Path, extras: frozenset[str]) -> list[str]:
         return []
     project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
     optional = project["optional-dependencies"]
-    return [*project["dependencies"], *(one for name in sorted(extras) for one in optional[name])]
+    return [*project["dependencies"], *(item for name in sorted(extras) for item in optional[name])]
 
 
 def _of_distribution(extras: frozenset[str]) -> list[str]:
     """As the installed distribution says."""
     try:
-        return [one for one in metadata.requires(DISTRIBUTION) or () if _asked(one, extras)]
+        return [
+            requirement
+            for requirement in metadata.requires(DISTRIBUTION) or ()
+            if _asked(requirement, extras)
+        ]
     except metadata.PackageNotFoundError:
         raise DataError(
-            f"neither an installed {DISTRIBUTION} nor its pyproject.toml is here, which say what "
-            "an instance needs; install it (pip install .)"
+            "neither an installed {distribution} nor its pyproject.toml is here, which "
+            "say what an instance needs",
+            hint="install it (pip install .)",
+            distribution=DISTRIBUTION,
         ) from None
 
 
@@ -108,14 +114,18 @@ def _asked(text: str, extras: frozenset[str]) -> bool:
 
 
 def _pinned(text: str) -> str:
-    found = _NAME.match(text)
-    if found is None:
-        raise DataError(f"'{text}' in the metadata of {DISTRIBUTION} names no package")
+    match = _NAME.match(text)
+    if match is None:
+        raise DataError(
+            "'{text}' in the metadata of {distribution} names no package",
+            text=text,
+            distribution=DISTRIBUTION,
+        )
     try:
-        version = metadata.version(found[1]).partition("+")[0]
+        version = metadata.version(match[1]).partition("+")[0]
     except metadata.PackageNotFoundError:
         return text.partition(";")[0].strip()
-    return f"{found[0]}=={version}"
+    return f"{match[0]}=={version}"
 
 
 def _files(root: Path) -> Iterator[Path]:

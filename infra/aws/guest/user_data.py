@@ -32,7 +32,11 @@ def user_data(
     """
     lifetime = int((expires_at - now).total_seconds())
     if lifetime < 60:
-        raise DataError(f"sweep {job.sweep_id} expires within a minute; nothing can be measured")
+        raise DataError(
+            "sweep {sweep_id} expires within a minute",
+            hint="nothing can be measured",
+            sweep_id=job.sweep_id,
+        )
     parameters = {
         "sweep_id": job.sweep_id,
         "region": job.region,
@@ -49,5 +53,9 @@ def user_data(
     body = (files("infra.aws.guest") / "user_data.sh").read_text(encoding="utf-8")
     script = "\n".join(["#!/bin/bash", *lines, body])
     if len(script.encode()) > MOST_BYTES:
-        raise DataError(f"the start script has more than {MOST_BYTES} bytes; shorten the names")
+        raise DataError(
+            "the start script has more than {most_bytes} bytes",
+            hint="shorten the names",
+            most_bytes=MOST_BYTES,
+        )
     return script

@@ -55,7 +55,10 @@ def mount_volumes(
     for name, disk_type in disks.items():
         if name not in ids:
             raise MeasuringError(
-                f"no volume is attached as {name}, where {disk_type} was asked; launch again"
+                "no volume is attached as {name}, where {disk_type} was asked",
+                hint="launch again",
+                name=name,
+                disk_type=disk_type,
             )
         device = _appearing(system, ids[name], name, sleep)
         place = mounts / disk_type
@@ -95,7 +98,11 @@ def _appearing(system: Path, volume_id: str, name: str, sleep: Callable[[float],
         if device := device_of(system, volume_id, name):
             return device
         sleep(_POLL_SECONDS)
-    raise MeasuringError(f"volume {volume_id} ({name}) does not show up on this instance")
+    raise MeasuringError(
+        "volume {volume_id} ({name}) does not show up on this instance",
+        volume_id=volume_id,
+        name=name,
+    )
 
 
 def mount(device: Path, place: Path, run: Run) -> None:
@@ -103,12 +110,17 @@ def mount(device: Path, place: Path, run: Run) -> None:
     `MeasuringError` for a device with something else on it."""
     if run(["mountpoint", "--quiet", str(place)]).returncode == 0:
         return
-    found = run(["blkid", "--probe", "--output", "export", str(device)])
-    if found.returncode == _BLANK:
+    result = run(["blkid", "--probe", "--output", "export", str(device)])
+    if result.returncode == _BLANK:
         _must(run, ["mkfs.ext4", "-q", "-m", "0", str(device)])
-    elif "TYPE=ext4" not in found.stdout.split():
-        said = " ".join((found.stdout or found.stderr).split())
-        raise MeasuringError(f"{device} holds something that is not ours ({said}); left as it is")
+    elif "TYPE=ext4" not in result.stdout.split():
+        message = " ".join((result.stdout or result.stderr).split())
+        raise MeasuringError(
+            "{device} holds something that is not ours ({message})",
+            hint="left as it is",
+            device=device,
+            message=message,
+        )
     place.mkdir(parents=True, exist_ok=True)
     # Without noinit_itable ext4 goes on writing its tables for minutes, beside the measurements.
     _must(run, ["mount", "-o", "noatime,noinit_itable", str(device), str(place)])
@@ -117,5 +129,5 @@ def mount(device: Path, place: Path, run: Run) -> None:
 def _must(run: Run, command: Sequence[str]) -> None:
     done = run(command)
     if done.returncode:
-        said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-        raise MeasuringError(f"{' '.join(command)}: {said}")
+        message = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        raise MeasuringError("{command}: {message}", command=" ".join(command), message=message)

@@ -45,7 +45,7 @@ def policy(
     """
     text = policy_text(name)
     if "${Bucket}" in text and not bucket:
-        raise UsageError(f"the policy '{name}' names a bucket; add --bucket NAME")
+        raise UsageError("the policy '{name}' names a bucket", hint="add --bucket NAME", name=name)
     places = {
         "AWS::Partition": partition,
         "AWS::AccountId": account,
@@ -63,7 +63,7 @@ def policy(
 def _refuse_wrong(place: str, value: str) -> None:
     form, words = _FORMS[place]
     if not re.fullmatch(form, value):
-        raise UsageError(f"'{value}' is no {words}")
+        raise UsageError("'{value}' is no {words}", value=value, words=words)
 
 
 def allowed_actions_of(statement: dict[str, Any]) -> set[str]:

@@ -23,12 +23,12 @@ def in_order(
     """Spot before on demand; in each, region by region, type by type, the cheapest zone first."""
     return sorted(
         options,
-        key=lambda one: (
-            one.market is not Market.SPOT,
-            regions.index(one.region),
-            types.index(one.instance_type),
-            one.usd_per_hour,
-            one.zone,
+        key=lambda entry: (
+            entry.market is not Market.SPOT,
+            regions.index(entry.region),
+            types.index(entry.instance_type),
+            entry.usd_per_hour,
+            entry.zone,
         ),
     )
 
@@ -77,7 +77,7 @@ class Fallbacks:
         return self._out_until.get(_offer(option), least)
 
     def _is_barred(self, option: LaunchOption) -> bool:
-        return any(_reach(option, one) in self._barred for one in _LASTING)
+        return any(_reach(option, entry) in self._barred for entry in _LASTING)
 
 
 def _offer(option: LaunchOption) -> _Barred:

@@ -155,12 +155,12 @@ class TokenOrders:
         self._open = order
         try:
             answer = self._aws.ask(region, "run_instances", **run_instances(order))
-            told = machines.machine_from(answer["Instances"][0], region)
+            machine = machines.machine_from(answer["Instances"][0], region)
         except Refused as refused:
             return self._after_refusal(order, refused)
         except (Unanswered, LookupError) as error:
             return self._surely_by_token(order, error)
-        seen = self._seen(told)
+        seen = self._seen(machine)
         self._open = None  # from now on lists show it: it can be ended
         if not seen.lives and seen.expires_at != order.expires_at:
             return None
@@ -188,42 +188,42 @@ class TokenOrders:
             return self._by_token(order)
         if refused.kind is Kind.SERVER:
             return self._surely_by_token(order, refused)
-        if refused.was_open and (found := self._by_token(order)):
-            return found
+        if refused.was_open and (machine := self._by_token(order)):
+            return machine
         self._open = None
         raise refused
 
     def _surely_by_token(self, order: Order, error: Exception) -> Machine:
         """The same where nobody knows whether there is one: no other offer is tried then."""
-        found = self._by_token(order)
-        if found is None:
+        machine = self._by_token(order)
+        if machine is None:
             raise Unanswered("RunInstances", str(error)) from error
-        return found
+        return machine
 
     def _by_token(self, order: Order) -> Machine | None:
         """The instance with the order's token; None where it has ended, or is long forgotten."""
         waited = 0.0
         while waited <= VISIBLE_WITHIN:
-            for one in self.listed():
-                if one.token == order.token:
+            for entry in self.listed():
+                if entry.token == order.token:
                     self._open = None
-                    return one if one.lives else None
+                    return entry if entry.lives else None
             self._aws.clock.sleep(POLL)
             waited += POLL
         self._open = None
         return None
 
-    def _seen(self, told: Machine) -> Machine:
+    def _seen(self, machine: Machine) -> Machine:
         """As lists tell it, once they do: an answer may be that of an instance that has ended.
 
         Where they are not told, it is taken as the answer had it: its id must not get lost."""
         waited = 0.0
         while waited < VISIBLE_WITHIN:
             try:
-                return machines.instance(self._aws, told.region, told.id)
+                return machines.instance(self._aws, machine.region, machine.id)
             except machines.NotTold:
                 self._aws.clock.sleep(POLL)
                 waited += POLL
             except AdvisorError:
                 break
-        return told
+        return machine

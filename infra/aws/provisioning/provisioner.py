@@ -6,7 +6,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from advisor.errors import AdvisorError, CloudError
-from advisor.units import format_usd
 from infra.aws import machines
 from infra.aws.asking import Aws
 from infra.aws.budget import LEAST, Meter, usd_per_hour
@@ -54,11 +53,11 @@ class Provisioner:
         Raises `NoCapacityError` when no offer was to be had until `queue_until`, `CloudError`
         where trying on is of no use, `Unanswered` where nobody knows whether one was made.
         """
-        found = self._adopted()
-        if found is None:
-            found = self._from_ladder(queue_until)
-        self.machine = found
-        kept = self.machine = self._only_one(found)
+        result = self._adopted()
+        if result is None:
+            result = self._from_ladder(queue_until)
+        self.machine = result
+        kept = self.machine = self._only_one(result)
         self._renew_group(kept)
         return kept, self.meter_of(kept)
 
@@ -89,17 +88,19 @@ class Provisioner:
         given time to show it."""
         made_now = self._group(self._slot.regions[0])
         may_be_hidden, self._is_first = self._is_first and not made_now, False
-        found = self._making.listed()
+        result = self._making.listed()
         waited = 0.0
-        while may_be_hidden and not any(one.lives for one in found) and waited < VISIBLE_WITHIN:
+        while (
+            may_be_hidden and not any(entry.lives for entry in result) and waited < VISIBLE_WITHIN
+        ):
             self._aws.clock.sleep(POLL)
             waited += POLL
-            found = self._making.listed()
-        after = max((one.generation + 1 for one in found), default=0)
+            result = self._making.listed()
+        after = max((entry.generation + 1 for entry in result), default=0)
         self._generation = max(self._generation, after)
-        spent = machines.spent_usd(found, self._aws.clock.now())
+        spent = machines.spent_usd(result, self._aws.clock.now())
         self._spent_usd = max(self._spent_usd, spent)
-        return next((one for one in found if one.lives), None)
+        return next((entry for entry in result if entry.lives), None)
 
     def _group(self, region: Region) -> bool:
         """See to the region's group; whether it was made now.
@@ -149,14 +150,21 @@ class Provisioner:
         free_at, now = self._fallbacks.next_free_at(), self._aws.clock.now()
         if free_at is None and self._fallbacks.all_refused_for(_OVER_BUDGET):
             raise BudgetOverError(
-                f"what is left of the budget does not pay {LEAST // timedelta(minutes=1)} minutes "
-                f"of any offer ({format_usd(self._spent_usd)} of "
-                f"{format_usd(self._slot.sweep.budget_usd)} are spent); give a larger --budget"
+                "what is left of the budget does not pay {least} minutes of any offer "
+                "({spent_usd:usd} of {budget_usd:usd} are spent)",
+                hint="give a larger --budget",
+                least=LEAST // timedelta(minutes=1),
+                spent_usd=self._spent_usd,
+                budget_usd=self._slot.sweep.budget_usd,
             )
         if free_at is None or free_at > queue_until:
             raise NoCapacityError(
-                f"no offer was to be had ({self._fallbacks.in_words()}); nothing was launched: add "
-                "regions or types, give --queue more time, or ask again later"
+                "no offer was to be had ({reasons})",
+                hint=(
+                    "nothing was launched: add regions or types, give --queue more time, or ask "
+                    "again later"
+                ),
+                reasons=self._fallbacks.in_words(),
             )
         self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
 
@@ -185,7 +193,11 @@ class Provisioner:
             if made is not None:
                 self._came_to_nothing(made)
                 return None
-        raise CloudError(f"{option}: every token of this sweep was used; give another --sweep-id")
+        raise CloudError(
+            "{option}: every token of this sweep was used",
+            hint="give another --sweep-id",
+            option=option,
+        )
 
     def _came_to_nothing(self, machine: Machine) -> None:
         """It ended as it was made: the same offer at once would, too."""
@@ -217,10 +229,10 @@ class Provisioner:
 
     def _only_one(self, machine: Machine) -> Machine:
         """Of several instances of the slot (two controllers), all keep the oldest one."""
-        living = [one for one in self._making.listed() if one.lives]
-        if all(one.id != machine.id for one in living):
+        living = [entry for entry in self._making.listed() if entry.lives]
+        if all(entry.id != machine.id for entry in living):
             living.append(machine)
         kept, *others = oldest_first(living)
-        for one in others:
-            self._aws.ask(one.region, "terminate_instances", InstanceIds=[one.id])
+        for other in others:
+            self._aws.ask(other.region, "terminate_instances", InstanceIds=[other.id])
         return machine if kept.id == machine.id else kept

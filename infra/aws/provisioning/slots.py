@@ -33,8 +33,8 @@ class Slot:
     @property
     def region_names(self) -> tuple[str, ...]:
         """Where the ladder leads, in its order."""
-        return tuple(one.name for one in self.regions)
+        return tuple(region.name for region in self.regions)
 
     def region(self, name: str) -> Region:
         """The region of that name."""
-        return next(one for one in self.regions if one.name == name)
+        return next(region for region in self.regions if region.name == name)

@@ -31,10 +31,10 @@ class AnchoredMemory:
 def peaks_of(observations: Sequence[Observation]) -> AnchoredMemory:
     """The largest peak of each batch size, never falling with the batch."""
     by_batch: dict[int, float] = {}
-    for one in observations:
-        if one.peak_mib is not None:
-            batch = one.workload.batch_size
-            by_batch[batch] = max(one.peak_mib, by_batch.get(batch, one.peak_mib))
+    for observation in observations:
+        if observation.peak_mib is not None:
+            batch = observation.workload.batch_size
+            by_batch[batch] = max(observation.peak_mib, by_batch.get(batch, observation.peak_mib))
     peaks: list[tuple[int, float]] = []
     for batch in sorted(by_batch):
         peaks.append((batch, max(by_batch[batch], peaks[-1][1] if peaks else 0.0)))

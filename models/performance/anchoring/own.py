@@ -48,7 +48,12 @@ class OwnTable(NetworkTable):
         if name != self._own.name:
             return self._base.find(name, at)
         if at not in (None, self._own.input):
-            raise UsageError(f"{name} is known at {self._own.input} alone; leave out --input")
+            raise UsageError(
+                "{name} is known at {input} alone",
+                hint="leave out --input",
+                name=name,
+                input=self._own.input,
+            )
         return self._own
 
     def __contains__(self, name: object) -> bool:
@@ -112,7 +117,10 @@ def kernels_from(captured: Captured, origin: str) -> dict[Task, Rows]:
         return {Task(task): _kernels(rows) for task, rows in captured.items() if rows}
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(
-            f"{origin}: its captured operations cannot be used ({error}); measure it again"
+            "{origin}: its captured operations cannot be used ({error})",
+            hint="measure it again",
+            origin=origin,
+            error=error,
         ) from error
 
 

@@ -63,7 +63,9 @@ class PeakModel:
         Split conformal: the ceil((n + 1) confidence)-th of n errors, or the largest.
         """
         if not 0.5 <= confidence < 1:
-            raise UsageError(f"confidence must lie between 0.5 and 1, not {confidence}")
+            raise UsageError(
+                "confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence
+            )
         count = len(self.errors)
         rank = min(count, math.ceil((count + 1) * confidence - 1e-9)) - 1
         high, low = max(0.0, self.errors[rank]), min(0.0, self.errors[count - 1 - rank])
@@ -79,7 +81,7 @@ class PeakModel:
 
     def widened(self, factor: float) -> PeakModel:
         """The same with errors `factor` times as large: for what it was not calibrated on."""
-        return replace(self, errors=tuple(factor * one for one in self.errors))
+        return replace(self, errors=tuple(factor * entry for entry in self.errors))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,8 +222,8 @@ def largest_batch(
     usable = usable_mib(memory_mib)
 
     def fits(batch: int) -> bool:
-        asked = replace(conditions, batch_size=batch)
-        return gpu_peak(profile, asked, confidence).upper_mib <= usable
+        wanted = replace(conditions, batch_size=batch)
+        return gpu_peak(profile, wanted, confidence).upper_mib <= usable
 
     if not fits(1):
         return None
@@ -278,10 +280,20 @@ def bundled_peak_model() -> PeakModel:
     try:
         document = json.loads(read_bundled(BUNDLED))
         if document["schema"] != SCHEMA:
-            raise DataError(f"{BUNDLED} has schema {document['schema']}, not {SCHEMA}")
+            raise DataError(
+                "{bundled} has schema {schema}, not {expected}",
+                bundled=BUNDLED,
+                schema=document["schema"],
+                expected=SCHEMA,
+            )
         return peak_model_from(document)
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{BUNDLED} cannot be read ({error}); install the package again") from error
+        raise DataError(
+            "{bundled} cannot be read ({error})",
+            hint="install the package again",
+            bundled=BUNDLED,
+            error=error,
+        ) from error
 
 
 def _widening(profile: MemoryProfile, conditions: Conditions) -> float:

@@ -51,9 +51,11 @@ class Conditions:
 
     def __post_init__(self) -> None:
         if self.task is Task.PREPROCESSING:
-            raise UsageError("preprocessing takes no GPU memory; ask for training or inference")
+            raise UsageError(
+                "preprocessing takes no GPU memory", hint="ask for training or inference"
+            )
         if self.checkpointing and self.task is not Task.TRAINING:
-            raise UsageError("--checkpointing saves memory in training only; leave it out")
+            raise UsageError("--checkpointing saves memory in training only", hint="leave it out")
 
     @property
     def step(self) -> str:
@@ -69,13 +71,13 @@ class Conditions:
 def rising(points: Iterable[Point]) -> tuple[Point, ...]:
     """The points, none with less of anything than one of a smaller batch: whoever has room for a
     batch has room for a smaller one, however the allocator's segments happen to fall."""
-    found: list[Point] = []
+    result: list[Point] = []
     for batch, *sizes in points:
-        before = found[-1][1:] if found else (0.0, 0.0, 0.0)
+        before = result[-1][1:] if result else (0.0, 0.0, 0.0)
         forward, peak, reserved = map(max, sizes, before)
         peak = max(forward, peak)
-        found.append(Point(batch, forward, peak, max(peak, reserved)))
-    return tuple(found)
+        result.append(Point(batch, forward, peak, max(peak, reserved)))
+    return tuple(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class MemoryProfile:
         small batch gradients may have hidden that. Raises KeyError where the step is not known.
         """
         points = self.steps[step]
-        after = next((i for i, one in enumerate(points) if one.batch >= batch_size), None)
+        after = next((i for i, entry in enumerate(points) if entry.batch >= batch_size), None)
         upper = max(1, len(points) - 1 if after is None else after)
         low, high = points[upper - 1], points[upper]
         share = (batch_size - low.batch) / (high.batch - low.batch)
@@ -150,36 +152,38 @@ def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
     `UsageError` where the step is not known, as checkpointing a network that has no blocks.
     """
     try:
-        found = profile.at(conditions.step, conditions.batch_size)
+        result = profile.at(conditions.step, conditions.batch_size)
     except KeyError as error:
         raise UsageError(
-            f"{profile.name} was not traced as {conditions.step}; ask for another precision, or "
-            "without checkpointing"
+            "{profile} was not traced as {step}",
+            hint="ask for another precision, or without checkpointing",
+            profile=profile.name,
+            step=conditions.step,
         ) from error
     if conditions.precision is Precision.FP16:
-        return _halved(_parts(profile, conditions, found))
-    return _parts(profile, conditions, found)
+        return _halved(_parts(profile, conditions, result))
+    return _parts(profile, conditions, result)
 
 
 def _halved(step: StepMemory) -> StepMemory:
     return StepMemory(**{name: getattr(step, name) / 2 for name in StepMemory.__dataclass_fields__})
 
 
-def _parts(profile: MemoryProfile, conditions: Conditions, found: Point) -> StepMemory:
+def _parts(profile: MemoryProfile, conditions: Conditions, results: Point) -> StepMemory:
     training = conditions.task is Task.TRAINING
     gradients = profile.trained_mib if training else 0.0
     copies = _COPIES_KEPT[conditions.optimizer] if training else 0
     update = gradients * (1 + _COPIES_IN_UPDATE[conditions.optimizer])
-    peak = max(found.peak, update)
+    peak = max(results.peak, update)
     beside_gradients = max(0.0, peak - gradients)
-    saved = min(found.forward, beside_gradients)
+    saved = min(results.forward, beside_gradients)
     return StepMemory(
         weights_mib=profile.weights_mib,
         gradients_mib=gradients,
         optimizer_mib=gradients * copies,
         saved_mib=saved,
         temporary_mib=beside_gradients - saved,
-        spare_mib=max(0.0, found.reserved - peak),
+        spare_mib=max(0.0, results.reserved - peak),
     )
 
 

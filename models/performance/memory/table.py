@@ -54,7 +54,7 @@ def facts_row(
          for precision in PRECISIONS]
         for run in RUNS
     ]  # fmt: skip
-    library, name, size = (one.encode() for one in key)
+    library, name, size = (entry.encode() for entry in key)
     return library, name, size, weights_mib, trained_mib, facts
 
 
@@ -71,7 +71,7 @@ class MemoryTable(Mapping[Key, MemoryProfile]):
 
     def __getitem__(self, key: Key) -> MemoryProfile:
         # An answer asks for one network: telling the names of all takes longer than one search.
-        same = [self._rows[k] == one.encode() for k, one in zip(_KEY, key, strict=True)]
+        same = [self._rows[k] == entry.encode() for k, entry in zip(_KEY, key, strict=True)]
         places = np.flatnonzero(np.logical_and.reduce(same))
         if not len(places):
             raise KeyError(key)
@@ -86,7 +86,7 @@ class MemoryTable(Mapping[Key, MemoryProfile]):
         )
 
     def __iter__(self) -> Iterator[Key]:
-        columns = (self._rows[one].astype(str).tolist() for one in _KEY)
+        columns = (self._rows[entry].astype(str).tolist() for entry in _KEY)
         return zip(*columns, strict=True)
 
     def __len__(self) -> int:
@@ -119,13 +119,13 @@ def points_of(facts: Mapping[str, float]) -> tuple[Point, ...]:
 
 def _with_graphs(steps: dict[str, tuple[Point, ...]]) -> dict[str, tuple[Point, ...]]:
     """The steps, and inference that keeps what a training step would."""
-    found = dict(steps)
+    result = dict(steps)
     for width in _WIDTHS.values():
         if f"training/{width}" in steps:
             training = steps[f"training/{width}"]
             alone = steps.get(f"inference/{width}", (Point(0.0, 0.0, 0.0, 0.0),) * len(training))
-            found[f"inference/{width}/gradients"] = rising(map(_keeping_graph, training, alone))
-    return found
+            result[f"inference/{width}/gradients"] = rising(map(_keeping_graph, training, alone))
+    return result
 
 
 def _keeping_graph(training: Point, inference: Point) -> Point:
@@ -145,7 +145,11 @@ def bundled_memory() -> MemoryTable:
     """What ships; `DataError` when the file is missing or damaged."""
     rows = read_bundled_array(BUNDLED)
     if rows.dtype != DTYPE:
-        raise DataError(f"{BUNDLED} has other columns than this version reads; install it again")
+        raise DataError(
+            "{bundled} has other columns than this version reads",
+            hint="install it again",
+            bundled=BUNDLED,
+        )
     return MemoryTable(rows)
 
 
@@ -166,19 +170,24 @@ def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
     Raises `UsageError` for an unknown name, and for an input that the network does not take.
     """
     network = network_table().find(name, size)
-    known = network.scaled or network.input
+    existing = network.scaled or network.input
     try:
-        profile = bundled_memory()[network.library, network.name, known]
+        profile = bundled_memory()[network.library, network.name, existing]
     except KeyError as error:
-        raise DataError(f"{BUNDLED} has no {name}; build it again with infra.networks") from error
+        raise DataError(
+            "{bundled} has no {name}",
+            hint="build it again with infra.networks",
+            bundled=BUNDLED,
+            name=name,
+        ) from error
     if not network.scaled:
         return profile
-    nearest = network_table().find(f"{network.library}/{network.name}", known)
+    nearest = network_table().find(f"{network.library}/{network.name}", existing)
     grown = network.memory.inference_peak_fp32 / nearest.memory.inference_peak_fp32
     return replace(
         profile,
         steps={
-            step: tuple(one._replace(batch=one.batch / grown) for one in points)
+            step: tuple(point._replace(batch=point.batch / grown) for point in points)
             for step, points in profile.steps.items()
         },
     )

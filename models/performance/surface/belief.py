@@ -89,15 +89,15 @@ class Belief:
         rows[list(at)] = True
         measured = surface.trials.log_rate.copy()
         measured[list(at)] = log_rates
-        known = replace(surface.trials, log_rate=measured).take(rows)
-        units = fit_units(surface.form, known)
+        existing = replace(surface.trials, log_rate=measured).take(rows)
+        units = fit_units(surface.form, existing)
         slopes = surface.slopes(units)
         mean = surface.log_rates(units) - slopes @ units
         beliefs = [
             cls(mean, slopes, misfit, surface.places, tuple(at), log_rates, noise)
             for misfit in _MISFITS
         ]
-        return max(beliefs, key=lambda one: one.log_likelihood())
+        return max(beliefs, key=lambda belief: belief.log_likelihood())
 
     def with_trial(self, row: int, noise: float) -> Belief:
         """The doubt that would be left if `row` were measured with that variance, at its mean."""
@@ -128,8 +128,8 @@ class Belief:
         if not self.at:
             return self.mean[list(rows)]
         lower = self._lower()
-        told = np.linalg.solve(lower, self.log_rates - self.mean[list(self.at)])
-        means: Floats = self.mean[list(rows)] + self._white(rows).T @ told
+        answer = np.linalg.solve(lower, self.log_rates - self.mean[list(self.at)])
+        means: Floats = self.mean[list(rows)] + self._white(rows).T @ answer
         return means
 
     def log_likelihood(self) -> float:
@@ -139,9 +139,9 @@ class Belief:
         return float(-0.5 * white @ white - np.log(np.diag(lower)).sum())
 
     def _prior(self, rows: Sequence[int], others: Sequence[int]) -> Floats:
-        one, other = list(rows), list(others)
-        near = matern52(self.places[one], self.places[other], _LENGTH)
-        prior: Floats = self.slopes[one] @ self.slopes[other].T + self.misfit**2 * near
+        entry, other = list(rows), list(others)
+        near = matern52(self.places[entry], self.places[other], _LENGTH)
+        prior: Floats = self.slopes[entry] @ self.slopes[other].T + self.misfit**2 * near
         return prior
 
     def _lower(self) -> Floats:
@@ -160,7 +160,7 @@ def _places(trials: Trials) -> Floats:
     numbers = [
         np.log(columns.batch_size), np.log(columns.vcpus), columns.cached_share, np.log(disk),
     ]  # fmt: skip
-    scaled = [(one - one.min()) / (np.ptp(one) or 1.0) for one in numbers]
+    scaled = [(number - number.min()) / (np.ptp(number) or 1.0) for number in numbers]
     kinds = sorted({*zip(trials.cells, columns.on_cpu.tolist(), strict=True)})
     cells = list(zip(trials.cells, columns.on_cpu.tolist(), strict=True))
     named = [np.array([cell == kind for cell in cells], dtype=float) for kind in kinds]

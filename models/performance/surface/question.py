@@ -32,7 +32,7 @@ class Question:
         if self.target is None:
             deviations = np.sqrt(belief.variances(self.rows))
             return float(np.sqrt(2 / np.pi) * deviations.mean())
-        return float(np.mean([_regret(*one) for one in self._drawn(belief)]))
+        return float(np.mean([_regret(*entry) for entry in self._drawn(belief)]))
 
     def weights(self, belief: Belief) -> Floats:
         """How much each row's doubt matters (r,): alike without a target; with one, how contested
@@ -55,12 +55,12 @@ class Question:
         """Of each group: whether its rows reach the target (draws, m), and their prices (m,)."""
         assert self.target is not None
         assert self.usd_per_hour is not None
-        found = []
+        result = []
         for members in self._members():
             rows = [self.rows[member] for member in members]
             drawn = _draws(belief, rows)
-            found.append((drawn >= np.log(self.target), self.usd_per_hour[members]))
-        return found
+            result.append((drawn >= np.log(self.target), self.usd_per_hour[members]))
+        return result
 
 
 def _draws(belief: Belief, rows: Sequence[int]) -> Floats:

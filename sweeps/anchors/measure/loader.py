@@ -72,8 +72,11 @@ def _batches(
     source = open_dataset(session.data)
     if len(source) < batch_size:
         raise UsageError(
-            f"'{session.data}' has {len(source)} images, a batch takes {batch_size}; name a data "
-            "set with more of them with --data"
+            "'{data}' has {count} images, a batch takes {batch_size}",
+            hint="name a data set with more of them with --data",
+            data=session.data,
+            count=len(source),
+            batch_size=batch_size,
         )
     batches = iter(
         make_loader(

@@ -57,7 +57,9 @@ def measure(
         ends_at=begun + minutes * 60, report=report,
     )  # fmt: skip
     if data is not None and not network.info.takes_images:
-        raise UsageError(f"{reference} takes no images; leave --data out")
+        raise UsageError(
+            "{reference} takes no images", hint="leave --data out", reference=reference
+        )
     torch.manual_seed(0)
     for number, task in enumerate(tasks):
         _measure_task(session, task, session.seconds_left / (len(tasks) - number))
@@ -162,8 +164,8 @@ def _profile(session: Session, stepper: Stepper, size: int, ends_at: float) -> l
 
 
 def _captured(session: Session, tasks: Sequence[Task]) -> dict[str, Any]:
-    found = {task.value: captured_operations(session.network, task) for task in tasks}
-    return {name: operations for name, operations in found.items() if operations}
+    result = {task.value: captured_operations(session.network, task) for task in tasks}
+    return {name: operations for name, operations in result.items() if operations}
 
 
 def _require_something(session: Session) -> None:
@@ -171,7 +173,7 @@ def _require_something(session: Session) -> None:
         return
     reasons = {run["reason"] for run in session.runs if run["reason"]}
     why = "; ".join(sorted(reasons)) or "no time for a single batch: give more --minutes"
-    raise MeasuringError(f"nothing could be measured: {why}")
+    raise MeasuringError("nothing could be measured: {why}", why=why)
 
 
 def _device(wanted: str | None) -> str:

@@ -36,7 +36,7 @@ def profiled_operators(stepper: Stepper, batch_size: int, seconds: float) -> lis
                 steps += 1
         averages = profiled.key_averages()
     # Kernels are listed beside the operators that started them, whose self time they are.
-    rows = [(one, _self_microseconds(one, on_gpu)) for one in averages if _is_operator(one)]
+    rows = [(entry, _self_microseconds(entry, on_gpu)) for entry in averages if _is_operator(entry)]
     return _table(rows, steps)
 
 
@@ -75,13 +75,13 @@ def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, fl
         operations = capture_operations(module, shape[-1], training=task is Task.TRAINING)
     except Exception:
         return None  # said by its absence: other outputs than logits, sizes that depend on data
-    found: dict[str, dict[str, float]] = defaultdict(
+    result: dict[str, dict[str, float]] = defaultdict(
         lambda: {"count": 0, "flops_per_sample": 0.0, "bytes_per_sample": 0.0, "fixed_bytes": 0.0}
     )
     for operation in operations:
-        row = found[operation.kind]
+        row = result[operation.kind]
         row["count"] += 1
         row["flops_per_sample"] += operation.flops
         row["bytes_per_sample"] += operation.sample_bytes
         row["fixed_bytes"] += operation.fixed_bytes
-    return dict(found)
+    return dict(result)

@@ -25,8 +25,8 @@ def anchor_of_script(
     batch_size = sizes.most_common(1)[0][0]
     if not batch_size:
         raise MeasuringError(
-            "the batches hold no tensor with a first dimension, so their size is unknown; let the "
-            "loader give tensors, or tuples or dictionaries of them"
+            "the batches hold no tensor with a first dimension, so their size is unknown",
+            hint="let the loader give tensors, or tuples or dictionaries of them",
         )
     if recorded["device"] == "cpu":
         warnings.append("measured on this CPU, not on a GPU")
@@ -53,7 +53,9 @@ def _counted(recorded: Mapping[str, Any], warnings: list[str]) -> tuple[list[lis
     steps = [*warmup, *counted]
     if len(steps) < _FEWEST_STEPS:
         raise MeasuringError(
-            f"the script made {len(steps)} steps, too few to measure; let it run longer"
+            "the script made {count} steps, too few to measure",
+            hint="let it run longer",
+            count=len(steps),
         )
     warnings.append(f"only {len(steps)} steps: the later half counts; let the script run longer")
     later = steps[len(steps) // 2 :]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError
+from advisor.messages import Message
 from sweeps.executors.ray.placing import TRIAL_RESOURCE
 from sweeps.trial.orphans.owning import deferred_signals
 from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
@@ -44,7 +45,7 @@ def _started(address: str | None) -> Any:
         import ray
     except ImportError as error:
         raise MeasuringError(
-            "Ray is not installed; install the extra 'sweep', or use --executor process"
+            "Ray is not installed", hint="install the extra 'sweep', or use --executor process"
         ) from error
     if address:
         _refuse_unreachable(address)
@@ -114,15 +115,21 @@ def _no_ray(address: str | None, error: Exception) -> MeasuringError:
         if not os.environ.get("RAY_AUTH_MODE"):
             # Ray 2.60's error does not tell that the cluster asks for a token; stderr does.
             hint = "set RAY_AUTH_MODE=token if InvalidAuthToken stands above, " + hint
-    return MeasuringError(f"cannot {where} ({text}); {hint} --executor process")
+    return MeasuringError(
+        "cannot {where} ({text})",
+        hint=Message("{hint_text} --executor process", hint_text=hint),
+        where=where,
+        text=text,
+    )
 
 
 def _refuse_unreachable(address: str) -> None:
     """Ray itself tries for minutes, and fills the screen meanwhile."""
     if address.startswith("ray://"):
         raise MeasuringError(
-            f"--ray-address {address}: Ray Client cannot tell when a trial begins; stand on a node "
-            "of the cluster and give HOST:6379, or auto"
+            "--ray-address {address}: Ray Client cannot tell when a trial begins",
+            hint="stand on a node of the cluster and give HOST:6379, or auto",
+            address=address,
         )
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
@@ -131,6 +138,8 @@ def _refuse_unreachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise MeasuringError(
-            f"nothing answers at --ray-address {address} ({error}); start the cluster, or use "
-            "--executor process"
+            "nothing answers at --ray-address {address} ({error})",
+            hint="start the cluster, or use --executor process",
+            address=address,
+            error=error,
         ) from error

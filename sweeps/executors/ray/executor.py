@@ -184,18 +184,18 @@ class RayExecutor:
         """What a task that has something to tell says: that it began, or what it measured."""
         flight = self._running[reference]
         try:
-            told = self._ray.get(next(reference))
+            answer = self._ray.get(next(reference))
         except (self._ray.exceptions.RayError, StopIteration) as error:
             del self._running[reference]
             return self._after_loss(flight, error)
-        forward_all(told.pop(EVENTS))
-        if NODE in told:
-            flight.node = told[NODE]
+        forward_all(answer.pop(EVENTS))
+        if NODE in answer:
+            flight.node = answer[NODE]
             seconds = (REPEATS_WHEN_SPOILED + 1) * self._timeout_of(flight.trial) + 60
             flight.deadline = time.monotonic() + seconds
             return None
         del self._running[reference]
-        measured = measurement_from_dict(told)
+        measured = measurement_from_dict(answer)
         return replace(measured, attempts=(*flight.lost, *measured.attempts))
 
     def _after_loss(self, flight: _Flight, error: BaseException) -> Measurement | None:

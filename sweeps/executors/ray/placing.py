@@ -14,6 +14,7 @@ from typing import Any
 
 from advisor.domain import Trial
 from advisor.errors import MeasuringError
+from advisor.messages import Message
 
 TRIAL_RESOURCE = "advisor_trial"
 GPU_RESOURCE = "accelerator_type:"
@@ -87,16 +88,24 @@ def refuse_impossible(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
     """`MeasuringError` that names what is lacking, when no node takes some of the trials."""
     if not all_slots(nodes):
         raise MeasuringError(
-            f"no node of the Ray cluster has the resource '{TRIAL_RESOURCE}'; start its nodes "
-            f"with: ray start --resources='{{\"{TRIAL_RESOURCE}\": 1}}' ..."
+            "no node of the Ray cluster has the resource '{trial_resource}'",
+            hint=Message(
+                "start its nodes with: ray start --resources='{{\"{trial_resource}\": 1}}' ...",
+                trial_resource=TRIAL_RESOURCE,
+            ),
+            trial_resource=TRIAL_RESOURCE,
         )
     kinds = Counter(map(needs_of, trials))
     lacking = [needs for needs in kinds if not slots(needs, nodes)]
     if lacking:
-        count, (first, *others) = sum(kinds[one] for one in lacking), lacking
+        count, (first, *others) = sum(kinds[entry] for entry in lacking), lacking
         also = f" (and {len(others)} other kinds of trials find no node)" if others else ""
         raise MeasuringError(
-            f"{count} of {len(trials)} trials can run on no node: {words(first, nodes)}{also}"
+            "{count} of {total} trials can run on no node: {words}{also}",
+            count=count,
+            total=len(trials),
+            words=words(first, nodes),
+            also=also,
         )
     _refuse_ambiguous(trials, nodes)
 
@@ -120,8 +129,8 @@ def words(needs: Needs, nodes: Sequence[Node]) -> str:
             f"they need {wanted['CPU']:g} vCPUs, and the largest node has {most:g}; ask for "
             "fewer, or start a larger node"
         )
-    asked = ", ".join(f"{name} {amount:g}" for name, amount in needs if amount >= 1)
-    return f"no one node has all of {asked} with its GPU and disk; start such a node"
+    requested = ", ".join(f"{name} {amount:g}" for name, amount in needs if amount >= 1)
+    return f"no one node has all of {requested} with its GPU and disk; start such a node"
 
 
 def _slots_of_node(needs: Needs, node: Node) -> int:
@@ -137,7 +146,8 @@ def _refuse_ambiguous(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
     """`cuda` alone would be measured on whichever GPU is free."""
     gpus = _named(GPU_RESOURCE, nodes)
     if len(gpus) > 1 and any(trial.on_gpu and not trial.gpu_asked_for for trial in trials):
-        asked = ",".join(f"cuda:{name}" for name in gpus)
+        requested = ",".join(f"cuda:{name}" for name in gpus)
         raise MeasuringError(
-            f"the cluster has several kinds of GPUs; say which ones: --accelerator {asked}"
+            "the cluster has several kinds of GPUs",
+            hint=Message("say which ones: --accelerator {requested}", requested=requested),
         )

@@ -20,7 +20,7 @@ _LOOP_CLR_FD = 0x4C01
 
 def orphan_mounts(of_owner: OwnerFilter) -> Iterator[Orphan]:
     """The innermost first."""
-    for place in sorted(mounted_places(), key=lambda one: len(one.parts), reverse=True):
+    for place in sorted(mounted_places(), key=lambda entry: len(entry.parts), reverse=True):
         tag = _owner_of(place)
         if tag and of_owner(tag):
             yield Orphan(

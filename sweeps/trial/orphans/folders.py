@@ -39,7 +39,7 @@ def orphan_folders(of_owner: OwnerFilter, made_in: Path) -> Iterator[Orphan]:
         tag = tag_in(folder.name)
         if tag and (of_owner(tag) or (tag.is_elsewhere and _is_older_than_boot(folder))):
             yield _orphan(folder, tag)
-    for parent in (made_in, *(one / FOLDER_ON_MOUNTS for one in _disks())):
+    for parent in (made_in, *(disk / FOLDER_ON_MOUNTS for disk in _disks())):
         yield from unfinished_folders(of_owner, parent)
 
 
@@ -60,7 +60,7 @@ def _orphan(folder: Path, tag: OwnerTag) -> Orphan:
 
 def _remove(folder: Path) -> None:
     """Never what is mounted inside: that may be somebody's disk."""
-    if any(one == folder or folder in one.parents for one in mounted_places()):
+    if any(path == folder or folder in path.parents for path in mounted_places()):
         raise MeasuringError("something is still mounted in it")
     with suppress(FileNotFoundError):
         if folder.is_dir() and not folder.is_symlink():
@@ -72,8 +72,8 @@ def _remove(folder: Path) -> None:
 def _is_older_than_boot(folder: Path) -> bool:
     """What lies in this machine's own temporary folder from before the boot, has no owner."""
     try:
-        found = _BOOTED.search(Path("/proc/stat").read_text())
-        return found is not None and folder.lstat().st_mtime < float(found[1])
+        match = _BOOTED.search(Path("/proc/stat").read_text())
+        return match is not None and folder.lstat().st_mtime < float(match[1])
     except OSError:
         return False
 

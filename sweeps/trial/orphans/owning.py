@@ -66,16 +66,16 @@ def _kept_handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator
     put = signal.signal
     before = {number: put(number, handler) for number in _SIGNALS}
 
-    def others_only(number: int, one: Any) -> Any:
-        return one if number in _SIGNALS else put(number, one)
+    def others_only(number: int, wanted: Any) -> Any:
+        return wanted if number in _SIGNALS else put(number, wanted)
 
     signal.signal = others_only  # type: ignore[assignment]
     try:
         yield
     finally:
         signal.signal = put
-        for number, one in before.items():
-            put(number, one)
+        for number, entry in before.items():
+            put(number, entry)
 
 
 def _answer(handler: Any, number: int, frame: FrameType | None) -> None:

@@ -61,5 +61,5 @@ def _end(pid: int, since: str) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
-            raise MeasuringError("the kernel holds it; does its disk still answer?")
+            raise MeasuringError("the kernel holds it", hint="does its disk still answer?")
         time.sleep(0.01)

@@ -54,14 +54,14 @@ def find_orphans(
 def remove(orphans: Iterable[Orphan]) -> Removed:
     """Remove them one after the other; one that stays holds up none of the others."""
     gone, stuck = [], []
-    for one in orphans:
+    for entry in orphans:
         try:
-            one.remove()
+            entry.remove()
         except (OSError, MeasuringError) as error:
             words = error.strerror if isinstance(error, OSError) else str(error)
-            stuck.append(Stuck(one, words or str(error)))
+            stuck.append(Stuck(entry, words or str(error)))
         else:
-            gone.append(one)
+            gone.append(entry)
     return Removed(tuple(gone), tuple(stuck))
 
 
@@ -69,10 +69,10 @@ def clean_up() -> int:
     """Remove what killed sweeps left; returns how many things. What stays is told, with the
     command for it, and stops nothing."""
     removed = remove(find_orphans())
-    for one in removed.stuck:
+    for entry in removed.stuck:
         _LOG.warning(
             "%s %s of a killed sweep cannot be removed (%s): %s",
-            one.orphan.kind, one.orphan.name, one.reason, one.orphan.command,
+            entry.orphan.kind, entry.orphan.name, entry.reason, entry.orphan.command,
         )  # fmt: skip
     return len(removed.gone)
 

@@ -63,7 +63,9 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
         try:
             return torch.from_numpy(self._decode(sample.content)).permute(2, 0, 1)
         except (OSError, ValueError) as error:
-            raise DataError(f"{self._source.name(index)} cannot be decoded ({error})") from error
+            raise DataError(
+                "{name} cannot be decoded ({error})", name=self._source.name(index), error=error
+            ) from error
 
 
 class EndlessShuffle(Sampler[int]):

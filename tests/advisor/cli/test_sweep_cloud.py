@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
-from advisor.runs.cloud.exchange import Diary, End, Phase, Sender
+from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from infra.aws import regions
 from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
@@ -59,7 +59,7 @@ def guest_that_measures(
         box = ResultBucket(bed.aws(), "us-east-1", "results", f"sweeps/{sweep}/g4dn.xlarge")
         bed.faulty.plan = lambda _: ""
         Sender(box).send([measurement(**row)])
-        Diary(box, machine.id, bed.clock).note(Phase.ENDED, ending, 0, "29 trials")
+        StateLog(box, machine.id, bed.clock).note(Phase.ENDED, ending, 0, "29 trials")
         bed.end(machine.id, "Client.InstanceInitiatedShutdown")
 
     def on_answer(request: Request) -> None:

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
-from advisor.runs.cloud.exchange import Diary, End, Phase, Sender
+from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
 from tests.advisor.cli.test_sweep_cloud import GRID, account, schema
@@ -35,7 +35,7 @@ def guests_that_measure(bed: Bed, endings: dict[str, End]) -> None:
         )
         gpu = json.loads(box.get("job.json") or b"")["arguments"][-1]
         Sender(box).send([measurement(trial=trial(accelerator=gpu, emulated_step_seconds=None))])
-        Diary(box, machine.id, bed.clock).note(Phase.ENDED, endings[kind], 0, "out of disk")
+        StateLog(box, machine.id, bed.clock).note(Phase.ENDED, endings[kind], 0, "out of disk")
         bed.end(machine.id, "Client.InstanceInitiatedShutdown")
 
     def on_answer(request: Request) -> None:

@@ -10,7 +10,7 @@ import pytest
 from advisor.cli.main import run as advisor
 from advisor.cli.schedule import checked_command
 from advisor.cli.sweep import run as sweep_run
-from advisor.runs.cloud.exchange import Diary, End, Phase, Sender
+from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.runs.cloud.plan import sweep_id
 from advisor.runs.cloud.request import fleet_asked, split_cloud
 from advisor.runs.due import spent_usd
@@ -67,7 +67,7 @@ def measured_there(bed, due, instance_id):
     """What a guest leaves in the bucket: a row that began after the due time, and its end."""
     box = ResultBucket(bed.aws(), "us-east-1", "results", f"sweeps/{id_of(due)}/g4dn.xlarge")
     Sender(box).send([row(due + timedelta(minutes=9))])
-    Diary(box, instance_id, bed.clock).note(Phase.ENDED, End.DONE, 0, "1 trial")
+    StateLog(box, instance_id, bed.clock).note(Phase.ENDED, End.DONE, 0, "1 trial")
 
 
 def guest_of(bed, due):

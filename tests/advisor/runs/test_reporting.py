@@ -2,13 +2,12 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
+from advisor.errors import UsageError
 from advisor.runs import scheduled_reports
 from advisor.runs.executor import execute
-from advisor.runs.processes import Outcome
 from advisor.runs.schedule_documents import one_document, statuses
 from advisor.runs.scheduled_reports import report_after, report_in_process
 from advisor.runs.store.records import NewRun, NewSchedule, Reporting, RunState
@@ -37,22 +36,19 @@ def added(book, folder, send=(), **changes):
 
 
 @pytest.fixture
-def reports(monkeypatch):
-    """What `advisor report` makes, one after another, in place of the command."""
-    waiting = []
+def reports():
+    """What reports on the plan are, one after another."""
+    return []
 
-    def run(words, **_options):
-        text = "# a report\n"
-        if "--plan" in words:
-            content = waiting.pop(0)
-            if isinstance(content, str):
-                return Outcome(None, content)
-            text = json.dumps(content)
-        Path(words[words.index("--out") + 1]).write_text(text)
-        return Outcome(None, "")
 
-    monkeypatch.setattr(scheduled_reports, "outcome_of", run)
-    return waiting
+def made_from(reports):
+    def document_of(_plan):
+        document = reports.pop(0)
+        if isinstance(document, UsageError):
+            raise document
+        return document
+
+    return document_of
 
 
 def cheaper():
@@ -65,9 +61,9 @@ def cheaper():
 def test_the_first_report_is_sent_whole_and_the_next_one_as_what_changed(book, tmp_path, reports):
     reports += [golden_report(), cheaper()]
     with hook() as server:
-        kept, run = added(book, tmp_path, [server.url, f"file:{tmp_path}/"])
-        first = report_after(run, kept, print)
-        second = report_after(run, kept, print)
+        kept, _ = added(book, tmp_path, [server.url, f"file:{tmp_path}/"])
+        first = report_after(kept, made_from(reports), print)
+        second = report_after(kept, made_from(reports), print)
     assert first["headline"] is None
     assert [one["state"] for one in first["deliveries"]] == ["arrived", "arrived"]
     assert second["changed"] is True
@@ -84,12 +80,12 @@ def test_the_first_report_is_sent_whole_and_the_next_one_as_what_changed(book, t
 def test_where_nothing_changed_nobody_is_bothered_if_so_asked(book, tmp_path, reports):
     reports += [golden_report(), golden_report(), golden_report()]
     with hook() as server:
-        kept, run = added(book, tmp_path, [server.url], only_changes=True)
+        kept, _ = added(book, tmp_path, [server.url], only_changes=True)
         for _ in range(2):
-            found = report_after(run, kept, print)
+            found = report_after(kept, made_from(reports), print)
         assert (found["changed"], found["deliveries"]) == (False, [])
         assert len(server.got) == 1
-        found = report_after(run, kept, print, failed="exit code 1: no disk")
+        found = report_after(kept, made_from(reports), print, failed="exit code 1: no disk")
     assert "The run of schedule 'weekly' failed: exit code 1: no disk" in json.loads(
         server.got[1][2]
     )["text"]  # fmt: skip
@@ -100,18 +96,18 @@ def test_a_target_that_is_away_is_told_and_kept(book, tmp_path, reports, monkeyp
     monkeypatch.setattr("advisor.runs.delivery.queue.state_folder", lambda: tmp_path)
     reports += [golden_report()]
     with hook([(503, {}, b"")] * 9) as server:
-        kept, run = added(book, tmp_path, [server.url, "env:NOT_HERE"])
-        found = report_after(run, kept, lambda _line: None)
+        kept, _ = added(book, tmp_path, [server.url, "env:NOT_HERE"])
+        found = report_after(kept, made_from(reports), lambda _line: None)
     assert [one["state"] for one in found["deliveries"]] == ["kept", "failed"]
     assert "NOT_HERE is not set" in found["deliveries"][1]["error"]
     assert len(list((tmp_path / "outbox").iterdir())) == 1
 
 
 def test_a_plan_that_went_bad_is_told(book, tmp_path, reports):
-    reports += ["plan.yaml, line 3: unknown network 'alexnt'; did you mean alexnet?"]
-    kept, run = added(book, tmp_path, ["https://example.com/hook"])
-    found = report_after(run, kept, print)
-    assert found["error"].startswith("no report: plan.yaml, line 3")
+    reports += [UsageError("plan.yaml, line 3: unknown network 'alexnt'; did you mean alexnet?")]
+    kept, _ = added(book, tmp_path, ["https://example.com/hook"])
+    found = report_after(kept, made_from(reports), print)
+    assert found["error"].startswith("plan.yaml, line 3")
 
 
 def running(code):

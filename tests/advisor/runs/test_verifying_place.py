@@ -9,7 +9,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import Disk, DiskChoice, DiskRate, Price, Request, Task
 from advisor.errors import UsageError
 from advisor.runs.verification.machine import (
-    Place,
+    VerifiedMachine,
     place_for,
     refuse_several_gpus,
     sheet_named,
@@ -103,8 +103,10 @@ def test_names_of_drivers_and_of_the_catalogue_are_one_gpu():
 
 
 def test_the_disk_of_the_instance_itself_has_its_own_latency_and_no_burst():
-    away = Place(instance=None, is_here=False, accelerator="cpu", vcpus=2, memory_mib=1000)
-    here = Place(instance=None, is_here=True, accelerator="cpu", vcpus=2, memory_mib=1000)
+    away = VerifiedMachine(
+        instance=None, is_here=False, accelerator="cpu", vcpus=2, memory_mib=1000
+    )
+    here = VerifiedMachine(instance=None, is_here=True, accelerator="cpu", vcpus=2, memory_mib=1000)
     assert away.disk_rate(None) == UNLIMITED
     assert away.disk_rate(disk()) == disk().rate
     assert here.disk_rate(disk()).read_latency_seconds is None
@@ -116,7 +118,7 @@ def test_several_gpus_are_refused_and_the_way_out_is_named():
     """A trial is one process on one GPU, and no share of a target is guessed."""
     request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=100.0)
     instance = CATALOG.instance("g4dn.12xlarge")
-    whole = Place(
+    whole = VerifiedMachine(
         instance=instance, is_here=True, accelerator="cuda", vcpus=48.0, memory_mib=196608.0
     )
     with pytest.raises(UsageError, match="--max-gpus 1"):

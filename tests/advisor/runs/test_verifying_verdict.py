@@ -11,13 +11,13 @@ from advisor.catalog import load_catalog
 from advisor.domain import CacheState, LimitedBy, Request, Status, Task, Verdict
 from advisor.engine import predict_instance, recommend
 from advisor.errors import MeasuringError
-from advisor.runs.verification.machine import Place
+from advisor.runs.verification.machine import VerifiedMachine
 from advisor.runs.verification.verdict import Answers, judged, rate_of, verdict_of
 from tests.advisor.engine.plain_model import PlainModel
 from tests.sweeps.builders import measurement, trial
 
 CATALOG, MODEL = load_catalog(), PlainModel()
-HERE = Place(
+HERE = VerifiedMachine(
     instance=CATALOG.instance("g4dn.xlarge"),
     is_here=True,
     accelerator="cuda",

@@ -12,13 +12,13 @@ QUESTION = {"task": "inference", "model": "googlenet", "target_throughput": 500}
 def test_a_question_that_waits_for_another_holds_up_nothing_else(service, monkeypatch):
     """Questions of one workload may wait for each other, as for a lock: never on the event loop."""
     assert service.post(ASK, json=QUESTION).status_code == 200
-    lock, settled = threading.Event(), answers.settled
+    lock, first_answer = threading.Event(), answers.first_answer
 
     def waiting(*arguments):
         assert lock.wait(60)
-        return settled(*arguments)
+        return first_answer(*arguments)
 
-    monkeypatch.setattr(answers, "settled", waiting)
+    monkeypatch.setattr(answers, "first_answer", waiting)
     with ThreadPoolExecutor(4) as pool:
         try:
             questions = [

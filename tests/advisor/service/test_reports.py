@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from advisor.answers.reports import FORMATS
+from advisor.answers.reporting.formats import FORMATS
 from advisor.cli.recommend import recommend as command
 from advisor.cli.report import report as report_command
 from advisor.render.exporting import FORMATS as EXPORTS

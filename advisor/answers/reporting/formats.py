@@ -6,23 +6,22 @@ those that a recommendation has too are called `report-json` and so on.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
-from advisor.answers.ground import Ground
-from advisor.answers.recommending import Recommended, recommended
-from advisor.engine import no_offer
-from advisor.errors import NoOfferError, unknown_name
+from advisor.answers.context import Context
+from advisor.answers.formats import TEXTS
+from advisor.answers.recommending import recommended
+from advisor.answers.reporting.gathering import Question
+from advisor.answers.reporting.reports import Report, report
+from advisor.answers.reporting.reproducing import Origin
+from advisor.errors import unknown_name
 from advisor.questions.models import Recommend
 from advisor.questions.reading import options_of
 from advisor.questions.requests import today
 from advisor.records import dataclass
-from advisor.render.document import document_yaml
-from advisor.render.exporting import FORMATS as TOOLS
-from advisor.render.exporting import export
 from advisor.render.sizing.formats import REPORT_FORMATS, ReportFormat
 
 _YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"
@@ -30,9 +29,9 @@ _REPORT = "report-"
 
 
 class Asked(NamedTuple):
-    """A question on its ground. A report has a language and a day (today, where none is said)."""
+    """A question in its context. A report has a language and a day (today, where none is said)."""
 
-    ground: Ground
+    context: Context
     question: Recommend
     language: str = "en"
     as_of: date | None = None
@@ -49,54 +48,15 @@ class Format:
     report: bool = False
 
 
-def _json(found: Recommended) -> str:
-    return json.dumps(found.document(), indent=2, allow_nan=False) + "\n"
-
-
-def _csv(found: Recommended) -> str:
-    from advisor.render.tables import recommendation_csv  # most answers are no table of cells
-
-    return recommendation_csv(found.document())
-
-
-def _markdown(found: Recommended) -> str:
-    from advisor.render.tables import recommendation_markdown  # as above
-
-    return recommendation_markdown(found.document())
-
-
-def _exported(tool: str) -> Callable[[Recommended], str]:
-    def write(found: Recommended) -> str:
-        if found.answer.chosen is None:
-            raise NoOfferError(no_offer(found.answer))
-        return export(found.answer.chosen, tool)
-
-    return write
-
-
-# How a recommendation is written, by the name of a format.
-TEXTS: Mapping[str, Callable[[Recommended], str]] = {
-    "json": _json,
-    "yaml": lambda found: document_yaml(found.document()),
-    "csv": _csv,
-    "md": _markdown,
-    **{tool: _exported(tool) for tool in TOOLS},
-}
-
-
 def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
     def write(asked: Asked) -> str:
-        return TEXTS[name](recommended(asked.ground, asked.question))
+        return TEXTS[name](recommended(asked.context, asked.question))
 
     return Format(extension, media_type, about, write)
 
 
 def _report(kind: ReportFormat) -> Format:
     def write(asked: Asked) -> bytes:
-        from advisor.answers.reporting.gathering import Question  # few ask for it
-        from advisor.answers.reporting.reports import Report, report
-        from advisor.answers.reporting.reproducing import Origin
-
         kind.require_packages()
         question = asked.question
         options = shlex.join(options_of(question))
@@ -104,7 +64,7 @@ def _report(kind: ReportFormat) -> Format:
         one = Question(name, question, f"advisor recommend {options}")
         day = asked.as_of or today()
         said = Report(name, day, Origin(f"advisor report {options} --date {day}"))
-        return kind.content(report(asked.ground, [one], said), asked.language)
+        return kind.content(report(asked.context, [one], said), asked.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)
 
