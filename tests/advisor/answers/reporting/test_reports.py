@@ -296,3 +296,15 @@ def test_a_saved_answer_is_asked_again_as_the_same_question(changes):
     (again,) = retold(Input("answer.json", json.dumps(document).encode()))["workloads"]
     assert again["complete"]
     assert again["recommendation"]["request"] == document["request"]
+
+
+def test_a_saved_answer_of_an_older_version_is_asked_again_too():
+    question = asked("inference", "googlenet", 500, gpu=SOME_GPUS)
+    document = recommended(context(), question, DatedSolver(DAY)).document()
+    newer = ("horizon_hours", "max_results", "allow_extrapolation", "pareto")
+    older = {key: value for key, value in document["request"].items() if key not in newer}
+    older["dataset"] = {
+        key: value for key, value in older["dataset"].items() if key not in ("width", "height")
+    }
+    file = Input("answer.json", json.dumps({**document, "request": older}).encode())
+    assert retold(file)["workloads"][0]["complete"]
