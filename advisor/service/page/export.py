@@ -11,9 +11,8 @@ from advisor.answers.reporting.formats import FORMATS, Asked, file_name, format_
 from advisor.errors import AdvisorError
 from advisor.questions.models import Recommend
 from advisor.service.answers import context_of
-from advisor.service.page.asking import question_of
 from advisor.service.page.frame import Frame
-from advisor.service.page.trouble import trouble_view
+from advisor.service.page.question import question_of, trouble_view
 from advisor.service.problems import Problem
 
 router = APIRouter(include_in_schema=False)
