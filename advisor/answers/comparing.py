@@ -14,6 +14,7 @@ from advisor.domain import Gpu, InstancePrediction, OnGpu, Request
 from advisor.engine import compare_instances, on_gpu, stack_assumption
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
+from advisor.questions.fields import wrong
 from advisor.questions.models import Compare
 from advisor.questions.requests import instance_named
 from advisor.questions.values import GpuFilter
@@ -133,8 +134,5 @@ def _cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
         names = [one for name in wanted.names for one in sheet_names(name, catalog.cards)]
     meant = [one for one in dict.fromkeys(names) if wanted.allows(catalog.gpus[one])]
     if not meant:
-        raise UsageError(
-            Message("no GPU is like what {field} asks for", field=FieldName("gpu")),
-            field="gpu", hint="ask for less",
-        )  # fmt: skip
+        raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")
     return [catalog.cards[name] for name in meant]

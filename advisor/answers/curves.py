@@ -10,8 +10,7 @@ from advisor.catalog import resources_of
 from advisor.catalog.what_if import with_host
 from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Request, Workload
 from advisor.engine.candidates import disks_for
-from advisor.errors import UsageError
-from advisor.questions.fields import MOST_POINTS
+from advisor.questions.fields import MOST_POINTS, wrong
 from advisor.questions.requests import disk_fields
 from advisor.questions.values import Curve
 from advisor.records import replace
@@ -39,7 +38,10 @@ def curves_of(context: Context, request: Request, one: InstancePrediction, asked
     Raises `UsageError` for a disk that cannot be had there, and for more than `MOST_POINTS`.
     """
     if len(asked) > MOST_POINTS:
-        raise UsageError(f"curve takes up to {MOST_POINTS} points, not {len(asked)}")
+        raise wrong(
+            "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS,
+            count=len(asked),
+        )  # fmt: skip
     places = [*_hosts(one, asked), *_disks(context, request, one, asked.disks)]
     points = points_at(context, request, one.workload, places)
     first, second = len(asked.vcpus), len(asked.vcpus) + len(asked.memory_mib)
@@ -75,7 +77,9 @@ def _disks(
     for text in texts:
         fields = disk_fields(catalog, instance.cloud, text, request.dataset)
         if "disk" not in fields:
-            raise UsageError(f"curve takes one disk a point, as gp3:500GiB, not '{text}'")
+            raise wrong(
+                "curve", "{field} takes one disk a point, as gp3:500GiB, not '{disk}'", disk=text
+            )
         changed = replace(request, disk_types=(), **fields)
         yield instance, disks_for(changed, catalog, instance, one.region)[0]
 

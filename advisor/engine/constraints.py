@@ -20,7 +20,7 @@ from advisor.engine.limits import most_count
 from advisor.engine.model import Floats
 from advisor.engine.table import Table
 from advisor.records import replace
-from advisor.units import format_range
+from advisor.units import gpus_text, range_text, size_text
 
 # Lets every price, latency and time pass, and still is a limit: without any, other work is done.
 _ENDLESS = 1e15
@@ -385,11 +385,12 @@ def option_text(option: str, request: Request) -> str | None:
     """What an option takes in a request, so that what is told can be typed; None where it is left
     out."""
     if option == "--vcpus":
-        return format_range(request.vcpus, "{:g}".format) if request.vcpus.limits else None
+        return range_text(request.vcpus, "{:g}".format)
     if option == "--memory":
-        return format_range(request.memory_mib, _size) if request.memory_mib.limits else None
+        return range_text(request.memory_mib, size_text)
     if option == "--gpu":
-        return _gpu_text(request)
+        memory = Range(request.min_gpu_memory_mib, request.max_gpu_memory_mib)
+        return gpus_text(request.gpus, memory, request.compute_capability)
     if option == "--disk":
         return str(request.disk) if request.disk else ",".join(request.disk_types) or None
     if option == "--quota":
@@ -397,21 +398,6 @@ def option_text(option: str, request: Request) -> str | None:
     if option == "--batch-size":
         return str(request.batch_size)
     return request.region if option == "--region" else str(request.market)
-
-
-def _gpu_text(request: Request) -> str | None:
-    least, most = request.min_gpu_memory_mib, request.max_gpu_memory_mib
-    parts = list(request.gpus)
-    if least is not None or most is not None:
-        parts.append("..".join("" if end is None else _size(end) for end in (least, most)))
-    if request.compute_capability.limits:
-        parts.append("cc" + format_range(request.compute_capability, "{:.1f}".format))
-    return ",".join(parts) or None
-
-
-def _size(mib: float) -> str:
-    gib = mib / _GIB
-    return f"{gib:g}GiB" if float(f"{gib:g}") == gib else f"{mib:.10g}MiB"
 
 
 def _of_instances(table: Table, facts: list[float]) -> Floats:

@@ -160,7 +160,7 @@ def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
 
 def test_each_answer_says_what_runs_it():
     def said(facts, **more):
-        return "; ".join(predicted_of(facts, **more).one.assumptions)
+        return "; ".join(map(str, predicted_of(facts, **more).one.assumptions))
 
     own = replace(PHOTOS, name="seer")
     assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said(own)
