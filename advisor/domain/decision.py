@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from datetime import date
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
@@ -177,7 +177,7 @@ class Rejected(NamedTuple):
 
     instance_type: str
     reason: str
-    detail: str
+    detail: Any  # a message, or a text
     usd_per_hour: float | None = None
 
 

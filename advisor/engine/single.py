@@ -96,7 +96,7 @@ def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
         return verdict.note
     if verdict.reason != "not_offered":
         raise UsageError(f"{instance.name} cannot run this: {verdict.detail}")
-    return verdict.detail
+    return str(verdict.detail)
 
 
 class _Table:

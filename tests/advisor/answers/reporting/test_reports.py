@@ -24,6 +24,7 @@ from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
 from advisor.questions.models import Recommend
 from advisor.questions.reading import from_values
+from advisor.render.document import plain
 from sweeps.store import open_store
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike, assert_golden_document
@@ -64,7 +65,7 @@ def ground():
 
 def gathered(*questions):
     origin = Origin("advisor report --plan team.yaml --date 2026-11-22")
-    return report(ground(), questions, Report("Vision team, November", DAY, origin))
+    return plain(report(ground(), questions, Report("Vision team, November", DAY, origin)))
 
 
 def test_a_team_of_workloads_gives_the_golden_report():
@@ -103,9 +104,9 @@ def test_processes_share_the_work_and_change_no_bit():
     ]  # fmt: skip
     origin, seen = Origin("advisor report"), []
     asked = Report("many", DAY, origin)
-    shared = report(ground(), many, asked, step=seen.append, processes=2)
+    shared = plain(report(ground(), many, asked, step=seen.append, processes=2))
     assert seen == list(range(1, len(many) + 1))
-    assert json.dumps(shared) == json.dumps(report(ground(), many, asked))
+    assert json.dumps(shared) == json.dumps(plain(report(ground(), many, asked)))
 
 
 def test_the_recommendation_is_verbatim_what_recommend_says():
@@ -231,7 +232,7 @@ def saved(name="answer.json", **changes):
 
 
 def retold(*files):
-    found = report_of_saved(ground(), files, Report("saved", DAY, Origin("c", files)))
+    found = plain(report_of_saved(ground(), files, Report("saved", DAY, Origin("c", files))))
     validator().validate(found)
     return found
 
