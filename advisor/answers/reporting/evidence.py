@@ -140,10 +140,10 @@ def evidence(subject: Subject, explanation: Mapping[str, Any] | None) -> list[di
 
 
 def _published(subject: Subject) -> dict[str, Any] | None:
-    card = subject.ground.catalog.gpu_of(subject.instance)
+    card = subject.context.catalog.gpu_of(subject.instance)
     if card is None or subject.one.workload.task is Task.PREPROCESSING:
         return None
-    model, workload = subject.ground.model, subject.one.workload
+    model, workload = subject.context.model, subject.one.workload
     provenance = model.step_times.provenance(workload, card, model.table.of(workload))
     if provenance is Provenance.MODELLED:
         return None
@@ -164,7 +164,7 @@ def _published(subject: Subject) -> dict[str, Any] | None:
 def ages(
     subject: Subject, measured: Sequence[Mapping[str, Any]], regions: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The dates of what decided, oldest first: prices, the instance's facts, measurements."""
+    """The dates of what solve, oldest first: prices, the instance's facts, measurements."""
     spec, today = subject.one.spec, subject.as_of
     price, disk = spec.offer.price, spec.disk.price
     rows = [_age("instance_price", price.as_of, today, price.kind, price.source)]

@@ -1,4 +1,4 @@
-"""One candidate of an answer's document -> what a page shows of it."""
+"""One candidate of an answer's document -> what a page shows of it, its bars included."""
 
 from __future__ import annotations
 
@@ -6,10 +6,52 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, Stage
+from advisor.records import dataclass
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
-from advisor.service.page.bars import interval_bar
 from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_usd
+
+# The widest thing on the bar ends here, so that its label has room.
+_FILLED = 92.0
+# Labels beyond these hang to one side.
+_LEFT, _RIGHT = 15.0, 85.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalBar:
+    """An interval of rates with its likely rate and a target; None where there is no target."""
+
+    lower: float
+    width: float
+    median: float
+    target: float | None
+    target_text: str
+    target_anchor: str
+
+
+def interval_bar(
+    rates: Mapping[str, Any], target: float | None, target_word: str, full: float | None = None
+) -> IntervalBar:
+    """The bar of `lower`, `median` and `upper`; `full` is the rate at its end where bars share one
+    scale."""
+    most = full or max(rates["upper"], target or 0.0)
+    scale = _FILLED / most
+    at = None if target is None else round(min(target * scale, 100.0), 2)
+    return IntervalBar(
+        lower=round(rates["lower"] * scale, 2),
+        width=round((rates["upper"] - rates["lower"]) * scale, 2),
+        median=round(rates["median"] * scale, 2),
+        target=at,
+        target_text="" if target is None else f"{target_word} {format_rate(target)}",
+        target_anchor=_anchor(at or 0.0),
+    )
+
+
+def _anchor(percent: float) -> str:
+    if percent < _LEFT:
+        return "start"
+    return "end" if percent > _RIGHT else "middle"
+
 
 STAGES = tuple(str(one) for one in Stage)
 LOCAL = "instance_store"
@@ -182,3 +224,15 @@ def _span(span: Mapping[str, float | None], write: Any, t: Texts) -> str:
     if most is None:
         return str(likely)
     return t("detail.span", likely=likely, most=write(most, True))
+
+
+def spec_words(one: Mapping[str, Any]) -> dict[str, object]:
+    """The words of `predict` that mean just this spec."""
+    disk = "local" if one["disk"]["type"] == LOCAL else one["disk"]["order"]
+    place = {name: one[name] for name in ("cloud", "region", "market") if name in one}
+    return {
+        "instance": one["instance_type"],
+        **place,
+        "disk": disk,
+        "batch_size": one["batch_size"],
+    }

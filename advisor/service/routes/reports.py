@@ -15,7 +15,7 @@ from advisor.questions.models import Recommend
 from advisor.questions.reading import parameters_of
 from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.access import Scope, needs
-from advisor.service.answers import ground_of, json_answer, threads_of
+from advisor.service.answers import context_of, json_answer, threads_of
 from advisor.service.bodies import question_in_body, question_in_query
 from advisor.service.examples import EXAMPLES
 from advisor.service.openapi import question_body, refusals
@@ -89,7 +89,7 @@ async def posted(format: str, request: Request) -> Response:
     kind = _format(format)
     question = await question_in_body(request, Recommend)
     looks = _looks(kind, request.scope["query_string"])
-    asked = Asked(ground_of(request), question, looks.language, looks.as_of)
+    asked = Asked(context_of(request), question, looks.language, looks.as_of)
     return await _file(request, format, kind, asked)
 
 
@@ -102,7 +102,7 @@ async def linked(format: str, request: Request) -> Response:
     kind = _format(format)
     looks = _looks(kind, request.scope["query_string"])
     question = question_in_query(Recommend, looks.query)
-    asked = Asked(ground_of(request), question, looks.language, looks.as_of)
+    asked = Asked(context_of(request), question, looks.language, looks.as_of)
     return await _file(request, format, kind, asked)
 
 

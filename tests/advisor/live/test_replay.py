@@ -14,8 +14,7 @@ from advisor.catalog import Catalog, Rejection, check, resources_of
 from advisor.domain import DiskChoice, Request, Task
 from advisor.domain.live import Refresh
 from advisor.engine import recommend
-from advisor.engine.candidates import disks_for, workloads_of
-from advisor.engine.querying import query_of
+from advisor.engine.candidates import disks_for, query_of, workloads_of
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.live.aws import BUNDLED, REGION, TODAY, fill, refreshed
 from tests.infra.live.conftest import point_at

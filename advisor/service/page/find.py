@@ -1,17 +1,24 @@
-"""A recommendation's document -> what the page of an answer shows."""
+"""`/`: a question by its fields, and the answer under its address."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastapi import APIRouter, Request
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from advisor.answers.context import Context
+from advisor.answers.recommending import recommended
+from advisor.questions.models import Recommend
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, per_month, percent, plain
-from advisor.service.page.exporting import export_links
+from advisor.service.page.export import export_links
 from advisor.service.page.frame import Frame
-from advisor.service.page.points import chart_points
-from advisor.service.page.specs import LOCAL, spec_row, spec_view
-from advisor.service.page.ways import ways_out
+from advisor.service.page.predict import what_if_of
+from advisor.service.page.question import QuestionPage, question_of, workload_words
+from advisor.service.page.specs import disk_order, spec_row, spec_view, spec_words
 from advisor.units import format_rate, format_usd
 
 # Instances that are compared side by side: more columns nobody reads.
@@ -122,28 +129,6 @@ def what_if_href(one: Mapping[str, Any], frame: Frame) -> str:
     return frame.here("/predict", **workload_words(frame), **spec_words(one))
 
 
-def workload_words(frame: Frame) -> dict[str, str]:
-    """The words of a question that say what runs, not where."""
-    names = (
-        "task", "model", "precision", "input", "stack", "memory_format", "tf32", "dataset",
-        "confidence", "target_throughput",
-    )  # fmt: skip
-    asked = dict(frame.asked)
-    return {name: asked[name] for name in names if name in asked}
-
-
-def spec_words(one: Mapping[str, Any]) -> dict[str, object]:
-    """The words of `predict` that mean just this spec."""
-    disk = "local" if one["disk"]["type"] == LOCAL else one["disk"]["order"]
-    place = {name: one[name] for name in ("cloud", "region", "market") if name in one}
-    return {
-        "instance": one["instance_type"],
-        **place,
-        "disk": disk,
-        "batch_size": one["batch_size"],
-    }
-
-
 def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
     """The chosen one beside the first alternatives, where they are of one place."""
     specs = [document["recommendation"], *document["alternatives"]]
@@ -160,3 +145,119 @@ def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
 
 def _place_of(one: Mapping[str, Any]) -> tuple[object, ...]:
     return one["cloud"], one["region"], one["market"]
+
+
+def chart_points(document: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
+    """One point a spec, cheapest first: the pick, the other answers, and the Pareto front.
+
+    A spec of the front that is no answer (it misses the target) has no likely rate in the document.
+    """
+    specs = [(document["recommendation"], "pick")]
+    specs += [(one, "other") for one in document["alternatives"]]
+    points = {_key(one, one["disk"]["order"]): _of_spec(one, kind, t) for one, kind in specs}
+    for one in document["pareto"]:
+        found = points.setdefault(_key(one, one["disk"]), _of_front(one, t))
+        found["front"] = True
+    return sorted((_told(one, t) for one in points.values()), key=lambda one: one["x"])
+
+
+def _key(one: Mapping[str, Any], disk: str) -> tuple[object, ...]:
+    return one["instance_type"], one["cloud"], one["region"], disk, one["batch_size"]
+
+
+def _of_spec(one: Mapping[str, Any], kind: str, t: Texts) -> dict[str, Any]:
+    row = spec_row(one, t)
+    rates = {bound: row[bound] for bound in ("lower", "median", "upper")}
+    named = {"name": row["name"], "disk": row["disk_order"], "kind": kind, "front": False}
+    return named | {"x": row["usd_per_hour"]} | rates
+
+
+def _of_front(one: Mapping[str, Any], t: Texts) -> dict[str, Any]:
+    disk = {"type": one["disk"].partition(":")[0], "order": one["disk"]}
+    return {
+        "name": one["instance_type"],
+        "disk": disk_order(disk, t),
+        "kind": "front",
+        "front": True,
+        "x": one["total_usd_per_hour"],
+        "lower": one["lower"],
+        "median": "",
+        "upper": "",
+    }
+
+
+def _told(point: dict[str, Any], t: Texts) -> dict[str, Any]:
+    said = t(
+        "chart.said",
+        name=point["name"],
+        kind=t("chart." + point["kind"]),
+        usd=format_usd(point["x"]),
+        lower=lower_rate(point["lower"]),
+    )
+    return point | {"said": said}
+
+
+MOST = 6
+FLAGS = ("accelerated_only",)
+
+
+def ways_out(document: Mapping[str, Any], frame: Frame) -> list[dict[str, str]]:
+    """The document's `relax`: the changed question as a link, and what it gives."""
+    return [_way(one, frame) for one in document["relax"][:MOST]]
+
+
+def _way(one: Mapping[str, Any], frame: Frame) -> dict[str, str]:
+    t, gives = frame.words, one["gives"]
+    changed = {parameter_of(change["option"]): _value(change) for change in one["changes"]}
+    return {
+        "href": frame.same("/", **changed),
+        "text": ", ".join(_text(change, t) for change in one["changes"]),
+        "gives": t(
+            "none.gives",
+            name=gives["instance_type"],
+            usd=format_usd(gives["total_usd_per_hour"]),
+            lower=lower_rate(gives["lower"]),
+        ),
+    }
+
+
+def parameter_of(option: str) -> str:
+    """'--max-price' -> 'max_price'."""
+    return option.lstrip("-").replace("-", "_")
+
+
+def _value(change: Mapping[str, Any]) -> str | None:
+    """What the parameter becomes; None takes it out."""
+    return change["to"] or None
+
+
+def _text(change: Mapping[str, Any], t: Texts) -> str:
+    name = parameter_of(change["option"])
+    field = t.known("field." + name, change["option"])
+    if not change["to"]:
+        return t("none.without", field=field)
+    return t("none.change", field=field, value=change["to"])
+
+
+EXAMPLE = {"task": "inference", "model": "googlenet", "target_throughput": "500"}
+
+router = APIRouter(include_in_schema=False)
+
+
+def _find(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    every = asked.get("rejected") == "all"
+    question = replace(question_of(Recommend, asked), pareto=True, explain_rejected=every)
+    document = recommended(context, question).message_document()
+    values = answer_view(document, frame)
+    if values["pick"]:
+        values["what_if"] = what_if_of(context, document["recommendation"], frame)
+    return values
+
+
+PAGE = QuestionPage("find.html", "answer.html", _find, EXAMPLE, frozenset(("task", "model")))
+
+
+@router.get("/")
+async def find(request: Request) -> Response:
+    """The question and its answer."""
+    return await PAGE.answer(request)

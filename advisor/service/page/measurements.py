@@ -12,7 +12,7 @@ from advisor.domain import Status, Task
 from advisor.errors import AdvisorError
 from advisor.render.i18n.catalogue import Texts
 from advisor.service.page.frame import Frame, link
-from advisor.service.page.trouble import trouble_view
+from advisor.service.page.question import trouble_view
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored

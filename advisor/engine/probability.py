@@ -12,38 +12,63 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Protocol
 
-from advisor.domain import Prediction
 from models.performance.intervals import gaussian_multiplier
+
+
+class Bounded(Protocol):
+    """A predicted rate at one confidence."""
+
+    @property
+    def lower(self) -> float:
+        """The lower bound."""
+
+    @property
+    def median(self) -> float:
+        """The median."""
+
+    @property
+    def upper(self) -> float:
+        """The upper bound."""
+
+    @property
+    def confidence(self) -> float:
+        """Of each bound, one-sided."""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether held-out residuals back the bounds."""
+
 
 # Confidences that a close look asks the performance model for, beside the request's own. Higher
 # ones are rarely calibrated (19 held-out residuals are needed for 0.95). Nine of them instead moved
 # 76 chances by 0.005 in the median and 0.03 at most, and somebody waits.
 CLOSE_LOOK = (0.6, 0.8, 0.95)
 # (normal quantile, log rate)
-_Knot = tuple[float, float]
+_QuantilePoint = tuple[float, float]
 
 
-def chance_of_reaching(predictions: Sequence[Prediction], target: float) -> float:
+def chance_of_reaching(predictions: Sequence[Bounded], target: float) -> float:
     """Probability, 0 to 1, that the rate is `target` or more; it never rises with the target.
 
     `predictions` are those of one workload on one spec, at one confidence or several. The first
     one is at the confidence that decides: a target of its `lower` has just that chance.
     """
     first = predictions[0]
-    used = [first, *(one for one in predictions[1:] if one.calibrated)]
+    used = [first, *(b for b in predictions[1:] if b.calibrated)]
     used.sort(key=lambda one: one.confidence)
     middle = (0.0, math.log(first.median))
     below, above = _side(first, used, -1), _side(first, used, 1)
-    knots = [*reversed(below), middle, *above]
-    return _above(knots, math.log(target))
+    points = [*reversed(below), middle, *above]
+    return _above(points, math.log(target))
 
 
-def _side(first: Prediction, used: Sequence[Prediction], sign: int) -> list[_Knot]:
+def _side(first: Bounded, used: Sequence[Bounded], sign: int) -> list[_QuantilePoint]:
     """Quantiles on one side of the median, outwards; where bounds contradict each other, the
     one that decides is right."""
     farthest, decides = math.log(first.median), _bound(first, sign)
-    found: list[_Knot] = []
+    found: list[_QuantilePoint] = []
     for one in used:
         bound, z = _bound(one, sign), gaussian_multiplier(one.confidence)
         if bound is None or decides is None or one.confidence <= 0.5:
@@ -56,20 +81,20 @@ def _side(first: Prediction, used: Sequence[Prediction], sign: int) -> list[_Kno
     return found
 
 
-def _bound(one: Prediction, sign: int) -> float | None:
+def _bound(one: Bounded, sign: int) -> float | None:
     bound = one.lower if sign < 0 else one.upper
     return math.log(bound) if 0 < bound < math.inf else None
 
 
-def _above(knots: Sequence[_Knot], asked: float) -> float:
+def _above(points: Sequence[_QuantilePoint], asked: float) -> float:
     """Probability above the quantile that `asked` is; a rate known exactly is a step."""
-    logs = [log for _, log in knots]
+    logs = [log for _, log in points]
     right = bisect_left(logs, asked)
     if right < len(logs) and logs[right] == asked:
-        return _normal_above(knots[right][0])
+        return _normal_above(points[right][0])
     outside = right in (0, len(logs))
     left = min(max(right - 1, 0), max(len(logs) - 2, 0))
-    (z0, log0), (z1, log1) = knots[left], knots[min(left + 1, len(knots) - 1)]
+    (z0, log0), (z1, log1) = points[left], points[min(left + 1, len(points) - 1)]
     if outside and log0 == log1:
         return 1.0 if right == 0 else 0.0
     return _normal_above(z0 + (z1 - z0) * (asked - log0) / (log1 - log0))
