@@ -20,8 +20,8 @@ import numpy as np
 from advisor.domain import Candidate, CloseCall, CloseCallKind, DiskChoice, Request
 from advisor.engine.limits import answering, at_count
 from advisor.engine.model import Booleans, Floats
-from advisor.engine.prepared import Bounds, Prepared
-from advisor.engine.probability import CLOSE_LOOK, chance_of_reaching
+from advisor.engine.prepared import Prepared
+from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
 from advisor.engine.table import Table
 from models.zoo.networks import can_be_run
 
@@ -78,8 +78,10 @@ def close_calls(
     limit = math.inf if first is None else float(table.usd[first])
     look = _CloseLook(request, prepared, table, shown)
     found = []
-    chosen = None if first is None else look.at(table, [first])[0]
-    for contender in look.again(_contenders(request, table, limit)):
+    rows = [(one.table, one.at) for one in _contenders(request, table, limit)]
+    *contenders, last = look.at([*rows, (table, first or 0)])
+    chosen = None if first is None else last
+    for contender in contenders:
         found.append(_cheaper(request, look, contender, chosen))
     if chosen is not None and _one_gpu(table)[chosen.at]:
         found.append(_chosen(request, look, chosen, by_rank))
@@ -126,7 +128,9 @@ def _contenders(request: Request, table: Table, limit: float) -> list[_Contender
         slower.append(fewer.take(_borderline(request, fewer, limit)))
     specs: dict[tuple[str, DiskChoice, int], list[_Contender]] = defaultdict(list)
     for some in slower:
-        chances = _chances(some, request.confidence, target)
+        chances = chances_of_reaching(
+            some.lower, some.median, some.upper, request.confidence, target
+        )
         usd, names = some.usd.tolist(), some.names[some.kind].tolist()
         for at, (name, price, chance) in enumerate(zip(names, usd, chances, strict=True)):
             key = name, some.disk[at].choice, int(some.count[at])
@@ -150,15 +154,6 @@ def _one_gpu(table: Table) -> Booleans:
     """A trial is one process on one GPU, and settles nothing of several."""
     gpus = np.concatenate([block.gpus for block in table.blocks])
     return np.asarray(gpus[table.option] == 1)
-
-
-def _chances(table: Table, confidence: float, target: float) -> list[float]:
-    """Of each row, by its bounds at one confidence."""
-    columns = table.lower, table.median, table.upper
-    return [
-        chance_of_reaching([Bounds(lower, median, upper, confidence, True)], target)
-        for lower, median, upper in zip(*(column.tolist() for column in columns), strict=True)
-    ]
 
 
 def _with_good_batch(same_spec: Sequence[_Contender]) -> _Contender:
@@ -187,22 +182,20 @@ class _CloseLook(NamedTuple):
             return self.shown[one.at]
         return one.table.candidates([one.at], self.request)[0]
 
-    def at(self, table: Table, rows: Sequence[int]) -> list[_Contender]:
-        """Rows of a table with their chances."""
+    def at(self, rows: Sequence[tuple[Table, int]]) -> list[_Contender]:
+        """Rows of tables with their chances."""
         target, confidence = self.request.target_throughput or 0.0, self.request.confidence
-        others = [self.prepared.at_confidence(table, rows, one) for one in CLOSE_LOOK]
+        others = [self.prepared.at_confidence(rows, one) for one in CLOSE_LOOK] if rows else []
         found = []
-        for at, *bounds in zip(rows, *others, strict=True):
-            one = table.take(np.array([at]))
-            own = Bounds(float(one.lower[0]), float(one.median[0]), float(one.upper[0]),
-                         confidence, bool(one.calibrated[0]))  # fmt: skip
+        for (table, at), *bounds in zip(rows, *others, strict=True):
+            count = int(table.count[at])
+            each = table.lower_each[at], table.median_each[at], table.upper_each[at]
+            lower, median, upper = (count * float(rate) for rate in each)
+            own = Bounds(lower, median, upper, confidence, bool(table.calibrated[at]))
+            usd = count * float(table.offer_usd[at] + table.disk_usd[at])
             chance = chance_of_reaching([own, *bounds], target)
-            found.append(_Contender(table, at, float(one.usd[0]), chance))
+            found.append(_Contender(table, at, usd, chance))
         return found
-
-    def again(self, contenders: Sequence[_Contender]) -> list[_Contender]:
-        """Contenders with what a close look makes of their chances."""
-        return [self.at(one.table, [one.at])[0] for one in contenders]
 
 
 def _cheaper(
@@ -227,7 +220,7 @@ def _chosen(
         return None
     # By rank, a few at a time: often one of the first is safe, and the list may be long.
     while some := list(islice(dearer, _AT_A_TIME)):
-        for one in look.at(first.table, some):
+        for one in look.at([(first.table, at) for at in some]):
             if 1 - one.chance <= MUCH_SAFER * miss:
                 worth = _worth(request, [first], [True])
                 return _call(look, CloseCallKind.CHOSEN_MAY_MISS, first, one, worth)

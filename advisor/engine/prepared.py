@@ -8,7 +8,7 @@ thing at once only lose time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from threading import Lock
@@ -17,7 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.catalog import Catalog, CpuOnly
-from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Offer, Rejected, Request
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    Candidate,
+    Disk,
+    Offer,
+    Rejected,
+    Request,
+    Resources,
+    Workload,
+)
 from advisor.engine.candidates import (
     Runnable,
     cpu_only_query,
@@ -28,6 +37,7 @@ from advisor.engine.candidates import (
 )
 from advisor.engine.limits import fastest_of_each, is_plain, limits
 from advisor.engine.model import Floats, PerformanceModel, PreparedRows
+from advisor.engine.probability import Bounds
 from advisor.engine.table import Block, Table
 from advisor.records import replace
 from models.performance.machines import DiskTable
@@ -40,14 +50,16 @@ _MOST_BLOCKS = 4
 _RowKey = tuple[str, str, int]
 
 
-class Bounds(NamedTuple):
-    """A predicted rate at one confidence."""
+_Pair = tuple[Workload, Resources]
 
-    lower: float
-    median: float
-    upper: float
-    confidence: float
-    calibrated: bool
+
+class _Known(NamedTuple):
+    """Rows at another confidence: blocks of the model's, where in them each row is, and all rows'
+    workloads and machines."""
+
+    blocks: tuple[PreparedRows, ...]
+    places: Mapping[_RowKey, tuple[int, int]]
+    pairs: Mapping[_RowKey, _Pair]
 
 
 class Group:
@@ -85,7 +97,7 @@ class Prepared:
         self.model = model
         self.was_asked = False
         self._on_cpu = Group(self.request, None, (), 0)
-        self._at: dict[float, dict[_RowKey, tuple[PreparedRows, int]]] = {}
+        self._at: dict[float, _Known] = {}
 
     @cached_property
     def accelerated(self) -> Group:
@@ -145,35 +157,43 @@ class Prepared:
         instance = candidate.spec.offer.instance
         return self.catalog.disks_of(instance.cloud).with_burst(instance, candidate.spec.disk)
 
-    def at_confidence(self, table: Table, rows: Sequence[int], confidence: float) -> list[Bounds]:
-        """Rows of a table of these offers at another confidence, all instances together.
+    def at_confidence(self, rows: Sequence[tuple[Table, int]], confidence: float) -> list[Bounds]:
+        """Rows of tables of these offers at another confidence, all instances together.
 
         Few are worth a close look: preparing all the others would take as long as the answer.
         """
-        known = self._at.get(confidence, {})
-        asked = [_row_key(table, at) for at in rows]
-        new = [place for place, key in enumerate(asked) if key not in known]
+        known = self._at.get(confidence, _Known((), {}, {}))
+        keys = [_row_key(table, at) for table, at in rows]
+        new = {key: table.place(at)[0].pair(int(table.row[at]))
+               for key, (table, at) in zip(keys, rows, strict=True)
+               if key not in known.places}  # fmt: skip
         if new:
-            pairs = [table.place(rows[at])[0].pair(int(table.row[rows[at]])) for at in new]
-            block = self.model.prepare(pairs, confidence=confidence)
-            known = known | {asked[at]: (block, number) for number, at in enumerate(new)}
-            self._at[confidence] = known
-        found = []
-        for at, key in zip(rows, asked, strict=True):
-            block, number = known[key]
-            disk = DiskTable.of([table.disk[at].rate])
-            rates = block.columns_with(np.array([number]), disk)
-            count = int(table.count[at])
-            found.append(
-                Bounds(
-                    lower=count * float(rates.lower[0]),
-                    median=count * float(rates.median[0]),
-                    upper=count * float(rates.upper[0]),
-                    confidence=confidence,
-                    calibrated=bool(rates.calibrated[0]),
-                )
-            )
-        return found
+            known = self._at[confidence] = self._known(known, new, confidence)
+        found: dict[int, Bounds] = {}
+        for number, block in enumerate(known.blocks):
+            some = [at for at, key in enumerate(keys) if known.places[key][0] == number]
+            if some:
+                disks = DiskTable.of([rows[at][0].disk[rows[at][1]].rate for at in some])
+                places = np.array([known.places[keys[at]][1] for at in some])
+                rates = block.columns_with(places, disks)
+                count = np.array([int(rows[at][0].count[rows[at][1]]) for at in some])
+                columns = (count * rates.lower, count * rates.median, count * rates.upper)
+                for at, lower, median, upper, calibrated in zip(
+                    some, *(column.tolist() for column in columns), rates.calibrated, strict=True
+                ):
+                    found[at] = Bounds(lower, median, upper, confidence, bool(calibrated))
+        return [found[at] for at in range(len(rows))]
+
+    def _known(self, known: _Known, new: Mapping[_RowKey, _Pair], confidence: float) -> _Known:
+        """What is known and some more; blocks of rows are made one beyond a few."""
+        pairs, blocks, first = {**known.pairs, **new}, known.blocks, len(known.blocks)
+        added = new
+        if first == _MOST_BLOCKS:
+            added, blocks, first = pairs, (), 0
+        block = self.model.prepare(list(added.values()), confidence=confidence)
+        kept = known.places if blocks else {}
+        places = {key: (first, row) for row, key in enumerate(added)}
+        return _Known((*blocks, block), {**kept, **places}, pairs)
 
     def _group(self, offers: Sequence[Offer]) -> Group:
         verdicts = list(runnable(self.request, self.catalog, self.model, offers))

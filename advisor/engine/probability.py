@@ -12,33 +12,22 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple
+
+import numpy as np
 
 from models.performance.intervals import gaussian_multiplier
+from models.performance.networks import Floats
 
 
-class Bounded(Protocol):
+class Bounds(NamedTuple):
     """A predicted rate at one confidence."""
 
-    @property
-    def lower(self) -> float:
-        """The lower bound."""
-
-    @property
-    def median(self) -> float:
-        """The median."""
-
-    @property
-    def upper(self) -> float:
-        """The upper bound."""
-
-    @property
-    def confidence(self) -> float:
-        """Of each bound, one-sided."""
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether held-out residuals back the bounds."""
+    lower: float
+    median: float
+    upper: float
+    confidence: float
+    calibrated: bool
 
 
 # Confidences that a close look asks the performance model for, beside the request's own. Higher
@@ -49,7 +38,7 @@ CLOSE_LOOK = (0.6, 0.8, 0.95)
 _QuantilePoint = tuple[float, float]
 
 
-def chance_of_reaching(predictions: Sequence[Bounded], target: float) -> float:
+def chance_of_reaching(predictions: Sequence[Bounds], target: float) -> float:
     """Probability, 0 to 1, that the rate is `target` or more; it never rises with the target.
 
     `predictions` are those of one workload on one spec, at one confidence or several. The first
@@ -64,7 +53,25 @@ def chance_of_reaching(predictions: Sequence[Bounded], target: float) -> float:
     return _above(points, math.log(target))
 
 
-def _side(first: Bounded, used: Sequence[Bounded], sign: int) -> list[_QuantilePoint]:
+def chances_of_reaching(
+    lower: Floats, median: Floats, upper: Floats, confidence: float, target: float
+) -> list[float]:
+    """The same of many rates (n,) with bounds at one confidence alone, each of which has the target
+    above its lower bound and not above its upper one."""
+    if confidence <= 0.5 or not ((lower > 0) & (upper < np.inf)).all():
+        columns = (column.tolist() for column in (lower, median, upper))
+        return [chance_of_reaching([Bounds(*bounds, confidence, True)], target)
+                for bounds in zip(*columns, strict=True)]  # fmt: skip
+    z = gaussian_multiplier(confidence)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs, wanted = np.log(median), math.log(target)
+        below = z * (wanted - logs) / (logs - np.log(lower))
+        above = z * (wanted - logs) / (np.log(upper) - logs)
+        points = np.where(wanted <= logs, below, above)
+    return [_normal_above(point) for point in points.tolist()]
+
+
+def _side(first: Bounds, used: Sequence[Bounds], sign: int) -> list[_QuantilePoint]:
     """Quantiles on one side of the median, outwards; where bounds contradict each other, the
     one that decides is right."""
     farthest, decides = math.log(first.median), _bound(first, sign)
@@ -81,7 +88,7 @@ def _side(first: Bounded, used: Sequence[Bounded], sign: int) -> list[_QuantileP
     return found
 
 
-def _bound(one: Bounded, sign: int) -> float | None:
+def _bound(one: Bounds, sign: int) -> float | None:
     bound = one.lower if sign < 0 else one.upper
     return math.log(bound) if 0 < bound < math.inf else None
 

@@ -15,8 +15,9 @@ from msgspec import structs
 
 from advisor.answers.context import load_context
 from advisor.answers.recommending import recommended
+from advisor.answers.reporting import reports
 from advisor.answers.reporting.gathering import Question
-from advisor.answers.reporting.reports import Report, report, report_of_saved
+from advisor.answers.reporting.reports import Report
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.answers.reporting.subject import DatedSolver
@@ -63,6 +64,11 @@ def context():
     return load_context()
 
 
+def report(*given, **named):
+    """A report as JSON has it: its messages are texts."""
+    return plain(reports.report(*given, **named))
+
+
 def gathered(*questions):
     origin = Origin("advisor report --plan team.yaml --date 2026-11-22")
     return plain(report(context(), questions, Report("Vision team, November", DAY, origin)))
@@ -104,9 +110,9 @@ def test_processes_share_the_work_and_change_no_bit():
     ]  # fmt: skip
     origin, seen = Origin("advisor report"), []
     asked = Report("many", DAY, origin)
-    shared = plain(report(context(), many, asked, step=seen.append, processes=2))
+    shared = report(context(), many, asked, step=seen.append, processes=2)
     assert seen == list(range(1, len(many) + 1))
-    assert json.dumps(shared) == json.dumps(plain(report(context(), many, asked)))
+    assert json.dumps(plain(shared)) == json.dumps(plain(report(context(), many, asked)))
 
 
 def test_the_recommendation_is_verbatim_what_recommend_says():
@@ -232,7 +238,9 @@ def saved(name="answer.json", **changes):
 
 
 def retold(*files):
-    found = plain(report_of_saved(context(), files, Report("saved", DAY, Origin("c", files))))
+    found = plain(
+        reports.report_of_saved(context(), files, Report("saved", DAY, Origin("c", files)))
+    )
     validator().validate(found)
     return found
 
@@ -297,3 +305,15 @@ def test_a_saved_answer_is_asked_again_as_the_same_question(changes):
     (again,) = retold(Input("answer.json", json.dumps(document).encode()))["workloads"]
     assert again["complete"]
     assert again["recommendation"]["request"] == document["request"]
+
+
+def test_a_saved_answer_of_an_older_version_is_asked_again_too():
+    question = asked("inference", "googlenet", 500, gpu=SOME_GPUS)
+    document = recommended(context(), question, DatedSolver(DAY)).document()
+    newer = ("horizon_hours", "max_results", "allow_extrapolation", "pareto")
+    older = {key: value for key, value in document["request"].items() if key not in newer}
+    older["dataset"] = {
+        key: value for key, value in older["dataset"].items() if key not in ("width", "height")
+    }
+    file = Input("answer.json", json.dumps({**document, "request": older}).encode())
+    assert retold(file)["workloads"][0]["complete"]
