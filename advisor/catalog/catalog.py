@@ -278,7 +278,7 @@ class Catalog:
                     region=query.region,
                     cloud=one.name,
                     date=day,
-                ),  # fmt: skip
+                ),
             )
             for one in asked
             for name, day in one.withdrawn(query)
