@@ -17,6 +17,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 from advisor import errors
+from advisor.domain import Provenance, Task
 from advisor.render.i18n.catalogue import FOLDER
 
 PRODUCT = FOLDER.parents[2]
@@ -40,6 +41,8 @@ def extracted() -> Catalog:
         for file in sorted(PRODUCT.glob(pattern)):
             for key, text in json.loads(file.read_text(encoding="utf-8")).items():
                 found.add(text, context=key)
+    for name in (*Task, *Provenance):  # messages are made of these by their value
+        found.add(str(name))
     for room in ROOMS:
         for file in sorted((PRODUCT / room).rglob("*.py")):
             name = file.relative_to(PRODUCT).as_posix()
