@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
-from advisor.messages import Message
 from sweeps.anchors.measure.script import anchor_of_script
 from sweeps.hook import FILE_VARIABLE, SCHEMA, SECONDS_VARIABLE, begun_mark
 
@@ -67,7 +66,7 @@ def _wait(
         if not has_begun and time.monotonic() > begin_by:
             raise MeasuringError(
                 "the script did not reach steps(loader) in time",
-                hint=Message("{advice}", advice=_ADVICE),
+                hint=_ADVICE,
             )
         time.sleep(_LOOK_EVERY_SECONDS)
 
@@ -81,9 +80,7 @@ def _recorded(place: Path, code: int | None) -> Mapping[str, Any]:
     if not place.exists():
         called = begun_mark(place).exists()
         why = "made not one step" if called else "never called the hook"
-        raise MeasuringError(
-            "the script ended and {why}", why=why, hint=Message("{advice}", advice=_ADVICE)
-        )
+        raise MeasuringError("the script ended and {why}", why=why, hint=_ADVICE)
     document = json.loads(place.read_text())
     if document.get("schema") != SCHEMA:
         raise MeasuringError(
