@@ -78,7 +78,7 @@ def checked_reporting(
 
 
 def _check_plan(plan: str) -> None:
-    from advisor.answers.ground import ground_in_use
+    from advisor.answers.context import load_context
     from advisor.answers.reporting.gathering import checked
     from advisor.answers.reporting.plans import read_plan
     from advisor.cli.report_run import planned
@@ -93,7 +93,7 @@ def _check_plan(plan: str) -> None:
             field="report",
         ) from None
     questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
-    checked(ground_in_use(None), questions)
+    checked(load_context(None), questions)
 
 
 def _whole_path(word: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from advisor.answers.ground import ground_in_use
+from advisor.answers.context import load_context
 from advisor.catalog import Catalog
 from advisor.cli.cloud import launch_options
 from advisor.cli.parameters import Name, Positive, Text
@@ -207,11 +207,11 @@ def _verified(
     cloud: dict[str, Any],
     output: str,
 ) -> Verification:
-    ground = ground_in_use(sources)
-    catalog, model = ground.catalog, ground.model
+    context = load_context(sources)
+    catalog, model = context.catalog, context.model
     if answers["data"] is not None:
         question = replace(question, dataset=str(answers["data"]))
-    request = ground.request(question)
+    request = context.request(question)
     if not can_be_run(request.network):
         raise UsageError(
             "trials run {networks}",

@@ -10,11 +10,13 @@ from advisor.domain.comparison import OnGpu, geometric_mean, relative
 from advisor.domain.decision import (
     BatchPoint,
     Candidate,
+    Change,
     CloseCall,
     InstancePrediction,
     OtherSetting,
     Recommendation,
     Rejected,
+    Relaxation,
     Request,
     computes_on_cpu,
 )
@@ -35,7 +37,6 @@ from advisor.domain.money import (
 )
 from advisor.domain.observations import STEP_SIGMA, Observation
 from advisor.domain.ranges import ANY, Range
-from advisor.domain.relaxing import Change, Relaxation
 from advisor.domain.results import (
     CUDA,
     MOUNTED,

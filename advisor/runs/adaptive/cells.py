@@ -22,8 +22,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.engine.candidates import Runnable, runnable
-from advisor.engine.querying import cpu_only_query, offers_of, query_of
+from advisor.engine.candidates import Runnable, cpu_only_query, offers_of, query_of, runnable
 from advisor.errors import NoOfferError, UsageError
 from advisor.runs.fitting import reference_cpu
 from models.performance import load_model, paced_gpu
