@@ -101,10 +101,10 @@ def refuse_impossible(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
         count, (first, *others) = sum(kinds[entry] for entry in lacking), lacking
         also = f" (and {len(others)} other kinds of trials find no node)" if others else ""
         raise MeasuringError(
-            "{count} of {total} trials can run on no node: {words}{also}",
+            "{count} of {total} trials can run on no node: {why}{also}",
             count=count,
             total=len(trials),
-            describe_needs=describe_needs(first, nodes),
+            why=describe_needs(first, nodes),
             also=also,
         )
     _refuse_ambiguous(trials, nodes)
