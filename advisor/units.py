@@ -6,7 +6,7 @@ Memory is binary throughout: MiB = 2**20 bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from advisor.domain import Range
 
@@ -17,6 +17,28 @@ def format_range(limits: Range, write: Callable[[float], str]) -> str:
         return write(limits.least or 0.0)
     ends = (write(end) if end is not None else "" for end in (limits.least, limits.most))
     return "..".join(ends)
+
+
+def range_text(limits: Range, write: Callable[[float], str]) -> str | None:
+    """As an option takes it; None for a range that leaves out nothing."""
+    return format_range(limits, write) if limits.limits else None
+
+
+def size_text(mib: float) -> str:
+    """24576 -> '24GiB': as options take a size, without loss."""
+    gib = mib / 1024
+    return f"{gib:g}GiB" if float(f"{gib:g}") == gib else f"{mib:.10g}MiB"
+
+
+def gpus_text(names: Iterable[str], memory_mib: Range, capability: Range) -> str | None:
+    """'A100,40GiB..,cc8.0..': as `--gpu` takes it; None where any GPU is meant."""
+    parts = list(names)
+    if memory_mib.limits:
+        ends = (memory_mib.least, memory_mib.most)
+        parts.append("..".join("" if end is None else size_text(end) for end in ends))
+    if capability.limits:
+        parts.append("cc" + format_range(capability, "{:.1f}".format))
+    return ",".join(parts) or None
 
 
 def format_mib(mib: float) -> str:

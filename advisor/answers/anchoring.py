@@ -47,7 +47,11 @@ def anchored_model(
     itself; for a GPU without a data sheet; and for an own network that torch cannot follow.
     """
     if asked.task is Task.PREPROCESSING and files:
-        raise UsageError("--anchor tells of GPUs, and preprocessing uses none; leave it out")
+        raise UsageError(
+            "an anchor is of a GPU, and preprocessing uses none",
+            hint="leave it out",
+            field="anchor",
+        )
     if not files:
         return _without_anchors(model, asked)
     read = [

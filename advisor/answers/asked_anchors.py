@@ -43,7 +43,7 @@ def anchors_of(
     rows = [row for file in files for row in _of_network(file, asked, model)]
     fitting = [row for row in rows if _is_asked(row, asked)]
     if not fitting:
-        raise UsageError(_why_none(asked, files, rows))
+        raise UsageError(_why_none(asked, files, rows), field="anchor")
     anchors = [_named(row, asked.network, is_own=facts is not None) for row in fitting]
     for one in anchors:
         known = facts or model.table.of(one.workload)
@@ -61,10 +61,12 @@ def refuse_impossible(one: Observation, operations: Rows | None) -> None:
     least = fastest_seconds(operations, workload.precision, one.gpu, workload.batch_size)
     if one.seconds < least:
         raise UsageError(
-            f"{one.origin}: {one.seconds:.3g} s for batch {workload.batch_size} of "
-            f"{workload.network} is faster than {one.gpu.name} can compute ({least:.3g} s); "
-            "time steps with torch.cuda.synchronize() after each, as advisor measure does"
-        )
+            "{origin}: {seconds:.3g} s for batch {batch} of {network} is faster than {gpu} can "
+            "compute ({least:.3g} s)",
+            origin=one.origin, seconds=one.seconds, batch=workload.batch_size,
+            network=workload.network, gpu=one.gpu.name, least=least, field="anchor",
+            hint="time steps with torch.cuda.synchronize() after each, as advisor measure does",
+        )  # fmt: skip
 
 
 def _named(row: Observation, network: str, *, is_own: bool) -> Observation:
@@ -117,7 +119,9 @@ def _refuse_contradictions(anchors: Sequence[Observation]) -> None:
             fast, slow = sorted((one, other), key=lambda anchor: anchor.seconds)
             if slow.seconds > _SAME_STEP_FACTOR * fast.seconds:
                 raise UsageError(
-                    f"anchors contradict each other: batch {one.workload.batch_size} on "
-                    f"{one.gpu.name} takes {fast.seconds:.3g} s in {fast.origin} and "
-                    f"{slow.seconds:.3g} s in {slow.origin}; leave the wrong one out"
-                )
+                    "anchors contradict each other: batch {batch} on {gpu} takes {fast:.3g} s in "
+                    "{fast_origin} and {slow:.3g} s in {slow_origin}",
+                    batch=one.workload.batch_size, gpu=one.gpu.name, fast=fast.seconds,
+                    fast_origin=fast.origin, slow=slow.seconds, slow_origin=slow.origin,
+                    field="anchor", hint="leave the wrong one out",
+                )  # fmt: skip

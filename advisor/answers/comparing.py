@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_name, sheet_names
 from advisor.domain import Gpu, InstancePrediction, OnGpu, Request
 from advisor.engine import compare_instances, on_gpu, stack_assumption
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
+from advisor.questions.fields import wrong
 from advisor.questions.models import Compare
 from advisor.questions.requests import instance_named
 from advisor.questions.values import GpuFilter
@@ -45,7 +46,7 @@ class OfGpus(NamedTuple):
 class Compared(NamedTuple):
     """A comparison of one kind; `first` is what counts as 1. One record a network."""
 
-    ground: Ground
+    context: Context
     first: str
     instances: list[OfInstances]
     gpus: list[OfGpus]
@@ -59,7 +60,7 @@ class Compared(NamedTuple):
         """`advisor.comparison/1`."""
         requests = [one.request for one in self.instances]
         requests += [one.request for one in self.gpus]
-        return comparison_document(requests, self.first, self.rows(), self.ground.sources())
+        return comparison_document(requests, self.first, self.rows(), self.context.sources())
 
     def text(self) -> str:
         """Tables for a terminal."""
@@ -71,26 +72,26 @@ class Compared(NamedTuple):
     def _assumed(self) -> str:
         requests = [one.request for one in self.instances]
         requests += [one.request for one in self.gpus]
-        said = dict.fromkeys(stack_assumption(one) for one in requests)
+        said = dict.fromkeys(str(stack_assumption(one)) for one in requests)
         return f"Assumed: {'; '.join(said)}."
 
 
-def compared(ground: Ground, question: Compare) -> Compared:
+def compared(context: Context, question: Compare) -> Compared:
     """The instances of the question, or its GPUs, beside its baseline."""
-    requests = _requests(ground, question)
+    requests = _requests(context, question)
     if question.instance:
-        return _instances(ground, requests, question)
-    cards = _cards(ground.catalog, question.gpu or GpuFilter())
-    return _gpus(ground, requests, cards, question.baseline)
+        return _instances(context, requests, question)
+    cards = _cards(context.catalog, question.gpu or GpuFilter())
+    return _gpus(context, requests, cards, question.baseline)
 
 
-def _requests(ground: Ground, question: Compare) -> list[Request]:
+def _requests(context: Context, question: Compare) -> list[Request]:
     names = [name.strip() for name in question.model.split(",") if name.strip()]
-    return [ground.request(replace(question, model=name)) for name in dict.fromkeys(names) or [""]]
+    return [context.request(replace(question, model=name)) for name in dict.fromkeys(names) or [""]]
 
 
-def _instances(ground: Ground, requests: Sequence[Request], question: Compare) -> Compared:
-    catalog, model, _ = ground
+def _instances(context: Context, requests: Sequence[Request], question: Compare) -> Compared:
+    catalog, model, _ = context
     named = [
         instance_named(name, question, catalog)
         for name in (question.baseline or question.instance[0], *question.instance)
@@ -105,13 +106,13 @@ def _instances(ground: Ground, requests: Sequence[Request], question: Compare) -
     for request in requests:
         cells = compare_instances(request, catalog, model, names)
         found.append(OfInstances(request, cells, cells[names.index(first)]))
-    return Compared(ground, first, found, [])
+    return Compared(context, first, found, [])
 
 
 def _gpus(
-    ground: Ground, requests: Sequence[Request], cards: Sequence[Gpu], baseline: str | None
+    context: Context, requests: Sequence[Request], cards: Sequence[Gpu], baseline: str | None
 ) -> Compared:
-    model, cards_of = ground.model, ground.catalog.cards
+    model, cards_of = context.model, context.catalog.cards
     first = cards_of[sheet_name(baseline, cards_of)] if baseline else cards[0]
     shown = list(dict.fromkeys([*cards, first]))
     found = [
@@ -122,7 +123,7 @@ def _gpus(
         )
         for request in requests
     ]
-    return Compared(ground, first.name, [], found)
+    return Compared(context, first.name, [], found)
 
 
 def _cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
@@ -133,8 +134,5 @@ def _cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
         names = [one for name in wanted.names for one in sheet_names(name, catalog.cards)]
     meant = [one for one in dict.fromkeys(names) if wanted.allows(catalog.gpus[one])]
     if not meant:
-        raise UsageError(
-            Message("no GPU is like what {field} asks for", field=FieldName("gpu")),
-            field="gpu", hint="ask for less",
-        )  # fmt: skip
+        raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")
     return [catalog.cards[name] for name in meant]

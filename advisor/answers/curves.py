@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.catalog import resources_of
 from advisor.catalog.what_if import with_host
 from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Request, Workload
 from advisor.engine.candidates import disks_for
-from advisor.errors import UsageError
-from advisor.questions.fields import MOST_POINTS
+from advisor.questions.fields import MOST_POINTS, wrong
 from advisor.questions.requests import disk_fields
 from advisor.questions.values import Curve
 from advisor.records import replace
@@ -33,31 +32,34 @@ class Curves(NamedTuple):
     disk: list[Point]
 
 
-def curves_of(ground: Ground, request: Request, one: InstancePrediction, asked: Curve) -> Curves:
+def curves_of(context: Context, request: Request, one: InstancePrediction, asked: Curve) -> Curves:
     """Predictions beside `one`, with its batch, GPUs and confidence.
 
     Raises `UsageError` for a disk that cannot be had there, and for more than `MOST_POINTS`.
     """
     if len(asked) > MOST_POINTS:
-        raise UsageError(f"curve takes up to {MOST_POINTS} points, not {len(asked)}")
-    places = [*_hosts(one, asked), *_disks(ground, request, one, asked.disks)]
-    points = points_at(ground, request, one.workload, places)
+        raise wrong(
+            "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS,
+            count=len(asked),
+        )  # fmt: skip
+    places = [*_hosts(one, asked), *_disks(context, request, one, asked.disks)]
+    points = points_at(context, request, one.workload, places)
     first, second = len(asked.vcpus), len(asked.vcpus) + len(asked.memory_mib)
     return Curves(points[:first], points[first:second], points[second:])
 
 
 def points_at(
-    ground: Ground,
+    context: Context,
     request: Request,
     workload: Workload,
     places: Sequence[tuple[InstanceType, Disk]],
 ) -> list[Point]:
     """What the workload reaches on each instance with its disk, in one call of the model."""
     resources = [
-        (workload, resources_of(ground.catalog, instance, disk, request.max_gpus))
+        (workload, resources_of(context.catalog, instance, disk, request.max_gpus))
         for instance, disk in places
     ]
-    found = ground.model.predict(resources, confidence=request.confidence)
+    found = context.model.predict(resources, confidence=request.confidence)
     return [Point(*place, each) for place, each in zip(places, found, strict=True)]
 
 
@@ -69,13 +71,15 @@ def _hosts(one: InstancePrediction, asked: Curve) -> Iterator[tuple[InstanceType
 
 
 def _disks(
-    ground: Ground, request: Request, one: InstancePrediction, texts: Sequence[str]
+    context: Context, request: Request, one: InstancePrediction, texts: Sequence[str]
 ) -> Iterator[tuple[InstanceType, Disk]]:
-    catalog, instance = ground.catalog, one.instance
+    catalog, instance = context.catalog, one.instance
     for text in texts:
         fields = disk_fields(catalog, instance.cloud, text, request.dataset)
         if "disk" not in fields:
-            raise UsageError(f"curve takes one disk a point, as gp3:500GiB, not '{text}'")
+            raise wrong(
+                "curve", "{field} takes one disk a point, as gp3:500GiB, not '{disk}'", disk=text
+            )
         changed = replace(request, disk_types=(), **fields)
         yield instance, disks_for(changed, catalog, instance, one.region)[0]
 

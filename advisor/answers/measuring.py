@@ -12,6 +12,7 @@ from typing import Any
 from advisor.domain import Precision, Task
 from advisor.domain.references import is_own
 from advisor.errors import MeasuringError, UsageError
+from advisor.messages import FieldName, Message
 from models.zoo.networks import network_info
 from sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
 
@@ -29,7 +30,10 @@ def checked_reference(reference: str) -> str:
         return network_info(reference).name
     place = Path(f"{reference.partition('.py')[0]}.py").expanduser()
     if not place.is_file():
-        raise UsageError(f"there is no file {place}; name one as --model path/to/file.py:build")
+        raise UsageError(
+            "there is no file {file}", file=place, field="model",
+            hint=Message("name one as {field} path/to/file.py:build", field=FieldName("model")),
+        )  # fmt: skip
     return reference
 
 

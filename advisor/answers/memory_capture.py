@@ -13,6 +13,7 @@ from advisor.catalog.gpu_names import sheet_names
 from advisor.domain import Gpu, Precision, Task
 from advisor.domain.references import is_own
 from advisor.errors import MeasuringError, UsageError
+from advisor.questions.fields import wrong
 from advisor.records import replace
 from models.performance.memory import (
     Conditions,
@@ -84,7 +85,7 @@ def gpus_named(
     chosen = [one for name in names for one in sheet_names(name, known)] or list(rented)
     fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
     if not fitting:
-        raise UsageError("no GPU is like what --gpu asks for; ask for less")
+        raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")
     return sorted(set(fitting), key=lambda one: (one[1], one[0]))
 
 

@@ -34,8 +34,12 @@ def captured_facts(reference: str, task: Task) -> NetworkFacts:
         import models.zoo.opening  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            f"what {reference} computes is found with torch, which is not here ({error.name}); "
-            "install instance-sizing-advisor[sweep], or give an --anchor that was measured with it"
+            "what {network} computes is found with torch, which is not here ({package})",
+            network=reference,
+            package=error.name,
+            field="model",
+            hint="install instance-sizing-advisor[sweep], or give an --anchor that was measured "
+            "with it",
         ) from error
     with their_output_aside():
         return _facts(reference, task)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from advisor.answers.context import Context, with_anchors
 from advisor.answers.explaining import NOTHING, Explained, explain_instance
-from advisor.answers.ground import Ground, with_anchors
 from advisor.answers.what_if import WhatIf, asked_of
 from advisor.domain import InstancePrediction, Request
 from advisor.engine import predict_instance
@@ -23,7 +23,7 @@ class Predicted(NamedTuple):
 
     request: Request
     one: InstancePrediction
-    ground: Ground
+    context: Context
     what_if: WhatIf | None = None
     explained: Explained = NOTHING
     curve: dict[str, Any] | None = None
@@ -31,7 +31,7 @@ class Predicted(NamedTuple):
     @property
     def sources(self) -> Sources:
         """What it stands on."""
-        return self.ground.sources()
+        return self.context.sources()
 
     def document(self) -> dict[str, Any]:
         """`advisor.prediction/1`, numbers unrounded."""
@@ -51,22 +51,22 @@ class Predicted(NamedTuple):
         return prediction_text(self.request, self.one, self.sources) + self.explained.text()
 
 
-def predicted(ground: Ground, question: Predict) -> Predicted:
+def predicted(context: Context, question: Predict) -> Predicted:
     """What the instance of the question will reach; `UsageError` where it cannot run there.
 
     With `vcpus` or `memory`: what it would reach with that host. With `curve`: how that moves
     with vCPUs, RAM and disks.
     """
-    ground, question = with_anchors(ground, question)
-    name = instance_named(str(question.instance), question, ground.catalog)
-    ground, what_if = asked_of(ground, name, question)
-    catalog, model, _ = ground
-    request = ground.request(question)
+    context, question = with_anchors(context, question)
+    name = instance_named(str(question.instance), question, context.catalog)
+    context, what_if = asked_of(context, name, question)
+    catalog, model, _ = context
+    request = context.request(question)
     one = predict_instance(request, catalog, model, name, today=today())
     if what_if:
         one = replace(one, assumptions=(what_if.told(), *one.assumptions))
     one = replace(one, other_settings=settings_of_instance(one, catalog, model))
-    found = Predicted(request, one, ground, what_if)
+    found = Predicted(request, one, context, what_if)
     if question.explain:
         found = found._replace(explained=explain_instance(one, catalog, model))
     return _with_curve(found, question.curve) if question.curve else found
@@ -75,5 +75,5 @@ def predicted(ground: Ground, question: Predict) -> Predicted:
 def _with_curve(found: Predicted, curve: Curve) -> Predicted:
     from advisor.answers.curves import curves_document, curves_of
 
-    curves = curves_of(found.ground, found.request, found.one, curve)
+    curves = curves_of(found.context, found.request, found.one, curve)
     return found._replace(curve=curves_document(curves))

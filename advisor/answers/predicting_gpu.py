@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from advisor.answers.ground import Ground, with_anchors
+from advisor.answers.context import Context, with_anchors
 from advisor.catalog.gpu_names import usual_sheet_name
 from advisor.domain import OnGpu, Request
 from advisor.engine import on_gpu, stack_assumption
 from advisor.engine.other_settings import with_settings
+from advisor.messages import Message
 from advisor.questions.models import Predict
 from advisor.render.document import Sources, plain
 from advisor.render.predictions import gpu_prediction_document, gpu_prediction_text
@@ -19,7 +20,7 @@ class PredictedOnGpu(NamedTuple):
 
     request: Request
     one: OnGpu
-    ground: Ground
+    context: Context
 
     def document(self) -> dict[str, Any]:
         """`advisor.gpu-prediction/1`, numbers unrounded."""
@@ -30,17 +31,17 @@ class PredictedOnGpu(NamedTuple):
         """For a terminal."""
         return gpu_prediction_text(*self._told())
 
-    def _told(self) -> tuple[Request, OnGpu, Sources, tuple[str, ...]]:
+    def _told(self) -> tuple[Request, OnGpu, Sources, tuple[Message | str, ...]]:
         assumed = (stack_assumption(self.request), "samples on the device")
-        return self.request, self.one, self.ground.sources(), assumed
+        return self.request, self.one, self.context.sources(), assumed
 
 
-def predicted_on_gpu(ground: Ground, question: Predict) -> PredictedOnGpu:
+def predicted_on_gpu(context: Context, question: Predict) -> PredictedOnGpu:
     """What the card that `question.gpu` names (any name of a data sheet) reaches with its samples
     on the device. `UsageError` for an unknown card, with near names."""
-    cards = ground.catalog.cards
+    cards = context.catalog.cards
     card = cards[usual_sheet_name(str(question.gpu), cards)]
-    ground, question = with_anchors(ground, question)
-    request = ground.request(question)
-    one = with_settings(on_gpu(request, ground.model, card), ground.model)
-    return PredictedOnGpu(request, one, ground)
+    context, question = with_anchors(context, question)
+    request = context.request(question)
+    one = with_settings(on_gpu(request, context.model, card), context.model)
+    return PredictedOnGpu(request, one, context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.catalog.what_if import WhatIfCatalog, with_host
 from advisor.domain import InstanceType
 from advisor.questions.models import Predict
@@ -37,14 +37,14 @@ class WhatIf(NamedTuple):
         )
 
 
-def asked_of(ground: Ground, name: str, question: Predict) -> tuple[Ground, WhatIf | None]:
-    """The ground on which the type `name` is as the question wants it (`vcpus`, `memory`);
-    None, and the ground itself, where that is as it is."""
+def asked_of(context: Context, name: str, question: Predict) -> tuple[Context, WhatIf | None]:
+    """The context on which the type `name` is as the question wants it (`vcpus`, `memory`);
+    None, and the context itself, where that is as it is."""
     vcpus, memory_mib = question.vcpus, question.memory
     if vcpus is None and memory_mib is None:
-        return ground, None
-    real = ground.catalog.instance(name)
+        return context, None
+    real = context.catalog.instance(name)
     asked = with_host(real, vcpus, memory_mib)
     if asked == real:
-        return ground, None
-    return ground._replace(catalog=WhatIfCatalog(ground.catalog, asked)), WhatIf(real, asked)
+        return context, None
+    return context._replace(catalog=WhatIfCatalog(context.catalog, asked)), WhatIf(real, asked)

@@ -1,7 +1,7 @@
 """Which volumes are worth a look: a coarse ladder of rates for each type, not every order.
 
 Rate is bought with provisioning (gp3, io2) or with size (all others). The steps only have to
-show which types of instance can answer at all: `advisor.engine.disk_search` then looks for
+show which types of instance can answer at all: `advisor.engine.disks` then looks for
 the cheapest order between them.
 """
 

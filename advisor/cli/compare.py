@@ -7,7 +7,7 @@ import json
 import click
 
 from advisor.answers.comparing import compared
-from advisor.answers.ground import ground_in_use
+from advisor.answers.context import load_context
 from advisor.cli.parameters import Name
 from advisor.cli.questions import SectionedCommand, question_options
 from advisor.questions.models import Compare, Sources
@@ -31,7 +31,7 @@ def compare(question: Compare, sources: Sources, output: str) -> None:
     advisor compare --task training --model resnet50 --instance g4dn.xlarge --instance g5.xlarge
     advisor compare --task training --model resnet50,vgg16 --gpu T4,L4,A10G --baseline RTX8000
     """
-    answer = compared(ground_in_use(sources), question)
+    answer = compared(load_context(sources), question)
     if output == "table":
         click.echo(answer.text())
     elif output == "json":

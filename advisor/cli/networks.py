@@ -108,9 +108,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
         row["title"] if row["title"] != row["name"] else "",
         ", ".join(row["tasks"]),
         row["input"] or "x".join(map(str, row["input_shape"])),
-        row["unit"],
+        row["sample"],
         f"{row['parameters'] / 1e6:.2f} M",
-        f"{row['gmacs_per_sample']:.4g}",
+        f"{row['gmacs_per_sample'] * row['samples_per_row']:.4g}",
         next(iter(told.values()))
         if alike
         else "; ".join(f"{task} {known}" for task, known in told.items()),

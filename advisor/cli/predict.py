@@ -6,7 +6,7 @@ import json
 
 import click
 
-from advisor.answers.ground import ground_in_use
+from advisor.answers.context import load_context
 from advisor.answers.predicting import Predicted, predicted
 from advisor.answers.predicting_gpu import PredictedOnGpu, predicted_on_gpu
 from advisor.cli.parameters import Name
@@ -30,13 +30,13 @@ def predict(question: Predict, sources: Sources, output: str) -> None:
     advisor predict --task training --model resnet50 --precision amp --gpu 'RTX 5090'
     advisor predict --task training --model my_net --anchor anchor-net.json --instance g5.xlarge
     """
-    ground = ground_in_use(sources)
+    context = load_context(sources)
     answer: Predicted | PredictedOnGpu
     if question.gpu is None:
-        answer = predicted(ground, question)
+        answer = predicted(context, question)
     else:
-        answer = predicted_on_gpu(ground, question)
-    for note in answer.ground.notes:
+        answer = predicted_on_gpu(context, question)
+    for note in answer.context.notes:
         click.echo(f"note: {note}", err=True)
     if output == "json":
         click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import click
 
+from advisor.answers.context import load_context
 from advisor.answers.formats import TEXTS
-from advisor.answers.ground import ground_in_use
-from advisor.answers.recommending import Recommended, decided, recommended
+from advisor.answers.recommending import Recommended, recommended, solve
 from advisor.catalog import Catalog
 from advisor.cli.parameters import Name
 from advisor.cli.questions import SectionedCommand, question_options
@@ -46,8 +46,8 @@ def recommend(question: Recommend, sources: Sources, output: str, export_to: str
     advisor recommend --task training --model resnet50 --export terraform > main.tf
     """
     _refuse_meaningless(question, output, export_to)
-    ground = ground_in_use(sources)
-    found = recommended(ground, question, decided_live if question.live else decided)
+    context = load_context(sources)
+    found = recommended(context, question, solve_live if question.live else solve)
     chosen = found.answer.chosen
     if export_to is None:
         _print(_written(found, question, output))
@@ -57,7 +57,7 @@ def recommend(question: Recommend, sources: Sources, output: str, export_to: str
         raise NoOfferError(no_offer(found.answer))
 
 
-def decided_live(
+def solve_live(
     request: Request, _catalog: Catalog, model: PerformanceModel
 ) -> tuple[Recommendation, Catalog]:
     """The verified answer, and the catalogue with what was told; boto3 is imported only here."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from advisor.answers.ground import ground_in_use
+from advisor.answers.context import load_context
 from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.parallel import usable_processes
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
@@ -22,7 +22,7 @@ from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.cli.live import is_terminal
 from advisor.cli.questions import NOT_IN_REPORTS
-from advisor.cli.recommend import decided_live
+from advisor.cli.recommend import solve_live
 from advisor.cli.sending import format_of_targets, send_out, targets_of
 from advisor.errors import UsageError
 from advisor.files import require_writable, write_whole
@@ -180,7 +180,7 @@ def _living(one: Question, ask: Ask) -> Question:
         return one
     if ask.as_of not in (None, today()):
         raise UsageError("--live tells today's prices; leave out --date")
-    return one._replace(deciding=decided_live)
+    return one._replace(solver=solve_live)
 
 
 def command_line(command: str, words: Sequence[str]) -> str:
@@ -198,9 +198,9 @@ def _reported(
 ) -> dict[str, Any]:
     anchors = dict.fromkeys(str(file) for one in questions for file in one.question.anchor)
     read = (*inputs, *map(_read, anchors))
-    ground, asked = ground_in_use(ask.sources), _report(ask, read, usual)
+    context, asked = load_context(ask.sources), _report(ask, read, usual)
     with shown.counting(len(questions)) as step:
-        return report(ground, questions, asked, step=step, processes=usable_processes())
+        return report(context, questions, asked, step=step, processes=usable_processes())
 
 
 def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
@@ -210,9 +210,9 @@ def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
     if not reports:
         names = [f"{one['request']['model']} {one['request']['task']}" for one in documents]
         usual = names[0] if len(names) == 1 else "workloads"
-        ground, asked = ground_in_use(ask.sources), _report(ask, sources, usual)
+        context, asked = load_context(ask.sources), _report(ask, sources, usual)
         with shown.counting(len(sources)) as step:
-            return report_of_saved(ground, sources, asked, step=step)
+            return report_of_saved(context, sources, asked, step=step)
     if len(documents) > 1:
         raise UsageError("a saved report is told alone; `advisor report diff` tells two apart")
     if ask.title or ask.as_of:

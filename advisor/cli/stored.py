@@ -40,4 +40,6 @@ def fail_if_damaged(stored: Stored) -> None:
     """`DataError` behind the answer, when it lacks rows."""
     if stored.damaged:
         rows = "1 row" if len(stored.damaged) == 1 else f"{len(stored.damaged)} rows"
-        raise DataError(f"{rows} of the database cannot be read (told above); the others could")
+        raise DataError(
+            "{rows} of the database cannot be read (told above)", rows=rows, hint="the others could"
+        )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import date
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck
 
 
+# A `Message`, which this room does not know, or a plain text; `str` of it is English.
+Text = Any
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One question. What is None is left to the advisor; `input` None is the network's own.
@@ -38,7 +43,8 @@ class Request:
     `region` None is every region: each type is then taken where it is cheapest. `disk` without a
     size is sized for the data set; `disk_types` leaves these to choose among. `max_latency_ms` is
     one batch's p99, and goes with inference. `epochs` or `samples` says how long a run is, and
-    what `max_hours` and `max_run_usd` limit: they are surely kept. `horizon_hours` is how long the
+    what `max_hours` and `max_run_usd` limit, by their upper bounds. `max_first_epoch_hours` goes
+    with training, whose first epoch reads its data from the disk. `horizon_hours` is how long the
     spec is to be paid for: it decides whether a verifying trial pays, and never what is
     recommended. `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it
     that may still be used; what it does not name is not limited. `max_gpus` is how many GPUs of an
@@ -107,6 +113,8 @@ class Request:
             raise ValueError(f"confidence must lie in 0.5..1, not {self.confidence}")
         if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
             raise ValueError(f"max_latency_ms goes with inference, not with {self.task}")
+        if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
+            raise ValueError(f"max_first_epoch_hours goes with training, not with {self.task}")
         if self.epochs is not None and self.samples is not None:
             raise ValueError("epochs and samples both say how long a run is: give one of them")
         if self.disk is not None and self.disk_types:
@@ -146,7 +154,8 @@ class Candidate:
     """A spec with the batch size that suits it and the throughput predicted for it.
 
     `prediction` and `run` are those of all its instances together, `latency` is one batch's, on
-    one GPU of one of them. The batch size is that of one GPU.
+    one GPU of one of them. The batch size is that of one GPU. `first_epoch` is its hours where it
+    trains: RAM caches nothing yet, so that the disk is read.
     """
 
     spec: Spec
@@ -154,6 +163,7 @@ class Candidate:
     prediction: Prediction
     latency: Latency | None = None
     run: RunTime | None = None
+    first_epoch: Span | None = None
     note: str = ""
 
     @property
@@ -176,7 +186,7 @@ class Rejected(NamedTuple):
 
     instance_type: str
     reason: str
-    detail: str
+    detail: Text
     usd_per_hour: float | None = None
 
 
@@ -247,7 +257,8 @@ class Recommendation:
     """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
     within the price, and `beyond_price` would answer if its price were allowed.
 
-    `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
+    `ranked` begins with the chosen one; `rejected_counts` says how many types each reason took out;
+    `offers_considered` counts the priced offers looked at.
     `close_calls` begins with the one whose trial is worth most. `live` tells what was asked of the
     cloud for this answer; None where nothing was to be asked. `relaxations` say what would make
     something answer where nothing does: one change each, cheapest first, or two where one is not
@@ -259,10 +270,11 @@ class Recommendation:
     ranked: tuple[Candidate, ...]
     nearest: Candidate | None
     beyond_price: Candidate | None = None
-    rejected: tuple[Rejected, ...]
+    rejected: Sequence[Rejected]
+    rejected_counts: Mapping[str, int] | None = None
     offers_considered: int
-    assumptions: tuple[str, ...]
-    warnings: tuple[str, ...]
+    assumptions: tuple[Text, ...]
+    warnings: tuple[Text, ...]
     today: date
     close_calls: tuple[CloseCall, ...] = ()
     live: LiveCheck | None = None
@@ -278,7 +290,7 @@ class Recommendation:
     @property
     def rejected_by_reason(self) -> dict[str, int]:
         """How many types each reason took out, the most frequent first."""
-        counts = Counter(map(_REASON, self.rejected))
+        counts = self.rejected_counts or Counter(map(_REASON, self.rejected))
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -309,8 +321,9 @@ class InstancePrediction:
     by_batch: tuple[BatchPoint, ...]
     good_batch_size: int
     run: RunTime | None = None
-    assumptions: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    first_epoch: Span | None = None
+    assumptions: tuple[Text, ...] = ()
+    warnings: tuple[Text, ...] = ()
     region: str | None = None  # whose price it is
     other_settings: tuple[OtherSetting, ...] = ()
 

@@ -1,18 +1,19 @@
-"""Workload + offers + performance model + target -> Recommendation."""
+"""Question -> candidates -> predictions -> decision -> explanation, over one table."""
 
-from advisor.engine.candidates import BATCH_SIZES, PerformanceModel
-from advisor.engine.comparing import compare_instances, on_gpu
-from advisor.engine.counting import MOST_INSTANCES
+from advisor.engine.assumptions import WARN_PRICE_DAYS, require_fresh_price, stack_assumption
+from advisor.engine.candidates import BATCH_SIZES
 from advisor.engine.decision import decide, recommend
+from advisor.engine.limits import MOST_INSTANCES, STAGE_NAMES, answers
+from advisor.engine.model import PerformanceModel
+from advisor.engine.no_offer import no_offer
 from advisor.engine.prepared import Preparations
-from advisor.engine.reasons import answers
-from advisor.engine.single import predict_instance
-from advisor.engine.wording import STAGE_NAMES, no_offer, require_fresh_price, stack_assumption
+from advisor.engine.single import compare_instances, on_gpu, predict_instance
 
 __all__ = [
     "BATCH_SIZES",
     "MOST_INSTANCES",
     "STAGE_NAMES",
+    "WARN_PRICE_DAYS",
     "PerformanceModel",
     "Preparations",
     "answers",

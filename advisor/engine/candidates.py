@@ -1,85 +1,37 @@
-"""Which specs can run a request, and what is predicted for each of them."""
+"""A request -> the offers that can run it, each with its disks and batch sizes, or with the reason
+why nothing can."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from advisor.catalog import Catalog, Rejection, check, is_accelerated, resources_of
+from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
 from advisor.catalog.local_disks import LOCAL
 from advisor.catalog.quotas import quota_shortfall
 from advisor.domain import (
-    CacheState,
     Candidate,
     Disk,
-    DiskRate,
     InstanceType,
+    MemoryFormat,
     Offer,
-    Prediction,
+    Precision,
     Rejected,
     Request,
     Resources,
+    Stack,
     Task,
     Workload,
 )
+from advisor.engine.model import PerformanceModel
 from advisor.errors import NoOfferError, UsageError
+from advisor.messages import Message
 from advisor.records import dataclass, replace
-from advisor.units import format_mib
-from models.performance.machines import DiskTable
-
-Floats = NDArray[np.float64]
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SMALLEST_OF_MANY = 8
 # Preprocessing has no accelerator to fill: the batch is only the size of a work package.
 PREPROCESSING_BATCHES = (32,)
-
-
-class PreparedRows(Protocol):
-    """Workloads on machines, predicted but for their disks."""
-
-    def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
-        """Predictions of some rows, each with a disk of its own."""
-
-    def log_lowers(self, rows: NDArray[np.intp], disks: DiskTable) -> Floats:
-        """Logarithms of the lower bounds of some rows, each with a disk of its own, of the shape of
-        `rows`; they follow the scarcer of the disk's bandwidth and IOPS, and more of either is
-        never slower."""
-
-
-class PerformanceModel(Protocol):
-    """What the decision needs of a performance model."""
-
-    def predict(
-        self,
-        requests: Sequence[tuple[Workload, Resources]],
-        *,
-        confidence: float,
-        cache: CacheState | None = None,
-    ) -> list[Prediction]:
-        """One prediction for each workload on its resources; `cache` None: as the task has it."""
-
-    def prepare(
-        self, requests: Sequence[tuple[Workload, Resources]], *, confidence: float
-    ) -> PreparedRows:
-        """The same requests, of which disks are to be changed; one at least."""
-
-    def gpu_memory_mib(self, workload: Workload) -> float:
-        """GPU memory the workload takes."""
-
-    def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
-        """RAM below which the workload dies."""
-
-    def most_on_cpu(
-        self, workloads: Sequence[Workload], cores: Floats, marks: Floats, cpus: Sequence[str]
-    ) -> Floats:
-        """More samples per second than this no prediction's median says of any of the workloads on
-        CPUs of these whole cores, single-thread marks (nan: unknown) and names, each (n,); 0 where
-        nothing tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +47,52 @@ class Runnable:
     note: str
     slow_disks: tuple[Disk, ...] = ()
     max_gpus: int | None = None
+
+
+def query_of(request: Request) -> OfferQuery:
+    """What the catalogue is asked for first: types with an accelerator where it may compute the
+    task; `cpu_only_query` asks for the others."""
+    accelerated = request.accelerated_only or request.task is not Task.PREPROCESSING
+    return OfferQuery(
+        cloud=request.cloud,
+        region=request.region,
+        market=request.market,
+        gpus=request.gpus,
+        min_gpu_memory_mib=request.min_gpu_memory_mib,
+        max_gpu_memory_mib=request.max_gpu_memory_mib,
+        compute_capability=request.compute_capability,
+        vcpus=request.vcpus,
+        memory_mib=request.memory_mib,
+        accelerated=True if accelerated else None,
+    )
+
+
+def cpu_only_query(request: Request) -> OfferQuery:
+    """The same for types without an accelerator."""
+    return replace(query_of(request), accelerated=False)
+
+
+def offers_of(request: Request, catalog: Catalog, query: OfferQuery | None = None) -> list[Offer]:
+    """Offers in the region that is asked for; without one, of each type those in the regions
+    where it could be cheapest with a disk."""
+    query = query or query_of(request)
+    return catalog.offers(query) if request.region else catalog.best_places(query)
+
+
+def asks_for_gpu(request: Request) -> bool:
+    """Whether an instance without a GPU is not what is asked for."""
+    return request.accelerated_only or query_of(request).asks_for_gpu
+
+
+def cpus_may_compete(request: Request) -> bool:
+    """Whether a CPU may do what is asked: a network, and nothing that asks for a GPU."""
+    return request.task is not Task.PREPROCESSING and not asks_for_gpu(request)
+
+
+def cpu_rates_are_known(request: Request) -> bool:
+    """Whether CPUs were measured with such arithmetic: eager, contiguous, in fp32."""
+    eager = request.stack is Stack.EAGER and request.memory_format is MemoryFormat.CONTIGUOUS
+    return eager and request.precision is Precision.FP32
 
 
 def workloads_of(request: Request) -> tuple[Workload, ...]:
@@ -123,15 +121,17 @@ def runnable(
 ) -> Iterator[Runnable | Rejected]:
     """Each offer as what can run on it, or as the reason why nothing can."""
     workloads = workloads_of(request)
-    gpu_memory = {workload: _gpu_memory_mib(model, workload) for workload in workloads}
+    computes = request.task is not Task.PREPROCESSING
+    gpu_memory = {one: model.gpu_memory_mib(one) if computes else 0.0 for one in workloads}
     for offer in offers:
-        yield _judge(request, catalog, model, offer, gpu_memory)
+        yield _runnable(request, catalog, model, offer, gpu_memory)
 
 
-def candidate_resources(catalog: Catalog, one: Candidate) -> Resources:
+def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
     """What a candidate's workload has on one of its instances: as many GPUs as it was predicted
     with."""
-    return resources_of(catalog, one.spec.offer, one.spec.disk, one.prediction.gpus_used)
+    spec = candidate.spec
+    return resources_of(catalog, spec.offer, spec.disk, candidate.prediction.gpus_used)
 
 
 def disks_for(
@@ -161,11 +161,7 @@ def disks_for(
     )
 
 
-def _gpu_memory_mib(model: PerformanceModel, workload: Workload) -> float:
-    return 0.0 if workload.task is Task.PREPROCESSING else model.gpu_memory_mib(workload)
-
-
-def _judge(
+def _runnable(
     request: Request,
     catalog: Catalog,
     model: PerformanceModel,
@@ -181,36 +177,42 @@ def _judge(
         offered=catalog.is_offered(instance.name, offer.region, instance.cloud),
     )
     if isinstance(verdict, Rejection):
-        return _rejected(offer, verdict.reason, verdict.detail)
+        return Rejected(
+            offer.instance.name, verdict.reason, verdict.detail, offer.price.usd_per_hour
+        )
     too_many = quota_shortfall(offer, request.vcpu_quota)
     if too_many:
         return _rejected(offer, "quota", too_many)
     fitting = [w for w, mib in gpu_memory.items() if gpu is None or mib <= gpu.memory_mib]
     if not fitting:
         assert gpu is not None
-        needed = format_mib(min(gpu_memory.values()))
-        have = format_mib(gpu.memory_mib)
-        return _rejected(offer, "gpu_memory", f"needs {needed} of GPU memory, has {have}")
+        return _rejected(offer, "gpu_memory", Message(
+            "needs {needed:mib} of GPU memory, has {available:mib}",
+            needed=min(gpu_memory.values()), available=gpu.memory_mib,
+        ))  # fmt: skip
     try:
         attached = disks_for(request, catalog, instance, offer.region)
     except (UsageError, NoOfferError) as error:
         return _rejected(offer, "no_disk", str(error))
     if not attached:
-        kind = " or ".join(request.disk_types).replace(LOCAL, "local disk") or "disk"
-        return _rejected(offer, "no_disk", f"no {kind} of known rate and price holds the data set")
+        return _rejected(offer, "no_disk", Message(
+            "no {kind} of known rate and price holds the data set",
+            kind=" or ".join(request.disk_types).replace(LOCAL, "local disk") or "disk",
+        ))  # fmt: skip
     resources = resources_of(catalog, instance, attached[0], request.max_gpus)
     hosted = _hosted(model, fitting, resources)
     if not hosted:
-        needed = format_mib(model.host_memory_mib(fitting[0], resources))
-        have = format_mib(instance.memory_mib)
-        return _rejected(offer, "memory", f"needs {needed} of RAM, has {have}")
-    worth = hosted if request.max_latency_ms else _worth_predicting(hosted)
+        return _rejected(offer, "memory", Message(
+            "needs {needed:mib} of RAM, has {available:mib}",
+            needed=model.host_memory_mib(fitting[0], resources), available=instance.memory_mib,
+        ))  # fmt: skip
+    worth = tuple(hosted) if request.max_latency_ms else _worth_predicting(hosted)
     disks = catalog.disks_of(instance.cloud)
     fast = tuple(disk for disk in attached if not disks.is_hard_disk(disk.rate.type))
     if request.disk is not None or not fast:
-        return Runnable(offer, attached, tuple(worth), verdict.note, max_gpus=request.max_gpus)
+        return Runnable(offer, attached, worth, verdict.note, max_gpus=request.max_gpus)
     slow = tuple(disk for disk in attached if disk not in fast)
-    return Runnable(offer, fast, tuple(worth), verdict.note, slow, request.max_gpus)
+    return Runnable(offer, fast, worth, verdict.note, slow, request.max_gpus)
 
 
 def _hosted(
@@ -224,14 +226,9 @@ def _hosted(
 
 def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
     """Batches of 8 and more where any fits: smaller ones are never faster, only sooner done."""
-    large = tuple(one for one in workloads if one.batch_size >= SMALLEST_OF_MANY)
+    large = tuple(w for w in workloads if w.batch_size >= SMALLEST_OF_MANY)
     return large or tuple(workloads)
 
 
-def _rejected(offer: Offer, reason: str, detail: str) -> Rejected:
-    return Rejected(
-        instance_type=offer.instance.name,
-        reason=reason,
-        detail=detail,
-        usd_per_hour=offer.price.usd_per_hour,
-    )
+def _rejected(offer: Offer, reason: str, detail: Message | str) -> Rejected:
+    return Rejected(offer.instance.name, reason, detail, offer.price.usd_per_hour)

@@ -1,266 +1,426 @@
-"""The constraints that a request sets, as knobs, with the options that set them."""
+"""The constraints that a request sets: how each is given up, and as little of it as it takes.
+
+A constraint asks again and again: what it finds is true of the decision itself, not of a copy of
+its rules. Giving up never loses an answer, so that a limit can be closed in on between what answers
+and what does not.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from advisor.catalog.matching import ECC_SHARE
 from advisor.catalog.quotas import CLOUD, quota_code
-from advisor.domain import Candidate, InstanceType, Market, Range, Request
-from advisor.engine.counting import at_count, most_count
-from advisor.engine.knobs import (
-    Ask,
-    Knob,
-    Limit,
-    cheapest,
-    choice_knob,
-    limit_knob,
-    rounded_down,
-    rounded_up,
-)
-from advisor.engine.typed import disk_text, gpu_text, quota_text, ram_text, vcpus_text
+from advisor.domain import InstanceType, Market, Range, Request
+from advisor.engine.limits import most_count
+from advisor.engine.model import Floats
+from advisor.engine.table import Table
 from advisor.records import replace
+from advisor.units import gpus_text, range_text, size_text
 
-# Lets every price, latency and time pass, and still is one: without any, other work is done.
+# Lets every price, latency and time pass, and still is a limit: without any, other work is done.
 _ENDLESS = 1e15
 _GIB = 1024
 _LEAST_PERCENT = 50
-
-CapabilityOf = Callable[[str | None], float | None]
-
-
-def knobs_of(request: Request, capability_of: CapabilityOf) -> list[Knob]:
-    """Every constraint that is set, and the place, market and confidence, which always are."""
-    return [
-        *_limits(request),
-        *_hardware(request, capability_of),
-        *_choices(request),
-        *_quotas(request),
-        *_settings(request),
-    ]
+# A limit is told with so many digits, and found to one part in a thousand.
+_DIGITS = 4
+_CLOSE = 1e-3
+_ROUNDS = 14
 
 
-class _Number(NamedTuple):
-    """A number that a spec has to keep; `exact` as in `Limit`."""
+class Asking(Protocol):
+    """Who answers changed requests."""
 
-    field: str
-    option: str
-    needs: Callable[[Candidate], float]
-    most: bool = True
-    exact: bool = False
+    def answers(self, request: Request) -> Table | None:
+        """Every spec and batch that answers a request; None where none does."""
 
-
-def _limits(request: Request) -> Iterator[Knob]:
-    """What is measured in samples, dollars and time."""
-    costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
-
-    def reached(one: Candidate) -> float:
-        # Where nothing is to be reached one instance answers, and as many as may be had reach more.
-        return (one if costs else at_count(one, most_count(request, one))).prediction.lower
-
-    numbers = (
-        _Number("target_throughput", "--target-throughput", reached, most=False, exact=not costs),
-        _Number("max_usd_per_hour", "--max-price", lambda one: one.spec.total_usd_per_hour),
-        _Number("max_latency_ms", "--max-latency-ms",
-                lambda one: 1000 * one.latency.p99_seconds if one.latency else math.inf,
-                exact=True),
-        _Number("max_hours", "--max-hours",
-                lambda one: one.run.hours.upper if one.run else math.inf),
-        _Number("max_run_usd", "--max-cost",
-                lambda one: one.usd_per_run.upper if one.usd_per_run else math.inf),
-    )  # fmt: skip
-    for number in numbers:
-        if getattr(request, number.field) is not None:
-            yield _number_knob(number)
+    def capability_of(self, gpu_name: str | None) -> float | None:
+        """CUDA compute capability of a GPU."""
 
 
-def _number_knob(number: _Number) -> Knob:
-    def text(request: Request) -> str:
-        return f"{getattr(request, number.field):.10g}"
+class Answers(NamedTuple):
+    """Rows that answer a request, and who told so."""
 
-    limit = Limit(
-        get=lambda request: float(getattr(request, number.field)),
-        put=lambda request, value: _with(request, number.field, value),
-        needs=number.needs,
-        loose=_ENDLESS if number.most else 1 / _ENDLESS,
-        most=number.most,
-        exact=number.exact,
-        rounded=rounded_up if number.most else rounded_down,
-    )
-    return limit_knob(number.field, number.option, limit, text)
+    request: Request
+    table: Table
+    asking: Asking
 
 
-def _with(request: Request, field: str, value: Any) -> Request:
-    return replace(request, **{field: value})
+class Constraint:
+    """A field of a request and the option that sets it. `asked`: it limits what is looked for; the
+    place and the certainty always have some value. `loose` lets everything pass."""
+
+    asked = True
+    loose: Any = None
+
+    def __init__(self, name: str, option: str, field: str = "") -> None:
+        self.name = name
+        self.option = option
+        self.field = field or name
+
+    def get(self, request: Request) -> Any:
+        """Its value."""
+        return getattr(request, self.field)
+
+    def put(self, request: Request, value: Any) -> Request:
+        """The request with another value."""
+        return replace(request, **{self.field: value})
+
+    def loosened(self, request: Request) -> Request:
+        """The request without this constraint."""
+        return self.put(request, self.loose)
+
+    def least(self, request: Request, asking: Asking) -> Any | None:
+        """The value nearest to the present one with which something answers; None where none
+        does."""
+        raise NotImplementedError
+
+    def text(self, request: Request) -> str | None:
+        """What its option takes in a request; None where it is left out."""
+        return option_text(self.option, request)
 
 
-def _hardware(request: Request, capability_of: CapabilityOf) -> Iterator[Knob]:
-    """What the machine has; each end of a range is a constraint of its own."""
+class Limit(Constraint):
+    """A number that a spec has to keep. `most`: it is an upper one, and grows. `exact`: whatever
+    answers shows what it needs, so that nothing is left to be searched."""
 
-    def capability(instance: InstanceType) -> float:
-        return capability_of(instance.gpu_name) or 0.0
+    def __init__(
+        self, name: str, option: str, field: str = "", *, most: bool = True, exact: bool = True
+    ) -> None:
+        super().__init__(name, option, field)
+        self.most = most
+        self.exact = exact
 
-    yield from _ends(request, "vcpus", "--vcpus", lambda one: float(one.vcpus), vcpus_text)
-    yield from _ends(request, "memory_mib", "--memory", lambda one: float(one.memory_mib), ram_text)
-    yield from _ends(request, "compute_capability", "--gpu", capability, gpu_text)
-    for most in (False, True):
-        field = f"{'max' if most else 'min'}_gpu_memory_mib"
-        if getattr(request, field) is not None:
-            yield limit_knob(field, "--gpu", _gpu_memory(field, most), gpu_text)
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+        raise NotImplementedError
 
+    def rounded(self, value: float) -> float:
+        """As it is told."""
+        return value
 
-def _ends(
-    request: Request,
-    field: str,
-    option: str,
-    fact: Callable[[InstanceType], float],
-    text: Callable[[Request], str | None],
-) -> Iterator[Knob]:
-    for side in ("least", "most"):
-        if getattr(getattr(request, field), side) is not None:
-            name = f"{'max' if side == 'most' else 'min'}_{field}"
-            yield limit_knob(name, option, _end(field, side, fact), text)
+    def least(self, request: Request, asking: Asking) -> float | None:
+        """Closes in on it."""
+        good = self._needed(request, asking, self.loose)
+        if good is None or self.exact:
+            return good
+        return self._closer(request, asking, good)
 
+    def _needed(self, request: Request, asking: Asking, value: Any) -> float | None:
+        """The nearest limit that something keeps of what answers with a value."""
+        found = asking.answers(self.put(request, value))
+        if found is None:
+            return None
+        needed = self.needs(Answers(request, found, asking))
+        # What lacks the fact (an accelerator without known memory) keeps no limit to it.
+        needed = needed[needed > 0]
+        if not len(needed):
+            return None
+        return self.rounded(float(needed.min() if self.most else needed.max()))
 
-def _end(field: str, side: str, fact: Callable[[InstanceType], float]) -> Limit:
-    def put(request: Request, value: float | None) -> Request:
-        limits: Range = getattr(request, field)
-        return _with(request, field, replace(limits, **{side: value}))
+    def _closer(self, request: Request, asking: Asking, good: float) -> float | None:
+        """Between `good`, which should answer, and the present limit, which does not.
 
-    return Limit(
-        get=lambda request: float(getattr(getattr(request, field), side)),
-        put=put,
-        needs=lambda one: fact(one.spec.offer.instance),
-        loose=None,
-        most=side == "most",
-        exact=True,
-        rounded=lambda value: value,
-    )
+        What is told has been asked: where a limit cuts a search for disk orders short, it may end
+        before the order that would keep the limit.
+        """
+        wider = (self.rounded(self._within(good, -_CLOSE * step)) for step in (0, 1, 3, 10, 30))
+        asked = next((one for one in wider if self._answers(request, asking, one)), None)
+        if asked is None:
+            return None
+        good, bad = asked, self.get(request)
+        tried = self._within(good, _CLOSE)
+        for _ in range(_ROUNDS):
+            tried = self.rounded(tried)
+            if not min(good, bad) < tried < max(good, bad):
+                break
+            needed = self._needed(request, asking, tried)
+            if needed is None:
+                bad = tried
+            elif needed != tried and self._answers(request, asking, needed):
+                good = needed
+            else:
+                good = tried
+            if abs(good - bad) <= _CLOSE * good:
+                break
+            tried = (good + bad) / 2
+        return good
 
+    def _answers(self, request: Request, asking: Asking, value: float) -> bool:
+        return asking.answers(self.put(request, value)) is not None
 
-def _gpu_memory(field: str, most: bool) -> Limit:
-    """In whole GiB, as cards are sold."""
-
-    def sold(mib: float) -> float:
-        gib = math.ceil(mib / _GIB) if most else math.floor(mib / ECC_SHARE / _GIB)
-        return float(gib * _GIB or mib)
-
-    return Limit(
-        get=lambda request: float(getattr(request, field)),
-        put=lambda request, value: _with(request, field, value),
-        needs=lambda one: float(one.spec.offer.instance.gpu_memory_mib or 0),
-        loose=None,
-        most=most,
-        exact=True,
-        rounded=sold,
-    )
-
-
-def _choices(request: Request) -> Iterator[Knob]:
-    """GPUs by name, the disk, the batch size: what the cheapest without them has instead."""
-    if request.gpus:
-        yield choice_knob(
-            "gpus", "--gpu", "gpus", (), _one_gpu_more, gpu_text,
-            has=lambda one: one.spec.offer.instance.gpu_name is not None,
-        )  # fmt: skip
-    if request.disk is not None:
-        yield choice_knob(
-            "disk", "--disk", "disk", None, lambda _, one: one.spec.disk.choice, disk_text
-        )
-    if request.disk_types:
-        yield choice_knob("disk_types", "--disk", "disk_types", (), _one_disk_more, disk_text)
-    if request.batch_size is not None:
-        yield choice_knob(
-            "batch_size", "--batch-size", "batch_size", None,
-            lambda _, one: one.workload.batch_size, lambda one: str(one.batch_size),
-        )  # fmt: skip
+    def _within(self, good: float, share: float) -> float:
+        return good + share * good * (-1 if self.most else 1)
 
 
-def _one_gpu_more(request: Request, one: Candidate) -> tuple[str, ...]:
-    return (*request.gpus, str(one.spec.offer.instance.gpu_name))
+class Amount(Limit):
+    """Samples, dollars or time."""
+
+    def __init__(self, name: str, option: str, *, most: bool = True, exact: bool = False) -> None:
+        super().__init__(name, option, most=most, exact=exact)
+        self.loose = _ENDLESS if most else 1 / _ENDLESS
+
+    def get(self, request: Request) -> float:
+        """Its value."""
+        return float(super().get(request))
+
+    def rounded(self, value: float) -> float:
+        """Few digits, and never on the wrong side: the limit has to hold when it is typed."""
+        return rounded_up(value) if self.most else rounded_down(value)
+
+    def text(self, request: Request) -> str:
+        """What its option takes in a request."""
+        return f"{self.get(request):.10g}"
+
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+        request, table, _ = found
+        if self.name == "target_throughput":
+            costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
+            # Where nothing is to be reached one instance answers, and as many as may be had reach
+            # more.
+            return table.lower if costs else most_count(request, table) * table.lower_each
+        if self.name == "max_usd_per_hour":
+            return table.usd
+        if self.name == "max_latency_ms":
+            return 1000 * table.p99_seconds
+        if self.name == "max_first_epoch_hours":
+            samples = min(request.run_samples or math.inf, request.dataset.samples)
+            return samples / table.first_lower / 3600
+        hours = np.full(len(table), np.inf) if table.hours_upper is None else table.hours_upper
+        return hours if self.name == "max_hours" else hours * table.usd
 
 
-def _one_disk_more(request: Request, one: Candidate) -> tuple[str, ...]:
-    return (*request.disk_types, one.spec.disk.rate.type)
+class HardwareEnd(Limit):
+    """One end of a range of what the machine has."""
+
+    def __init__(self, field: str, option: str, side: str) -> None:
+        name = f"{'max' if side == 'most' else 'min'}_{field}"
+        super().__init__(name, option, field, most=side == "most")
+        self.side = side
+
+    def get(self, request: Request) -> float:
+        """Its value."""
+        return float(getattr(getattr(request, self.field), self.side))
+
+    def put(self, request: Request, value: float | None) -> Request:
+        """The request with another value; None leaves it out."""
+        limits: Range = getattr(request, self.field)
+        changed: dict[str, Any] = {self.field: replace(limits, **{self.side: value})}
+        return replace(request, **changed)
+
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+
+        def fact(instance: InstanceType) -> float:
+            if self.field == "compute_capability":
+                return found.asking.capability_of(instance.gpu_name) or 0.0
+            return float(getattr(instance, self.field))
+
+        facts = [fact(option.offer.instance) for option in found.table.options()]
+        return _of_instances(found.table, facts)
 
 
-def _quotas(request: Request) -> Iterator[Knob]:
-    """Each quota by itself: the fewest vCPUs that an answer takes of it."""
-    for code, _ in request.vcpu_quota:
-        yield limit_knob("vcpu_quota", "--quota", _quota(code), quota_text)
+class GpuMemory(Limit):
+    """Memory of a GPU, in whole GiB, as cards are sold."""
+
+    def rounded(self, value: float) -> float:
+        """As it is sold."""
+        gib = math.ceil(value / _GIB) if self.most else math.floor(value / ECC_SHARE / _GIB)
+        return float(gib * _GIB or value)
+
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+        instances = [option.offer.instance for option in found.table.options()]
+        return _of_instances(found.table, [float(one.gpu_memory_mib or 0) for one in instances])
 
 
-def _quota(code: str) -> Limit:
-    def put(request: Request, value: float | None) -> Request:
-        left = {**dict(request.vcpu_quota), code: value}
+class Quota(Limit):
+    """The fewest vCPUs of a quota that an answer takes."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__("vcpu_quota", "--quota")
+        self.code = code
+
+    def get(self, request: Request) -> float:
+        """Its value."""
+        return dict(request.vcpu_quota)[self.code]
+
+    def put(self, request: Request, value: float | None) -> Request:
+        """The request with another value; None leaves it out."""
+        left = {**dict(request.vcpu_quota), self.code: value}
         return replace(request, vcpu_quota=tuple((k, v) for k, v in left.items() if v is not None))
 
-    def needs(one: Candidate) -> float:
-        offer = one.spec.offer
-        counted = offer.instance.cloud == CLOUD and quota_code(offer.instance.name, offer.market)
-        return float(one.spec.count * offer.instance.vcpus) if counted == code else math.inf
-
-    return Limit(
-        get=lambda request: dict(request.vcpu_quota)[code],
-        put=put,
-        needs=needs,
-        loose=None,
-        most=True,
-        exact=True,
-        rounded=lambda value: value,
-    )
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+        vcpus = [
+            float(offer.instance.vcpus)
+            if offer.instance.cloud == CLOUD
+            and quota_code(offer.instance.name, offer.market) == self.code
+            else math.inf
+            for offer in (option.offer for option in found.table.options())
+        ]
+        return np.asarray(found.table.count * _of_instances(found.table, vcpus))
 
 
-def _settings(request: Request) -> Iterator[Knob]:
-    """Where, how it is paid, and how sure it is to be."""
-    if request.region is not None:
-        yield choice_knob(
-            "region", "--region", "region", None, lambda _, one: one.spec.offer.region,
-            lambda one: one.region, asked=False,
-        )  # fmt: skip
-    yield Knob(
-        constraint="market",
-        option="--market",
-        get=lambda one: one.market,
-        put=lambda one, value: replace(one, market=value),
-        free=None,
-        least=_other_market,
-        typed=lambda one: str(one.market),
-        asked=False,
-    )
-    yield Knob(
-        constraint="confidence",
-        option="--confidence",
-        get=lambda one: one.confidence,
-        put=lambda one, value: replace(one, confidence=value),
-        free=_LEAST_PERCENT / 100,
-        least=_less_sure,
-        typed=lambda one: f"{one.confidence:g}",
-        asked=False,
-    )
+class Choice(Constraint):
+    """GPUs by name, the disk, the batch size, the region: what the cheapest spec without it has."""
+
+    def __init__(self, name: str, option: str, loose: Any, *, asked: bool = True) -> None:
+        super().__init__(name, option)
+        self.loose, self.asked = loose, asked
+
+    def least(self, request: Request, asking: Asking) -> Any | None:
+        """The nearest one with which something answers."""
+        found = asking.answers(self.loosened(request))
+        if found is not None and self.name == "gpus":
+            has = [one.offer.instance.gpu_name is not None for one in found.options()]
+            found = found.take(np.array(has)[found.option])
+        return (
+            None if found is None or not len(found) else self._of(request, found, cheapest(found))
+        )
+
+    def _of(self, request: Request, table: Table, at: int) -> Any:
+        if self.name == "gpus":
+            return (*request.gpus, str(table.offer(at).instance.gpu_name))
+        if self.name == "disk":
+            return table.disk[at].choice
+        if self.name == "disk_types":
+            return (*request.disk_types, table.disk[at].rate.type)
+        return int(table.batch[at]) if self.name == "batch_size" else table.offer(at).region
 
 
-def _other_market(request: Request, ask: Ask) -> Market | None:
+class OtherMarket(Constraint):
     """The market where the cheapest is cheaper than on the others."""
-    found = {
-        market: cheapest(answering).spec.total_usd_per_hour
-        for market in Market
-        if market is not request.market and (answering := ask(replace(request, market=market)))
-    }
-    return min(found, key=lambda market: found[market], default=None)
+
+    asked = False
+
+    def least(self, request: Request, asking: Asking) -> Market | None:
+        """The nearest one with which something answers."""
+        found = {}
+        for market in Market:
+            if market is not request.market:
+                table = asking.answers(self.put(request, market))
+                if table is not None:
+                    found[market] = float(table.usd[cheapest(table)])
+        return min(found, key=lambda market: found[market], default=None)
 
 
-def _less_sure(request: Request, ask: Ask) -> float | None:
+class Confidence(Constraint):
     """In whole percent, halving the way down to the least that may be asked."""
-    good, bad = _LEAST_PERCENT, math.ceil(100 * request.confidence)
-    if good >= bad or not ask(replace(request, confidence=good / 100)):
-        return None
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if ask(replace(request, confidence=middle / 100)):
-            good = middle
-        else:
-            bad = middle
-    return good / 100
+
+    asked = False
+    loose = _LEAST_PERCENT / 100
+
+    def least(self, request: Request, asking: Asking) -> float | None:
+        """The nearest one with which something answers."""
+        good, bad = _LEAST_PERCENT, math.ceil(100 * request.confidence)
+        if good >= bad or asking.answers(self.put(request, good / 100)) is None:
+            return None
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            if asking.answers(self.put(request, middle / 100)) is not None:
+                good = middle
+            else:
+                bad = middle
+        return good / 100
+
+    def text(self, request: Request) -> str:
+        """What its option takes in a request."""
+        return f"{request.confidence:g}"
+
+
+def constraints_of(request: Request) -> Iterator[Constraint]:
+    """Every constraint that is set, and the place, market and confidence, which always are."""
+    costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
+    amounts = (
+        Amount("target_throughput", "--target-throughput", most=False, exact=not costs),
+        Amount("max_usd_per_hour", "--max-price"),
+        Amount("max_latency_ms", "--max-latency-ms", exact=True),
+        Amount("max_first_epoch_hours", "--max-first-epoch-hours"),
+        Amount("max_hours", "--max-hours"),
+        Amount("max_run_usd", "--max-cost"),
+    )
+    yield from (one for one in amounts if getattr(request, one.name) is not None)
+    yield from _of_hardware(request)
+    choices = (
+        Choice("gpus", "--gpu", ()),
+        Choice("disk", "--disk", None),
+        Choice("disk_types", "--disk", ()),
+        Choice("batch_size", "--batch-size", None),
+    )
+    yield from (one for one in choices if getattr(request, one.name) != one.loose)
+    yield from (Quota(code) for code, _ in request.vcpu_quota)
+    if request.region is not None:
+        yield Choice("region", "--region", None, asked=False)
+    yield OtherMarket("market", "--market")
+    yield Confidence("confidence", "--confidence")
+
+
+def _of_hardware(request: Request) -> Iterator[Constraint]:
+    """What the machine has; each end of a range is a constraint of its own."""
+    for field, option in (
+        ("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu"),
+    ):  # fmt: skip
+        for side in ("least", "most"):
+            if getattr(getattr(request, field), side) is not None:
+                yield HardwareEnd(field, option, side)
+    for name, most in (("min_gpu_memory_mib", False), ("max_gpu_memory_mib", True)):
+        if getattr(request, name) is not None:
+            yield GpuMemory(name, "--gpu", most=most)
+
+
+def cheapest(table: Table) -> int:
+    """The row with the least total price; ties by name."""
+    usd = table.usd
+    rows = np.flatnonzero(usd == usd.min())
+    return int(min(rows, key=lambda at: (table.names[table.kind[at]], at)))
+
+
+def option_text(option: str, request: Request) -> str | None:
+    """What an option takes in a request, so that what is told can be typed; None where it is left
+    out."""
+    if option == "--vcpus":
+        return range_text(request.vcpus, "{:g}".format)
+    if option == "--memory":
+        return range_text(request.memory_mib, size_text)
+    if option == "--gpu":
+        memory = Range(request.min_gpu_memory_mib, request.max_gpu_memory_mib)
+        return gpus_text(request.gpus, memory, request.compute_capability)
+    if option == "--disk":
+        return str(request.disk) if request.disk else ",".join(request.disk_types) or None
+    if option == "--quota":
+        return ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None
+    if option == "--batch-size":
+        return str(request.batch_size)
+    return request.region if option == "--region" else str(request.market)
+
+
+def _of_instances(table: Table, facts: list[float]) -> Floats:
+    return np.array(facts)[table.option]
+
+
+def rounded_up(value: float) -> float:
+    """Few digits, and never below."""
+    return _rounded(value, up=True)
+
+
+def rounded_down(value: float) -> float:
+    """Few digits, and never above."""
+    return _rounded(value, up=False)
+
+
+def _rounded(value: float, *, up: bool) -> float:
+    if not 0 < value < math.inf:
+        return value
+    step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
+    whole = math.ceil(value / step) if up else math.floor(value / step)
+    near = float(f"{whole * step:.{_DIGITS + 2}g}")
+    if near < value if up else near > value:
+        whole += 1 if up else -1
+        near = float(f"{whole * step:.{_DIGITS + 2}g}")
+    return near

@@ -1,43 +1,38 @@
 """Workload + offers + performance model + target -> Recommendation. Pure: no clock, no files.
 
-The answer is the cheapest spec (instance plus disk) whose lower bound meets the target;
-without a target, the one with the lowest cost per sample. Every type that is passed over
-keeps its reason.
+The answer is the cheapest spec (instance plus disk) whose lower bound meets the target; where a run
+is asked for, the one whose run costs least; without either, the one with the cheapest samples.
+Every type that is passed over keeps its reason.
 """
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
-from heapq import merge
-from itertools import chain
-from operator import attrgetter, itemgetter
-from typing import NamedTuple
+
+import numpy as np
 
 from advisor.catalog import Catalog
-from advisor.domain import Candidate, Latency, Recommendation, Rejected, Request
-from advisor.engine.candidates import PerformanceModel
-from advisor.engine.close_calls import close_calls
-from advisor.engine.counting import (
-    as_many_as_affordable,
-    counted,
+from advisor.domain import Candidate, Recommendation, Request
+from advisor.engine.assumptions import chosen_assumptions, warnings
+from advisor.engine.borderline import close_calls
+from advisor.engine.limits import (
+    GOOD_ENOUGH,
+    answering,
+    at_count,
+    best_rows,
+    cost,
     require_countable,
-    with_one_less,
+    sure_rate,
 )
-from advisor.engine.cpu_only import CpuOnlySearch, Looked
-from advisor.engine.disk_fitting import with_fitted_disks
-from advisor.engine.field import passed_over
-from advisor.engine.groups import Group, Judged, options_of
-from advisor.engine.judging import GOOD_ENOUGH, Judge
-from advisor.engine.pareto import pareto_front, wants_front
-from advisor.engine.predicting import predicted
+from advisor.engine.model import Integers, PerformanceModel
 from advisor.engine.prepared import Prepared
-from advisor.engine.reasons import affordable, answers, has_interval
-from advisor.engine.runs import sure_rate, with_runs
-from advisor.engine.wording import chosen_assumptions, soon_enough, warnings
+from advisor.engine.rejected import Missed, Rejections
+from advisor.engine.search import Found, searched
+from advisor.engine.table import Table
 from advisor.errors import NoIntervalError
+from advisor.messages import Message
 from advisor.records import replace
 
 
@@ -56,237 +51,173 @@ def recommend(
 def decide(request: Request, prepared: Prepared, *, today: date) -> Recommendation:
     """Answer one of the requests that `prepared` is for; raises as `recommend` does."""
     require_countable(request)
-    with prepared.deciding:
-        answer = _decided(request, prepared, today)
-        prepared.was_asked = True
-    return answer
-
-
-def _decided(request: Request, prepared: Prepared, today: date) -> Recommendation:
-    judge = Judge(request)
-    found = _found(judge, prepared, request.max_results)
-    ranked = sorted(filter(judge.answers, found.best), key=judge.rank)
-    if not ranked:
-        _require_intervals(request, found.candidates)
-    nearest = None if ranked else _nearest(request, found.candidates)
-    shown = ranked[: request.max_results] if nearest is None else [nearest]
-    told = _told(request, prepared, shown)
-    ranked[: request.max_results] = told if ranked else []
-    missed = (passed_over(request, one) for one in found.best if not judge.answers(one))
-    rejected = [*found.turned_down, *missed, *prepared.unpriced]
+    found = searched(request, prepared, request.max_results)
+    table = Table.joined([one.table for one in found.looked]) if found.looked else None
+    ranked = Ranked(request, found, table)
+    shown: tuple[Candidate, ...] = ()
+    nearest = beyond_price = None
+    if table is not None and len(ranked.rows):
+        shown = _shown(request, prepared, table, ranked.rows[: request.max_results].tolist())
+    elif table is not None:
+        _require_intervals(request, table)
+        nearest, beyond_price = _nearest(request, prepared, table), _beyond_price(request, table)
+    chosen, front = shown[0] if shown else None, found.front()
+    rejected = Rejections(
+        [*found.rejected, *prepared.unpriced],
+        [Missed(request, one.table, one.missed) for one in found.looked],
+        found.slow,
+    )
+    prepared.was_asked = True
     return Recommendation(
         request=request,
-        ranked=tuple(ranked[: request.max_results]),
-        nearest=None if nearest is None else told[0],
-        beyond_price=None if ranked else _beyond_price(request, found.candidates),
-        rejected=tuple(_cheapest_first(rejected)),
+        ranked=shown,
+        nearest=nearest,
+        beyond_price=beyond_price,
+        rejected=rejected,
+        rejected_counts=rejected.counts,
         offers_considered=found.considered,
-        assumptions=chosen_assumptions(request, ranked[0] if ranked else None),
-        warnings=warnings(ranked[0] if ranked else None, today),
+        assumptions=chosen_assumptions(request, chosen),
+        warnings=warnings(chosen, today),
         today=today,
-        close_calls=close_calls(
-            request,
-            _but_for_speed(request, found),
-            _all_ranked(judge, ranked, found),
-            prepared.at_confidence,
+        close_calls=()
+        if table is None
+        else close_calls(
+            request, prepared, table, ranked, dict(zip(ranked.rows.tolist(), shown, strict=False))
         ),
-        pareto=found.front,
+        pareto=() if front is None else tuple(front.candidates(range(len(front)), request)),
     )
 
 
-class _Found(NamedTuple):
-    """The groups that were looked at, types without an accelerator that no look was worth, how many
-    offers there were, and the Pareto front, where that is wanted."""
-
-    looked: list[Looked]
-    rejected: list[Rejected]
-    considered: int
-    front: tuple[Candidate, ...]
-
-    @property
-    def best(self) -> list[Candidate]:
-        """The best one of each type that may be shown."""
-        return [one for looked in self.looked for one in looked.best]
-
-    @property
-    def candidates(self) -> list[Candidate]:
-        """All of them."""
-        return [one for looked in self.looked for one in looked.candidates]
-
-    @property
-    def slower(self) -> list[Candidate]:
-        """Those that may answer but for their speed."""
-        return [one for looked in self.looked for one in (*looked.slower, *looked.fitted)]
-
-    @property
-    def turned_down(self) -> Iterator[Rejected]:
-        """Types whatever their disk."""
-        return chain(*(looked.rejected for looked in self.looked), self.rejected)
-
-
-def _found(judge: Judge, prepared: Prepared, shown: int) -> _Found:
-    """What accelerated types (for preprocessing: all) do, and of the others what may count."""
-    accelerated = _look(judge, prepared, prepared.accelerated)
-    search = CpuOnlySearch(
-        judge, shown, prepared,
-        look=lambda *asked: _look(judge, prepared, *asked),
-        front_of=lambda some, all_: _front(judge, prepared, some, all_),
-    )  # fmt: skip
-    front = _front(judge, prepared, accelerated.group.judged, accelerated.candidates)
-    on_cpu = search.beside(accelerated.best, front)
-    return _Found(
-        looked=[accelerated, *on_cpu.looked],
-        rejected=on_cpu.rejected,
-        considered=len(accelerated.group.judged) + on_cpu.considered,
-        front=on_cpu.front,
-    )
-
-
-def _look(
-    judge: Judge,
-    prepared: Prepared,
-    group: Group,
-    last_shown: float = math.inf,
-    names: Container[str] | None = None,
-) -> Looked:
-    """What a group does, with the cheapest disk where it may rank before the last that is shown."""
-    request, field = judge.request, group.field
-    near = field.shortlist(request, last_shown, names)
-    coarse = _complete(request, prepared, near.candidates)
-    fitted = with_fitted_disks(
-        request, prepared.catalog, prepared.rows, near.options, coarse,
-        answers=answers, rank=judge.rank, last_shown=last_shown,
-        complete=lambda found: _complete(request, prepared, found),
-    )  # fmt: skip
-    whole = near.candidates is field.candidates
-    return Looked(
-        group=group,
-        coarse=coarse if whole else field.candidates,
-        slower=coarse if whole else near.slower,
-        fitted=fitted,
-        best=judge.best_of_each([*coarse, *fitted]),
-        rejected=[*_of_names(group.not_runnable, names), *near.rejected],
-        beyond=near.beyond,
-        names=names,
-    )
-
-
-def _of_names(rejected: Sequence[Rejected], names: Container[str] | None) -> Sequence[Rejected]:
-    return rejected if names is None else [one for one in rejected if one.instance_type in names]
-
-
-def _front(
-    judge: Judge, prepared: Prepared, judged: Sequence[Judged], candidates: Sequence[Candidate]
-) -> tuple[Candidate, ...]:
-    """The Pareto front, where it is wanted: hard disks, too, which the ranking seldom needs."""
-    request = judge.request
-    if not wants_front(request):
-        return ()
-    slow = [replace(one, disks=one.slow_disks) for one in options_of(judged) if one.slow_disks]
-    limited = request.max_latency_ms is not None
-    found = predicted(prepared.rows, slow, with_latency=limited)
-    every = [*candidates, *_complete(request, prepared, found)]
-    return pareto_front(filter(judge.answers, every))
-
-
-def specs_that_answer(request: Request, prepared: Prepared) -> list[Candidate]:
+def specs_that_answer(request: Request, prepared: Prepared) -> Table | None:
     """Every spec and batch size that may be recommended, in no order, whatever `max_results`; of
-    types without a GPU those that could be among the `max_results` best: there are thousands.
-    """
+    types without a GPU those that could be among the `max_results` best: there are thousands. None
+    where nothing runs."""
     everything = replace(request, max_results=sys.maxsize)
-    judge = Judge(everything)
-    found = _found(judge, prepared, request.max_results)
-    return list(filter(judge.answers, found.candidates))
+    found = searched(everything, prepared, request.max_results)
+    if not found.looked:
+        return None
+    table = Table.joined([one.table for one in found.looked])
+    return table.take(answering(everything, table))
 
 
-def _complete(
-    request: Request, prepared: Prepared, candidates: Iterable[Candidate]
-) -> list[Candidate]:
-    """Candidates with their runs, and with as many instances as they need."""
-    timed = with_runs(request, prepared.catalog, prepared.model, candidates)
-    return counted(request, timed)
+class Ranked:
+    """The rows of the answers' table by rank: those that may be shown, and what is too dear."""
+
+    def __init__(self, request: Request, found: Found, table: Table | None) -> None:
+        self._request, self._found, self._table = request, found, table
+        rows, before = [np.empty(0, dtype=np.intp)], 0
+        for one in found.looked:
+            rows.append(one.best + before)
+            before += len(one.table)
+        self.rows = self._sorted(np.concatenate(rows))
+
+    def __iter__(self) -> Iterator[int]:
+        """Every type that answers, those too dear to be shown among them."""
+        yield from self._sorted(np.concatenate([self.rows, *self._beyond()])).tolist()
+
+    def _beyond(self) -> Iterator[Integers]:
+        before = 0
+        for one in self._found.looked:
+            good = answering(self._request, one.table) & one.beyond[one.table.kind]
+            if good.any():
+                yield best_rows(self._request, one.table, np.flatnonzero(good)) + before
+            before += len(one.table)
+
+    def _sorted(self, rows: Integers) -> Integers:
+        """By cost; ties by rate, then by name."""
+        table = self._table
+        if table is None or not len(rows):
+            return rows
+        some = table.take(rows)
+        costs, lower = cost(self._request, some).tolist(), some.lower.tolist()
+        names = some.names[some.kind].tolist()
+        order = sorted(range(len(rows)), key=lambda at: (costs[at], -lower[at], names[at]))
+        return rows[order]
 
 
-def _told(request: Request, prepared: Prepared, shown: Sequence[Candidate]) -> list[Candidate]:
-    """What is shown, with its latency and with what its disk lends for a while."""
-    latencies: Sequence[Latency | None] = [one.latency for one in shown]
-    if request.max_latency_ms is None:
-        latencies = prepared.rows.latencies([(one.spec.offer, one.workload) for one in shown])
-    return [
-        replace(one, spec=replace(one.spec, disk=prepared.with_burst(one)), latency=latency)
-        for one, latency in zip(shown, latencies, strict=True)
-    ]
+def _shown(
+    request: Request, prepared: Prepared, table: Table, rows: Sequence[int]
+) -> tuple[Candidate, ...]:
+    """Rows as records, each with its latency and with what its disk lends for a while."""
+    shown = table.candidates(rows, request)
+    return tuple(
+        replace(
+            candidate,
+            spec=replace(candidate.spec, disk=prepared.with_burst(candidate)),
+            latency=table.latency(at),
+        )
+        for at, candidate in zip(rows, shown, strict=True)
+    )
 
 
-def _all_ranked(judge: Judge, ranked: Iterable[Candidate], found: _Found) -> Iterator[Candidate]:
-    """What is shown and, told one by one, what is too dear for that, by rank."""
-    dearer = (map(judge.best_of_each, looked.beyond) for looked in found.looked)
-    return merge(ranked, *map(chain.from_iterable, dearer), key=judge.rank)
-
-
-def _but_for_speed(request: Request, found: _Found) -> list[Candidate]:
-    """Everything that would answer if its rate were enough."""
-    if request.target_throughput is None:
-        return []
-    anyhow = replace(request, target_throughput=None)
-    fewer = [less for one in found.slower for less in with_one_less(one)]
-    return [one for one in fewer if answers(anyhow, one)]
-
-
-def _soonest(request: Request, group: Sequence[Candidate]) -> list[Candidate]:
-    """Those within the latency that is asked for; else those with the shortest."""
-    soon = [one for one in group if soon_enough(request, one)]
-    if soon:
-        return soon
-    seconds = [one.latency.p99_seconds for one in group if one.latency]
-    return [one for one in group if one.latency and one.latency.p99_seconds == min(seconds)]
-
-
-def _require_intervals(request: Request, candidates: Sequence[Candidate]) -> None:
+def _require_intervals(request: Request, table: Table) -> None:
     """Refuse where the only answers are predictions that nothing held out backs."""
     if request.allow_extrapolation:
         return
-    guessing = replace(request, allow_extrapolation=True)
-    if any(not one.prediction.calibrated and answers(guessing, one) for one in candidates):
+    guessing = answering(request, table, but_for=("no_interval",))
+    if (guessing & ~table.calibrated).any():
         raise NoIntervalError(
-            f"no interval of {request.network} {request.task} at {request.precision} is calibrated "
-            f"to {100 * request.confidence:g} % (no calibrated interval): ask for less with "
-            "--confidence, or accept a guess with --allow-extrapolation"
-        )
+            Message(
+                "no interval of {network} {task} at {precision} is calibrated to {percent:g} % "
+                "(no calibrated interval)",
+                network=request.network, task=request.task, precision=request.precision,
+                percent=100 * request.confidence,
+            ),
+            hint=Message(
+                "ask for less with --confidence, or accept a guess with --allow-extrapolation"
+            ),
+            field="confidence",
+        )  # fmt: skip
 
 
-def _nearest(request: Request, candidates: Sequence[Candidate]) -> Candidate | None:
+def _nearest(request: Request, prepared: Prepared, table: Table) -> Candidate | None:
     """What comes closest within the price: the cheapest of those within 5 % of the fastest."""
-    sure = [as_many_as_affordable(request, one) for one in candidates if has_interval(request, one)]
-    within = [one for one in sure if affordable(request, one)]
-    if not within:
-        return min(sure, key=lambda one: one.spec.total_usd_per_hour, default=None)
-    free = replace(request, max_run_usd=None)
-    but_for_cost = [one for one in within if answers(free, one)]
-    if but_for_cost:
-        return min(but_for_cost, key=lambda o: o.usd_per_run.upper if o.usd_per_run else math.inf)
-    soonest = _soonest(request, within)
-    limit = GOOD_ENOUGH * max(map(sure_rate, soonest))
-    fastest = [one for one in soonest if sure_rate(one) >= limit]
-    return min(fastest, key=lambda o: (o.spec.total_usd_per_hour, -sure_rate(o)))
+    sure = np.ones(len(table), dtype=bool) if request.allow_extrapolation else table.calibrated
+    affordable = _as_many_as_affordable(request, table)
+    at = _nearest_row(request, affordable, np.flatnonzero(sure))
+    if at is None:
+        return None
+    return _shown(request, prepared, affordable, [at])[0]
 
 
-def _beyond_price(request: Request, candidates: Sequence[Candidate]) -> Candidate | None:
+def _nearest_row(request: Request, table: Table, sure: Integers) -> int | None:
+    usd = table.usd
+    if not len(sure):
+        return None
+    most = request.max_usd_per_hour
+    within = sure if most is None else sure[usd[sure] <= most]
+    if not len(within):
+        return int(sure[np.argmin(usd[sure])])
+    but_for_cost = within[answering(request, table, but_for=("over_max_cost",))[within]]
+    if len(but_for_cost):
+        return int(but_for_cost[np.argmin(table.run_usd_upper[but_for_cost])])
+    soonest, rate = within, sure_rate(request, table)
+    but_for_first = within[answering(request, table, but_for=("slow_first_epoch",))[within]]
+    if len(but_for_first):
+        soonest, rate = but_for_first, table.first_lower
+    limit = request.max_latency_ms
+    if limit is not None:
+        seconds = table.p99_seconds[within]
+        soon = within[1000 * seconds <= limit]
+        soonest = soon if len(soon) else within[seconds == seconds.min()]
+    fastest = soonest[rate[soonest] >= GOOD_ENOUGH * rate[soonest].max()]
+    return int(fastest[np.lexsort((-rate[fastest], usd[fastest]))[0]])
+
+
+def _as_many_as_affordable(request: Request, table: Table) -> Table:
+    """Rows with no more instances than the price allows, one at least."""
+    limit = request.max_usd_per_hour
+    if limit is None or request.max_count == 1:
+        return table
+    fewer = np.maximum(1, np.floor(limit / table.usd_each)).astype(np.intp)
+    return at_count(table, np.where((table.count > 1) & (table.usd > limit), fewer, table.count))
+
+
+def _beyond_price(request: Request, table: Table) -> Candidate | None:
     """The cheapest that would answer if only its price were allowed."""
-    free = replace(request, max_usd_per_hour=None)
-    fast = [one for one in candidates if answers(free, one)]
-    return min(fast, key=lambda one: one.spec.total_usd_per_hour, default=None)
-
-
-def _cheapest_first(rejected: Iterable[Rejected]) -> list[Rejected]:
-    """By price, then by name; those without a price last."""
-    listed = list(rejected)
-    priced = [one for one in listed if one[3] is not None]
-    priced.sort(key=_PRICE_AND_NAME)
-    others = [one for one in listed if one[3] is None]
-    others.sort(key=attrgetter("instance_type"))
-    return priced + others
-
-
-# Read from the tuple itself: an answer has more than a thousand of them.
-_PRICE_AND_NAME = itemgetter(3, 0)
+    if request.max_usd_per_hour is None:
+        return None
+    fast = np.flatnonzero(answering(request, table, but_for=("over_max_price",)))
+    if not len(fast):
+        return None
+    return table.candidates([int(fast[np.argmin(table.usd[fast])])], request)[0]

@@ -6,26 +6,17 @@ Gains are differences of the same model's likely rate, asked again with changed 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 from advisor.catalog import Catalog, resources_of
 from advisor.domain import Disk, InstanceType, Prediction, Resources, Task, Workload
-from advisor.domain.explanation import Distance, Explanation, Gain
-from advisor.engine.candidates import BATCH_SIZES, PerformanceModel
+from advisor.domain.explanation import Explanation, Gain
+from advisor.engine.candidates import BATCH_SIZES
+from advisor.engine.model import ExplainingModel, PerformanceModel
 from advisor.records import dataclass, replace
 
 # Steps that somebody would take: what is bought comes in vCPUs, GiB, MiB/s and hundreds of IOPS.
 MEMORY_STEP_MIB = 1024.0
 IOPS_STEP = 100.0
-
-
-class ExplainingModel(PerformanceModel, Protocol):
-    """A performance model that knows how far from its measurements it is asked."""
-
-    def distances(
-        self, workload: Workload, resources: Resources, prediction: Prediction
-    ) -> tuple[Distance, ...]:
-        """How far each fact that the prediction stands on lies from what was measured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from advisor.domain import DiskRate, Latency, Prediction, Resources, Stage, Task, Workload
+from advisor.engine.model import PerformanceModel
 from advisor.records import replace
 
-Pair = tuple[Workload, Resources]
 # A disk that limits nothing: a slow one would hide how unsure the other stages are.
 _NO_LIMIT = DiskRate(type="memory", read_mib_per_second=None, read_iops=None)
 
@@ -18,17 +18,17 @@ P99_OVER_P50 = 1.35
 
 
 def batch_latencies(
-    pairs: Sequence[Pair], predict: Callable[[list[Pair]], list[Prediction]]
+    pairs: Sequence[tuple[Workload, Resources]], model: PerformanceModel, confidence: float
 ) -> list[Latency | None]:
-    """The latency of each pair, in order; `predict` is asked once for each but for its disk, on
-    one GPU: a batch is never split."""
+    """The latency of each pair, in order: on one GPU, since a batch is never split."""
     if not any(workload.task is Task.INFERENCE for workload, _ in pairs):
         return [None] * len(pairs)
     in_memory = [(workload, replace(has, disk=_NO_LIMIT, gpu_count=1)) for workload, has in pairs]
     distinct = list(dict.fromkeys(in_memory))
+    predictions = model.predict(distinct, confidence=confidence)
     found = {
         (workload, has): batch_latency(workload, has.vcpus, prediction)
-        for (workload, has), prediction in zip(distinct, predict(distinct), strict=True)
+        for (workload, has), prediction in zip(distinct, predictions, strict=True)
     }
     return [found[pair] for pair in in_memory]
 
@@ -38,7 +38,7 @@ def batch_latency(workload: Workload, vcpus: float, prediction: Prediction) -> L
 
     A sample is decoded on one vCPU, so that a batch smaller than the vCPUs takes as long as one
     sample. Reading the disk does not count: requests arrive in memory. p99 is jitter times the
-    likely latency, at the pace of the lower bound of a prediction without a disk.
+    median latency, at the pace of the lower bound of a prediction without a disk.
     """
     if workload.task is not Task.INFERENCE:
         return None

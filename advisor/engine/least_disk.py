@@ -1,26 +1,27 @@
-"""The least disk order with which a candidate still reaches a target, where its rate alone decides.
+"""The least disk order with which a row still reaches a target, where its rate alone decides.
 
 A disk counts by the scarcer of its bandwidth and its IOPS. So the least of either that is enough
-is found first, in numbers and for all candidates at once; then the least order of the type that
-gives both. `disk_search` finds the same by trying orders, in ten times as long.
+is found first, in numbers and for all rows at once; then the least order of the type that gives
+both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from advisor.catalog import Catalog, DiskRule
-from advisor.domain import Candidate, Disk, DiskChoice
-from advisor.engine.candidates import Floats
-from advisor.engine.disk_orders import IOPS_STEP, Parts, attached, parts_for
-from advisor.engine.rows import Rows
+from advisor.domain import CacheState, Disk, DiskChoice, Offer, Request
+from advisor.engine.limits import least_first_rate
+from advisor.engine.model import Floats, Integers
+from advisor.engine.table import Table
 from models.performance.machines import DiskTable
 
+# Nobody orders 5,473 IOPS.
+IOPS_STEP = 10.0
 # What needs less than the range has, which spans this factor, is served by the least order of any
 # type. It is cut into so many parts first, and then narrowed to less than any unit that is sold.
 _RANGE = math.log(1e4)
@@ -31,12 +32,16 @@ _MOST_ROUNDS = 30
 _REACH = 0.05
 _SIDES = np.array([-1.0, 0.0, 1.0])
 _TINY = 1e-300
+# GiB, IOPS and MiB/s of an order; None is what the size includes.
+Parts = tuple[float, float | None, float | None]
 
 
 class _Start(NamedTuple):
-    """A candidate with what its type of disk sells, and what its instance passes on at most."""
+    """A row with what its type of disk sells, and what its instance passes on at most."""
 
-    candidate: Candidate
+    at: int
+    offer: Offer
+    disk: Disk
     rule: DiskRule
     needed_gib: float
     most: tuple[float, float]
@@ -44,55 +49,70 @@ class _Start(NamedTuple):
     @property
     def has_more(self) -> bool:
         """Whether its type sells less than it has."""
-        order, included = self.order, self.rule.included_iops(self.needed_gib) or 0.0
+        order, included = self.disk.choice, self.rule.included_iops(self.needed_gib) or 0.0
         return (
             (order.iops or 0.0) > max(self.rule.provision_iops_min or 0.0, included)
             or (order.mib_per_second or 0.0) > (self.rule.provision_mib_s_min or 0.0)
             or (order.size_gib or 0.0) > self.needed_gib
         )
 
-    @property
-    def order(self) -> DiskChoice:
-        """What it begins with."""
-        return self.candidate.spec.disk.choice
-
 
 def least_orders(
-    starts: Sequence[Candidate], catalog: Catalog, rows: Rows, target: float
-) -> list[tuple[Candidate, Disk]]:
-    """Starts that reach the target with less than they have, each with the least disk that does."""
-    begun = [
-        one for one in (_start(c, catalog) for c in starts if c.spec.disk.price) if one.has_more
-    ]
+    request: Request, catalog: Catalog, table: Table, rows: Integers
+) -> list[tuple[int, Disk]]:
+    """Rows that reach the target with more than they need, each with the least disk that does."""
+    starts = [_start(request, catalog, table, at) for at in rows.tolist()]
+    starts = [start for start in starts if start.has_more]
     found = []
-    for one, needs in zip(begun, _needs(begun, rows, target), strict=True):
-        order = _least_order(one, needs)
-        if order != one.order:
-            found.append((one.candidate, attached(catalog, one.candidate.spec.offer, order)))
+    for start, needs in zip(starts, _needs(request, table, starts), strict=True):
+        order = _least_order(start, needs)
+        if order != start.disk.choice:
+            found.append((start.at, attached(catalog, start.offer, order)))
     return found
 
 
-def _start(one: Candidate, catalog: Catalog) -> _Start:
-    disk, disks = one.spec.disk, catalog.disks_of(one.spec.offer.instance.cloud)
-    dataset_gib = one.workload.dataset.total_mib / 1024
-    return _Start(
-        candidate=one,
-        rule=disks.rules[disk.choice.type],
-        needed_gib=disks.fitting_size(disk.choice.type, dataset_gib),
-        most=disks.passed_on(one.spec.offer.instance, disk.choice.type),
+def parts_for(rule: DiskRule, needed_gib: float, iops: float | None, rate: float | None) -> Parts:
+    """The least order of a type that gives so much, where it provisions that at all."""
+    if rate is not None:
+        rate = max(float(math.ceil(rate)), rule.provision_mib_s_min or 1.0)
+    if iops is not None:
+        ratio = rule.provision_mib_s_per_iops or math.inf
+        least = max(iops, (rate or 0.0) / ratio, rule.provision_iops_min or 1.0)
+        iops = min(IOPS_STEP * math.ceil(least / IOPS_STEP), rule.provision_iops_max or math.inf)
+    return min(rule.size_for(needed_gib, iops), rule.max_gib), iops, rate
+
+
+def attached(catalog: Catalog, offer: Offer, order: DiskChoice) -> Disk:
+    """An order of a known size on the offer's instance, at the price of its region."""
+    assert order.size_gib is not None
+    return catalog.disks_of(offer.instance.cloud).attach(
+        offer.instance,
+        order.type,
+        order.size_gib,
+        offer.region,
+        iops=order.iops,
+        mib_per_second=order.mib_per_second,
     )
 
 
-def _needs(starts: Sequence[_Start], rows: Rows, target: float) -> list[tuple[float, float]]:
+def _start(request: Request, catalog: Catalog, table: Table, at: int) -> _Start:
+    disk, offer = table.disk[at], table.offer(at)
+    disks, name = catalog.disks_of(offer.instance.cloud), disk.choice.type
+    needed = disks.fitting_size(name, request.dataset.total_mib / 1024)
+    most = disks.passed_on(offer.instance, name)
+    return _Start(at, offer, disk, disks.rules[name], needed, most)
+
+
+def _needs(request: Request, table: Table, starts: list[_Start]) -> list[tuple[float, float]]:
     """The least (MiB/s, IOPS) with which each start reaches the target; each of them alone, since
     the scarcer one decides."""
     if not starts:
         return []
     count = len(starts)
-    above = _Above(starts, rows, target)
+    above = _Above(request, table, starts)
     has = np.concatenate([above.disks.mib_per_second, above.disks.iops])
     points = np.log(has)[:, None] - _RANGE * np.linspace(1.0, 0.0, _PARTS + 1)
-    low, high = _least_roots(above, points, above.known(points))
+    low, high = _least_roots(above, points, above.at_steps(points))
     # Never more than it has, whatever rounding makes of that.
     low, high = np.exp(low), np.minimum(np.exp(high), has)
     units = np.repeat([1.0, IOPS_STEP], count)
@@ -132,7 +152,7 @@ def _least_roots(
     return low, high
 
 
-def _first_enough(values: Floats) -> NDArray[np.intp]:
+def _first_enough(values: Floats) -> Integers:
     """The first of each row's points at which it is reached; the last one always is."""
     reached = values >= 0
     reached[:, -1] = True
@@ -140,72 +160,78 @@ def _first_enough(values: Floats) -> NDArray[np.intp]:
 
 
 class _Above:
-    """Tells for all starts how far above the target so much bandwidth, and so many IOPS, are."""
+    """How far above what is asked of each start so much bandwidth, and so many IOPS, are."""
 
-    def __init__(self, starts: Sequence[_Start], rows: Rows, target: float) -> None:
-        candidates = [one.candidate for one in starts]
-        self.disks = DiskTable.of([one.spec.disk.rate for one in candidates])
-        self._starts = candidates
-        self._asked = [(one.spec.offer, one.workload) for one in candidates] * 2
-        self._rows = rows
-        self._each = np.log([[target / one.spec.count] for one in candidates] * 2)
+    def __init__(self, request: Request, table: Table, starts: list[_Start]) -> None:
+        rows = np.array([start.at for start in starts])
+        self.disks = DiskTable.of([start.disk.rate for start in starts])
+        self._table, self._rows, self._starts = table, rows, starts
+        some = table.take(rows)
+        target = np.log((request.target_throughput or 0.0) / some.count)
+        self._wanted: dict[CacheState | None, Floats] = {None: target}
+        first = least_first_rate(request, some)
+        if first is not None:  # the first epoch finds nothing in the page cache
+            self._wanted[CacheState.COLD] = np.log(np.broadcast_to(first, len(rows)))
 
     def __call__(self, points: Floats) -> Floats:
-        """Log of what is surely reached over what is asked for; `points` (2n, k) are logs of MiB/s
-        in the first half and of IOPS in the second."""
-        return self._reached(points) - self._each
+        """Log of the lower bound over what is asked for, the least of both epochs; `points` (2n, k)
+        are logs of MiB/s in the first half and of IOPS in the second."""
+        return self._above([self._reached(points, cache) for cache in self._wanted])
 
-    def known(self, points: Floats) -> Floats:
-        """The same at points that are always those of a start: kept for the disks of the catalogue,
+    def at_steps(self, points: Floats) -> Floats:
+        """The same at points that are always those of a start: kept with the catalogue's steps,
         since no target changes what is reached there."""
-        kept, keys = self._rows.reached, [_key(one) for one in self._starts]
-        if any(key not in kept for key in keys):
-            reached = self._reached(points).reshape(2, len(keys), -1)
-            kept = kept | {key: reached[:, at] for at, key in enumerate(keys)}
-            steps = [key for key, one in zip(keys, self._starts, strict=True)
-                     if self._rows.is_step(one.spec.disk)]  # fmt: skip
-            self._rows.reached.update((key, kept[key]) for key in steps)
-        return np.concatenate([[kept[key][part] for key in keys] for part in (0, 1)]) - self._each
+        count = len(self._starts)
+        kept = [self._table.place(start.at)[0].reached for start in self._starts]
+        keys = [(int(self._table.row[start.at]), start.disk.rate) for start in self._starts]
+        if any(key not in of_block for key, of_block in zip(keys, kept, strict=True)):
+            found = [self._reached(points, cache).reshape(2, count, -1) for cache in self._wanted]
+            for at, (key, of_block) in enumerate(zip(keys, kept, strict=True)):
+                of_block[key] = np.stack([reached[:, at] for reached in found])
+        every = np.stack([of_block[key] for key, of_block in zip(keys, kept, strict=True)], axis=2)
+        return self._above([one.reshape(2 * count, -1) for one in every])
 
-    def _reached(self, points: Floats) -> Floats:
+    def _above(self, reached: list[Floats]) -> Floats:
+        parts = zip(reached, self._wanted.values(), strict=True)
+        above = [one - np.tile(wanted, 2)[:, None] for one, wanted in parts]
+        return np.asarray(np.minimum.reduce(above))
+
+    def _reached(self, points: Floats, cache: CacheState | None) -> Floats:
         count = len(points) // 2
         rate, iops = np.full_like(points, np.inf), np.full_like(points, np.inf)
         rate[:count], iops[count:] = np.exp(points[:count]), np.exp(points[count:])
         latency = np.tile(self.disks.latency_seconds, 2)[:, None] + np.zeros_like(points)
-        return self._rows.log_lowers(self._asked, DiskTable(rate, iops, latency))
+        disks = DiskTable(rate, iops, latency)
+        return self._table.log_lowers(np.tile(self._rows, 2), disks, cache)
 
 
-def _key(one: Candidate) -> tuple[int, int, int]:
-    return id(one.spec.offer), id(one.workload), id(one.spec.disk.rate)
-
-
-def _least_order(one: _Start, needs: tuple[float, float]) -> DiskChoice:
+def _least_order(start: _Start, needs: tuple[float, float]) -> DiskChoice:
     """First less rate, then fewer IOPS, or less size where size is what buys rate."""
-    rule, order = one.rule, one.order
+    rule, order = start.rule, start.disk.choice
 
     def gives(parts: Parts) -> bool:
         sustained = rule.sustained(*parts)
-        told = zip(sustained, one.most, needs, strict=True)
-        return all(min(own, most) >= need for own, most, need in told)
+        pairs = zip(sustained, start.most, needs, strict=True)
+        return all(min(own, most) >= need for own, most, need in pairs)
 
     rate, iops = order.mib_per_second, order.iops
     if rate is not None:
         rate = _least(
             rule.provision_mib_s_min or 1.0, rate, 1.0,
-            lambda at: gives(parts_for(rule, one.needed_gib, iops, at)),
+            lambda at: gives(parts_for(rule, start.needed_gib, iops, at)),
         )  # fmt: skip
     if iops is not None:
         least = max(
             rule.provision_iops_min or 1.0,
             (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf),
-            rule.included_iops(one.needed_gib) or 0.0,
+            rule.included_iops(start.needed_gib) or 0.0,
         )
         iops = _least(
-            least, iops, IOPS_STEP, lambda at: gives(parts_for(rule, one.needed_gib, at, rate))
+            least, iops, IOPS_STEP, lambda at: gives(parts_for(rule, start.needed_gib, at, rate))
         )
-    parts = parts_for(rule, one.needed_gib, iops, rate)
+    parts = parts_for(rule, start.needed_gib, iops, rate)
     if iops is None and rate is None and order.size_gib and rule.provision_iops_max is None:
-        size = _least(one.needed_gib, order.size_gib, 1.0, lambda at: gives((at, None, None)))
+        size = _least(start.needed_gib, order.size_gib, 1.0, lambda at: gives((at, None, None)))
         parts = size, None, None
     if not gives(parts):
         return order

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from advisor.catalog import Catalog, resources_of
 from advisor.domain import (
@@ -17,19 +16,10 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.engine.candidates import PerformanceModel, candidate_resources
-from advisor.engine.comparing import GpuModel
+from advisor.engine.candidates import candidate_resources
+from advisor.engine.model import SettingsModel
 from advisor.records import replace
 from models.performance.settings import SettingGain
-
-
-class SettingsModel(PerformanceModel, GpuModel, Protocol):
-    """A performance model that knows how rates change with how PyTorch runs."""
-
-    def setting_gains(
-        self, workload: Workload, gpu: Gpu, *, confidence: float
-    ) -> Sequence[SettingGain]:
-        """What each other setting brings the GPU alone, where rows tell it."""
 
 
 def settings_of_candidate(

@@ -1,22 +1,40 @@
-"""The specs that nothing beats in both: less money an hour, and more samples that are sure."""
+"""The specs that nothing beats in both: less money an hour, and more samples at the lower bound."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from advisor.domain import Candidate, Request
+from advisor.engine.limits import answering, completed, good_batches
+from advisor.engine.model import Integers
+from advisor.engine.table import Table, best_of_each
 
 
-def wants_front(request: Request) -> bool:
-    """Where price and rate are weighed by the reader: without a target, and where it is asked."""
-    return request.target_throughput is None or request.pareto
+def pareto_rows(table: Table, rows: Integers) -> Integers:
+    """Of some rows those than which no other is as cheap and faster, or as fast and cheaper;
+    cheapest first. Of equal ones the first by name, then by the smaller batch."""
+    _, by_name = np.unique(table.names.astype(str), return_inverse=True)
+    lower = table.lower[rows]
+    keys = table.batch[rows], by_name.reshape(-1)[table.kind[rows]], -lower, table.usd[rows]
+    order = np.lexsort(keys)
+    before = np.concatenate([[-np.inf], np.maximum.accumulate(lower[order])])[: len(order)]
+    return rows[order[lower[order] > before]]
+
+
+def specs_of(request: Request, table: Table) -> list[Candidate]:
+    """Every spec of a table that answers, at its smallest good batch."""
+    table = completed(request, table)
+    good = np.flatnonzero(answering(request, table))
+    if not len(good):
+        return []
+    chosen = good[best_of_each(table.spec[good], table.batch[good])]
+    return table.candidates(good_batches(table, good, chosen).tolist(), request)
 
 
 def pareto_front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Those than which no other is as cheap and faster, or as fast and cheaper; cheapest first.
-
-    Of equal ones the first by name, then by the smaller batch.
-    """
+    """The same of records."""
     front: list[Candidate] = []
     for one in sorted(candidates, key=_order):
         if not front or one.prediction.lower > front[-1].prediction.lower:

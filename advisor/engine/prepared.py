@@ -1,33 +1,91 @@
 """What a request's target does not change: which types run it, and what each does with a disk.
 
 Many requests differ in their target, their price limit or how much they want to see. Preparing
-takes most of the time that an answer does, so whoever answers many of them prepares once.
+takes most of the time that an answer does, so whoever answers many of them prepares once. Threads
+may share it: what is computed for one question is put in place whole, and two that compute the same
+thing at once only lose time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from functools import cached_property, lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 
 from advisor.catalog import Catalog, CpuOnly
-from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Offer, Prediction, Rejected, Request
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    Candidate,
+    Disk,
+    Offer,
+    Rejected,
+    Request,
+    Resources,
+    Workload,
+)
 from advisor.engine.candidates import (
-    Floats,
-    PerformanceModel,
+    Runnable,
+    cpu_only_query,
+    offers_of,
+    query_of,
     runnable,
     workloads_of,
 )
-from advisor.engine.field import by_speed_and_price
-from advisor.engine.groups import Group, options_of, types_of
-from advisor.engine.predicting import predicted
-from advisor.engine.querying import cpu_only_query, offers_of, query_of
-from advisor.engine.rows import Asked, Rows
+from advisor.engine.limits import fastest_of_each, is_plain, limits
+from advisor.engine.model import Floats, PerformanceModel, PreparedRows
+from advisor.engine.probability import Bounds
+from advisor.engine.table import Block, Table
 from advisor.records import replace
-from advisor.units import format_rate
+from models.performance.machines import DiskTable
+
+# Blocks of the model's rows are made one beyond so many.
+_MOST_BLOCKS = 4
+
+
+# An offer's instance type and region, and a batch size.
+_RowKey = tuple[str, str, int]
+
+
+_Pair = tuple[Workload, Resources]
+
+
+class _Known(NamedTuple):
+    """Rows at another confidence: blocks of the model's, where in them each row is, and all rows'
+    workloads and machines."""
+
+    blocks: tuple[PreparedRows, ...]
+    places: Mapping[_RowKey, tuple[int, int]]
+    pairs: Mapping[_RowKey, _Pair]
+
+
+class Group:
+    """Offers that were judged, as a table of what their types do with the catalogue's disks; None
+    where none runs. `not_runnable` has a reason for each type that runs in none of its regions."""
+
+    def __init__(
+        self, request: Request, table: Table | None, not_runnable: Sequence[Rejected], offers: int
+    ) -> None:
+        self.request = request
+        self.table = table
+        self.not_runnable = not_runnable
+        self.offers = offers
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Types that were judged."""
+        run = self.table.names.tolist() if self.table else []
+        return frozenset([*run, *(rejected.instance_type for rejected in self.not_runnable)])
+
+    @cached_property
+    def fastest(self) -> dict[int, tuple[int, str]]:
+        """By type the row that shows why no target is reached."""
+        if self.table is None:
+            return {}
+        return fastest_of_each(list(limits(self.request, self.table)), self.table)
 
 
 class Prepared:
@@ -37,14 +95,9 @@ class Prepared:
         self.request = key_of(request)
         self.catalog = catalog
         self.model = model
-        self.rows = Rows(catalog, model, request.confidence)
-        self._on_cpu: dict[str, Group] = {}
-        self._all_on_cpu: Group | None = None
-        self._at: dict[float, Rows] = {}
-        self._bursts: dict[tuple[int, int], Disk] = {}
-        # One thread decides at a time: what one asks for is kept for the next.
-        self.deciding = Lock()
         self.was_asked = False
+        self._on_cpu = Group(self.request, None, (), 0)
+        self._at: dict[float, _Known] = {}
 
     @cached_property
     def accelerated(self) -> Group:
@@ -52,89 +105,116 @@ class Prepared:
         return self._group(offers_of(self.request, self.catalog))
 
     @cached_property
-    def cpu_types(self) -> list[CpuOnly]:
-        """Types without an accelerator, unbuilt, the cheapest first."""
+    def cpus(self) -> CpuTypes:
+        """Types without an accelerator, unbuilt."""
         found = self.catalog.cpu_only(cpu_only_query(self.request))
-        return sorted(found, key=attrgetter("usd_per_hour", "name"))
-
-    @cached_property
-    def most_on_cpu(self) -> Floats:
-        """More samples per second than this none of them reaches; 0 where nothing tells."""
-        types = self.cpu_types
-        return self.model.most_on_cpu(
+        types = sorted(found, key=attrgetter("usd_per_hour", "name"))
+        if not types:
+            return CpuTypes([], np.empty(0), np.empty(0))
+        most = self.model.most_on_cpu(
             workloads_of(self.request),
             np.array([one.cores for one in types]),
             np.array([one.mark for one in types]),
             [one.cpu_model for one in types],
         )
+        usd = np.array([one.usd_per_hour for one in types])
+        return CpuTypes(types, most, usd)
 
-    @cached_property
-    def cpu_prices(self) -> Floats:
-        """USD per hour of each."""
-        return np.array([one.usd_per_hour for one in self.cpu_types])
-
-    @cached_property
-    def cpu_words(self) -> list[tuple[str, str, float]]:
-        """Name, 'its 2 cores compute 3.4/s likely, without decoding' ('' without a bound) and price
-        of each."""
-        most = self.most_on_cpu.tolist()
-        return [
-            (one.name, _computes(one.cores, rate) if rate < np.inf else "", one.usd_per_hour)
-            for one, rate in zip(self.cpu_types, most, strict=True)
-        ]
-
-    def on_cpu(self, names: Sequence[str]) -> Group:
-        """Some of them whole."""
-        new = [name for name in names if name not in self._on_cpu]
-        if new:
-            query = replace(cpu_only_query(self.request), instances=tuple(new))
-            whole = self._group(offers_of(self.request, self.catalog, query))
-            self._on_cpu.update((name, whole.of(name)) for name in new)
-            self._all_on_cpu = None
-        return Group.joined([self._on_cpu[name] for name in names])
+    def on_cpu(self, names: Sequence[str] = ()) -> Group:
+        """All types without an accelerator that were ever asked for whole, these among them."""
+        known = self._on_cpu
+        new = tuple(name for name in names if name not in known.names)
+        if not new:
+            return known
+        query = replace(cpu_only_query(self.request), instances=new)
+        added = self._group(offers_of(self.request, self.catalog, query))
+        tables = [table for table in (known.table, added.table) if table is not None]
+        if sum(len(table.blocks) for table in tables) > _MOST_BLOCKS:
+            # One call of many rows costs as much as one of few.
+            options = [option for table in tables for option in table.options()]
+            tables = [Block(self.request, self.catalog, self.model, options).grid]
+        self._on_cpu = Group(
+            self.request,
+            Table.joined(tables) if tables else None,
+            [*known.not_runnable, *added.not_runnable],
+            known.offers + added.offers,
+        )
+        return self._on_cpu
 
     @property
-    def known_on_cpu(self) -> tuple[Set[str], Group]:
-        """All that were ever asked for whole, by name and as one group."""
-        if self._all_on_cpu is None:
-            self._all_on_cpu = Group.joined(list(self._on_cpu.values()))
-        return self._on_cpu.keys(), self._all_on_cpu
+    def tables(self) -> list[Table]:
+        """What was predicted so far with the catalogue's disks."""
+        groups = self.accelerated, self.on_cpu()
+        return [group.table for group in groups if group.table is not None]
 
     @cached_property
     def unpriced(self) -> list[Rejected]:
         """Types that match and cannot be ranked."""
         return self.catalog.unpriced(query_of(self.request))
 
-    def with_burst(self, one: Candidate) -> Disk:
-        """A candidate's disk with what it lends for a while; told once of the catalogue's steps."""
-        instance, disk = one.spec.offer.instance, one.spec.disk
-        place = id(one.spec.offer), id(disk.rate)
-        told = self._bursts.get(place)
-        if told is None:
-            told = self.catalog.disks_of(instance.cloud).with_burst(instance, disk)
-            if self.rows.is_step(disk):
-                self._bursts[place] = told
-        return told
+    def with_burst(self, candidate: Candidate) -> Disk:
+        """A candidate's disk with what it lends for a while."""
+        instance = candidate.spec.offer.instance
+        return self.catalog.disks_of(instance.cloud).with_burst(instance, candidate.spec.disk)
 
-    def at_confidence(self, candidates: Sequence[Candidate], confidence: float) -> list[Prediction]:
-        """Candidates of these offers at another confidence."""
-        rows = self._at.setdefault(confidence, Rows(self.catalog, self.model, confidence))
-        # Few are worth a close look: preparing all the others would take as long as the answer.
-        wanted = {id(one.spec.offer) for one in candidates}
-        groups = [self.accelerated, *self._on_cpu.values()]
-        options = [one for group in groups for one in group.field.options]
-        rows.add([one for one in options if id(one.offer) in wanted])
-        asked = [Asked(one.spec.offer, one.workload, one.spec.disk) for one in candidates]
-        found = rows.predictions(asked)
-        return [one.times(c.spec.count) for c, one in zip(candidates, found, strict=True)]
+    def at_confidence(self, rows: Sequence[tuple[Table, int]], confidence: float) -> list[Bounds]:
+        """Rows of tables of these offers at another confidence, all instances together.
+
+        Few are worth a close look: preparing all the others would take as long as the answer.
+        """
+        known = self._at.get(confidence, _Known((), {}, {}))
+        keys = [_row_key(table, at) for table, at in rows]
+        new = {key: table.place(at)[0].pair(int(table.row[at]))
+               for key, (table, at) in zip(keys, rows, strict=True)
+               if key not in known.places}  # fmt: skip
+        if new:
+            known = self._at[confidence] = self._known(known, new, confidence)
+        found: dict[int, Bounds] = {}
+        for number, block in enumerate(known.blocks):
+            some = [at for at, key in enumerate(keys) if known.places[key][0] == number]
+            if some:
+                disks = DiskTable.of([rows[at][0].disk[rows[at][1]].rate for at in some])
+                places = np.array([known.places[keys[at]][1] for at in some])
+                rates = block.columns_with(places, disks)
+                count = np.array([int(rows[at][0].count[rows[at][1]]) for at in some])
+                columns = (count * rates.lower, count * rates.median, count * rates.upper)
+                for at, lower, median, upper, calibrated in zip(
+                    some, *(column.tolist() for column in columns), rates.calibrated, strict=True
+                ):
+                    found[at] = Bounds(lower, median, upper, confidence, bool(calibrated))
+        return [found[at] for at in range(len(rows))]
+
+    def _known(self, known: _Known, new: Mapping[_RowKey, _Pair], confidence: float) -> _Known:
+        """What is known and some more; blocks of rows are made one beyond a few."""
+        pairs, blocks, first = {**known.pairs, **new}, known.blocks, len(known.blocks)
+        added = new
+        if first == _MOST_BLOCKS:
+            added, blocks, first = pairs, (), 0
+        block = self.model.prepare(list(added.values()), confidence=confidence)
+        kept = known.places if blocks else {}
+        places = {key: (first, row) for row, key in enumerate(added)}
+        return _Known((*blocks, block), {**kept, **places}, pairs)
 
     def _group(self, offers: Sequence[Offer]) -> Group:
-        """Nobody asks how soon the hundreds answer that are not shown, unless that is a limit."""
-        verdicts = runnable(self.request, self.catalog, self.model, offers)
-        judged = list(zip(offers, verdicts, strict=True))
-        limited = self.request.max_latency_ms is not None
-        candidates = predicted(self.rows, options_of(judged), with_latency=limited)
-        return Group(judged, types_of(self.request, options_of(judged), candidates))
+        verdicts = list(runnable(self.request, self.catalog, self.model, offers))
+        by_type: dict[tuple[str, str], Runnable | Rejected] = {}
+        for offer, verdict in zip(offers, verdicts, strict=True):
+            key = offer.instance.cloud, offer.instance.name
+            if isinstance(verdict, Runnable) or key not in by_type:
+                by_type[key] = verdict
+        options = [one for one in verdicts if isinstance(one, Runnable)]
+        table = Block(self.request, self.catalog, self.model, options).grid if options else None
+        rejected = [one for one in by_type.values() if isinstance(one, Rejected)]
+        return Group(self.request, table, rejected, len(offers))
+
+
+class CpuTypes(NamedTuple):
+    """Types without an accelerator, the cheapest first, with what none of them surpasses in samples
+    per second (0: nothing tells) and USD per hour of each."""
+
+    types: list[CpuOnly]
+    most: Floats
+    usd: Floats
 
 
 class Preparations:
@@ -150,13 +230,11 @@ class Preparations:
 
     def is_quick(self, request: Request) -> bool:
         """Whether columns tell who answers, and somebody has waited for them already."""
-        if not by_speed_and_price(request):
-            return False
-        prepared = self._known.get(key_of(request))
+        prepared = self._known.get(key_of(request)) if is_plain(request) else None
         return prepared is not None and prepared.was_asked
 
     def of(self, request: Request) -> Prepared:
-        """What the request needs, prepared now or before."""
+        """What the request needs, prepared now or before; nobody waits for another's question."""
         key = key_of(request)
         with self._keeping:
             prepared = self._known.pop(key, None) or Prepared(key, self.catalog, self.model)
@@ -175,6 +253,7 @@ def key_of(request: Request) -> Request:
         epochs=None,
         samples=None,
         max_hours=None,
+        max_first_epoch_hours=None,
         max_run_usd=None,
         max_count=1,
         horizon_hours=HOURS_PER_MONTH,
@@ -183,8 +262,6 @@ def key_of(request: Request) -> Request:
     )
 
 
-@lru_cache(maxsize=4096)
-def _computes(cores: float, rate: float) -> str:
-    """There are thousands of types, with few different CPUs and sizes."""
-    does = "core computes" if cores == 1 else "cores compute"
-    return f"its {cores:g} {does} {format_rate(rate)}/s likely, without decoding"
+def _row_key(table: Table, at: int) -> _RowKey:
+    offer = table.offer(at)
+    return offer.instance.name, offer.region, int(table.batch[at])

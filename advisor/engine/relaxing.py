@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 from advisor.catalog import Catalog
-from advisor.domain import Candidate, Change, Recommendation, Relaxation, Request
-from advisor.engine.candidates import PerformanceModel
-from advisor.engine.constraints import knobs_of
+from advisor.domain import Change, Recommendation, Relaxation, Request
+from advisor.engine.candidates import asks_for_gpu
+from advisor.engine.constraints import Constraint, cheapest, constraints_of
 from advisor.engine.decision import decide, specs_that_answer
-from advisor.engine.knobs import Ask, Knob, cheapest
+from advisor.engine.model import PerformanceModel
 from advisor.engine.prepared import Preparations
-from advisor.engine.querying import asks_for_gpu
+from advisor.engine.table import Table
 from advisor.records import replace
 
 
@@ -35,87 +36,107 @@ def relaxations(
     if asks_for_gpu(request):
         # Who asks for more than 24 GiB on a GPU is not helped by an instance without one.
         request = replace(request, accelerated_only=True)
-
-    known = Preparations(catalog, model)
-
-    def ask(changed: Request) -> Sequence[Candidate]:
-        return specs_that_answer(changed, known.of(changed))
-
-    knobs = knobs_of(request, catalog.capability_of)
-    asked = [knob for knob in knobs if knob.asked]
-    turned = [one for knob in knobs if (one := _turned(request, [knob], ask))]
-    turned = turned or _pairs(request, asked, ask) or _together(request, asked, ask)
+    asking = _Asking(catalog, Preparations(catalog, model))
+    every = list(constraints_of(request))
+    relaxed = [one for each in every if (one := _relaxed(request, [each], asking))]
+    if not relaxed:
+        asked = [one for one in every if one.asked]
+        relaxed = _pairs(request, asked, asking) or _together(request, asked, asking)
     found = []
-    for relaxed, changed in turned:
-        gives = decide(relaxed, known.of(relaxed), today=answer.today).chosen
+    for one in relaxed:
+        gives = decide(one.request, asking.known.of(one.request), today=answer.today).chosen
         if gives is not None:
-            changes = tuple(_change(knob, request, relaxed) for knob in changed)
+            changes = tuple(_change(each, request, one.request) for each in one.changed)
             found.append(Relaxation(changes=changes, gives=gives))
-    return tuple(sorted(found, key=_price))
-
-
-# A request that is answered, and the knobs that were turned for it.
-_Turned = tuple[Request, tuple[Knob, ...]]
-
-
-def _turned(request: Request, knobs: Sequence[Knob], ask: Ask) -> _Turned | None:
-    """The request with each knob turned as little as it takes, the first one first, while the
-    later ones are loose; None where that is not enough."""
-    relaxed = request
-    for place, knob in enumerate(knobs):
-        value = knob.least(_loosened(relaxed, knobs[place + 1 :]), ask)
-        if value is None:
-            return None
-        relaxed = knob.put(relaxed, value)
-    return relaxed, tuple(knobs)
-
-
-def _pairs(request: Request, knobs: Sequence[Knob], ask: Ask) -> list[_Turned]:
-    """The two constraints that together are enough for the least money when both are given up,
-    turned as little as it takes, in either order: the first of them is kept as far as can be."""
-    enough: list[tuple[float, int, tuple[Knob, Knob]]] = []
-    for pair in combinations(knobs, 2):
-        found = ask(_loosened(request, pair))
-        if found:
-            enough.append((cheapest(found).spec.total_usd_per_hour, len(enough), pair))
-    if not enough:
-        return []
-    *_, (first, second) = min(enough, key=lambda one: one[:2])
-    orders = [_turned(request, pair, ask) for pair in ((first, second), (second, first))]
-    turned = [one for one in orders if one is not None]
-    return turned[:1] if turned[0][0] == turned[-1][0] else turned
-
-
-def _together(request: Request, knobs: Sequence[Knob], ask: Ask) -> list[_Turned]:
-    """As many constraints as it takes: each is kept where what is asked before it, and nothing
-    after it, still allows an answer."""
-    relaxed, changed = request, []
-    for place, knob in enumerate(knobs):
-        loose = _loosened(relaxed, knobs[place + 1 :])
-        if ask(loose):
-            continue
-        value = knob.least(loose, ask)
-        if value is None:
-            return []
-        relaxed = knob.put(relaxed, value)
-        changed.append(knob)
-    return [(relaxed, tuple(changed))]
-
-
-def _loosened(request: Request, knobs: Iterable[Knob]) -> Request:
-    for knob in knobs:
-        request = knob.loosened(request)
-    return request
-
-
-def _change(knob: Knob, request: Request, relaxed: Request) -> Change:
-    return Change(
-        constraint=knob.constraint,
-        option=knob.option,
-        before=knob.typed(request) or "",
-        after=knob.typed(relaxed),
+    return tuple(
+        sorted(found, key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint))
     )
 
 
-def _price(one: Relaxation) -> tuple[float, str]:
-    return one.gives.spec.total_usd_per_hour, one.changes[0].constraint
+class _Asking(NamedTuple):
+    """The decision, asked about changed requests."""
+
+    catalog: Catalog
+    known: Preparations
+
+    def answers(self, request: Request) -> Table | None:
+        """Every spec and batch that answers a request; None where none does."""
+        found = specs_that_answer(request, self.known.of(request))
+        return found if found is not None and len(found) else None
+
+    def capability_of(self, gpu_name: str | None) -> float | None:
+        """CUDA compute capability of a GPU."""
+        return self.catalog.capability_of(gpu_name)
+
+
+class _Relaxed(NamedTuple):
+    """A request that is answered, and the constraints that were relaxed for it."""
+
+    request: Request
+    changed: tuple[Constraint, ...]
+
+
+def _relaxed(
+    request: Request, constraints: Sequence[Constraint], asking: _Asking
+) -> _Relaxed | None:
+    """The request with each constraint relaxed as little as it takes, the first one first, while
+    the later ones are loose; None where that is not enough."""
+    changed = request
+    for place, constraint in enumerate(constraints):
+        value = constraint.least(_loosened(changed, constraints[place + 1 :]), asking)
+        if value is None:
+            return None
+        changed = constraint.put(changed, value)
+    return _Relaxed(changed, tuple(constraints))
+
+
+def _pairs(request: Request, constraints: Sequence[Constraint], asking: _Asking) -> list[_Relaxed]:
+    """The two constraints that together are enough for the least money when both are given up,
+    relaxed as little as it takes, in either order: the first of them is kept as far as can be."""
+    best: tuple[float, tuple[Constraint, Constraint]] | None = None
+    for pair in combinations(constraints, 2):
+        found = asking.answers(_loosened(request, pair))
+        if found is not None:
+            usd = float(found.usd[cheapest(found)])
+            if best is None or usd < best[0]:
+                best = usd, pair
+    if best is None:
+        return []
+    first, second = best[1]
+    orders = [_relaxed(request, pair, asking) for pair in ((first, second), (second, first))]
+    relaxed = [one for one in orders if one is not None]
+    same = bool(relaxed) and relaxed[0].request == relaxed[-1].request
+    return relaxed[:1] if same else relaxed
+
+
+def _together(
+    request: Request, constraints: Sequence[Constraint], asking: _Asking
+) -> list[_Relaxed]:
+    """As many constraints as it takes: each is kept where what is asked before it, and nothing
+    after it, still allows an answer."""
+    relaxed, changed = request, []
+    for place, constraint in enumerate(constraints):
+        loose = _loosened(relaxed, constraints[place + 1 :])
+        if asking.answers(loose) is not None:
+            continue
+        value = constraint.least(loose, asking)
+        if value is None:
+            return []
+        relaxed = constraint.put(relaxed, value)
+        changed.append(constraint)
+    return [_Relaxed(relaxed, tuple(changed))]
+
+
+def _loosened(request: Request, constraints: Iterable[Constraint]) -> Request:
+    for constraint in constraints:
+        request = constraint.loosened(request)
+    return request
+
+
+def _change(constraint: Constraint, request: Request, relaxed: Request) -> Change:
+    return Change(
+        constraint=constraint.name,
+        option=constraint.option,
+        before=constraint.text(request) or "",
+        after=constraint.text(relaxed),
+    )

@@ -1,41 +1,66 @@
-"""The throughput of one named instance: no ranking, no target, no price needed."""
+"""The throughput of named instances: no ranking, no target, no price needed."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import date
 
 from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
 from advisor.domain import (
     BatchPoint,
+    CacheState,
     Disk,
     DiskRate,
     Gpu,
     InstancePrediction,
     InstanceType,
     Offer,
+    OnGpu,
     Precision,
     Prediction,
     Request,
     Resources,
+    RunTime,
+    Span,
     Task,
     Workload,
 )
-from advisor.engine.candidates import PerformanceModel, disks_for, workloads_of
-from advisor.engine.judging import GOOD_ENOUGH
-from advisor.engine.latency import batch_latencies
-from advisor.engine.querying import cpu_rates_are_known
-from advisor.engine.runs import run_times
-from advisor.engine.wording import (
+from advisor.engine.assumptions import (
     Assumed,
     assumptions,
     burst_warnings,
     idle_gpus,
     price_warnings,
 )
+from advisor.engine.candidates import cpu_rates_are_known, disks_for, workloads_of
+from advisor.engine.latency import batch_latencies
+from advisor.engine.limits import GOOD_ENOUGH
+from advisor.engine.model import GpuModel, PerformanceModel
 from advisor.errors import UsageError
+from advisor.messages import Message
 from advisor.records import replace
-from advisor.units import format_mib
+
+
+def compare_instances(
+    request: Request, catalog: Catalog, model: PerformanceModel, names: Sequence[str]
+) -> list[InstancePrediction]:
+    """One prediction an instance, in the order asked; `UsageError` where it cannot run there."""
+    return [predict_instance(request, catalog, model, name) for name in names]
+
+
+def on_gpu(request: Request, model: GpuModel, gpu: Gpu) -> OnGpu:
+    """The request's network on one GPU, whatever host feeds it: at the smallest batch whose lower
+    bound is within 5 % of the best."""
+    fitting = [w for w in workloads_of(request) if model.gpu_memory_mib(w) <= gpu.memory_mib]
+    if not fitting:
+        return OnGpu(gpu=gpu, network=request.network)
+    predictions = model.predict_gpu(fitting, gpu, confidence=request.confidence)
+    enough = GOOD_ENOUGH * max(prediction.lower for prediction in predictions)
+    workload, prediction = next(
+        pair for pair in zip(fitting, predictions, strict=True) if pair[1].lower >= enough
+    )
+    return OnGpu(gpu=gpu, network=request.network, workload=workload, prediction=prediction)
 
 
 def predict_instance(
@@ -60,7 +85,7 @@ def predict_instance(
     points = table.by_batch(disk)
     disk = catalog.disks_of(instance.cloud).with_burst(instance, disk)
     resources = resources_of(catalog, instance, disk, request.max_gpus)
-    (run,) = run_times(request, model, [(workload, resources)], [prediction])
+    first = first_epoch_of(request, model, workload, resources)
     price = offer.price if offer else None
     warned = price_warnings(price, disk, today) if today else []
     warned += [*burst_warnings(disk, prediction), *idle_gpus(instance, workload, prediction)]
@@ -73,8 +98,11 @@ def predict_instance(
         note=note,
         by_batch=points,
         good_batch_size=smallest_good_batch(points),
-        run=run,
-        assumptions=assumptions(request, Assumed(workload, prediction, instance), ranked=False),
+        run=run_of(request, prediction, first),
+        first_epoch=first,
+        assumptions=assumptions(
+            request, Assumed(workload, prediction, instance, first), ranked=False
+        ),
         warnings=tuple(warned),
         region=offer.region if offer else None,
     )
@@ -88,15 +116,25 @@ def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
         asked = f"{request.stack}, {request.memory_format}" if fp32 else request.precision
         instead = "eager, contiguous PyTorch" if fp32 else "--precision fp32"
         raise UsageError(
-            f"no rate of {asked} on a CPU was measured: ask for {instance.name} with {instead}, or "
-            "for an instance with a GPU"
-        )
+            "no rate of {setting} on a CPU was measured",
+            setting=asked,
+            hint=Message(
+                "ask for {name} with {instead}, or for an instance with a GPU",
+                name=instance.name, instead=instead,
+            ),
+            field="precision" if not fp32 else "stack",
+        )  # fmt: skip
     verdict = check(instance, catalog.gpu_of(instance), needs_gpu=computes and accelerated)
     if not isinstance(verdict, Rejection):
         return verdict.note
     if verdict.reason != "not_offered":
-        raise UsageError(f"{instance.name} cannot run this: {verdict.detail}")
-    return verdict.detail
+        raise UsageError(
+            "{name} cannot run this: {why}",
+            name=instance.name,
+            why=verdict.detail,
+            field="instance",
+        )
+    return str(verdict.detail)
 
 
 class _Table:
@@ -115,15 +153,21 @@ class _Table:
         self._model = model
         self._asked = _fitting(model, workloads_of(request), catalog.gpu_of(instance))
         if not self._asked:
-            needed = format_mib(model.gpu_memory_mib(workloads_of(request)[0]))
-            raise UsageError(f"{instance.name} cannot run this: it needs {needed} of GPU memory")
+            raise UsageError(
+                "{name} cannot run this: it needs {needed:mib} of GPU memory",
+                name=instance.name, needed=model.gpu_memory_mib(workloads_of(request)[0]),
+                field="instance",
+            )  # fmt: skip
         self._disks = disks_for(request, catalog, instance, region)
         if not self._disks:
             raise UsageError(
-                f"no disk of known rate and price holds {request.dataset.name} on {instance.name}: "
-                "`advisor catalog import` takes local disks of your own, and prices of a cloud's "
-                "disks"
-            )
+                "no disk of known rate and price holds {dataset} on {name}",
+                dataset=request.dataset.name, name=instance.name, field="instance",
+                hint=Message(
+                    "`advisor catalog import` takes local disks of your own, and prices of a "
+                    "cloud's disks"
+                ),
+            )  # fmt: skip
         usual = workloads_of(replace(request, batch_size=None)) if request.batch_size else ()
         others = [one for one in usual if one not in self._asked]
         shown = [*self._asked, *_fitting(model, others, catalog.gpu_of(instance))]
@@ -149,7 +193,7 @@ class _Table:
         """Every batch size, with one of the disks."""
         predictions = self._by_disk[self._disks.index(disk)]
         asked = [(workload, self._resources) for workload in self._workloads]
-        latencies = batch_latencies(asked, self._alone)
+        latencies = batch_latencies(asked, self._model, self._request.confidence)
         return tuple(
             BatchPoint(batch_size=workload.batch_size, prediction=prediction, latency=latency)
             for workload, prediction, latency in zip(
@@ -164,12 +208,6 @@ class _Table:
             list(range(size)) * len(disks), [disk for disk in disks for _ in range(size)]
         )
         return [told[start : start + size] for start in range(0, len(told), size)]
-
-    def _alone(self, asked: list[tuple[Workload, Resources]]) -> list[Prediction]:
-        if self._resources.gpu_count > 1:
-            return self._model.predict(asked, confidence=self._request.confidence)
-        # The same machine but for its disk.
-        return self._rows.with_disks(range(len(asked)), [has.disk for _, has in asked])
 
 
 def _fitting(
@@ -193,6 +231,37 @@ def _offer(request: Request, catalog: Catalog, instance: InstanceType) -> Offer 
     )
     found, _ = catalog.cheapest(query, 1)
     return found[0] if found else None
+
+
+def first_epoch_of(
+    request: Request, model: PerformanceModel, workload: Workload, has: Resources
+) -> Span | None:
+    """Hours of the first epoch (of as much of it as is run), which reads all of its data from the
+    disk; None where nothing trains."""
+    if request.task is not Task.TRAINING:
+        return None
+    samples = min(request.run_samples or math.inf, request.dataset.samples)
+    cold = model.predict([(workload, has)], confidence=request.confidence, cache=CacheState.COLD)
+    return _hours(samples, cold[0])
+
+
+def run_of(request: Request, prediction: Prediction, first: Span | None) -> RunTime | None:
+    """The run's time on one instance, with the hours of its first epoch; None where no run was
+    asked for."""
+    samples = request.run_samples
+    if samples is None:
+        return None
+    if first is None:
+        return RunTime(samples=samples, hours=_hours(samples, prediction))
+    later = samples - min(samples, request.dataset.samples)
+    hours = first + _hours(later, prediction) if later else first
+    return RunTime(samples=samples, hours=hours, first_epoch=first)
+
+
+def _hours(samples: float, prediction: Prediction) -> Span:
+    rates = prediction.upper, prediction.median, prediction.lower
+    lower, median, upper = (samples / rate / 3600 if rate > 0 else math.inf for rate in rates)
+    return Span(lower=lower, median=median, upper=upper)
 
 
 def smallest_good_batch(points: Sequence[BatchPoint]) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from advisor.domain import IMAGENET, DataKind, DatasetProfile
 from advisor.errors import UsageError, unknown_name
+from advisor.messages import FieldName, Message
 from advisor.records import replace
 from models.performance.networks import NetworkFacts
 
@@ -94,9 +95,12 @@ def dataset_for(name: str | None, facts: NetworkFacts) -> DatasetProfile:
         fitting = [one.name for one in DATASETS.values() if one.kind is facts.data]
         own = "" if facts.data is DataKind.TENSOR else ", or a path of your own"
         raise UsageError(
-            f"{profile.name} is {_WORDS[profile.kind]}, and {facts.name} takes "
-            f"{_WORDS[facts.data]}; --dataset takes {', '.join(fitting)}{own}"
-        )
+            "{dataset} is {kind}, and {network} takes {wanted}", dataset=profile.name,
+            kind=Message(_WORDS[profile.kind]), network=facts.name,
+            wanted=Message(_WORDS[facts.data]), field="dataset",
+            hint=Message("{field} takes {names}{own}", field=FieldName("dataset"),
+                         names=", ".join(fitting), own=Message(own)),
+        )  # fmt: skip
     if facts.data is DataKind.IMAGE:
         return profile
     if facts.data is DataKind.TENSOR:
@@ -124,8 +128,8 @@ def _named(name: str, facts: NetworkFacts) -> DatasetProfile:
         return DATASETS[name.lower()]
     if not Path(name).exists():
         if os.sep in name:
-            raise UsageError(f"no folder '{name}'")
-        raise unknown_name("dataset", name, DATASETS)
+            raise UsageError("no folder '{name}'", name=name, field="dataset")
+        raise unknown_name("dataset", name, DATASETS, field="dataset")
     if facts.data is DataKind.TOKENS:
         from sweeps.datasets.text import profile_text
 

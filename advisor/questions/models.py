@@ -48,13 +48,13 @@ from advisor.questions.values import (
     Curve,
     GpuFilter,
     format_ram,
-    format_size,
     format_vcpus,
     parse_gpus,
     parse_ram,
     parse_vcpus,
 )
 from advisor.render.gpus import SORT_KEYS
+from advisor.units import size_text
 
 # No GPU holds more samples; what comes near the end of floats overflows on the way.
 LARGEST_BATCH = 10**9
@@ -564,7 +564,7 @@ class Predict(RunQuestion, frozen=True, kw_only=True):
         float | None,
         About(
             "What if the instance had this much RAM: 24GiB.",
-            Parsed(parse_memory_mib, format_size, "SIZE"),
+            Parsed(parse_memory_mib, size_text, "SIZE"),
             section=HARDWARE,
         ),
     ] = None

@@ -11,11 +11,10 @@ from advisor.domain import ANY, Gpu, Range
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
-from advisor.units import format_range
+from advisor.units import format_range, gpus_text, size_text
 
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
 _DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
-_GIB = 1024
 
 
 class GpuFilter(NamedTuple):
@@ -27,15 +26,7 @@ class GpuFilter(NamedTuple):
 
     def __str__(self) -> str:
         """As `--gpu` takes it: 'A100,40GiB..,cc8.0..'."""
-        parts = list(self.names)
-        if self.memory_mib.limits:
-            least, most = self.memory_mib.least, self.memory_mib.most
-            parts.append(
-                "..".join("" if end is None else format_size(end) for end in (least, most))
-            )
-        if self.compute_capability.limits:
-            parts.append("cc" + format_range(self.compute_capability, "{:.1f}".format))
-        return ",".join(parts)
+        return gpus_text(self.names, self.memory_mib, self.compute_capability) or ""
 
     def allows(self, card: Gpu) -> bool:
         """Whether a data sheet is within the ranges; names are compared elsewhere."""
@@ -98,13 +89,7 @@ def parse_ram(text: str) -> Range:
 
 def format_ram(limits: Range) -> str:
     """As `parse_ram` takes it."""
-    return format_range(limits, format_size)
-
-
-def format_size(mib: float) -> str:
-    """24576 -> '24GiB': as `parse_memory_mib` takes it, without loss."""
-    gib = mib / _GIB
-    return f"{gib:g}GiB" if float(f"{gib:g}") == gib else f"{mib:.10g}MiB"
+    return format_range(limits, size_text)
 
 
 def _range(text: str, parse: Callable[[str], float]) -> Range:

@@ -290,4 +290,5 @@ def _here(setting: OtherSetting, before: Prediction) -> str:
     if abs(percent) < _NOTHING_PERCENT:
         return f"nothing: bound by {binds}"
     then = "" if binds is before.bottleneck else f", then bound by {binds}"
-    return f"{percent:+.2g} %{then}"
+    digits = "+.0f" if abs(percent) >= 10 else "+.2g"
+    return f"{percent:{digits}} %{then}"

@@ -11,7 +11,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import Request
 from starlette.responses import Response
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.messages import Message
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
@@ -51,13 +51,13 @@ def threads_of(request: Request) -> Threads:
     return threads
 
 
-def ground_of(request: Request) -> Ground:
+def context_of(request: Request) -> Context:
     """What this process loaded at its start; `Problem` 503 before that."""
-    ground: Ground | None = getattr(request.app.state, "ground", None)
-    if ground is None:
+    context: Context | None = getattr(request.app.state, "context", None)
+    if context is None:
         raise Problem(503, "not-ready", "the catalogue is not loaded yet",
                       hint="come back in a second", headers={"Retry-After": "1"})  # fmt: skip
-    return ground
+    return context
 
 
 def json_answer(

@@ -12,7 +12,7 @@ from anyio import to_thread
 from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
-from advisor.answers.ground import Ground, ground_in_use
+from advisor.answers.context import Context, load_context
 from advisor.engine import Preparations
 from advisor.service.answers import Threads
 from advisor.service.audit import AuditLog, Auditor
@@ -56,8 +56,8 @@ _ALLOCATIONS_BETWEEN_COLLECTIONS = 100_000
 _SWITCH_SECONDS = 0.001
 
 
-def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
-    """The service as `settings` say; `app.state` holds them as `settings`, and the `ground`, which
+def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
+    """The service as `settings` say; `app.state` holds them as `settings`, and the `context`, which
     is loaded when it starts, unless it is given."""
     app = FastAPI(
         title="Instance sizing advisor",
@@ -69,7 +69,7 @@ def create_app(settings: Settings, ground: Ground | None = None) -> FastAPI:
         lifespan=_lifespan,
     )
     state = app.state
-    state.settings, state.ground = settings, ground
+    state.settings, state.context = settings, context
     state.authenticator, state.rates = Authenticator(settings), RateLimits(settings.rate_limit)
     state.auditor, state.threads = Auditor(AuditLog(settings.audit_file)), Threads(settings)
     for router in ROUTERS:
@@ -92,9 +92,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     sys.setswitchinterval(_SWITCH_SECONDS)
     to_thread.current_default_thread_limiter().total_tokens = _OTHER_THREADS
-    ground = app.state.ground or await asyncio.to_thread(ground_in_use)
-    app.state.preparations = Preparations(ground.catalog, ground.model, _PREPARED)
-    app.state.ground = ground
+    context = app.state.context or await asyncio.to_thread(load_context)
+    app.state.preparations = Preparations(context.catalog, context.model, _PREPARED)
+    app.state.context = context
     gc.collect()
     gc.freeze()  # what was loaded stays: the collector need not look at it again
     yield

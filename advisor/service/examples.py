@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from advisor.answers.comparing import compared
+from advisor.answers.context import Context
 from advisor.answers.gpus import gpus_document_of
-from advisor.answers.ground import Ground
 from advisor.answers.listing import page_of, query_of, shown_type
 from advisor.answers.memory import memory_document_of
 from advisor.answers.networks import listed_networks, networks_document
 from advisor.answers.predicting import predicted
-from advisor.answers.recommending import settled
+from advisor.answers.recommending import first_answer
 from advisor.questions.models import (
     Compare,
     Gpus,
@@ -41,41 +41,41 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 
 
-def _recommendation(ground: Ground) -> _Document:
-    return settled(ground, _question(Recommend, "recommend")).document()
+def _recommendation(context: Context) -> _Document:
+    return first_answer(context, _question(Recommend, "recommend")).document()
 
 
-def _prediction(ground: Ground) -> _Document:
-    return predicted(ground, _question(Predict, "predict")).document()
+def _prediction(context: Context) -> _Document:
+    return predicted(context, _question(Predict, "predict")).document()
 
 
-def _comparison(ground: Ground) -> _Document:
-    return compared(ground, _question(Compare, "compare")).document()
+def _comparison(context: Context) -> _Document:
+    return compared(context, _question(Compare, "compare")).document()
 
 
-def _memory(ground: Ground) -> _Document:
-    return memory_document_of(ground.catalog, _question(MemoryQuestion, "memory"))
+def _memory(context: Context) -> _Document:
+    return memory_document_of(context.catalog, _question(MemoryQuestion, "memory"))
 
 
-def _catalog(ground: Ground) -> _Document:
+def _catalog(context: Context) -> _Document:
     query = query_of(from_link(Offers, b"cloud=aws&gpu=T4"))
-    return page_of(ground.catalog, query, 0, _SHOWN).document(ground.catalog)
+    return page_of(context.catalog, query, 0, _SHOWN).document(context.catalog)
 
 
-def _catalog_type(ground: Ground) -> _Document:
+def _catalog_type(context: Context) -> _Document:
     question = from_link(InstanceDetails, b"region=us-east-1")
-    return shown_type(ground.catalog, TYPE_SHOWN, question)
+    return shown_type(context.catalog, TYPE_SHOWN, question)
 
 
-def _networks(ground: Ground) -> _Document:
-    return networks_document(ground.model, listed_networks(ground.model, "resnet"))
+def _networks(context: Context) -> _Document:
+    return networks_document(context.model, listed_networks(context.model, "resnet"))
 
 
-def _gpus(ground: Ground) -> _Document:
-    return gpus_document_of(ground.catalog, from_link(Gpus, b"gpu=T4,L4"))
+def _gpus(context: Context) -> _Document:
+    return gpus_document_of(context.catalog, from_link(Gpus, b"gpu=T4,L4"))
 
 
-_ANSWERS: Mapping[str, Callable[[Ground], _Document]] = {
+_ANSWERS: Mapping[str, Callable[[Context], _Document]] = {
     "recommend": _recommendation,
     "predict": _prediction,
     "compare": _comparison,
@@ -87,9 +87,9 @@ _ANSWERS: Mapping[str, Callable[[Ground], _Document]] = {
 }
 
 
-def example_of(name: str, ground: Ground) -> Any:
+def example_of(name: str, context: Context) -> Any:
     """The answer called `name`, its lists cut short."""
-    return _short(_ANSWERS[name](ground))
+    return _short(_ANSWERS[name](context))
 
 
 def _question(kind: type[Q], name: str) -> Q:

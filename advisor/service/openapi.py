@@ -13,7 +13,7 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.questions import models
 from advisor.questions.reading import schema_of
 
@@ -137,8 +137,8 @@ def record_parameters(kind: type[msgspec.Struct]) -> dict[str, Any]:
     }
 
 
-def description(app: FastAPI, ground: Ground | None) -> dict[str, Any]:
-    """OpenAPI 3.1 of `app`; with a ground, its answers have examples."""
+def description(app: FastAPI, context: Context | None) -> dict[str, Any]:
+    """OpenAPI 3.1 of `app`; with a context, its answers have examples."""
     document = get_openapi(
         title=app.title, version=app.version, openapi_version="3.1.0", description=_ABOUT,
         routes=app.routes,
@@ -150,7 +150,7 @@ def description(app: FastAPI, ground: Ground | None) -> dict[str, Any]:
         _describe_once(operation)
         for response in operation.get("responses", {}).values():
             for content in response.get("content", {}).values():
-                _add_example(content, ground)
+                _add_example(content, context)
     return document
 
 
@@ -199,7 +199,7 @@ def _hoisted(value: Any, name: str) -> Any:
 
 def _one_type(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A query has no null: leaving a field out says so."""
-    types = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    types = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
     kept = {key: value for key, value in schema.items() if key != "anyOf"}
     if kept.get("default", "") is None:
         del kept["default"]
@@ -226,14 +226,17 @@ def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
 
 def _describe_once(operation: dict[str, Any]) -> None:
     """Of a parameter that the framework found and a route describes, what the route says."""
-    parameters = {(one["in"], one["name"]): one for one in operation.get("parameters", ())}
+    parameters = {
+        (parameter["in"], parameter["name"]): parameter
+        for parameter in operation.get("parameters", ())
+    }
     if parameters:
         operation["parameters"] = list(parameters.values())
 
 
-def _add_example(content: dict[str, Any], ground: Ground | None) -> None:
+def _add_example(content: dict[str, Any], context: Context | None) -> None:
     name = content.pop(_EXAMPLE, None)
-    if name is not None and ground is not None:
+    if name is not None and context is not None:
         from advisor.service.examples import example_of  # answers questions, few read it
 
-        content["example"] = example_of(name, ground)
+        content["example"] = example_of(name, context)

@@ -94,7 +94,7 @@ def worker_application() -> Any:
     from advisor.service.app import create_app
 
     settings = Settings.from_environment()
-    app = create_app(settings, _LOADED.get("ground"))
+    app = create_app(settings, _LOADED.get("context"))
     proxy = settings.trusted_proxy
     # Who asks is told by the connection, unless a proxy that is trusted says otherwise.
     return wrap_asgi_with_proxy_headers(app, [proxy]) if proxy else app
@@ -154,10 +154,10 @@ def logging_settings(level: str) -> dict[str, Any]:
 def _load() -> None:
     """What all workers need, loaded before they are forked: they share its memory, and a damaged
     file is told in one line."""
-    from advisor.answers.ground import ground_in_use
+    from advisor.answers.context import load_context
     from advisor.service import app as _app  # noqa: F401
 
-    _LOADED["ground"] = ground_in_use()
+    _LOADED["context"] = load_context()
 
 
 def _has_working_key(settings: Settings) -> bool:

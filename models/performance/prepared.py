@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain import DiskRate, Prediction, Provenance, Resources, Stage
-from advisor.records import dataclass
+from advisor.domain import CacheState, DiskRate, Prediction, Provenance, Resources, Stage
+from advisor.records import dataclass, replace
 from models.performance.estimates import Estimates, Spread, estimates, log_lower
 from models.performance.machines import DiskTable, Integers
 from models.performance.networks import Floats
@@ -55,9 +55,19 @@ class PreparedRows:
         """The same as records, with their words."""
         return self._worded(range(len(self.rates)), self.estimates())
 
-    def log_lowers(self, rows: Integers, disks: DiskTable) -> Floats:
+    def columns_with(
+        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
+    ) -> Estimates:
+        """What is predicted of some rows, each with a disk of its own, without their words;
+        `cache` None: as the rows came."""
+        columns, rates = self._with_disks(rows, disks, cache)
+        return estimates(columns, rates, self.spread.take(rows), self.pipeline)
+
+    def log_lowers(
+        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
+    ) -> Floats:
         """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
-        columns, rates = self._with_disks(rows, disks)
+        columns, rates = self._with_disks(rows, disks, cache)
         return log_lower(columns, rates, self.spread.take(rows), self.pipeline)
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
@@ -69,8 +79,12 @@ class PreparedRows:
         result = estimates(columns, rates, self.spread.take(places), self.pipeline)
         return self._worded(rows, result)
 
-    def _with_disks(self, rows: Integers, disks: DiskTable) -> tuple[PipelineColumns, Floats]:
+    def _with_disks(
+        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
+    ) -> tuple[PipelineColumns, Floats]:
         columns = self.columns.with_disks(rows, disks)
+        if cache is CacheState.COLD:  # nothing of the data set lies in the page cache yet
+            columns = replace(columns, cached_share=np.zeros(len(rows)))
         rates = self.rates[rows]
         rates[:, _STORAGE] = storage_rate(columns, self.pipeline.parameters)
         return columns, rates

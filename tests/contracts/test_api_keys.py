@@ -38,8 +38,7 @@ class KeyContract:
         with engine.connect() as connection:
             rows = connection.exec_driver_sql("SELECT * FROM api_keys").all()
         engine.dispose()
-        assert key.rpartition("_")[2] not in str(rows)
-        assert key[17:] not in str(rows)
+        assert key.split("_", 2)[2] not in str(rows)
 
     def test_a_key_works_until_it_expires_or_is_revoked(self, book):
         _, kept = self.add(book, lifetime=HOUR)

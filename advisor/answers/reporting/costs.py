@@ -9,8 +9,7 @@ from advisor.answers.reporting.subject import Subject
 from advisor.catalog.local_disks import LOCAL
 from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Request
 from advisor.engine import answers
-from advisor.engine.judging import with_good_batch
-from advisor.engine.pareto import pareto_front
+from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
 from advisor.errors import AdvisorError
 from advisor.records import replace
@@ -22,7 +21,7 @@ def costs(subject: Subject) -> dict[str, Any]:
     """The spec where it stands, by market: USD an hour, a month, and for a million samples at the
     likely rate. A market without a known price is left out."""
     spec, instance = subject.one.spec, subject.instance
-    catalog, region = subject.ground.catalog, spec.offer.region
+    catalog, region = subject.context.catalog, spec.offer.region
     disk_usd = spec.disk.usd_per_hour
     known = {
         market: spec.offer.price
@@ -62,7 +61,7 @@ def regions(subject: Subject) -> list[dict[str, Any]]:
     Where the disk has no known price the total is null, and the region stands at the end.
     """
     offer, instance = subject.one.spec.offer, subject.instance
-    catalog = subject.ground.catalog
+    catalog = subject.context.catalog
     rows = []
     for region in catalog.regions_of(instance.name, instance.cloud):
         price = catalog.price(instance.name, region, offer.market, instance.cloud)
@@ -103,7 +102,7 @@ def _disk_in(subject: Subject, region: str) -> Disk | None:
         return disk
     order = disk.choice
     try:
-        return subject.ground.catalog.disks_of(instance.cloud).attach(
+        return subject.context.catalog.disks_of(instance.cloud).attach(
             instance, order.type, disk.size_gib, region,
             iops=order.iops, mib_per_second=order.mib_per_second,
         )  # fmt: skip
@@ -123,7 +122,8 @@ def price_throughput(answer: Recommendation, prepared: Prepared) -> list[dict[st
     request, free = answer.request, _without_limits(answer.request)
     told = _told(answer)
     known = {_key(one) for one in told}
-    others = [one for one in _specs(free, prepared) if _key(one) not in known]
+    specs = (one for table in prepared.tables for one in specs_of(free, table))
+    others = [one for one in specs if _key(one) not in known]
     drawn = {_key(one): one for one in (*told, *pareto_front((*told, *others)))}
     for one in _best_of_each_gpu(others):
         drawn.setdefault(_key(one), one)
@@ -153,17 +153,6 @@ def _told(answer: Recommendation) -> list[Candidate]:
         if one is not None:
             found.setdefault(_key(one), one)
     return list(found.values())
-
-
-def _specs(free: Request, prepared: Prepared) -> list[Candidate]:
-    """Every spec that was predicted, once, at its smallest good batch."""
-    _, on_cpu = prepared.known_on_cpu
-    groups: dict[tuple[int, int], list[Candidate]] = {}
-    for one in (*prepared.accelerated.field.candidates, *on_cpu.field.candidates):
-        if answers(free, one):
-            # The parts of one spec are the same at every batch; to name them takes longer.
-            groups.setdefault((id(one.spec.offer), id(one.spec.disk)), []).append(one)
-    return [with_good_batch(group) for group in groups.values()]
 
 
 def _best_of_each_gpu(specs: Iterable[Candidate]) -> Sequence[Candidate]:

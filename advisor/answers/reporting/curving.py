@@ -58,7 +58,7 @@ def curves(subject: Subject) -> Curves:
     orders that are worth a look on this type, and batch sizes."""
     vcpus, memory, disks = _vcpus(subject), _memory(subject), _disks(subject)
     places = [*vcpus, *memory, *disks]
-    told = points_at(subject.ground, subject.request, subject.one.workload, places)
+    told = points_at(subject.context, subject.request, subject.one.workload, places)
     points = [one._replace(prediction=one.prediction.times(subject.machines)) for one in told]
     first, second = len(vcpus), len(vcpus) + len(memory)
     by_rate = sorted(points[second:], key=_by_disk_rate)
@@ -75,8 +75,8 @@ def _vcpus(subject: Subject) -> list[tuple[InstanceType, Disk]]:
 
 
 def _memory(subject: Subject) -> list[tuple[InstanceType, Disk]]:
-    has, model = subject.instance.memory_mib, subject.ground.model
-    resources = candidate_resources(subject.ground.catalog, subject.one)
+    has, model = subject.instance.memory_mib, subject.context.model
+    resources = candidate_resources(subject.context.catalog, subject.one)
     least = model.host_memory_mib(subject.one.workload, resources)
     steps = (one * _MIB_A_GIB for one in _GIB)
     sizes = sorted({float(has), *(one for one in steps if least <= one <= _FURTHER * has)})
@@ -88,7 +88,7 @@ def _disks(subject: Subject) -> list[tuple[InstanceType, Disk]]:
     own, offer = subject.one.spec.disk, subject.one.spec.offer
     dataset_gib = subject.request.dataset.total_mib / 1024
     try:
-        disks = subject.ground.catalog.disks_of(subject.instance.cloud)
+        disks = subject.context.catalog.disks_of(subject.instance.cloud)
         others = disks.candidate_disks(subject.instance, dataset_gib, offer.region)
     except AdvisorError:
         others = []
@@ -104,11 +104,11 @@ def _by_disk_rate(one: Point) -> tuple[float, float, str]:
 def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]]:
     """Each batch with the GPU memory it takes, and its rate where host and GPU hold it; none where
     no GPU computes."""
-    one, model = subject.one, subject.ground.model
-    card = subject.ground.catalog.gpu_of(subject.instance)
+    one, model = subject.one, subject.context.model
+    card = subject.context.catalog.gpu_of(subject.instance)
     if card is None or one.workload.task is Task.PREPROCESSING:
         return []
-    resources = candidate_resources(subject.ground.catalog, one)
+    resources = candidate_resources(subject.context.catalog, one)
     sizes = sorted({*BATCH_SIZES, one.workload.batch_size})
     asked = [replace(one.workload, batch_size=size) for size in sizes]
     needed = [model.gpu_memory_mib(workload) for workload in asked]
@@ -184,7 +184,7 @@ def _reached(one: Prediction) -> dict[str, Any]:
 
 def gpu_memory_block(subject: Subject, found: Curves) -> dict[str, Any] | None:
     """What each batch takes of one GPU, whether that fits, and what it reaches then."""
-    card = subject.ground.catalog.gpu_of(subject.instance)
+    card = subject.context.catalog.gpu_of(subject.instance)
     if card is None or not found.batches:
         return None
     return {

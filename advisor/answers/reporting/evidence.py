@@ -12,6 +12,7 @@ from typing import Any
 
 from advisor.answers.reporting.subject import Subject
 from advisor.domain import Measurement, Provenance, Status, Task
+from advisor.messages import Message
 from advisor.places import user_folder
 from models.performance.bundled import FOLDER
 from models.performance.usable import why_not
@@ -139,10 +140,10 @@ def evidence(subject: Subject, explanation: Mapping[str, Any] | None) -> list[di
 
 
 def _published(subject: Subject) -> dict[str, Any] | None:
-    card = subject.ground.catalog.gpu_of(subject.instance)
+    card = subject.context.catalog.gpu_of(subject.instance)
     if card is None or subject.one.workload.task is Task.PREPROCESSING:
         return None
-    model, workload = subject.ground.model, subject.one.workload
+    model, workload = subject.context.model, subject.one.workload
     provenance = model.step_times.provenance(workload, card, model.table.of(workload))
     if provenance is Provenance.MODELLED:
         return None
@@ -152,14 +153,18 @@ def _published(subject: Subject) -> dict[str, Any] | None:
         "matters": True,
         "inside": True,
         "times": 1.0,
-        "detail": f"the rate on a {card.name} is {provenance}",
+        "detail": Message(
+            "the rate on a {card} is {provenance}",
+            card=card.name,
+            provenance=Message(str(provenance)),
+        ),
     }
 
 
 def ages(
     subject: Subject, measured: Sequence[Mapping[str, Any]], regions: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The dates of what decided, oldest first: prices, the instance's facts, measurements."""
+    """The dates of what solve, oldest first: prices, the instance's facts, measurements."""
     spec, today = subject.one.spec, subject.as_of
     price, disk = spec.offer.price, spec.disk.price
     rows = [_age("instance_price", price.as_of, today, price.kind, price.source)]

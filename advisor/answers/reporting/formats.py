@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
+from advisor.answers.context import Context
 from advisor.answers.formats import TEXTS
-from advisor.answers.ground import Ground
 from advisor.answers.recommending import recommended
 from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.reports import Report, report
@@ -29,9 +29,9 @@ _REPORT = "report-"
 
 
 class Asked(NamedTuple):
-    """A question on its ground. A report has a language and a day (today, where none is said)."""
+    """A question in its context. A report has a language and a day (today, where none is said)."""
 
-    ground: Ground
+    context: Context
     question: Recommend
     language: str = "en"
     as_of: date | None = None
@@ -50,7 +50,7 @@ class Format:
 
 def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
     def write(asked: Asked) -> str:
-        return TEXTS[name](recommended(asked.ground, asked.question))
+        return TEXTS[name](recommended(asked.context, asked.question))
 
     return Format(extension, media_type, about, write)
 
@@ -64,7 +64,7 @@ def _report(kind: ReportFormat) -> Format:
         one = Question(name, question, f"advisor recommend {options}")
         day = asked.as_of or today()
         said = Report(name, day, Origin(f"advisor report {options} --date {day}"))
-        return kind.content(report(asked.ground, [one], said), asked.language)
+        return kind.content(report(asked.context, [one], said), asked.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)
 

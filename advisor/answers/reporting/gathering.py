@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.ground import Ground
-from advisor.answers.recommending import Decide, recommended
+from advisor.answers.context import Context
+from advisor.answers.recommending import Solver, recommended
 from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.sections import Answered, Named, section
-from advisor.answers.reporting.subject import Deciding
+from advisor.answers.reporting.subject import DatedSolver
 from advisor.domain.references import is_own
 from advisor.engine.prepared import key_of
 from advisor.errors import AdvisorError
@@ -27,49 +27,51 @@ from advisor.questions.models import Recommend
 
 class Question(NamedTuple):
     """A workload of a report: its name, what is asked, the command that asks it alone, and where it
-    was said ('team.yaml, line 7'), for what is wrong with it. `deciding` asks a cloud first."""
+    was said ('team.yaml, line 7'), for what is wrong with it. `solver` asks a cloud first."""
 
     name: str
     question: Recommend
     command: str = ""
     said: str = ""
-    deciding: Decide | None = None
+    solver: Solver | None = None
 
 
 # A question with its place in the report; those of a group share what is prepared.
 Group = list[tuple[int, Question]]
 
 
-def checked(ground: Ground, questions: Sequence[Question]) -> list[Group]:
+def checked(context: Context, questions: Sequence[Question]) -> list[Group]:
     """The questions by what they share, once each is known to be one that can be asked."""
     groups: dict[Hashable, Group] = {}
     for place, one in enumerate(questions):
         with _told_where(one):
-            groups.setdefault(_shared(ground, place, one), []).append((place, one))
+            groups.setdefault(_shared(context, place, one), []).append((place, one))
     return list(groups.values())
 
 
-def _shared(ground: Ground, place: int, one: Question) -> Hashable:
+def _shared(context: Context, place: int, one: Question) -> Hashable:
     if one.question.anchor or is_own(one.question.model):
         return place  # what it stands on is known once its files were read
-    return key_of(ground.request(one.question))
+    return key_of(context.request(one.question))
 
 
-def gathered(ground: Ground, group: Group, as_of: date) -> Iterator[tuple[int, dict[str, Any]]]:
+def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int, dict[str, Any]]]:
     """The sections of a group, each with its place."""
-    known, measured = Deciding(as_of), Measured()
+    known, measured = DatedSolver(as_of), Measured()
     for place, one in group:
         with _told_where(one):
-            yield place, _section(ground, one, known, measured)
+            yield place, _section(context, one, known, measured)
 
 
-def _section(ground: Ground, one: Question, known: Deciding, measured: Measured) -> dict[str, Any]:
-    found = recommended(ground, replace(one.question, explain=True), one.deciding or known)
-    answer, (catalog, model, _) = found.answer, found.ground
+def _section(
+    context: Context, one: Question, known: DatedSolver, measured: Measured
+) -> dict[str, Any]:
+    found = recommended(context, replace(one.question, explain=True), one.solver or known)
+    answer, (catalog, model, _) = found.answer, found.context
     prepared = known.prepared(answer.request, catalog, model)
     return section(
         Named(one.name, one.command),
-        Answered(answer, found.message_document(), found.ground, prepared),
+        Answered(answer, found.message_document(), found.context, prepared),
         measured,
         known.as_of,
     )

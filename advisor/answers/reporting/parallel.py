@@ -14,7 +14,7 @@ from datetime import date
 from multiprocessing import get_context
 from typing import Any
 
-from advisor.answers.ground import Ground, ground_in_use
+from advisor.answers.context import Context, load_context
 from advisor.answers.reporting.gathering import Group, gathered
 from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import AdvisorError
@@ -24,7 +24,7 @@ from advisor.questions.models import Sources
 _LEAST_GROUPS = 8
 _MOST_PROCESSES = 8
 _ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-_ground: Ground | None = None
+_context: Context | None = None
 
 
 def usable_processes() -> int:
@@ -34,7 +34,7 @@ def usable_processes() -> int:
 
 def pays(groups: Sequence[Group], processes: int) -> bool:
     """Whether so many processes are sooner done than one; what asks a cloud stays in one."""
-    live = any(one.deciding for group in groups for _, one in group)
+    live = any(one.solver for group in groups for _, one in group)
     return processes > 1 and len(groups) >= _LEAST_GROUPS and not live
 
 
@@ -95,11 +95,11 @@ def _afterwards() -> Iterator[None]:
 
 
 def _begin(sources: Sources) -> None:
-    global _ground
+    global _context
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING - {signal.SIGINT})
-    _ground = ground_in_use(sources)
+    _context = load_context(sources)
 
 
 def _whole(group: Group, as_of: date) -> list[tuple[int, dict[str, Any]]]:
-    assert _ground is not None
-    return list(gathered(_ground, group, as_of))
+    assert _context is not None
+    return list(gathered(_context, group, as_of))

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.gathering import Question, checked, gathered
 from advisor.answers.reporting.parallel import gathered_in_parallel, pays
 from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
 from advisor.answers.reporting.saved import answered_again, answered_on, read_saved
 from advisor.answers.reporting.sections import Answered, Named, bare_section, section
-from advisor.answers.reporting.subject import Deciding
+from advisor.answers.reporting.subject import DatedSolver
 from advisor.render.sizing.facts import SCHEMA, totals
 
 # Told after each workload: how many are done.
@@ -33,7 +33,7 @@ class Report(NamedTuple):
 
 
 def report(
-    ground: Ground,
+    context: Context,
     questions: Sequence[Question],
     asked: Report,
     *,
@@ -46,48 +46,52 @@ def report(
     told with the workload's place. More `processes` share the work where that pays, with the same
     result to the last bit.
     """
-    groups = checked(ground, questions)
+    groups = checked(context, questions)
     sections: dict[int, dict[str, Any]] = {}
     if pays(groups, processes):
         found = gathered_in_parallel(groups, asked.as_of, asked.origin, processes)
     else:
-        found = (one for group in groups for one in gathered(ground, group, asked.as_of))
+        found = (one for group in groups for one in gathered(context, group, asked.as_of))
     for place, one in found:
         sections[place] = one
         step(len(sections))
-    return _assembled(ground, asked, [sections[place] for place in range(len(questions))])
+    return _assembled(context, asked, [sections[place] for place in range(len(questions))])
 
 
 def report_of_saved(
-    ground: Ground, files: Sequence[Input], asked: Report, *, step: Step = _unheard
+    context: Context, files: Sequence[Input], asked: Report, *, step: Step = _unheard
 ) -> dict[str, Any]:
     """The same of saved answers. Where today's catalogue and model still give one, its section is
     whole; else it tells what the saved answer itself tells (`complete` is false)."""
     measured, sections = Measured(), []
     for one in files:
-        sections.append(_saved_section(ground, one, asked.as_of, measured))
+        sections.append(_saved_section(context, one, asked.as_of, measured))
         step(len(sections))
-    return _assembled(ground, asked, sections)
+    return _assembled(context, asked, sections)
 
 
-def _saved_section(ground: Ground, file: Input, as_of: date, measured: Measured) -> dict[str, Any]:
+def _saved_section(
+    context: Context, file: Input, as_of: date, measured: Measured
+) -> dict[str, Any]:
     document = read_saved(file)
     request = document["request"]
     named = Named(f"{request['model']} {request['task']}", "")
-    deciding = Deciding(answered_on(document))
-    answer = answered_again(document, ground, deciding)
+    solver = DatedSolver(answered_on(document))
+    answer = answered_again(document, context, solver)
     if answer is None:
         return bare_section(named, document)
-    prepared = deciding.prepared(answer.request, ground.catalog, ground.model)
-    return section(named, Answered(answer, document, ground, prepared), measured, as_of)
+    prepared = solver.prepared(answer.request, context.catalog, context.model)
+    return section(named, Answered(answer, document, context, prepared), measured, as_of)
 
 
-def _assembled(ground: Ground, asked: Report, sections: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _assembled(
+    context: Context, asked: Report, sections: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "title": asked.title,
         "as_of": asked.as_of.isoformat(),
         "totals": totals(sections),
         "workloads": list(sections),
-        "reproducibility": reproducibility(ground, asked.origin, sections),
+        "reproducibility": reproducibility(context, asked.origin, sections),
     }

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.reporting.evidence import bundled_measurements_sha256
 from advisor.places import own_model_path
 from advisor.questions.models import Sources
@@ -39,10 +39,10 @@ class Origin(NamedTuple):
 
 
 def reproducibility(
-    ground: Ground, origin: Origin, sections: Iterable[Mapping[str, Any]]
+    context: Context, origin: Origin, sections: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The document's `reproducibility`."""
-    model = ground.sources().performance_model()
+    model = context.sources().performance_model()
     drawn = {row["trial_id"] for one in sections for row in one["measured"]}
     return {
         "command": origin.command,
@@ -53,9 +53,9 @@ def reproducibility(
             "numpy": version("numpy"),
         },
         "catalog": {
-            "as_of": ground.catalog.as_of.isoformat(),
-            "sha256": ground.catalog.fingerprint,
-            "sources": list(ground.catalog.sources),
+            "as_of": context.catalog.as_of.isoformat(),
+            "sha256": context.catalog.fingerprint,
+            "sources": list(context.catalog.sources),
         },
         "performance_model": {**model, "sha256": _model_digest(origin.sources.performance_model)},
         "measurements": {
@@ -75,7 +75,7 @@ def advisor_version() -> str:
 
 
 def _model_digest(file: Path | None) -> str:
-    """Of the file that `ground.model_in_use` takes."""
+    """Of the file that `context.model_in_use` takes."""
     own = own_model_path()
     path = file or (own if own.is_file() else FOLDER / MODEL)
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, NoReturn
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.reporting.reproducing import Input
-from advisor.answers.reporting.subject import Deciding
+from advisor.answers.reporting.subject import DatedSolver
 from advisor.domain import Recommendation, Request
 from advisor.domain.request_document import request_from
 from advisor.errors import AdvisorError, UsageError
@@ -66,15 +66,15 @@ def _no_number(text: str) -> NoReturn:
 
 
 def answered_again(
-    document: Mapping[str, Any], ground: Ground, deciding: Deciding
+    document: Mapping[str, Any], context: Context, solver: DatedSolver
 ) -> Recommendation | None:
     """The same question asked again; None where today's catalogue and model give another spec,
     price or rate, or cannot be asked (a folder of images, a network of the user's own)."""
-    if document["performance_model"]["id"] != ground.model.id or document["live"]:
+    if document["performance_model"]["id"] != context.model.id or document["live"]:
         return None
     try:
-        request = _request(document, ground)
-        answer, _ = deciding(request, ground.catalog, ground.model)
+        request = _request(document, context)
+        answer, _ = solver(request, context.catalog, context.model)
     except (AdvisorError, LookupError, TypeError, ValueError, OverflowError):
         return None
     one, told = answer.chosen or answer.nearest, _spec_of(document)
@@ -102,21 +102,21 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     )
 
 
-def _request(document: Mapping[str, Any], ground: Ground) -> Request:
+def _request(document: Mapping[str, Any], context: Context) -> Request:
     """The question of a recommendation's document; `UsageError` where it cannot be known."""
     asked = document["request"]
     if "width" not in asked["dataset"]:  # an older version's
-        asked = {**asked, "dataset": _known_dataset(asked, ground)}
+        asked = {**asked, "dataset": _known_dataset(asked, context)}
     if "max_results" not in asked:
         count, pareto = 1 + len(document["alternatives"]), bool(document["pareto"])
         asked = {**asked, "max_results": count, "pareto": pareto}
     return request_from(asked)
 
 
-def _known_dataset(asked: Mapping[str, Any], ground: Ground) -> dict[str, Any]:
+def _known_dataset(asked: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """The data set of an answer that does not say how large a sample is once it is decoded."""
     told = asked["dataset"]
-    facts = ground.model.table.find(asked["model"], asked.get("input"))
+    facts = context.model.table.find(asked["model"], asked.get("input"))
     known = dataset_for(told["name"], facts) if told["name"] in DATASETS else None
     names = ("name", "samples", "bytes_per_sample", "storage_format")
     if known is None or any(told[name] != getattr(known, name) for name in names):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
+from advisor.answers.context import Context
 from advisor.answers.explaining import explain_answer
-from advisor.answers.ground import Ground
 from advisor.answers.reporting.costs import costs, price_throughput, regions
 from advisor.answers.reporting.curving import (
     curves,
@@ -38,11 +38,11 @@ class Named(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """An answer with its document, the ground it was found on and what was prepared for it."""
+    """An answer with its document, the context it was found in and what was prepared for it."""
 
     answer: Recommendation
     document: Mapping[str, Any]
-    ground: Ground
+    context: Context
     prepared: Prepared
 
 
@@ -51,12 +51,12 @@ def section(named: Named, found: Answered, measured: Measured, as_of: date) -> d
     one = found.answer.chosen or found.answer.nearest
     if one is None:
         return bare_section(named, found.document)
-    subject = Subject(found.ground, found.answer.request, one, as_of)
+    subject = Subject(found.context, found.answer.request, one, as_of)
     known = measured.rows(subject.request.network, subject.request.task)
     rows, lines = price_throughput(found.answer, found.prepared), curves(subject)
     explanation = (
         found.document["explanation"]
-        or explain_answer(found.answer, found.ground.catalog, found.ground.model).document()
+        or explain_answer(found.answer, found.context.catalog, found.context.model).document()
     )
     places = regions(subject)
     return {

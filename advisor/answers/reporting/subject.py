@@ -1,18 +1,18 @@
-"""What a section of a report is about: a spec, on the ground that it was found on."""
+"""What a section of a report is about: a spec, with the context that it was found in."""
 
 from __future__ import annotations
 
 from datetime import date
 from typing import NamedTuple
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Candidate, InstanceType, Recommendation, Request
 from advisor.engine import PerformanceModel, Preparations, decide
 from advisor.engine.prepared import Prepared
 
 
-class Deciding:
+class DatedSolver:
     """Answers as of one day; what questions of one workload share is prepared once."""
 
     def __init__(self, as_of: date) -> None:
@@ -29,15 +29,15 @@ class Deciding:
     def __call__(
         self, request: Request, catalog: Catalog, model: PerformanceModel
     ) -> tuple[Recommendation, Catalog]:
-        """As `recommending.decided`, on the report's day."""
+        """As `recommending.solve`, on the report's day."""
         prepared = self.prepared(request, catalog, model)
         return decide(request, prepared, today=self.as_of), catalog
 
 
 class Subject(NamedTuple):
-    """A question, the spec that is told of (the chosen one, else the nearest), and its ground."""
+    """A question, the spec that is told of (the chosen one, else the nearest), and its context."""
 
-    ground: Ground
+    context: Context
     request: Request
     one: Candidate
     as_of: date

@@ -87,7 +87,7 @@ def _whole(side: Side) -> float | None:
 
 def _stands_on(old: Side, new: Side) -> dict[str, Any]:
     """Catalogue, performance model, measurements and program: which of them are others now."""
-    before, after = _ground(old), _ground(new)
+    before, after = _context(old), _context(new)
     return {
         name: {
             "changed": _is_other(before[name], after[name]),
@@ -107,7 +107,7 @@ def _is_other(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     )
 
 
-def _ground(side: Side) -> dict[str, dict[str, Any]]:
+def _context(side: Side) -> dict[str, dict[str, Any]]:
     document = side.document
     if document["schema"] == RECOMMENDATION:
         told: Mapping[str, Any] = {}

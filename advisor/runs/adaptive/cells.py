@@ -22,8 +22,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.engine.candidates import Runnable, runnable
-from advisor.engine.querying import cpu_only_query, offers_of, query_of
+from advisor.engine.candidates import Runnable, cpu_only_query, offers_of, query_of, runnable
 from advisor.errors import NoOfferError, UsageError
 from advisor.runs.fitting import reference_cpu
 from models.performance import load_model, paced_gpu
@@ -75,8 +74,9 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     unknown = {row.request.workload.network for row in rows} - set(networks.names)
     if unknown:
         raise UsageError(
-            f"adaptive planning knows no operations of {', '.join(sorted(unknown))}; leave "
-            "--adaptive out for it"
+            "adaptive planning knows no operations of {unknown}",
+            unknown=", ".join(sorted(unknown)),
+            hint="leave --adaptive out for it",
         )
     nan = np.full(len(rows), np.nan)
     trials = Trials(
@@ -178,8 +178,9 @@ def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
             groups.append(f"{workload.network}/{workload.task}")
     if not rows:
         raise UsageError(
-            f"no instance of the catalogue with {gpu or 'no GPU'} can run this; leave "
-            "--target-throughput out to learn the whole surface"
+            "no instance of the catalogue with {value} can run this",
+            value=gpu or "no GPU",
+            hint="leave --target-throughput out to learn the whole surface",
         )
     return Specs(tuple(rows), np.array(prices), tuple(groups))
 

@@ -7,7 +7,7 @@ from datetime import date
 from importlib.resources import files
 from pathlib import Path
 
-from advisor.engine.wording import WARN_PRICE_DAYS
+from advisor.engine import WARN_PRICE_DAYS
 from advisor.errors import AdvisorError, DataError
 from advisor.runs.doctor.words import Finding, State
 

@@ -3,16 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
-from advisor.render.i18n.catalogue import LANGUAGES, Texts
+from advisor.render.i18n.catalogue import LANGUAGES, Texts, texts_in
 from advisor.service.access import visit_of
-from advisor.service.page.languages import NAMES, chosen_language, words_of
 from advisor.service.page.rendering import render
+
+TEXTS = Path(__file__).with_name("texts") / "page.json"
+NAMES = {"en": "English", "zh-CN": "中文"}
+
+
+def words_of(language: str) -> Texts:
+    """The page's words in one of `LANGUAGES`."""
+    return texts_in(language, TEXTS)
+
+
+def chosen_language(asked: str | None, remembered: str | None, accepted: str | None) -> str:
+    """`?lang=`, else the cookie, else the best of Accept-Language, else English.
+
+    What names no language that is spoken here is passed over.
+    """
+    for language in (asked, remembered):
+        known = _known(language or "")
+        if known:
+            return known
+    for tag in _by_preference(accepted or ""):
+        known = _known(tag)
+        if known:
+            return known
+    return LANGUAGES[0]
+
+
+def _known(tag: str) -> str | None:
+    """'zh', 'zh-Hans-CN' and 'ZH-cn' are one language here; so are 'en' and 'en-GB'."""
+    primary = tag.strip().lower().partition("-")[0]
+    return {"en": "en", "zh": "zh-CN"}.get(primary)
+
+
+def _by_preference(header: str) -> list[str]:
+    """The tags of an Accept-Language header, most wanted first; q=0 is not wanted at all."""
+    weighed = []
+    for part in header[:400].split(","):
+        tag, _, parameter = part.partition(";")
+        weight = _weight(parameter)
+        if tag.strip() and weight > 0:
+            weighed.append((-weight, tag))
+    return [tag for _, tag in sorted(weighed, key=lambda pair: pair[0])]
+
+
+def _weight(parameter: str) -> float:
+    name, _, value = parameter.strip().partition("=")
+    if name.strip() != "q":
+        return 1.0
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
+
 
 NAVIGATION = (
     ("/", "nav.find"),
@@ -49,7 +101,9 @@ class Frame:
     def same(self, path: str, **changed: object) -> str:
         """A link to the same question with other words; None takes a word out."""
         merged = {**dict(self.asked), **changed}
-        return self.here(path, **{name: one for name, one in merged.items() if one is not None})
+        return self.here(
+            path, **{name: value for name, value in merged.items() if value is not None}
+        )
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A template filled in with the frame and `values`."""
@@ -75,7 +129,7 @@ class Frame:
         }
 
     def _other_language(self, path: str) -> dict[str, str]:
-        code = next(one for one in LANGUAGES if one != self.words.language)
+        code = next(language for language in LANGUAGES if language != self.words.language)
         href = link(path, [*self.asked, ("lang", code)])
         return {"code": code, "name": NAMES[code], "href": href}
 

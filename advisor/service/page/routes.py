@@ -7,20 +7,20 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from advisor.service.page import (
-    comparing,
-    exporting,
-    finding,
+    compare,
+    export,
+    find,
     login,
-    measured,
-    predicting,
-    static_files,
-    sweeping,
+    measurements,
+    predict,
+    rendering,
+    sweeps,
 )
 from advisor.service.page.frame import Frame
 from advisor.service.problems import of_http
 
 router = APIRouter(include_in_schema=False)
-for _page in (static_files, finding, exporting, predicting, comparing, measured, sweeping, login):
+for _page in (rendering, find, export, predict, compare, measurements, sweeps, login):
     router.include_router(_page.router)
 
 

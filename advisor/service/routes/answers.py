@@ -6,14 +6,20 @@ import msgspec
 from fastapi import APIRouter, Request
 
 from advisor.answers.comparing import compared
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.memory import memory_document_of
 from advisor.answers.predicting import predicted
-from advisor.answers.recommending import Decide, Recommended, deciding_with, relaxed, settled
+from advisor.answers.recommending import (
+    Recommended,
+    Solver,
+    first_answer,
+    solver_with,
+    with_relaxations,
+)
 from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
 from advisor.questions.requests import region_of
 from advisor.service.access import Scope, needs
-from advisor.service.answers import ground_of, threads_of
+from advisor.service.answers import context_of, threads_of
 from advisor.service.examples import EXAMPLES
 from advisor.service.metrics import count_recommendation
 from advisor.service.questions import QuestionRoutes
@@ -23,9 +29,9 @@ router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.REA
 
 async def recommendation(request: Request, question: Recommend) -> bytes:
     """The cheapest spec; where nothing meets the question, what to relax, which takes longer."""
-    threads, deciding = threads_of(request), deciding_with(request.app.state.preparations)
-    ground, slow = ground_of(request), _is_slow(question)
-    found, content = await threads.run(_recommendation, ground, question, deciding, slow=slow)
+    threads, solver = threads_of(request), solver_with(request.app.state.preparations)
+    context, slow = context_of(request), _is_slow(question)
+    found, content = await threads.run(_recommendation, context, question, solver, slow=slow)
     if content is None:
         content = await threads.run(_relaxed, found, question, slow=True)
     count_recommendation(met=found.answer.chosen is not None)
@@ -34,17 +40,17 @@ async def recommendation(request: Request, question: Recommend) -> bytes:
 
 async def prediction(request: Request, question: Predict) -> bytes:
     """One instance."""
-    return await threads_of(request).run(_prediction, ground_of(request), question)
+    return await threads_of(request).run(_prediction, context_of(request), question)
 
 
 async def comparison(request: Request, question: Compare) -> bytes:
     """Networks times instances, or times GPUs."""
-    return await threads_of(request).run(_comparison, ground_of(request), question, slow=True)
+    return await threads_of(request).run(_comparison, context_of(request), question, slow=True)
 
 
 async def memory(request: Request, question: MemoryQuestion) -> bytes:
     """The largest batch is searched for on every GPU."""
-    return await threads_of(request).run(_memory, ground_of(request), question, slow=True)
+    return await threads_of(request).run(_memory, context_of(request), question, slow=True)
 
 
 def _is_slow(question: Recommend) -> bool:
@@ -54,26 +60,26 @@ def _is_slow(question: Recommend) -> bool:
 
 
 def _recommendation(
-    ground: Ground, question: Recommend, deciding: Decide
+    context: Context, question: Recommend, solver: Solver
 ) -> tuple[Recommended, bytes | None]:
-    found = settled(ground, question, deciding)
+    found = first_answer(context, question, solver)
     return found, msgspec.json.encode(found.document()) if found.answer.chosen else None
 
 
 def _relaxed(found: Recommended, question: Recommend) -> bytes:
-    return msgspec.json.encode(relaxed(found, question).document())
+    return msgspec.json.encode(with_relaxations(found, question).document())
 
 
-def _prediction(ground: Ground, question: Predict) -> bytes:
-    return msgspec.json.encode(predicted(ground, question).document())
+def _prediction(context: Context, question: Predict) -> bytes:
+    return msgspec.json.encode(predicted(context, question).document())
 
 
-def _comparison(ground: Ground, question: Compare) -> bytes:
-    return msgspec.json.encode(compared(ground, question).document())
+def _comparison(context: Context, question: Compare) -> bytes:
+    return msgspec.json.encode(compared(context, question).document())
 
 
-def _memory(ground: Ground, question: MemoryQuestion) -> bytes:
-    return msgspec.json.encode(memory_document_of(ground.catalog, question))
+def _memory(context: Context, question: MemoryQuestion) -> bytes:
+    return msgspec.json.encode(memory_document_of(context.catalog, question))
 
 
 for _routes in (

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from advisor.answers.context import Context
 from advisor.answers.gpus import gpus_document_of
-from advisor.answers.ground import Ground
 from advisor.answers.listing import page_of, query_of, shown_type
 from advisor.answers.networks import listed_networks, networks_document
 from advisor.errors import UsageError
@@ -22,9 +22,9 @@ from advisor.questions.reading import parameters_of
 from advisor.service.access import Scope, needs
 from advisor.service.answers import (
     cache_headers,
+    context_of,
     encoded_answer,
     etag_of,
-    ground_of,
     not_modified,
     threads_of,
 )
@@ -69,7 +69,7 @@ async def show_type(request: Request, instance_type: str) -> Response:
     question = question_in_link(request, InstanceDetails)
     try:
         name = client_text(instance_type, "instance_type")
-        name = ground_of(request).catalog.name_of(name, question.cloud)
+        name = context_of(request).catalog.name_of(name, question.cloud)
     except UsageError as error:
         raise unknown_path(error.message, error.hint) from None
     return await _document(request, f"type {name}", question, partial(_type, name))
@@ -81,23 +81,23 @@ async def list_gpus(request: Request) -> Response:
     return await _document(request, "gpus", question_in_link(request, Gpus), _gpus)
 
 
-def _offers(ground: Ground, question: Offers, first: int, count: int) -> tuple[bytes, int]:
-    page = page_of(ground.catalog, query_of(question), first, count)
-    return msgspec.json.encode(page.document(ground.catalog)), page.total
+def _offers(context: Context, question: Offers, first: int, count: int) -> tuple[bytes, int]:
+    page = page_of(context.catalog, query_of(question), first, count)
+    return msgspec.json.encode(page.document(context.catalog)), page.total
 
 
-def _networks(ground: Ground, question: Networks, first: int, count: int) -> tuple[bytes, int]:
-    networks = listed_networks(ground.model, question.search)
-    document = networks_document(ground.model, networks[first : first + count])
+def _networks(context: Context, question: Networks, first: int, count: int) -> tuple[bytes, int]:
+    networks = listed_networks(context.model, question.search)
+    document = networks_document(context.model, networks[first : first + count])
     return msgspec.json.encode(document), len(networks)
 
 
-def _type(name: str, ground: Ground, question: InstanceDetails) -> bytes:
-    return msgspec.json.encode(shown_type(ground.catalog, name, question))
+def _type(name: str, context: Context, question: InstanceDetails) -> bytes:
+    return msgspec.json.encode(shown_type(context.catalog, name, question))
 
 
-def _gpus(ground: Ground, question: Gpus) -> bytes:
-    return msgspec.json.encode(gpus_document_of(ground.catalog, question))
+def _gpus(context: Context, question: Gpus) -> bytes:
+    return msgspec.json.encode(gpus_document_of(context.catalog, question))
 
 
 async def _page(
@@ -107,14 +107,14 @@ async def _page(
     work: Callable[..., tuple[bytes, int]],
 ) -> Response:
     """A page of a list, with the links to the next ones and the number of all."""
-    question, ground = question_in_link(request, kind), ground_of(request)
-    etag = _etag(ground, name, question)
+    question, context = question_in_link(request, kind), context_of(request)
+    etag = _etag(context, name, question)
     if unchanged := not_modified(request, etag):
         return unchanged
     # Cursors are of one list: of this catalogue, and of these filters.
-    edition = _etag(ground, "cursor", replace(question, cursor=None, limit=1))[1:9]
+    edition = _etag(context, "cursor", replace(question, cursor=None, limit=1))[1:9]
     first, count = first_of(question.cursor, edition), int(question.limit)
-    content, total = await threads_of(request).run(work, ground, question, first, count)
+    content, total = await threads_of(request).run(work, context, question, first, count)
     headers = {"Link": link_header(request, first, count, total, edition)}
     return encoded_answer(
         content, headers={**cache_headers(etag), **headers, "X-Total-Count": str(total)}
@@ -125,14 +125,14 @@ async def _document(
     request: Request, name: str, question: Question, work: Callable[..., bytes]
 ) -> Response:
     """The answer, or 304 before it is computed where the client has it."""
-    ground = ground_of(request)
-    etag = _etag(ground, name, question)
+    context = context_of(request)
+    etag = _etag(context, name, question)
     if unchanged := not_modified(request, etag):
         return unchanged
-    content = await threads_of(request).run(work, ground, question)
+    content = await threads_of(request).run(work, context, question)
     return encoded_answer(content, headers=cache_headers(etag))
 
 
-def _etag(ground: Ground, name: str, question: Question) -> str:
+def _etag(context: Context, name: str, question: Question) -> str:
     """Of all that decides the answer's bytes: the catalogue, the model, and the question."""
-    return etag_of(ground.catalog.fingerprint, ground.model.id, name, repr(question))
+    return etag_of(context.catalog.fingerprint, context.model.id, name, repr(question))

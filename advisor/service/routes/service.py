@@ -12,9 +12,9 @@ from starlette.responses import Response
 from advisor.service.access import Scope, needs
 from advisor.service.answers import (
     cache_headers,
+    context_of,
     encoded_answer,
     etag_of,
-    ground_of,
     json_answer,
     not_modified,
     threads_of,
@@ -47,7 +47,7 @@ async def health() -> Response:
 async def ready(request: Request) -> Response:
     """The catalogue and the performance model are loaded, and the store answers; 503 names what
     is missing."""
-    ground_of(request)
+    context_of(request)
     try:
         await threads_of(request).run(require_store, request.app.state.settings.database_url)
     except Problem:
@@ -71,7 +71,7 @@ def openapi(request: Request) -> Response:
     """OpenAPI 3.1; its examples are real answers, computed once a process."""
     state = request.app.state
     if getattr(state, "openapi", None) is None:
-        state.openapi = msgspec.json.encode(description(request.app, ground_of(request)))
+        state.openapi = msgspec.json.encode(description(request.app, context_of(request)))
     etag = etag_of(state.openapi.decode())
     if unchanged := not_modified(request, etag):
         return unchanged

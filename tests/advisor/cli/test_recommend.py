@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from advisor.catalog import check, load_catalog, resources_of
 from advisor.domain import Precision, Request, Task, Workload
-from advisor.engine import answers, recommend
-from advisor.engine.candidates import Runnable, runnable
-from advisor.engine.predicting import predicted
-from advisor.engine.querying import query_of
-from advisor.engine.rows import Rows
+from advisor.engine import recommend
+from advisor.engine.candidates import Runnable, query_of, runnable
+from advisor.engine.limits import answering
+from advisor.engine.table import Block
 from models.performance import load_model
 from tests.popular import POPULAR
 
@@ -72,11 +71,8 @@ def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
         for one in judged
         if isinstance(one, Runnable)
     ]
-    good = [
-        one.spec.total_usd_per_hour
-        for one in predicted(Rows(CATALOG, MODEL, request.confidence), options)
-        if answers(request, one)
-    ]
+    table = Block(request, CATALOG, MODEL, options).grid
+    good = table.usd[answering(request, table)].tolist()
     if answer.chosen is None:
         assert not good
     else:

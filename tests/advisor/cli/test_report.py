@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.answers.ground import ground_in_use
+from advisor.answers.context import load_context
 from advisor.answers.reporting.gathering import checked
 from advisor.answers.reporting.plans import read_plan
 from advisor.cli import report_run
@@ -259,4 +259,4 @@ def test_the_plan_in_the_documentation_can_be_asked():
     file = Path(__file__).parents[3] / "docs" / "examples" / "workloads.yaml"
     plan = read_plan(file.read_bytes(), file.name)
     questions = [report_run.planned(one, file.name) for one in plan.entries]
-    assert len(checked(ground_in_use(), questions)) == len(plan.entries) == 4
+    assert len(checked(load_context(), questions)) == len(plan.entries) == 4

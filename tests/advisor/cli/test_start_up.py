@@ -61,9 +61,9 @@ def test_what_asks_aws_is_loaded_only_to_ask():
     )  # fmt: skip
     seen = set(json.loads(done.stdout.splitlines()[-1])["modules"])
     live = ("live", "refresh", "overlaid")
-    assert not [one for one in seen if one.startswith(("advisor", "infra")) and
-                any(word in one for word in live)]  # fmt: skip
-    assert "logging" not in seen
+    rooms = ("advisor.answers", "advisor.catalog", "infra")  # others hold records alone
+    assert not [one for one in seen if one.startswith(rooms) and any(word in one for word in live)]
+    assert not {"logging", "numpy.ma"} & seen  # np.isin brings the second, 10 ms
 
 
 def test_what_explains_is_loaded_only_to_explain():

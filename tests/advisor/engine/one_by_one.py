@@ -1,8 +1,11 @@
 """What models of the tests share: rows with other disks are predicted one by one."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from advisor.records import replace
+from models.performance.pipeline import STAGES
 
 
 class OneByOne:
@@ -23,17 +26,28 @@ class _Rows:
         asked = [(w, replace(has, disk=disk)) for (w, has), disk in zip(pairs, disks, strict=True)]
         return self._model.predict(asked, confidence=self._confidence)
 
-    def log_lowers(self, rows, disks):
-        columns = zip(disks.mib_per_second.tolist(), disks.iops.tolist(), strict=True)
-        found = self.with_disks(
-            rows.tolist(),
-            [
-                replace(
-                    self._requests[row][1].disk,
-                    read_mib_per_second=rate if rate < np.inf else None,
-                    read_iops=iops if iops < np.inf else None,
-                )
-                for row, (rate, iops) in zip(rows.tolist(), columns, strict=True)
-            ],
+    def columns_with(self, rows, disks, cache=None):
+        found = self._predicted(rows, disks, cache)
+        return SimpleNamespace(
+            lower=np.array([one.lower for one in found]),
+            median=np.array([one.median for one in found]),
+            upper=np.array([one.upper for one in found]),
+            calibrated=np.array([one.calibrated for one in found]),
+            bottleneck=np.array([STAGES.index(one.bottleneck) for one in found]),
         )
-        return np.log([one.lower for one in found])
+
+    def log_lowers(self, rows, disks, cache=None):
+        return np.log([one.lower for one in self._predicted(rows, disks, cache)])
+
+    def _predicted(self, rows, disks, cache):
+        columns = zip(disks.mib_per_second.tolist(), disks.iops.tolist(), strict=True)
+        asked = []
+        for row, (rate, iops) in zip(rows.tolist(), columns, strict=True):
+            workload, has = self._requests[row]
+            disk = replace(
+                has.disk,
+                read_mib_per_second=rate if rate < np.inf else None,
+                read_iops=iops if iops < np.inf else None,
+            )
+            asked.append((workload, replace(has, disk=disk)))
+        return self._model.predict(asked, confidence=self._confidence, cache=cache)

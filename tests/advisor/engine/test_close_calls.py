@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, Request, Task
 from advisor.engine import recommend
-from advisor.engine.chances import chance_of_reaching
-from advisor.engine.close_calls import (
+from advisor.engine.borderline import (
     BILLING_MINIMUM_MINUTES,
     trial_cost_usd,
     worth_of_trials,
 )
+from advisor.engine.probability import chance_of_reaching
 from tests.builders import prediction
 
 from .plain_model import PlainModel

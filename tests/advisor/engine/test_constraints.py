@@ -142,9 +142,9 @@ def test_a_quota_rejects_only_what_it_does_not_hold(request):
     for one in answer.rejected:
         if one.reason == "quota":
             needed, code, allowed = (
-                one.detail.split()[1],
-                one.detail.split()[5],
-                one.detail.split()[-1],
+                str(one.detail).split()[1],
+                str(one.detail).split()[5],
+                str(one.detail).split()[-1],
             )
             assert int(needed) == CATALOG.instance(one.instance_type).vcpus > float(allowed)
             assert dict(request.vcpu_quota)[code] == float(allowed)
@@ -181,5 +181,5 @@ def test_a_disk_type_that_no_instance_has_says_so():
     )
     (bare,) = [one for one in answer.rejected if one.instance_type == "g4dn.xlarge"]
     assert bare.reason == "no_disk"  # 116 GiB are too few
-    assert bare.detail == "no local disk of known rate and price holds the data set"
+    assert str(bare.detail) == "no local disk of known rate and price holds the data set"
     assert all(one.spec.disk.rate.type == "instance_store" for one in answer.ranked)

@@ -126,7 +126,7 @@ def test_what_asks_for_a_gpu_keeps_cpus_out(limit):
 
 
 def test_an_answer_in_another_format_says_that_cpus_were_left_out():
-    said = ask(replace(REQUEST, precision=Precision.AMP)).assumptions
+    said = [str(one) for one in ask(replace(REQUEST, precision=Precision.AMP)).assumptions]
     assert any("fp32 alone" in one for one in said)
 
 

@@ -21,8 +21,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.engine import recommend
-from advisor.engine.candidates import runnable
-from advisor.engine.querying import query_of
+from advisor.engine.candidates import query_of, runnable
 from advisor.render.blocks import disk_block
 from tests.advisor.engine.one_by_one import OneByOne
 
@@ -173,7 +172,7 @@ def test_a_hard_disk_is_enough_where_nothing_faster_is_needed():
 def test_a_burst_that_a_short_test_would_see_is_told():
     """g6.xlarge passes on 119 MiB/s for ever and lends more for half an hour: storage binds."""
     answer = ask(target_throughput=450, gpus=("L4",))
-    (warning,) = [one for one in answer.warnings if "short test" in one]
+    (warning,) = [one for one in answer.warnings if "short test" in str(one)]
     assert "for about 30 min (lent by g6.xlarge), then" in warning
     told = disk_block(answer.chosen.spec.disk)
     assert (told["burst"]["seconds"], told["burst"]["lent_by"]) == (1800, ["g6.xlarge"])
@@ -184,7 +183,7 @@ def test_no_burst_is_told_where_the_disk_has_time_to_spare():
     """A host that is slower than the disk hides what the disk lends."""
     answer = ask(target_throughput=100, gpus=("L4",), disk=DiskChoice(type="gp3", size_gib=500.0))
     storage = answer.chosen.prediction.stage_rates[Stage.STORAGE]
-    shown = any("short test" in one for one in answer.warnings)
+    shown = any("short test" in str(one) for one in answer.warnings)
     burst = answer.chosen.spec.disk.burst
     assert shown == (burst is not None and answer.chosen.prediction.median >= 0.8 * storage)
 

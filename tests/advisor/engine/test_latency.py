@@ -69,7 +69,7 @@ def test_a_short_latency_makes_the_batch_small():
 @pytest.mark.parametrize("target", [None, 1e9])
 def test_what_to_relax_really_helps(target):
     asked = {"max_latency_ms": 0.01, "target_throughput": target}
-    message = no_offer(ask(**asked))
+    message = str(no_offer(ask(**asked)))
     asked["max_latency_ms"] = float(message.split("--max-latency-ms to ")[1].split()[0])
     if target:
         asked["target_throughput"] = float(message.split("-throughput to ")[1].split()[0])

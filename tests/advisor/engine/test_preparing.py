@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from advisor.answers.ground import Ground, model_in_use
+from advisor.answers.context import Context, model_in_use
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Request, Task
 from advisor.engine import Preparations, decide, recommend
@@ -19,7 +19,7 @@ from tests.alike import alike
 CATALOG, MODEL = load_catalog(), model_in_use(None)
 TODAY = date(2026, 7, 21)
 KNOWN = Preparations(CATALOG, MODEL)
-SOURCES = Ground(CATALOG, MODEL).sources()
+SOURCES = Context(CATALOG, MODEL).sources()
 # An example takes a second: a failing one is told as it was found.
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 

@@ -5,25 +5,26 @@ from datetime import date
 
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.engine import no_offer
-from advisor.engine.wording import warnings
+from advisor.engine.assumptions import warnings
 from tests.builders import candidate, recommendation, rejected
 
 
 def test_a_missing_disk_price_can_be_imported():
     reasons = (rejected(reason="too_slow"), rejected("gn5", reason="no_disk"))
-    said = no_offer(recommendation(ranked=(), rejected=reasons))
+    said = str(no_offer(recommendation(ranked=(), rejected=reasons)))
     assert "none of the 2 types" in said
     assert "1 no_disk, 1 too_slow" in said
     assert "advisor catalog import" in said
 
 
 def test_where_no_fact_is_known_another_cloud_may_answer():
-    said = no_offer(recommendation(ranked=(), rejected=(rejected(reason="facts_missing"),)))
+    answer = recommendation(ranked=(), rejected=(rejected(reason="facts_missing"),))
+    said = str(no_offer(answer))
     assert "--explain-rejected says why; --cloud any looks elsewhere" in said
 
 
 def test_constraints_that_leave_no_type_are_not_counted_as_rejections():
-    said = no_offer(recommendation(ranked=(), rejected=()))
+    said = str(no_offer(recommendation(ranked=(), rejected=())))
     assert said.startswith("no type of aws ")
 
 

@@ -103,7 +103,7 @@ def test_a_type_the_region_offers_no_longer_is_not_chosen(aws, ask) -> None:
     _, before, _ = ask(*FAST)
     first = before["recommendation"]["instance_type"]
     del aws.types[first]
-    _, told, _ = ask(*FAST, "--live")
+    _, told, _ = ask(*FAST, "--live", "--explain-rejected")
     assert first not in leading(told)
     (why,) = [one for one in told["rejected"] if one["instance_type"] == first]
     assert why["reason"] == "not_offered"
@@ -113,7 +113,7 @@ def test_what_the_account_may_not_start_is_not_chosen(aws, ask) -> None:
     aws.quotas["L-DB2E81BA"] = 4.0
     _, told, _ = ask(*FAST, "--live")
     assert told["request"]["vcpu_quota"]["L-DB2E81BA"] == 4.0
-    assert "quota" in {one["reason"] for one in told["rejected"]}
+    assert told["rejected_counts"]["quota"] > 0
     chosen = told["recommendation"]
     assert chosen["vcpus"] <= 4 or not chosen["instance_type"].startswith("g")
 
@@ -143,7 +143,7 @@ def test_an_implausible_price_is_not_believed_and_the_answer_says_so(aws, ask) -
     "fault", ["throttle", "denied", "expired", "garbage", "cut", "broken", "hang"]
 )
 def test_a_service_that_fails_costs_a_warning_and_not_the_answer(
-    aws, ask, fault, monkeypatch
+    aws, impatient, ask, fault, monkeypatch
 ) -> None:
     monkeypatch.setattr("advisor.answers.live.checking.ANSWER_SECONDS", 1.5)
     _, before, _ = ask(*FAST)
@@ -220,12 +220,12 @@ def test_the_table_says_what_was_verified(aws, capsys) -> None:
     assert "Live: g4dn.2xlarge $0.700/h (was $0.752), offered, quota 1000 vCPUs; g6" in told
 
 
-def test_a_hang_everywhere_is_over_in_time(aws, ask, monkeypatch) -> None:
+def test_a_hang_everywhere_is_over_in_time(aws, impatient, ask, monkeypatch) -> None:
     """All services hang for longer than the bound: each is asked once and given up."""
     monkeypatch.setattr("advisor.answers.live.checking.TOTAL_SECONDS", 0.5)
     for operation in ("GetProducts", "DescribeInstanceTypeOfferings", "GetServiceQuota"):
         aws.faulty[operation] = "hang"
     code, told, _ = ask(*FAST, "--live")
     assert code == 0
-    assert "did not answer within" in told["warnings"][0]
+    assert told["warnings"][0].startswith("not verified live")
     assert all(one.daemon for one in threading.enumerate() if one is not threading.main_thread())

@@ -149,7 +149,7 @@ def test_prices_are_taken_where_offerings_cannot_be_asked(aws, tmp_path, fault) 
     assert catalog.is_offered("g4dn.xlarge", REGION)
 
 
-def test_a_service_that_hangs_is_given_up(aws, tmp_path, monkeypatch) -> None:
+def test_a_service_that_hangs_is_given_up(aws, impatient, tmp_path, monkeypatch) -> None:
     """Also one that keeps its connection alive by trickling."""
     monkeypatch.setattr("advisor.answers.live.refreshing.ANSWER_SECONDS", 0.3)
     aws.faulty["GetProducts"] = "hang"

@@ -11,11 +11,18 @@ from pathlib import Path
 import pytest
 
 from advisor.catalog import Catalog, Rejection, check, resources_of
-from advisor.domain import DiskChoice, Request, Task
+from advisor.domain import (
+    CacheState,
+    DiskChoice,
+    Prediction,
+    Request,
+    Resources,
+    Task,
+    Workload,
+)
 from advisor.domain.live import Refresh
 from advisor.engine import recommend
-from advisor.engine.candidates import disks_for, workloads_of
-from advisor.engine.querying import query_of
+from advisor.engine.candidates import disks_for, query_of, workloads_of
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.live.aws import BUNDLED, REGION, TODAY, fill, refreshed
 from tests.infra.live.conftest import point_at
@@ -62,14 +69,26 @@ def sold(request: Request, prices: dict[str, float]) -> Iterator[tuple[float, st
         for disk in disks_for(request, BUNDLED, instance):
             usd = prices[instance.name] + disk.usd_per_hour
             resources = resources_of(BUNDLED, offer, disk)
-            for workload in workloads_of(request):
+            for workload in workloads_of(request)[3:]:  # of 8 and more: smaller ones are no faster
                 (one,) = MODEL.predict([(workload, resources)], confidence=request.confidence)
                 fits = MODEL.gpu_memory_mib(workload) <= gpu.memory_mib
+                cold = _first_epoch(workload, resources, request) or one
+                fits &= 2 * cold.lower >= (request.target_throughput or one.lower)
                 if fits and usd <= (request.max_usd_per_hour or 1e9):
                     if request.target_throughput is None:
                         yield usd / one.median, instance.name
                     elif one.lower >= request.target_throughput:
                         yield usd, instance.name
+
+
+def _first_epoch(workload: Workload, resources: Resources, request: Request) -> Prediction | None:
+    """The rate at which a training reads its data from the disk; None for other tasks."""
+    if request.task is not Task.TRAINING:
+        return None
+    (cold,) = MODEL.predict(
+        [(workload, resources)], confidence=request.confidence, cache=CacheState.COLD
+    )
+    return cold
 
 
 def answer(request: Request, catalog: Catalog) -> str | None:

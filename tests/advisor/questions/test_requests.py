@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.predicting import predicted
 from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, Tf32
@@ -105,7 +105,7 @@ def test_another_input_is_another_amount_of_work():
 @pytest.mark.parametrize("name", ["bert-base-uncased", "yolov5s", "stable-diffusion-1.5"])
 def test_what_is_no_classifier_answers_too(name):
     question = from_values(Predict, {"model": name, "task": "inference", "instance": "g5.xlarge"})
-    found = predicted(Ground(CATALOG, MODEL), question)
+    found = predicted(Context(CATALOG, MODEL), question)
     rates = found.one.prediction
     assert 0 < rates.lower < rates.median < rates.upper
 
@@ -144,7 +144,7 @@ def predicted_of(facts, **more):
     table = OwnTable(MODEL.table, facts)
     model = replace(MODEL, table=table, card_mib_of=lambda _: 4000.0)
     values = {**ASKED, "model": facts.name, "instance": "g5.xlarge", **more}
-    return predicted(Ground(CATALOG, model), from_values(Predict, values))
+    return predicted(Context(CATALOG, model), from_values(Predict, values))
 
 
 def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
@@ -160,7 +160,7 @@ def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
 
 def test_each_answer_says_what_runs_it():
     def said(facts, **more):
-        return "; ".join(predicted_of(facts, **more).one.assumptions)
+        return "; ".join(map(str, predicted_of(facts, **more).one.assumptions))
 
     own = replace(PHOTOS, name="seer")
     assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said(own)

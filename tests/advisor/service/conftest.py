@@ -7,7 +7,7 @@ import pytest
 from fastapi import APIRouter, Request
 from fastapi.testclient import TestClient
 
-from advisor.answers.ground import ground_in_use
+from advisor.answers.context import load_context
 from advisor.runs.store.keys import ApiKeys
 from advisor.service import app as application
 from advisor.service import gate
@@ -60,16 +60,16 @@ def _known_as_the_test_client_says(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def ground():
+def context():
     """What ships, loaded once for all tests."""
-    return ground_in_use()
+    return load_context()
 
 
 @pytest.fixture
-def service(ground, monkeypatch):
+def service(context, monkeypatch):
     """A client of a running application without keys, asked from this machine."""
-    monkeypatch.setattr(application, "ground_in_use", lambda: ground)
-    app = create_app(Settings(rate_limit=0.0, log_level="error"), ground)
+    monkeypatch.setattr(application, "load_context", lambda: context)
+    app = create_app(Settings(rate_limit=0.0, log_level="error"), context)
     with TestClient(app, client=("127.0.0.1", 50_000), raise_server_exceptions=False) as client:
         yield client
 
@@ -92,12 +92,12 @@ def refused(service):
 
 
 @pytest.fixture
-def serve(ground):
+def serve(context):
     """A client of the service under settings; `raises` is for defects."""
     clients = []
 
     def start(**settings):
-        app = create_app(Settings(**settings), ground)
+        app = create_app(Settings(**settings), context)
         app.include_router(things)
         client = TestClient(app, raise_server_exceptions=False)
         clients.append(client)

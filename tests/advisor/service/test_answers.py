@@ -56,11 +56,11 @@ tasks = st.sampled_from(["training", "inference", "preprocessing"])
 
 
 @pytest.fixture
-def as_typed(ground, monkeypatch, capsys):
+def as_typed(context, monkeypatch, capsys):
     """The same words as a command's options; returns (exit code, document, what it complained)."""
 
     def command(name, words):
-        monkeypatch.setattr(COMMANDS[name], "ground_in_use", lambda *_, **__: ground)
+        monkeypatch.setattr(COMMANDS[name], "load_context", lambda *_, **__: context)
         typed = [part for word, value in words.items() for part in _option(word, value)]
         capsys.readouterr()
         code = run([name, *typed, "-o", "json"])

@@ -12,7 +12,7 @@ from advisor.render.catalog import offer_document
 NEXT = re.compile(r'<([^>]*)>; rel="next"')
 
 
-def test_the_pages_are_the_whole_list_without_a_gap(service, ground):
+def test_the_pages_are_the_whole_list_without_a_gap(service, context):
     path, offers = "/v1/catalog?cloud=any&gpu=L4&market=spot&limit=37", []
     while path:
         answer = service.get(path)
@@ -21,7 +21,7 @@ def test_the_pages_are_the_whole_list_without_a_gap(service, ground):
         found = NEXT.search(answer.headers["link"])
         path = found[1] if found else None
     query = query_of(from_values(Offers, {"cloud": "any", "gpu": "L4", "market": "spot"}))
-    assert offers == [offer_document(offer) for offer in all_offers(ground.catalog, query)]
+    assert offers == [offer_document(offer) for offer in all_offers(context.catalog, query)]
     assert len(offers) == int(answer.headers["x-total-count"]) > 37
 
 
@@ -67,12 +67,12 @@ def test_another_question_has_another_etag(service):
     assert len(etags) == 4
 
 
-def test_another_catalogue_has_another_etag(ground, tmp_path, monkeypatch):
+def test_another_catalogue_has_another_etag(context, tmp_path, monkeypatch):
     """Imports, refreshed prices and currencies all count."""
     from advisor.catalog import load_catalog
 
-    assert load_catalog().fingerprint == ground.catalog.fingerprint
-    assert load_catalog(cny_per_usd=7.0).fingerprint != ground.catalog.fingerprint
+    assert load_catalog().fingerprint == context.catalog.fingerprint
+    assert load_catalog(cny_per_usd=7.0).fingerprint != context.catalog.fingerprint
 
 
 def test_networks_come_by_pages(service):

@@ -16,7 +16,7 @@ def test_load_balancers_may_ask_for_the_head_alone(service, path):
 
 
 def test_without_a_catalogue_it_is_alive_and_not_ready(service, refused):
-    service.app.state.ground = None
+    service.app.state.context = None
     assert service.get("/healthz").status_code == 200
     assert "catalogue" in refused(503, "/readyz")["detail"]
     words = {"task": "inference", "model": "googlenet"}

@@ -11,7 +11,6 @@ from benchmarks.hostile_requests import Hostile, changed, hostile_requests, oper
 from benchmarks.served import Served
 from benchmarks.service_fuzz import NO_TORCH, Asker, Findings, defects_in, described, fuzz, judge
 
-pytestmark = pytest.mark.night
 # What the guard says to requests that no description allows is a refusal, too.
 CHECKS = """
 [checks.negative_data_rejection]
@@ -31,15 +30,17 @@ def key(service):
     return service.advisor("keys", "add", "any", "--scope", "measure").strip()
 
 
-def test_hostile_requests_find_no_5xx_no_defect_and_no_leak(service, key):
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.night)])
+def test_hostile_requests_find_no_5xx_no_defect_and_no_leak(service, key, count):
     found = Findings()
-    requests = hostile_requests(operations_of(described(service.port)), seed=81)
-    fuzz(service, itertools.islice(requests, 800), key, found)
+    requests = hostile_requests(operations_of(described(service.port)), seed=81 + count)
+    fuzz(service, itertools.islice(requests, count), key, found)
     assert found.troubles == []
     assert defects_in(service.log) == []
-    assert sum(found.statuses.values()) == 800
+    assert sum(found.statuses.values()) == count
 
 
+@pytest.mark.night
 def test_the_service_does_what_its_description_says(service, key, tmp_path):
     """Schemathesis: no 5xx, every answer as described. What its checks cannot know is that a text
     may be a text and still no network (`positive_data_acceptance`); events last."""

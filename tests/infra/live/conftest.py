@@ -12,14 +12,13 @@ from tests.infra.live.recorded import Recorded, serving
 
 
 def without_real_aws(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """No profile of the person who runs the tests is read, and nothing waits long."""
+    """No profile of the person who runs the tests is read, and nothing is tried often."""
     patch.setenv("AWS_ACCESS_KEY_ID", "testing")
     patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     patch.setenv("AWS_CONFIG_FILE", str(folder / "none"))
     patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "none"))
     patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     patch.setattr(session, "ATTEMPTS", 2)
-    patch.setattr(session, "READ_SECONDS", 1)
 
 
 def point_at(patch: pytest.MonkeyPatch, aws: Recorded, folder: Path) -> None:
@@ -27,6 +26,12 @@ def point_at(patch: pytest.MonkeyPatch, aws: Recorded, folder: Path) -> None:
     without_real_aws(patch, folder)
     for service in ("PRICING", "SERVICE_QUOTAS", "EC2"):
         patch.setenv(f"AWS_ENDPOINT_URL_{service}", aws.url)
+
+
+@pytest.fixture
+def impatient(monkeypatch) -> None:
+    """For AWS that hangs; a busy machine may answer later than that."""
+    monkeypatch.setattr(session, "READ_SECONDS", 1)
 
 
 @pytest.fixture(autouse=True)

@@ -102,7 +102,7 @@ def test_a_service_that_throttles_once_is_asked_again(recorded: Recorded) -> Non
         (["hang"] * 9, "did not answer in time"),
     ],
 )
-def test_a_service_that_fails_is_one_line(faults, told: str, recorded: Recorded) -> None:
+def test_a_service_that_fails_is_one_line(faults, told: str, recorded: Recorded, impatient) -> None:
     recorded.products["g5.xlarge"] = [product("g5.xlarge", "1.006")]
     recorded.faults = faults
     with pytest.raises(LiveError, match=told) as failed:

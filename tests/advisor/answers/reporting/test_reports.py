@@ -13,17 +13,19 @@ from functools import cache
 import pytest
 from msgspec import structs
 
-from advisor.answers.ground import ground_in_use
+from advisor.answers.context import load_context
 from advisor.answers.recommending import recommended
+from advisor.answers.reporting import reports
 from advisor.answers.reporting.gathering import Question
-from advisor.answers.reporting.reports import Report, report, report_of_saved
+from advisor.answers.reporting.reports import Report
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
-from advisor.answers.reporting.subject import Deciding
+from advisor.answers.reporting.subject import DatedSolver
 from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
 from advisor.questions.models import Recommend
 from advisor.questions.reading import from_values
+from advisor.render.document import plain
 from sweeps.store import open_store
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike, assert_golden_document
@@ -58,13 +60,18 @@ TEAM = (
 
 
 @cache
-def ground():
-    return ground_in_use()
+def context():
+    return load_context()
+
+
+def report(*given, **named):
+    """A report as JSON has it: its messages are texts."""
+    return plain(reports.report(*given, **named))
 
 
 def gathered(*questions):
     origin = Origin("advisor report --plan team.yaml --date 2026-11-22")
-    return report(ground(), questions, Report("Vision team, November", DAY, origin))
+    return plain(report(context(), questions, Report("Vision team, November", DAY, origin)))
 
 
 def test_a_team_of_workloads_gives_the_golden_report():
@@ -103,15 +110,15 @@ def test_processes_share_the_work_and_change_no_bit():
     ]  # fmt: skip
     origin, seen = Origin("advisor report"), []
     asked = Report("many", DAY, origin)
-    shared = report(ground(), many, asked, step=seen.append, processes=2)
+    shared = report(context(), many, asked, step=seen.append, processes=2)
     assert seen == list(range(1, len(many) + 1))
-    assert json.dumps(shared) == json.dumps(report(ground(), many, asked))
+    assert json.dumps(plain(shared)) == json.dumps(plain(report(context(), many, asked)))
 
 
 def test_the_recommendation_is_verbatim_what_recommend_says():
-    deciding = Deciding(DAY)
+    solver = DatedSolver(DAY)
     explained = structs.replace(TEAM[0].question, explain=True)
-    told = recommended(ground(), explained, deciding).document()
+    told = recommended(context(), explained, solver).document()
     assert gathered(TEAM[0])["workloads"][0]["recommendation"] == told
 
 
@@ -220,18 +227,20 @@ def test_a_wrong_workload_is_told_with_its_place_before_anything_is_answered():
     bad = question("Typo", "inference", "goglenet", 5)._replace(said="team.yaml, line 9")
     steps = []
     with pytest.raises(UsageError, match=r"team.yaml, line 9: workload 'Typo': .*googlenet"):
-        report(ground(), [*TEAM, bad], Report("x", DAY, Origin("c")), step=steps.append)
+        report(context(), [*TEAM, bad], Report("x", DAY, Origin("c")), step=steps.append)
     assert not steps
 
 
 def saved(name="answer.json", **changes):
     explained = asked("inference", "googlenet", 500, gpu=SOME_GPUS, explain=True)
-    document = recommended(ground(), explained, Deciding(DAY)).document()
+    document = recommended(context(), explained, DatedSolver(DAY)).document()
     return Input(name, json.dumps({**document, **changes}).encode())
 
 
 def retold(*files):
-    found = report_of_saved(ground(), files, Report("saved", DAY, Origin("c", files)))
+    found = plain(
+        reports.report_of_saved(context(), files, Report("saved", DAY, Origin("c", files)))
+    )
     validator().validate(found)
     return found
 
@@ -292,7 +301,19 @@ def test_a_saved_file_that_is_none_is_refused_by_its_name(content, told):
 def test_a_saved_answer_is_asked_again_as_the_same_question(changes):
     """It once lost what the answer stands on, and was no longer complete."""
     question = asked("inference", "googlenet", 500, gpu=SOME_GPUS, **changes)
-    document = recommended(ground(), question, Deciding(DAY)).document()
+    document = recommended(context(), question, DatedSolver(DAY)).document()
     (again,) = retold(Input("answer.json", json.dumps(document).encode()))["workloads"]
     assert again["complete"]
     assert again["recommendation"]["request"] == document["request"]
+
+
+def test_a_saved_answer_of_an_older_version_is_asked_again_too():
+    question = asked("inference", "googlenet", 500, gpu=SOME_GPUS)
+    document = recommended(context(), question, DatedSolver(DAY)).document()
+    newer = ("horizon_hours", "max_results", "allow_extrapolation", "pareto")
+    older = {key: value for key, value in document["request"].items() if key not in newer}
+    older["dataset"] = {
+        key: value for key, value in older["dataset"].items() if key not in ("width", "height")
+    }
+    file = Input("answer.json", json.dumps({**document, "request": older}).encode())
+    assert retold(file)["workloads"][0]["complete"]

@@ -113,10 +113,10 @@ def test_a_prediction_that_moved_is_told_with_its_interval(old, new):
 
 
 def test_what_it_stands_on_is_told(old, new):
-    ground = new["reproducibility"]
-    ground["catalog"] |= {"as_of": "2026-12-01", "sha256": "f" * 64}
-    ground["performance_model"] |= {"id": "abc", "trained_on": "60 trials"}
-    ground["measurements"]["bundled_sha256"] = "e" * 64
+    context = new["reproducibility"]
+    context["catalog"] |= {"as_of": "2026-12-01", "sha256": "f" * 64}
+    context["performance_model"] |= {"id": "abc", "trained_on": "60 trials"}
+    context["measurements"]["bundled_sha256"] = "e" * 64
     found = compared(old, new)
     changed = [name for name, one in found["stands_on"].items() if one["changed"]]
     assert changed == ["catalog", "performance_model", "measurements"]

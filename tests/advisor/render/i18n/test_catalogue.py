@@ -10,7 +10,7 @@ from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.render.i18n import update
 from advisor.render.i18n.catalogue import FOLDER, LANGUAGES, report_texts
-from advisor.service.page.languages import words_of
+from advisor.service.page.frame import words_of
 
 
 def _parameters(text):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.render.i18n.catalogue import LANGUAGES
-from advisor.service.page.languages import TEXTS, chosen_language, words_of
+from advisor.service.page.frame import TEXTS, chosen_language, words_of
 from advisor.service.page.rendering import TEMPLATES
 from advisor.units import format_rate
 

@@ -3,9 +3,9 @@
 from contextlib import closing
 
 from advisor.domain import Status
-from advisor.service.page.languages import words_of
-from advisor.service.page.static_files import static_path
-from advisor.service.page.sweep_view import list_view
+from advisor.service.page.frame import words_of
+from advisor.service.page.rendering import static_path
+from advisor.service.page.sweeps import list_view
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 

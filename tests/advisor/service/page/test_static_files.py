@@ -3,7 +3,7 @@
 import gzip
 import re
 
-from advisor.service.page.static_files import files, static_path
+from advisor.service.page.rendering import files, static_path
 
 # What a first visit loads, compressed: page, styles, scripts and the charting library.
 MOST_KIB = 64

@@ -10,10 +10,9 @@ from starlette.responses import Response
 from advisor.answers.reporting.formats import FORMATS, Asked, file_name, format_named
 from advisor.errors import AdvisorError
 from advisor.questions.models import Recommend
-from advisor.service.answers import ground_of
-from advisor.service.page.asking import question_of
+from advisor.service.answers import context_of
 from advisor.service.page.frame import Frame
-from advisor.service.page.trouble import trouble_view
+from advisor.service.page.question import question_of, trouble_view
 from advisor.service.problems import Problem
 
 router = APIRouter(include_in_schema=False)
@@ -25,11 +24,11 @@ def export_links(frame: Frame) -> list[dict[str, str]]:
     return [
         {
             "name": name.removeprefix("report-"),
-            "kind": "report" if one.report else "answer",
+            "kind": "report" if kind.report else "answer",
             "href": frame.same("/export", format=name),
             "file": file_name(_STEM, name),
         }
-        for name, one in FORMATS.items()
+        for name, kind in FORMATS.items()
     ]
 
 
@@ -48,6 +47,6 @@ def export_answer(request: Request) -> Response:
 
 def _file(request: Request, name: str, asked: Mapping[str, str], language: str) -> Response:
     kind, question = format_named(name), question_of(Recommend, asked)
-    content = kind.write(Asked(ground_of(request), question, language))
+    content = kind.write(Asked(context_of(request), question, language))
     headers = {"Content-Disposition": f'attachment; filename="{file_name(_STEM, name)}"'}
     return Response(content, media_type=kind.media_type, headers=headers)

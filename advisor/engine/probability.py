@@ -12,38 +12,70 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from advisor.domain import Prediction
+import numpy as np
+
 from models.performance.intervals import gaussian_multiplier
+from models.performance.networks import Floats
+
+
+class Bounds(NamedTuple):
+    """A predicted rate at one confidence."""
+
+    lower: float
+    median: float
+    upper: float
+    confidence: float
+    calibrated: bool
+
 
 # Confidences that a close look asks the performance model for, beside the request's own. Higher
 # ones are rarely calibrated (19 held-out residuals are needed for 0.95). Nine of them instead moved
 # 76 chances by 0.005 in the median and 0.03 at most, and somebody waits.
 CLOSE_LOOK = (0.6, 0.8, 0.95)
 # (normal quantile, log rate)
-_Knot = tuple[float, float]
+_QuantilePoint = tuple[float, float]
 
 
-def chance_of_reaching(predictions: Sequence[Prediction], target: float) -> float:
+def chance_of_reaching(predictions: Sequence[Bounds], target: float) -> float:
     """Probability, 0 to 1, that the rate is `target` or more; it never rises with the target.
 
     `predictions` are those of one workload on one spec, at one confidence or several. The first
     one is at the confidence that decides: a target of its `lower` has just that chance.
     """
     first = predictions[0]
-    used = [first, *(one for one in predictions[1:] if one.calibrated)]
+    used = [first, *(b for b in predictions[1:] if b.calibrated)]
     used.sort(key=lambda one: one.confidence)
     middle = (0.0, math.log(first.median))
     below, above = _side(first, used, -1), _side(first, used, 1)
-    knots = [*reversed(below), middle, *above]
-    return _above(knots, math.log(target))
+    points = [*reversed(below), middle, *above]
+    return _above(points, math.log(target))
 
 
-def _side(first: Prediction, used: Sequence[Prediction], sign: int) -> list[_Knot]:
+def chances_of_reaching(
+    lower: Floats, median: Floats, upper: Floats, confidence: float, target: float
+) -> list[float]:
+    """The same of many rates (n,) with bounds at one confidence alone, each of which has the target
+    above its lower bound and not above its upper one."""
+    if confidence <= 0.5 or not ((lower > 0) & (upper < np.inf)).all():
+        columns = (column.tolist() for column in (lower, median, upper))
+        return [chance_of_reaching([Bounds(*bounds, confidence, True)], target)
+                for bounds in zip(*columns, strict=True)]  # fmt: skip
+    z = gaussian_multiplier(confidence)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs, wanted = np.log(median), math.log(target)
+        below = z * (wanted - logs) / (logs - np.log(lower))
+        above = z * (wanted - logs) / (np.log(upper) - logs)
+        points = np.where(wanted <= logs, below, above)
+    return [_normal_above(point) for point in points.tolist()]
+
+
+def _side(first: Bounds, used: Sequence[Bounds], sign: int) -> list[_QuantilePoint]:
     """Quantiles on one side of the median, outwards; where bounds contradict each other, the
     one that decides is right."""
     farthest, decides = math.log(first.median), _bound(first, sign)
-    found: list[_Knot] = []
+    found: list[_QuantilePoint] = []
     for one in used:
         bound, z = _bound(one, sign), gaussian_multiplier(one.confidence)
         if bound is None or decides is None or one.confidence <= 0.5:
@@ -56,20 +88,20 @@ def _side(first: Prediction, used: Sequence[Prediction], sign: int) -> list[_Kno
     return found
 
 
-def _bound(one: Prediction, sign: int) -> float | None:
+def _bound(one: Bounds, sign: int) -> float | None:
     bound = one.lower if sign < 0 else one.upper
     return math.log(bound) if 0 < bound < math.inf else None
 
 
-def _above(knots: Sequence[_Knot], asked: float) -> float:
+def _above(points: Sequence[_QuantilePoint], asked: float) -> float:
     """Probability above the quantile that `asked` is; a rate known exactly is a step."""
-    logs = [log for _, log in knots]
+    logs = [log for _, log in points]
     right = bisect_left(logs, asked)
     if right < len(logs) and logs[right] == asked:
-        return _normal_above(knots[right][0])
+        return _normal_above(points[right][0])
     outside = right in (0, len(logs))
     left = min(max(right - 1, 0), max(len(logs) - 2, 0))
-    (z0, log0), (z1, log1) = knots[left], knots[min(left + 1, len(knots) - 1)]
+    (z0, log0), (z1, log1) = points[left], points[min(left + 1, len(points) - 1)]
     if outside and log0 == log1:
         return 1.0 if right == 0 else 0.0
     return _normal_above(z0 + (z1 - z0) * (asked - log0) / (log1 - log0))

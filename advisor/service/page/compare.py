@@ -1,14 +1,28 @@
-"""A comparison's document -> the rows and bars of its page."""
+"""`/compare`: instances side by side, or GPUs relative to one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from advisor.answers.comparing import compared
+from advisor.answers.context import Context
+from advisor.questions.models import Compare
 from advisor.render.i18n.catalogue import Texts
-from advisor.service.page.bars import interval_bar
 from advisor.service.page.frame import Frame
-from advisor.service.page.specs import NOTHING, disk_order, gpu_text, interval_text, stage_text
+from advisor.service.page.predict import target_of
+from advisor.service.page.question import QuestionPage, question_of
+from advisor.service.page.specs import (
+    NOTHING,
+    disk_order,
+    gpu_text,
+    interval_bar,
+    interval_text,
+    stage_text,
+)
 from advisor.units import format_mib
 
 # A bar that is longer than all others ends here; the same as in `bars`.
@@ -77,3 +91,24 @@ def _has(row: Mapping[str, Any], t: Texts) -> str:
         return format_mib(row["gpu"]["memory_mib"])
     told = t("answer.vcpus", vcpus=f"{row['vcpus']:g}", cores=f"{row['physical_cores']:g}")
     return f"{gpu_text(row['gpu'])} · {told} · {disk_order(row['disk'], t)}"
+
+
+EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g4dn.xlarge,g5.xlarge,g6.xlarge"}
+
+router = APIRouter(include_in_schema=False)
+
+
+def _compare(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    document = compared(context, question_of(Compare, asked)).document()
+    return comparison_view(document, target_of(asked), frame)
+
+
+PAGE = QuestionPage(
+    "compare.html", "comparison.html", _compare, EXAMPLE, frozenset(("instance", "gpu")), "instance"
+)
+
+
+@router.get("/compare")
+async def compare(request: Request) -> Response:
+    """The question and the comparison."""
+    return await PAGE.answer(request)

@@ -1,13 +1,15 @@
-"""A spec as it is beside the same with other vCPUs, RAM or disk."""
+"""`/predict`: one instance, and what it would reach with other vCPUs, RAM or disk."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from fastapi import APIRouter, Request
 from msgspec.structs import replace
+from starlette.responses import Response
 
-from advisor.answers.ground import Ground
+from advisor.answers.context import Context
 from advisor.answers.predicting import predicted
 from advisor.errors import AdvisorError, UsageError
 from advisor.quantities import parse_number
@@ -15,38 +17,95 @@ from advisor.questions.models import Predict
 from advisor.questions.values import Curve
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
-from advisor.service.page.answer_view import spec_words, workload_words
-from advisor.service.page.asking import question_of
-from advisor.service.page.bars import interval_bar
 from advisor.service.page.frame import Frame
-from advisor.service.page.ladders import Step, disk_steps, memory_steps, vcpu_steps
+from advisor.service.page.question import QuestionPage, question_of, workload_words
 from advisor.service.page.specs import (
+    LOCAL,
     disk_text,
+    interval_bar,
     interval_text,
     machine_text,
     price_text,
     spec_row,
+    spec_words,
     stage_text,
     stage_views,
     sure_text,
 )
 from advisor.service.problems import Problem
+from advisor.units import format_mib
+
+VCPUS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+MEMORY_GIB = (2, 4, 8, 16, 32, 64, 128, 256, 512)
+# Rates of AWS's general volume that are priced apart: its least, its usual steps, its most.
+GP3_RATES = ("", ":4000iops:250MiB/s", ":6000iops:500MiB/s", ":16000iops:1000MiB/s")
+# Of the other clouds the types themselves, slow ones first.
+TYPES = {
+    "gcp": ("pd-standard", "pd-balanced", "pd-ssd"),
+    "alibaba": ("cloud_ssd", "cloud_essd_pl1"),
+}
+_MIB = 1024
+
+
+class Step(NamedTuple):
+    """One place of a slider: what is sent ('' is as it is), what is told, and what is predicted."""
+
+    value: str
+    text: str
+    point: object
+
+
+def vcpu_steps(real: int, t: Texts) -> list[Step]:
+    """Whole vCPUs, the instance's own among them, up to four times as many."""
+    counts = sorted({*(count for count in VCPUS if count <= 4 * real), real})
+    return [_step(str(at), str(at), at, at == real, t) for at in counts]
+
+
+def memory_steps(real_mib: float, t: Texts) -> list[Step]:
+    """Sizes of RAM, the instance's own among them, up to four times as much."""
+    sizes = {gib * _MIB for gib in MEMORY_GIB if gib * _MIB <= 4 * real_mib} | {real_mib}
+    return [
+        _step(f"{mib / _MIB:g}GiB", format_mib(mib), mib, mib == real_mib, t)
+        for mib in sorted(sizes)
+    ]
+
+
+def disk_steps(cloud: str, disk: Mapping[str, Any], asked: str | None, t: Texts) -> list[Step]:
+    """Disks of the cloud, the one that is asked about among them; orders as `--disk` takes them.
+
+    Without a disk in the question the advisor's own choice stands there, as ''.
+    """
+    chosen = "local" if disk["type"] == LOCAL else str(disk["order"])
+    own = asked or ""
+    orders = [f"gp3{rates}" for rates in GP3_RATES] if cloud == "aws" else TYPES.get(cloud, ())
+    found = [own, *(order for order in orders if order != own)]
+    return [Step(order, _disk_told(order or chosen, t), order) for order in dict.fromkeys(found)]
+
+
+def _disk_told(order: str, t: Texts) -> str:
+    return t("disk.local") if order == "local" else order.replace(":", " ")
+
+
+def _step(value: str, text: str, point: object, is_real: bool, t: Texts) -> Step:
+    """What is as it is needs no word in the address."""
+    return Step("", t("what_if.real", value=text), point) if is_real else Step(value, text, point)
+
 
 # Texts that make of a spec what nobody sells.
 CHANGES = ("vcpus", "memory")
 
 
-def what_if_values(ground: Ground, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """Values of `what_if_answer.html` and of its sliders."""
     t, target = frame.words, target_of(asked)
     question = question_of(Predict, asked)
-    base = predicted(ground, replace(question, vcpus=None, memory=None)).document()
+    base = predicted(context, replace(question, vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
     curve = Curve(
-        tuple(int(str(one.point)) for one in steps["vcpus"]),
-        tuple(float(str(one.point)) for one in steps["memory"]),
+        tuple(int(str(step.point)) for step in steps["vcpus"]),
+        tuple(float(str(step.point)) for step in steps["memory"]),
     )
-    document = predicted(ground, replace(question, curve=curve)).document()
+    document = predicted(context, replace(question, curve=curve)).document()
     return {
         "problem": None,
         "wrong": {},
@@ -61,14 +120,14 @@ def what_if_values(ground: Ground, asked: Mapping[str, str], frame: Frame) -> di
     }
 
 
-def what_if_of(ground: Ground, pick: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
+def what_if_of(context: Context, pick: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
     """The same for a recommended spec, with the words that its form sends besides the sliders';
     None where one instance alone does not answer, or cannot be asked about."""
     if pick["count"] > 1:
         return None
     asked = {name: str(value) for name, value in (workload_words(frame) | spec_words(pick)).items()}
     try:
-        values = what_if_values(ground, asked, frame)
+        values = what_if_values(context, asked, frame)
     except (AdvisorError, Problem):
         return None
     fixed = [(name, value) for name, value in asked.items() if name != "disk"]
@@ -176,3 +235,17 @@ def _point(at: Mapping[str, Any], scale: float, is_here: bool, t: Texts) -> dict
         "what_if.point", x=x, lower=lower_rate(rates["lower"]), median=lower_rate(rates["median"])
     )
     return rates | {"x": x, "kind": "now" if is_here else "step", "said": said}
+
+
+EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}
+PAGE = QuestionPage(
+    "predict.html", "what_if_answer.html", what_if_values, EXAMPLE, frozenset(("instance",))
+)
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/predict")
+async def predict(request: Request) -> Response:
+    """The question and the prediction."""
+    return await PAGE.answer(request)

@@ -1,4 +1,4 @@
-"""What an answer stands on: the catalogue, and the performance model that answers."""
+"""The context of a question: the catalogue, and the predictor that answers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 W = TypeVar("W", bound=WorkloadQuestion)
 
 
-class Ground(NamedTuple):
-    """What an answer stands on; `notes` must be said with it."""
+class Context(NamedTuple):
+    """The data that answers; `notes` belong to each answer."""
 
     catalog: Catalog
     model: PerformanceModel
@@ -46,11 +46,11 @@ class Ground(NamedTuple):
         )
 
 
-def ground_in_use(sources: Sources | None = None) -> Ground:
+def load_context(sources: Sources | None = None) -> Context:
     """The catalogue of this user, and the named model, their own, or the one that ships."""
     sources = sources or Sources()
     catalog = load_catalog(cny_per_usd=sources.cny_per_usd)
-    return Ground(catalog, model_in_use(sources.performance_model))
+    return Context(catalog, model_in_use(sources.performance_model))
 
 
 def model_in_use(file: Path | None) -> PerformanceModel:
@@ -70,22 +70,22 @@ def model_in_use(file: Path | None) -> PerformanceModel:
     return load_model(file or (own if own.is_file() else None))
 
 
-def with_anchors(ground: Ground, question: W) -> tuple[Ground, W]:
-    """The ground once the question's anchors were joined with its model, and the question with
+def with_anchors(context: Context, question: W) -> tuple[Context, W]:
+    """The context once the question's anchors were joined with its model, and the question with
     the network's name as the model then knows it."""
-    name, table = question.model, ground.model.table
+    name, table = question.model, context.model.table
     own = name if is_own(name) else name.lower()
     question = replace(question, model=table.find(name).name if table.knows(name) else own)
     files = question.anchor if isinstance(question, RunQuestion) else ()
     if not files and not is_own(name):
-        return ground, question
-    anchored = _anchored(ground, question, files)
-    return ground._replace(model=anchored.model, notes=anchored.warnings), question
+        return context, question
+    anchored = _anchored(context, question, files)
+    return context._replace(model=anchored.model, notes=anchored.warnings), question
 
 
-def _anchored(ground: Ground, question: WorkloadQuestion, files: tuple[Path, ...]) -> Anchored:
+def _anchored(context: Context, question: WorkloadQuestion, files: tuple[Path, ...]) -> Anchored:
     from advisor.answers.anchoring import anchored_model
     from advisor.answers.asked_anchors import Asked  # few have measured
 
     asked = Asked(network=question.model, task=question.task, precision=question.precision)
-    return anchored_model(ground.model, ground.catalog, asked, files)
+    return anchored_model(context.model, context.catalog, asked, files)

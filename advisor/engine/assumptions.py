@@ -1,0 +1,274 @@
+"""What an answer takes for granted, and what weakens it."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import NamedTuple
+
+from advisor.catalog.support import UNLIMITED_NOTE
+from advisor.domain import (
+    Candidate,
+    DataKind,
+    DatasetProfile,
+    Disk,
+    InstanceType,
+    MemoryFormat,
+    Precision,
+    Prediction,
+    Price,
+    Request,
+    Span,
+    Stack,
+    Stage,
+    Task,
+    Tf32,
+    Workload,
+    computes_on_cpu,
+)
+from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
+from advisor.errors import StalePriceError
+from advisor.messages import Message
+from advisor.units import ceil_significant, format_counted
+
+# Prices of this age are told; on-demand prices of AWS change about once a year per family.
+WARN_PRICE_DAYS = 30
+# --strict refuses an instance price of this age.
+STRICT_PRICE_DAYS = 90
+# A disk that could read this much faster than it has to hides its burst from the throughput.
+BURST_SHOWS = 0.8
+# Smaller samples are told with a fraction.
+_WHOLE_KILOBYTES = 10
+_TF32 = {
+    Tf32.CONVOLUTIONS: Message("TF32 in convolutions only"),
+    Tf32.ON: Message("TF32 in convolutions and matrix products"),
+    Tf32.OFF: Message("no TF32"),
+}
+_MEMORY_FORMATS = {
+    MemoryFormat.CONTIGUOUS: Message("contiguous"),
+    MemoryFormat.CHANNELS_LAST: Message("channels last"),
+}
+
+
+class Assumed(NamedTuple):
+    """What an answer is about; `first_epoch` is in hours, None where nothing trains."""
+
+    workload: Workload
+    prediction: Prediction
+    instance: InstanceType
+    first_epoch: Span | None = None
+
+
+def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[Message, ...]:
+    """What a recommendation takes for granted; None where nothing was chosen."""
+    if chosen is None:
+        return assumptions(request)
+    spec = chosen.spec
+    about = Assumed(chosen.workload, chosen.prediction, spec.offer.instance, chosen.first_epoch)
+    return assumptions(request, about, count=spec.count)
+
+
+def assumptions(
+    request: Request, chosen: Assumed | None = None, *, count: int = 1, ranked: bool = True
+) -> tuple[Message, ...]:
+    """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
+    `count` instances, `ranked` whether it was chosen among instances."""
+    dataset = request.dataset
+    found = [
+        Message(
+            "{name} ({samples:,} samples of {kilobytes} kB, {storage}, {size:mib})",
+            name=dataset.name, samples=dataset.samples, kilobytes=_kilobytes(dataset),
+            storage=dataset.storage_format, size=dataset.total_mib,
+        ),
+        stack_assumption(request),
+        Message("each sample read again each epoch")
+        if request.task is Task.TRAINING
+        else Message("each sample read once, from the disk"),
+    ]  # fmt: skip
+    if dataset.kind is DataKind.TOKENS:
+        found.append(Message("text made tokens while it is read"))
+    found += _of_run(request)
+    if chosen is not None and chosen.first_epoch is not None:
+        found.append(_of_first_epoch(chosen.first_epoch, request.confidence))
+    if ranked:
+        found += _of_ranking(request)
+    found += _of_what_computes(request, chosen)
+    if chosen is not None and request.batch_size is None:
+        found.append(
+            Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size)
+        )
+    if request.disk is None:
+        found.append(Message("disk sized for the data set plus 20 %"))
+    found.append(Message("sustained disk rates, never burst"))
+    if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
+        found.append(Message("compiling, minutes at the start, not counted"))
+    if count > 1:
+        found.append(
+            Message(
+                "{count} instances share the samples evenly, each with a copy of the data on its "
+                "own disk; p10 of all is {count} times that of one",
+                count=count,
+            )
+        )
+    return tuple(found)
+
+
+def _of_ranking(request: Request) -> list[Message]:
+    if request.run_samples is not None:
+        return [Message("ranked by cost per run at the median rate")]
+    if request.target_throughput is None:
+        return [Message("ranked by cost per million samples at the median rate")]
+    return []
+
+
+def _of_run(request: Request) -> list[Message]:
+    """What the time and the cost of a run take for granted."""
+    samples = request.run_samples
+    if samples is None:
+        return []
+    length = format_counted(samples, "sample")
+    found = [Message("a run of {length}", length=length)]
+    if request.epochs is not None:
+        epochs = format_counted(request.epochs, "epoch")
+        found = [Message("a run of {epochs} ({length})", epochs=epochs, length=length)]
+    if request.task is Task.TRAINING:
+        found.append(
+            Message("its first epoch reads from the disk, later ones what RAM does not cache")
+        )
+    return [*found, Message("start-up, validation and checkpoints not counted")]
+
+
+def _of_first_epoch(hours: Span, confidence: float) -> Message:
+    return Message(
+        "the first epoch, all of it from the disk, takes up to {upper:hours} (median "
+        "{median:hours}, {percent:g} % confidence)",
+        upper=ceil_significant(hours.upper), median=hours.median, percent=100 * confidence,
+    )  # fmt: skip
+
+
+def _kilobytes(dataset: DatasetProfile) -> str:
+    """'110', '0.58': of one sample."""
+    size = dataset.bytes_per_sample / 1000
+    return f"{size:,.0f}" if size >= _WHOLE_KILOBYTES else f"{size:.2g}"
+
+
+def stack_assumption(request: Request) -> Message:
+    """'PyTorch eager, contiguous, fp32 (TF32 in convolutions only)'."""
+    stack = Message("PyTorch {stack}", stack=request.stack)
+    if request.task is Task.PREPROCESSING:
+        return Message("{parts}", parts=[stack, str(request.precision)])
+    parts: list[Message | str] = [stack]
+    if request.dataset.kind is not DataKind.TOKENS:
+        parts.append(_MEMORY_FORMATS[request.memory_format])
+    precision = str(request.precision)
+    rounded = request.precision is Precision.FP32
+    parts.append(
+        Message("{precision} ({tf32})", precision=precision, tf32=_TF32[request.tf32])
+        if rounded
+        else precision
+    )
+    if request.input:
+        parts.append(Message("on {input}", input=request.input))
+    return Message("{parts}", parts=parts)
+
+
+def _of_what_computes(request: Request, chosen: Assumed | None) -> list[Message]:
+    if request.task is Task.PREPROCESSING:
+        return []
+    if chosen is not None and computes_on_cpu(chosen.instance, chosen.workload):
+        found = [Message("one process computes and decodes on the same cores")]
+    else:
+        found = [Message("a process for each GPU, with a batch of its own")]
+        if chosen is not None and chosen.prediction.gpus_used > 1:
+            found.append(
+                Message(
+                    "{gpus} GPUs, each at {percent:.0f} % of its rate alone (published scaling "
+                    "efficiency, modelled)",
+                    gpus=chosen.prediction.gpus_used,
+                    percent=100 * chosen.prediction.gpu_efficiency,
+                )
+            )
+    if cpus_may_compete(request) and not cpu_rates_are_known(request):
+        known = "fp32" if request.precision is not Precision.FP32 else "eager, contiguous fp32"
+        found.append(
+            Message(
+                "CPU-only instances left out: their rates are known in {known} alone", known=known
+            )
+        )
+    return found
+
+
+def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]:
+    """What weakens the answer and can be checked."""
+    if chosen is None:
+        return ()
+    offer, disk = chosen.spec.offer, chosen.spec.disk
+    found: list[Message | str] = [
+        *price_warnings(offer.price, disk, today), *burst_warnings(disk, chosen.prediction)
+    ]  # fmt: skip
+    found += [note for note in chosen.note.split("; ") if note and _matters(note, disk)]
+    found += idle_gpus(offer.instance, chosen.workload, chosen.prediction)
+    found.extend(chosen.prediction.extrapolation)
+    return tuple(found)
+
+
+def _matters(note: str, disk: Disk) -> bool:
+    """A local disk does not care what the instance passes on to others."""
+    return note != UNLIMITED_NOTE or disk.price is not None
+
+
+def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message]:
+    """Which prices are too old to go unsaid."""
+    texts = (
+        (price, "the instance price is {age} days old ({as_of})"),
+        (disk.price, "the disk price is {age} days old ({as_of})"),
+    )
+    return [
+        Message(text, age=age, as_of=one.as_of.isoformat())
+        for one, text in texts
+        if one is not None and (age := (today - one.as_of).days) > WARN_PRICE_DAYS
+    ]
+
+
+def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction) -> list[Message]:
+    """What is paid for and not used."""
+    gpus, used = instance.gpu_count, prediction.gpus_used
+    if gpus <= used or workload.task is Task.PREPROCESSING:
+        return []
+    return [
+        Message(
+            "{idle} of its {gpus} GPUs stay idle: no more than {used} may be used",
+            idle=gpus - used, gpus=gpus, used=used,
+        )
+    ]  # fmt: skip
+
+
+def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
+    """What a test that ends too soon would find; none where the disk has time to spare anyway."""
+    burst, storage = disk.burst, prediction.stage_rates.get(Stage.STORAGE)
+    if burst is None or storage is None or prediction.median < BURST_SHOWS * storage:
+        return []
+    return [
+        Message(
+            "a short test would read faster than what lasts: {burst:.3g} MiB/s and "
+            "{burst_iops:,.0f} IOPS for about {hours:hours} (lent by {causes}), then "
+            "{rate:.3g} MiB/s and {iops:,.0f} IOPS",
+            burst=burst.read_mib_per_second, burst_iops=burst.read_iops, hours=burst.seconds / 3600,
+            causes=" and ".join(burst.causes), rate=disk.rate.read_mib_per_second or 0.0,
+            iops=disk.rate.read_iops or 0.0,
+        )
+    ]  # fmt: skip
+
+
+def require_fresh_price(chosen: Candidate, today: date) -> None:
+    """Refuse an instance price that is too old to decide by; disk prices are dated apart."""
+    price = chosen.spec.offer.price
+    age = (today - price.as_of).days
+    if age > STRICT_PRICE_DAYS:
+        raise StalePriceError(
+            "the price of {name} is {age} days old ({as_of}) and --strict allows {most}",
+            name=chosen.spec.offer.instance.name, age=age, as_of=price.as_of.isoformat(),
+            most=STRICT_PRICE_DAYS, field="strict",
+            hint=Message(
+                "refresh it (aws: `advisor catalog refresh`, --live), or ask without --strict"
+            ),
+        )  # fmt: skip

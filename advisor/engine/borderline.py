@@ -1,0 +1,266 @@
+"""Borderline candidates: where the prediction decides narrowly, and one trial would settle it.
+
+Three kinds. A cheaper spec whose upper bound reaches the target though its lower bound does not;
+the chosen one, when it only just answers and a little dearer one is much safer; the nearest one,
+when nothing is sure enough. A trial is worth the chance that the prediction decides wrongly, times
+what that costs. It is told only where it is worth more than it costs. What is recommended does not
+depend on any of this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.domain import Candidate, CloseCall, CloseCallKind, DiskChoice, Request
+from advisor.engine.limits import answering, at_count
+from advisor.engine.model import Booleans, Floats
+from advisor.engine.prepared import Prepared
+from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
+from advisor.engine.table import Table
+from models.zoo.networks import can_be_run
+
+# Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.
+TRIAL_MINUTES = 10.0
+# AWS bills Linux on demand, and its volumes, by the second, and for a minute at least.
+BILLING_MINIMUM_MINUTES = 1.0
+# A smaller chance to be wrong is not borderline, whatever is at stake.
+LEAST_CHANCE = 0.05
+# A much safer spec misses at most this part as often as the chosen one.
+MUCH_SAFER = 0.25
+MOST_CALLS = 3
+_AT_A_TIME = 8
+
+
+class _Contender(NamedTuple):
+    """A row of a table, its price, and its chance of reaching the target."""
+
+    table: Table
+    at: int
+    usd_per_hour: float
+    chance: float
+
+    @property
+    def batch(self) -> int:
+        """Its batch size."""
+        return int(self.table.batch[self.at])
+
+    @property
+    def saving_rate(self) -> float:
+        """The chance for each dollar."""
+        return self.chance / self.usd_per_hour
+
+
+def close_calls(
+    request: Request,
+    prepared: Prepared,
+    table: Table,
+    ranked: Iterable[int],
+    shown: Mapping[int, Candidate],
+) -> tuple[CloseCall, ...]:
+    """The borderline candidates of an answer, the one whose trial is worth most first; at most
+    three.
+
+    `ranked` are the rows that answer, by rank, the chosen one first; `shown` are those of them that
+    are records already. Empty without a target, and
+    where no trial can run what is asked.
+    """
+    measurable = request.can_be_measured and can_be_run(request.network)
+    if request.target_throughput is None or not measurable:
+        return ()
+    by_rank = iter(ranked)
+    first = next(by_rank, None)
+    limit = math.inf if first is None else float(table.usd[first])
+    look = _CloseLook(request, prepared, table, shown)
+    found = []
+    rows = [(one.table, one.at) for one in _contenders(request, table, limit)]
+    *contenders, last = look.at([*rows, (table, first or 0)])
+    chosen = None if first is None else last
+    for contender in contenders:
+        found.append(_cheaper(request, look, contender, chosen))
+    if chosen is not None and _one_gpu(table)[chosen.at]:
+        found.append(_chosen(request, look, chosen, by_rank))
+    worth = [one for one in found if one is not None and one.worth_usd > one.trial_usd]
+    return tuple(sorted(worth, key=_least_urgent)[:MOST_CALLS])
+
+
+def worth_of_trials(chances: Floats, taken: Booleans, usd_per_hour: Floats) -> Floats:
+    """What one trial of each candidate is expected to save, in units of its price, (q, c).
+
+    q questions about c candidates by price: `chances` (q, c) are those of reaching the target,
+    `taken` (q, c) says whose prediction is enough to be chosen, `usd_per_hour` (c,) does not fall.
+    A candidate that is taken costs its price where it misses; one that is turned down what the
+    next taken one costs more, or its own price where none is taken: then it is the answer that
+    is missed.
+    """
+    worth = np.zeros(chances.shape)
+    wrong = np.where(taken, 1.0 - chances, chances)
+    # What is taken when all from here on are turned down: nothing, which costs the answer.
+    dearer = np.full(len(chances), np.nan)
+    for candidate in reversed(range(len(usd_per_hour))):
+        usd = usd_per_hour[candidate]
+        overspend = np.where(np.isnan(dearer), 1.0, dearer / usd - 1.0)
+        here = taken[:, candidate]
+        worth[:, candidate] = wrong[:, candidate] * np.where(here, 1.0, overspend)
+        dearer = np.where(here, usd, dearer)
+    return worth
+
+
+def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float:
+    """What a trial costs, instance and disk, rounded up to the least that is billed."""
+    return usd_per_hour * max(BILLING_MINIMUM_MINUTES, minutes) / 60
+
+
+def _contenders(request: Request, table: Table, limit: float) -> list[_Contender]:
+    """Of each type the spec with the greatest expected saving, of those whose upper bound reaches
+    the target at less money than the chosen one; few, since each gets a close look."""
+    target = request.target_throughput or 0.0
+    slower = [table.take(_borderline(request, table, limit))]
+    if request.max_count > 1:
+        # With one instance less than it takes.
+        counted = table.take(table.count > 1)
+        fewer = at_count(counted, counted.count - 1)
+        slower.append(fewer.take(_borderline(request, fewer, limit)))
+    specs: dict[tuple[str, DiskChoice, int], list[_Contender]] = defaultdict(list)
+    for some in slower:
+        chances = chances_of_reaching(
+            some.lower, some.median, some.upper, request.confidence, target
+        )
+        usd, names = some.usd.tolist(), some.names[some.kind].tolist()
+        for at, (name, price, chance) in enumerate(zip(names, usd, chances, strict=True)):
+            key = name, some.disk[at].choice, int(some.count[at])
+            specs[key].append(_Contender(some, at, price, chance))
+    best: dict[str, _Contender] = {}
+    for (name, *_), group in specs.items():
+        offered = _with_good_batch(group)
+        if name not in best or _saving(offered, limit) > _saving(best[name], limit):
+            best[name] = offered
+    return sorted(best.values(), key=lambda one: -_saving(one, limit))[: 2 * MOST_CALLS]
+
+
+def _borderline(request: Request, table: Table, limit: float) -> Booleans:
+    """Rows that would answer if their rate were enough, as their upper bound is."""
+    target = request.target_throughput or 0.0
+    near = (table.lower < target) & (target <= table.upper) & (table.usd < limit) & _one_gpu(table)
+    return near & answering(request, table, but_for=("too_slow",)) if near.any() else near
+
+
+def _one_gpu(table: Table) -> Booleans:
+    """A trial is one process on one GPU, and settles nothing of several."""
+    gpus = np.concatenate([block.gpus for block in table.blocks])
+    return np.asarray(gpus[table.option] == 1)
+
+
+def _with_good_batch(same_spec: Sequence[_Contender]) -> _Contender:
+    """The smallest batch that is about as likely to reach the target as any."""
+    enough = 0.95 * max(one.chance for one in same_spec)
+    return min((one for one in same_spec if one.chance >= enough), key=lambda one: one.batch)
+
+
+def _saving(one: _Contender, limit: float) -> float:
+    """The chance that a spec reaches the target times what that saves; without a chosen one, the
+    chance for each dollar."""
+    return one.saving_rate if limit == math.inf else one.chance * (limit - one.usd_per_hour)
+
+
+class _CloseLook(NamedTuple):
+    """Chances by bounds at several confidences."""
+
+    request: Request
+    prepared: Prepared
+    table: Table
+    shown: Mapping[int, Candidate]
+
+    def record(self, one: _Contender) -> Candidate:
+        """A contender as it is shown."""
+        if one.table is self.table and one.at in self.shown:
+            return self.shown[one.at]
+        return one.table.candidates([one.at], self.request)[0]
+
+    def at(self, rows: Sequence[tuple[Table, int]]) -> list[_Contender]:
+        """Rows of tables with their chances."""
+        target, confidence = self.request.target_throughput or 0.0, self.request.confidence
+        others = [self.prepared.at_confidence(rows, one) for one in CLOSE_LOOK] if rows else []
+        found = []
+        for (table, at), *bounds in zip(rows, *others, strict=True):
+            count = int(table.count[at])
+            each = table.lower_each[at], table.median_each[at], table.upper_each[at]
+            lower, median, upper = (count * float(rate) for rate in each)
+            own = Bounds(lower, median, upper, confidence, bool(table.calibrated[at]))
+            usd = count * float(table.offer_usd[at] + table.disk_usd[at])
+            chance = chance_of_reaching([own, *bounds], target)
+            found.append(_Contender(table, at, usd, chance))
+        return found
+
+
+def _cheaper(
+    request: Request, look: _CloseLook, contender: _Contender, chosen: _Contender | None
+) -> CloseCall | None:
+    """A spec that is turned down, against the chosen one or against no answer at all."""
+    if contender.chance < LEAST_CHANCE:
+        return None
+    if chosen is None:
+        worth = _worth(request, [contender], [False])
+        return _call(look, CloseCallKind.NEAREST_MAY_REACH, contender, None, worth)
+    worth = _worth(request, [contender, chosen._replace(chance=1.0)], [False, True])
+    return _call(look, CloseCallKind.CHEAPER_MAY_REACH, contender, chosen, worth)
+
+
+def _chosen(
+    request: Request, look: _CloseLook, first: _Contender, dearer: Iterator[int]
+) -> CloseCall | None:
+    """The chosen spec, where it may well miss and a dearer one hardly does."""
+    miss = 1 - first.chance
+    if miss < LEAST_CHANCE:
+        return None
+    # By rank, a few at a time: often one of the first is safe, and the list may be long.
+    while some := list(islice(dearer, _AT_A_TIME)):
+        for one in look.at([(first.table, at) for at in some]):
+            if 1 - one.chance <= MUCH_SAFER * miss:
+                worth = _worth(request, [first], [True])
+                return _call(look, CloseCallKind.CHOSEN_MAY_MISS, first, one, worth)
+    return None
+
+
+def _worth(request: Request, by_price: Sequence[_Contender], taken: Sequence[bool]) -> float:
+    """What a trial of the first is expected to save over the horizon, in US dollars."""
+    shares = worth_of_trials(
+        np.array([[one.chance for one in by_price]]),
+        np.array([taken]),
+        np.array([one.usd_per_hour for one in by_price]),
+    )
+    return float(shares[0, 0]) * by_price[0].usd_per_hour * request.horizon_hours
+
+
+def _call(
+    look: _CloseLook,
+    kind: CloseCallKind,
+    contender: _Contender,
+    instead: _Contender | None,
+    worth_usd: float,
+) -> CloseCall:
+    candidate = look.record(contender)
+    return CloseCall(
+        kind=kind,
+        candidate=candidate,
+        instead=look.record(instead) if instead else None,
+        probability=contender.chance,
+        saves_usd_per_hour=instead.usd_per_hour - contender.usd_per_hour if instead else None,
+        trial_minutes=max(BILLING_MINIMUM_MINUTES, TRIAL_MINUTES),
+        # One instance tells what all of them reach.
+        trial_usd=trial_cost_usd(candidate.spec.usd_per_hour_each),
+        worth_usd=worth_usd,
+    )
+
+
+def _least_urgent(one: CloseCall) -> float:
+    """Sort key: by what a trial saves beyond its cost; where nothing answers, by how little money
+    a chance of an answer takes."""
+    if one.instead is None:
+        return -one.probability / one.trial_usd
+    return one.trial_usd - one.worth_usd

@@ -1,0 +1,152 @@
+"""What is told where nothing answers: what comes nearest, and what to relax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from advisor.domain import Candidate, Recommendation, Relaxation, Request
+from advisor.engine.limits import (
+    count_that_would_do,
+    least_first_rate_of,
+    stage_name,
+)
+from advisor.messages import Message
+from advisor.units import ceil_ms, ceil_significant, floor_rate
+
+# The line that ends a command has room for so many ways out.
+MOST_WAYS = 5
+
+
+def no_offer(answer: Recommendation) -> Message:
+    """One line for exit code 3."""
+    request, nearest = answer.request, answer.nearest
+    enough = [_relaxed(relaxation) for relaxation in answer.relaxations[:MOST_WAYS]]
+    where = Message(
+        "{cloud} {region} ({market})",
+        cloud="any cloud" if request.cloud == "any" else request.cloud,
+        region=request.region or Message("in all regions"), market=request.market,
+    )  # fmt: skip
+    if nearest is None:
+        return Message("{none}; {hint}", none=_none_of(answer, where), hint=_hint(answer, enough))
+    ways = enough or _of_nearest(request, nearest)
+    missed = _missed(request, nearest)
+    count = None if missed else count_that_would_do(request, nearest)
+    if count is not None:
+        ways.append(Message("--max-count to {count}", count=count))
+    if answer.beyond_price is not None and not enough:
+        spec = answer.beyond_price.spec
+        ways.append(
+            Message(
+                "--max-price to {usd:g} ({name})",
+                usd=math.ceil(1000 * spec.total_usd_per_hour) / 1000, name=spec.name,
+            )
+        )  # fmt: skip
+    text = "no offer of {where} meets this: nearest is {nearest}"
+    if not ways:
+        return Message(text, where=where, nearest=_described(nearest))
+    return Message(
+        text + "; relax {ways}", where=where, nearest=_described(nearest), ways=_or(ways)
+    )
+
+
+def _none_of(answer: Recommendation, where: Message) -> Message:
+    reasons = answer.rejected_by_reason
+    if not reasons:
+        return Message("no type of {where} is like what is asked for", where=where)
+    return Message(
+        "none of the {count} types of {where} does this: {reasons}",
+        count=len(answer.rejected), where=where,
+        reasons=[f"{count} {reason}" for reason, count in reasons.items()],
+    )  # fmt: skip
+
+
+def _hint(answer: Recommendation, enough: Sequence[Message]) -> Message:
+    """What to do where nothing even runs."""
+    request = answer.request
+    if enough:
+        return Message("relax {ways}", ways=_or(enough))
+    if "no_disk" in answer.rejected_by_reason and not (request.disk or request.disk_types):
+        return Message(
+            "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
+        )
+    if request.cloud == "any":
+        return Message("--explain-rejected says why")
+    return Message("--explain-rejected says why; --cloud any looks elsewhere")
+
+
+def _relaxed(relaxation: Relaxation) -> Message:
+    """'--max-price to 1.014', or several of them 'with' each other."""
+    return _with(
+        [
+            Message("{option} to {after}", option=change.option, after=change.after)
+            if change.after
+            else Message("no {option}", option=change.option)
+            for change in relaxation.changes
+        ]
+    )
+
+
+def _of_nearest(request: Request, nearest: Candidate) -> list[Message]:
+    """What to relax so that `nearest` answers: everything that it misses, together."""
+    limit = request.max_usd_per_hour
+    if limit is not None and nearest.spec.total_usd_per_hour > limit:
+        return []
+    lower, upper = nearest.prediction.lower, nearest.prediction.upper
+    slow = request.target_throughput is not None and lower < request.target_throughput
+    slower = Message("--target-throughput to {rate:g} or less", rate=floor_rate(lower))
+    missed = _missed(request, nearest)
+    if missed:
+        return [_with([*missed, slower] if slow else missed)]
+    if not slow:
+        return []
+    reachable = upper >= (request.target_throughput or 0)
+    return [slower, Message("--confidence")] if reachable else [slower]
+
+
+def _missed(request: Request, nearest: Candidate) -> list[Message]:
+    """The limits that it misses beside its rate and its price."""
+    latency, run, usd = nearest.latency, nearest.run, nearest.usd_per_run
+    first, found = nearest.first_epoch, []
+    if request.max_latency_ms is not None and latency is not None:
+        ms = ceil_ms(latency.p99_seconds)
+        if 1000 * latency.p99_seconds > request.max_latency_ms:
+            found.append(Message("--max-latency-ms to {ms:g} or more", ms=ms))
+    rate = least_first_rate_of(request, nearest)
+    if rate is not None and first is not None:
+        samples = min(request.run_samples or request.dataset.samples, request.dataset.samples)
+        if first.upper * 3600 * rate > samples * (1 + 1e-9):
+            hours = ceil_significant(first.upper)
+            found.append(Message("--max-first-epoch-hours to {hours:g} or more", hours=hours))
+    if run and request.max_hours is not None and run.hours.upper > request.max_hours:
+        hours = ceil_significant(run.hours.upper)
+        found.append(Message("--max-hours to {hours:g} or more", hours=hours))
+    if usd and request.max_run_usd is not None and usd.upper > request.max_run_usd:
+        found.append(Message("--max-cost to {usd:g} or more", usd=ceil_significant(usd.upper)))
+    return found
+
+
+def _described(candidate: Candidate) -> Message:
+    prediction, spec = candidate.prediction, candidate.spec
+    return Message(
+        "{name} with p{p:.3g} {lower:,g}/s (median {median:rate}) at {usd:usd}/h, bound by {stage}",
+        name=spec.name, p=100 * (1 - prediction.confidence), lower=floor_rate(prediction.lower),
+        median=prediction.median, usd=spec.total_usd_per_hour,
+        stage=stage_name(prediction.bottleneck, spec.offer.instance, candidate.workload),
+    )  # fmt: skip
+
+
+def _with(parts: Sequence[Message]) -> Message:
+    return _chained(parts, "{first} with {rest}")
+
+
+def _or(parts: Sequence[Message]) -> Message:
+    return _chained(parts, "{first} or {rest}")
+
+
+def _chained(parts: Sequence[Message], text: str) -> Message:
+    """Messages joined by a word, from the last one on."""
+    joined = parts[-1]
+    for part in reversed(parts[:-1]):
+        joined = Message(text, first=part, rest=joined)
+    return joined

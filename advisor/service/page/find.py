@@ -1,0 +1,261 @@
+"""`/`: a question by its fields, and the answer under its address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from advisor.answers.context import Context
+from advisor.answers.recommending import recommended
+from advisor.questions.models import Recommend
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, per_month, percent, plain
+from advisor.service.page.export import export_links
+from advisor.service.page.frame import Frame
+from advisor.service.page.predict import what_if_of
+from advisor.service.page.question import QuestionPage, question_of, workload_words
+from advisor.service.page.specs import disk_order, spec_row, spec_view, spec_words
+from advisor.units import format_rate, format_usd
+
+# Instances that are compared side by side: more columns nobody reads.
+COMPARED = 4
+
+
+def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
+    """Values of `answer.html` for one answer, or for the lack of one."""
+    t, request = frame.words, document["request"]
+    target, pick = request["target_throughput"], document["recommendation"]
+    shared = {
+        "problem": None,
+        "target": target,
+        "assumptions": document["assumptions"],
+        "warnings": document["warnings"],
+        "rejected": _rejected(document, frame),
+        "model": document["performance_model"],
+    }
+    if pick is None:
+        return shared | _without_offer(document, frame)
+    view = spec_view(pick, target, t)
+    return shared | {
+        "pick": view,
+        "headline": _headline(request, t),
+        "said": _summary(view, t),
+        "close": _close_call(document["close_calls"], request, t),
+        "exports": export_links(frame),
+        "points": chart_points(document, t),
+        "alternatives": [_alternative(spec, frame) for spec in document["alternatives"]],
+        "compare_href": _compare_href(document, frame),
+    }
+
+
+def _headline(request: Mapping[str, Any], t: Texts) -> str:
+    task = t("task." + request["task"])
+    if request["target_throughput"] is None:
+        return t("answer.cheapest", model=request["model"], task=task)
+    rate = format_rate(request["target_throughput"])
+    return t("answer.reaches", model=request["model"], task=task, rate=rate)
+
+
+def _summary(view: Mapping[str, Any], t: Texts) -> str:
+    """What a screen reader is told when the answer changes."""
+    return t(
+        "answer.said",
+        name=view["name"],
+        usd=format_usd(view["usd_per_hour"]),
+        lower=lower_rate(view["lower"]),
+    )
+
+
+def _without_offer(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
+    nearest, t = document["nearest"], frame.words
+    target = document["request"]["target_throughput"]
+    return {
+        "pick": None,
+        "nearest": spec_view(nearest, target, t) if nearest else None,
+        "ways": ways_out(document, frame),
+        "said": t("none.title"),
+    }
+
+
+def _close_call(
+    calls: Sequence[Mapping[str, Any]], request: Mapping[str, Any], t: Texts
+) -> dict[str, str] | None:
+    """The close call that matters most, and the trial that settles it."""
+    if not calls:
+        return None
+    first, trial = calls[0], calls[0]["trial"]
+    saved = first["saves_usd_per_hour"]
+    text = t(
+        "close." + first["kind"],
+        name=first["instance_type"],
+        usd=format_usd(first["usd_per_hour"]),
+        rate=format_rate(request["target_throughput"] or 0.0),
+        chance=percent(first["probability"]),
+        miss=percent(1 - first["probability"]),
+        instead=first["instead_of"] or "",
+        month=per_month(saved or 0.0),
+        trial=format_usd(trial["usd"]),
+        minutes=plain(trial["minutes"]),
+    )
+    return {"text": text, "command": trial["command"]}
+
+
+def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
+    """The nearest rejected types, or all of them, in the document's order."""
+    t, pick = frame.words, document["recommendation"]
+    shown, number = document["rejected"], document["catalog"]["offers_rejected"]
+    if not shown:
+        return None
+    return {
+        "title": t("why.title" if pick else "why.none_title", number=f"{number:,}"),
+        "of": document["catalog"]["offers_considered"],
+        "counts": list(document["catalog"]["rejected_by_reason"].items()),
+        "shown": shown,
+        "number": number,
+        "more_href": frame.same("/", rejected="all") if len(shown) < number else None,
+    }
+
+
+def _alternative(spec: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
+    return spec_row(spec, frame.words) | {"what_if": what_if_href(spec, frame)}
+
+
+def what_if_href(spec: Mapping[str, Any], frame: Frame) -> str:
+    """The page that changes this spec's vCPUs, RAM and disk."""
+    return frame.here("/predict", **workload_words(frame), **spec_words(spec))
+
+
+def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
+    """The chosen one beside the first alternatives, where they are of one place."""
+    specs = [document["recommendation"], *document["alternatives"]]
+    first = specs[0]
+    alike = [
+        spec
+        for spec in specs
+        if (spec["cloud"], spec["region"]) == (first["cloud"], first["region"])
+    ]
+    names = list(dict.fromkeys(spec["instance_type"] for spec in alike))[:COMPARED]
+    if len(names) < 2:
+        return None
+    place = {name: first[name] for name in ("cloud", "region", "market")}
+    return frame.here("/compare", **workload_words(frame), **place, instance=",".join(names))
+
+
+def chart_points(document: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
+    """One point a spec, cheapest first: the pick, the other answers, and the Pareto front.
+
+    A spec of the front that is no answer (it misses the target) has no likely rate in the document.
+    """
+    specs = [(document["recommendation"], "pick")]
+    specs += [(spec, "other") for spec in document["alternatives"]]
+    points = {_key(spec, spec["disk"]["order"]): _of_spec(spec, kind, t) for spec, kind in specs}
+    for spec in document["pareto"]:
+        point = points.setdefault(_key(spec, spec["disk"]), _of_front(spec, t))
+        point["front"] = True
+    return sorted((_labelled(point, t) for point in points.values()), key=lambda point: point["x"])
+
+
+def _key(spec: Mapping[str, Any], disk: str) -> tuple[object, ...]:
+    return spec["instance_type"], spec["cloud"], spec["region"], disk, spec["batch_size"]
+
+
+def _of_spec(spec: Mapping[str, Any], kind: str, t: Texts) -> dict[str, Any]:
+    row = spec_row(spec, t)
+    rates = {bound: row[bound] for bound in ("lower", "median", "upper")}
+    named = {"name": row["name"], "disk": row["disk_order"], "kind": kind, "front": False}
+    return named | {"x": row["usd_per_hour"]} | rates
+
+
+def _of_front(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
+    disk = {"type": spec["disk"].partition(":")[0], "order": spec["disk"]}
+    return {
+        "name": spec["instance_type"],
+        "disk": disk_order(disk, t),
+        "kind": "front",
+        "front": True,
+        "x": spec["total_usd_per_hour"],
+        "lower": spec["lower"],
+        "median": "",
+        "upper": "",
+    }
+
+
+def _labelled(point: dict[str, Any], t: Texts) -> dict[str, Any]:
+    said = t(
+        "chart.said",
+        name=point["name"],
+        kind=t("chart." + point["kind"]),
+        usd=format_usd(point["x"]),
+        lower=lower_rate(point["lower"]),
+    )
+    return point | {"said": said}
+
+
+MOST = 6
+FLAGS = ("accelerated_only",)
+
+
+def ways_out(document: Mapping[str, Any], frame: Frame) -> list[dict[str, str]]:
+    """The document's `relax`: the changed question as a link, and what it gives."""
+    return [_way(relaxation, frame) for relaxation in document["relax"][:MOST]]
+
+
+def _way(relaxation: Mapping[str, Any], frame: Frame) -> dict[str, str]:
+    t, gives = frame.words, relaxation["gives"]
+    changed = {parameter_of(change["option"]): _value(change) for change in relaxation["changes"]}
+    return {
+        "href": frame.same("/", **changed),
+        "text": ", ".join(_text(change, t) for change in relaxation["changes"]),
+        "gives": t(
+            "none.gives",
+            name=gives["instance_type"],
+            usd=format_usd(gives["total_usd_per_hour"]),
+            lower=lower_rate(gives["lower"]),
+        ),
+    }
+
+
+def parameter_of(option: str) -> str:
+    """'--max-price' -> 'max_price'."""
+    return option.lstrip("-").replace("-", "_")
+
+
+def _value(change: Mapping[str, Any]) -> str | None:
+    """What the parameter becomes; None takes it out."""
+    return change["to"] or None
+
+
+def _text(change: Mapping[str, Any], t: Texts) -> str:
+    name = parameter_of(change["option"])
+    field = t.known("field." + name, change["option"])
+    if not change["to"]:
+        return t("none.without", field=field)
+    return t("none.change", field=field, value=change["to"])
+
+
+EXAMPLE = {"task": "inference", "model": "googlenet", "target_throughput": "500"}
+
+router = APIRouter(include_in_schema=False)
+
+
+def _find(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    every = asked.get("rejected") == "all"
+    question = replace(question_of(Recommend, asked), pareto=True, explain_rejected=every)
+    document = recommended(context, question).message_document()
+    values = answer_view(document, frame)
+    if values["pick"]:
+        values["what_if"] = what_if_of(context, document["recommendation"], frame)
+    return values
+
+
+PAGE = QuestionPage("find.html", "answer.html", _find, EXAMPLE, frozenset(("task", "model")))
+
+
+@router.get("/")
+async def find(request: Request) -> Response:
+    """The question and its answer."""
+    return await PAGE.answer(request)

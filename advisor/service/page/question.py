@@ -1,0 +1,188 @@
+"""A page that answers a question: its form, the answer, and what is wrong with the question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastapi import Request
+from starlette.responses import Response
+
+from advisor.answers.context import Context
+from advisor.catalog import Catalog
+from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
+from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
+from advisor.questions.datasets import DATASETS
+from advisor.questions.models import Question
+from advisor.questions.reading import fields_of, from_pairs
+from advisor.questions.requests import DEFAULT_REGION
+from advisor.render.i18n.catalogue import Texts
+from advisor.service.answers import context_of, threads_of
+from advisor.service.page.frame import Frame
+from advisor.service.problems import Problem
+from models.zoo.networks import NETWORKS
+
+Q = TypeVar("Q", bound=Question)
+
+
+def question_of(kind: type[Q], given: Mapping[str, str]) -> Q:
+    """The question; `UsageError` for the first field that cannot be read. Of a field that takes
+    several values an address may have them divided by commas."""
+    fields = fields_of(kind)
+    return from_pairs(
+        kind,
+        [
+            (name, part)
+            for name, text in given.items()
+            if name in fields
+            for part in (text.split(",") if fields[name].about.kind.repeats else [text])
+            if part.strip()
+        ],
+    )
+
+
+# A page does not carry thousands of names.
+_MOST_OFFERED = 200
+# The clouds that ship; what somebody imported comes after them.
+CLOUDS = ("aws", "gcp", "azure", "alibaba")
+
+
+def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
+    """Values and labels of the fields, in the page's language."""
+    cloud = asked.get("cloud", "aws")
+    return {
+        "task": [(str(name), t(f"task.{name}")) for name in Task],
+        "model": [(name, name) for name in _offered(context)],
+        "precision": [(str(name), str(name)) for name in Precision],
+        **{
+            name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()
+        },
+        "cloud": [*((name, name) for name in _clouds(context.catalog)), ("any", t("cloud.any"))],
+        "market": [(str(name), t(f"market.{name}")) for name in Market],
+        "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
+        "regions": _regions(context.catalog, cloud),
+        "gpus": sorted(context.catalog.rented_gpus),
+    }
+
+
+# Where nothing is chosen, the usual holds.
+_LEFT_OPEN: Mapping[str, Iterable[str]] = {
+    "dataset": DATASETS,
+    "stack": Stack,
+    "memory_format": MemoryFormat,
+    "tf32": Tf32,
+}
+
+
+def _offered(context: Context) -> list[str]:
+    """What trials can run, and what most GPUs were measured with: others are typed."""
+    cells = Counter(cell.partition("/")[0] for cell in context.model.step_times.cells)
+    names = context.model.table.names
+    by_cells = sorted(names, key=lambda name: (name not in NETWORKS, -cells[name]))
+    return sorted(by_cells[:_MOST_OFFERED])
+
+
+def _named(names: Iterable[str]) -> list[tuple[str, str]]:
+    return [(str(name), str(name)) for name in names]
+
+
+def _clouds(catalog: Catalog) -> list[str]:
+    known = list(catalog.clouds)
+    return [name for name in CLOUDS if name in known] + [
+        name for name in known if name not in CLOUDS
+    ]
+
+
+def _regions(catalog: Catalog, cloud: str) -> list[str]:
+    """Of one cloud; with any cloud or an unknown one nobody is helped by hundreds."""
+    return sorted(catalog.regions(cloud)) if cloud in catalog.clouds else []
+
+
+def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str, Any], int]:
+    """Values of `answer.html` for an error, and the status that the page has."""
+    t, field = frame.words, error.field
+    detail = error.detail if isinstance(error, Problem) else error.message
+    known = field is not None and f"field.{field}" in t.texts
+    title = t("error.field", field=t(f"field.{field}")) if known else t("error.question")
+    problem = {"title": title, "detail": detail, "ways": _ways(error, field, frame)}
+    wrong = {field: [text for text in (detail, error.hint) if text]} if field else {}
+    return {
+        "problem": problem, "wrong": wrong, "said": "", "pick": None, "sliders": []
+    }, _status(error)  # fmt: skip
+
+
+def _status(error: AdvisorError | Problem) -> int:
+    if isinstance(error, Problem):
+        return error.status
+    return 422 if isinstance(error, (UsageError, NoIntervalError, NoOfferError)) else 500
+
+
+def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> list[dict[str, Any]]:
+    """The near names as links that ask with them; or the extrapolation that was not allowed."""
+    t, path = frame.words, frame.request.url.path
+    if isinstance(error, NoIntervalError):
+        href = frame.same(path, allow_extrapolation="true")
+        return [{"href": href, "text": t("error.extrapolate")}]
+    suggestions = () if isinstance(error, Problem) else error.suggestions
+    if field is None or not suggestions:
+        return [{"href": "", "text": error.hint}] if error.hint else []
+    return [{"href": frame.same(path, **{field: name}), "text": name} for name in suggestions]
+
+
+def workload_words(frame: Frame) -> dict[str, str]:
+    """The words of a question that say what runs, not where."""
+    names = (
+        "task", "model", "precision", "input", "stack", "memory_format", "tf32", "dataset",
+        "confidence", "target_throughput",
+    )  # fmt: skip
+    asked = dict(frame.asked)
+    return {name: asked[name] for name in names if name in asked}
+
+
+USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
+# Fields that everybody sees; the others are in the disclosure, which is open if one is filled in.
+ALWAYS_SHOWN = {*USUAL, "task", "model", "target_throughput", "region", "rejected"}
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPage:
+    """A page whose address is a question: the templates of the whole page and of the answer alone,
+    which the script asks for; what `view` makes of the question; what is answered where nobody has
+    asked yet (none of `needs` is given), since an answer says more than an empty page. The values
+    of the `repeated` field are one list."""
+
+    template: str
+    part: str
+    view: Callable[[Context, Mapping[str, str], Frame], dict[str, Any]]
+    example: Mapping[str, str]
+    needs: frozenset[str]
+    repeated: str = ""
+
+    async def answer(self, request: Request) -> Response:
+        """The page, or a part of it; what is wrong with the question stands where the answer would
+        be. It is computed in a thread, as every answer."""
+        return await threads_of(request).run(self._answer, request, slow=True)
+
+    def _answer(self, request: Request) -> Response:
+        frame, context = Frame(request), context_of(request)
+        asked = dict(frame.asked)
+        values_of_repeated = [value for name, value in frame.asked if name == self.repeated]
+        if values_of_repeated:
+            asked[self.repeated] = ",".join(values_of_repeated)
+        is_example = not self.needs & asked.keys()
+        if is_example:
+            asked = {**self.example, **asked}
+            frame.asked = list(asked.items())
+        try:
+            values, status = self.view(context, asked, frame), 200
+        except (AdvisorError, Problem) as error:
+            values, status = trouble_view(error, frame)
+        shown = USUAL | asked
+        more = bool(shown.keys() - ALWAYS_SHOWN) or shown["market"] != USUAL["market"]
+        values |= {"asked": shown, "more_open": more, "example": is_example and not frame.is_part}
+        if frame.is_part:
+            return frame.page(self.part, status=status, **values)
+        choices = choices_of(context, shown, frame.words)
+        return frame.page(self.template, status=status, choices=choices, **values)

@@ -1,0 +1,79 @@
+"""The first epoch reads the disk, whatever RAM caches later: it counts in every answer."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from advisor.catalog import load_catalog
+from advisor.domain import DiskChoice, Precision, Request, Task
+from advisor.engine import Preparations, answers, decide, no_offer, predict_instance, recommend
+from models.performance import load_model
+
+TODAY = date(2026, 7, 21)
+CATALOG, MODEL = load_catalog(), load_model()
+QUESTION = Request(
+    network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=3000.0
+)
+PREPARED = Preparations(CATALOG, MODEL)
+
+
+def ask(**changes):
+    request = replace(QUESTION, **changes)
+    return decide(request, PREPARED.of(request), today=TODAY)
+
+
+def hours(rate):
+    return QUESTION.dataset.samples / rate / 3600
+
+
+def test_the_first_epoch_takes_at_most_twice_as_long_as_one_at_the_target():
+    """Once 158 GiB of sc1 were bought: 20 hours at $10.50."""
+    answer = ask()
+    limit = 2 * hours(QUESTION.target_throughput)
+    assert all(one.first_epoch.upper <= limit * (1 + 1e-9) for one in answer.ranked)
+    assert answer.chosen.spec.disk.rate.read_mib_per_second > 10
+    assert "first epoch" in " ".join(map(str, answer.assumptions))
+
+
+def test_without_a_target_it_takes_at_most_twice_as_long_as_a_later_one():
+    for one in ask(target_throughput=None).ranked:
+        assert one.first_epoch.upper <= 2 * hours(one.prediction.lower) * (1 + 1e-9)
+
+
+def test_another_limit_buys_another_disk():
+    patient, hurried = (
+        ask(max_first_epoch_hours=limit, disk_types=("gp3", "sc1")) for limit in (30.0, 0.2)
+    )
+    assert patient.chosen.first_epoch.upper <= 30.0
+    assert hurried.chosen.first_epoch.upper <= 0.2
+    assert patient.chosen.spec.disk.usd_per_hour < hurried.chosen.spec.disk.usd_per_hour
+
+
+def test_what_reads_its_disk_too_slowly_says_so_and_how_long_it_takes():
+    answer = ask(disk=DiskChoice(type="sc1", size_gib=158.0))
+    assert answer.chosen is None
+    assert "slow_first_epoch" in answer.rejected_by_reason
+    assert "--max-first-epoch-hours to" in str(no_offer(answer))
+    (one, *_) = [one for one in answer.rejected if one.reason == "slow_first_epoch"]
+    assert "first epoch" in str(one.detail)
+
+
+def test_a_run_counts_its_first_epoch_by_what_it_costs():
+    answer = ask(epochs=3.0)
+    assert answer.chosen.run.first_epoch == answer.chosen.first_epoch
+    assert answers(answer.request, answer.chosen)
+
+
+@pytest.mark.parametrize("task", [Task.INFERENCE, Task.PREPROCESSING])
+def test_what_reads_its_data_once_has_no_first_epoch(task):
+    request = Request(network="resnet50", task=task, target_throughput=100.0)
+    assert recommend(request, CATALOG, MODEL, today=TODAY).chosen.first_epoch is None
+    with pytest.raises(ValueError, match="max_first_epoch_hours"):
+        replace(request, max_first_epoch_hours=1.0)
+
+
+def test_a_named_instance_tells_its_first_epoch_too():
+    found = predict_instance(QUESTION, CATALOG, MODEL, "g5.xlarge")
+    assert found.first_epoch.upper > hours(found.prediction.lower)
+    assert "first epoch" in " ".join(map(str, found.assumptions))
