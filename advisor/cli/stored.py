@@ -33,7 +33,7 @@ def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measu
 def tell_damaged(stored: Stored) -> None:
     """A line on stderr for each row that cannot be read."""
     for one in stored.damaged:
-        click.echo(one.words, err=True)
+        click.echo(one.reason, err=True)
 
 
 def fail_if_damaged(stored: Stored) -> None:

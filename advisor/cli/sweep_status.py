@@ -278,7 +278,7 @@ def _stored_row(trial_id: str) -> Any:
     with closing(open_store(reading=True)) as store:
         stored = store.read([trial_id])
     for one in stored.damaged:
-        raise DataError(one.words)
+        raise DataError(one.reason)
     return stored.measurements[0]
 
 

@@ -401,18 +401,21 @@ def _too_slow(request: Request, one: Table, percentile: float) -> Message:
     workload = option.workloads[int(one.row[0])]
     parameters = {
         "p": percentile, "lower": floor_rate(float(one.lower[0])), "target": target,
-        "count": count,
         "stage": stage_name(STAGES[int(one.bottleneck[0])], instance, workload),
     }  # fmt: skip
-    text = "p{p:.3g} is {lower:,g}/s, below {target:rate}/s; bound by {stage}"
+    message = Message(
+        "p{p:.3g} is {lower:,g}/s, below {target:rate}/s; bound by {stage}",
+        code=TOO_SLOW, **parameters,
+    )  # fmt: skip
     if float(one.median[0]) >= target:
-        text = (
+        message = Message(
             "p{p:.3g} is {lower:,g}/s, below {target:rate}/s, which its median reaches; bound by "
-            "{stage}"
-        )
+            "{stage}",
+            code=TOO_SLOW, **parameters,
+        )  # fmt: skip
     if count > 1:
-        text = "{count} of them: " + text
-    return Message(text, code=TOO_SLOW, **parameters)
+        return Message("{count} of them: {each}", code=TOO_SLOW, count=count, each=message)
+    return message
 
 
 _HOST_NAMES = {

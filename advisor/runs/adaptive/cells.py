@@ -221,8 +221,8 @@ def gpu_of(trials: Sequence[Trial]) -> str | None:
     for trial in trials:
         if trial.accelerator.startswith(EMULATED):
             return trial.accelerator.removeprefix(EMULATED)
-        if trial.gpu_asked_for:
-            return trial.gpu_asked_for
+        if trial.requested_gpu:
+            return trial.requested_gpu
         if trial.on_gpu:
             from advisor.runs.verification.machine import gpus_of_this_machine
 

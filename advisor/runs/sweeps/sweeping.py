@@ -138,11 +138,11 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     Returns the run by itself: somebody waits, so that neighbours spoil it and do not repeat it.
     Raises `MeasuringError` while a sweep runs on this machine.
     """
-    from sweeps.driver.runner import known_rows
+    from sweeps.driver.runner import current_rows
     from sweeps.executors.process import ProcessExecutor
     from sweeps.trial.trial_process import measure_trial
 
-    known_rows([trial], store)  # a row that cannot be read is told before, not after
+    current_rows([trial], store)  # a row that cannot be read is told before, not after
     with (
         _only_sweep_here(False),
         closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
