@@ -265,7 +265,7 @@ class Catalog:
             Rejected(
                 instance_type=name,
                 reason="facts_missing",
-                detail=f"not known of it: {', '.join(missing)}",
+                detail=Message("not known of it: {facts}", facts=tuple(missing)),
             )
             for name, missing in lacking.items()
         ]
@@ -273,13 +273,22 @@ class Catalog:
             Rejected(
                 instance_type=name,
                 reason="not_offered",
-                detail=f"{query.region} no longer offers it ({one.name} told so on {day})",
+                detail=Message(
+                    "{region} no longer offers it ({cloud} said so on {date})",
+                    region=query.region,
+                    cloud=one.name,
+                    date=day,
+                ),
             )
             for one in asked
             for name, day in one.withdrawn(query)
         ]
-        where = f"in {query.region}" if query.region else "anywhere"
-        detail = f"no {query.market or 'instance'} price {where} is known"
+        market = str(query.market or "instance")
+        detail = Message("no {market} price anywhere is known", market=market)
+        if query.region:
+            detail = Message(
+                "no {market} price in {region} is known", market=market, region=query.region
+            )
         return rejected + [
             Rejected(instance_type=name, reason="no_price", detail=detail)
             for one in asked

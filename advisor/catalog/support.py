@@ -10,6 +10,7 @@ Sources of the compute-capability limits (read 2026-11):
 from __future__ import annotations
 
 from advisor.domain import Gpu, InstanceType
+from advisor.messages import Message
 from advisor.records import dataclass
 
 OLDEST_CUDA_BUILD = 5.0
@@ -33,7 +34,7 @@ class Rejection:
     """It is not ranked: `not_offered`, `unsupported` or `facts_missing`, and why in words."""
 
     reason: str
-    detail: str
+    detail: Message
 
 
 def check(
@@ -50,9 +51,12 @@ def check(
     if isinstance(verdict, Rejection):
         return verdict
     if not instance.current:
-        return Rejection("not_offered", f"retired: facts of {instance.as_of}, no region offers it")
+        return Rejection(
+            "not_offered",
+            Message("retired: facts of {date}, no region offers it", date=instance.as_of),
+        )
     if not offered:
-        return Rejection("not_offered", "not offered in this region")
+        return Rejection("not_offered", Message("not offered in this region"))
     unlimited = instance.ebs_baseline_mib_per_second is None
     notes = [verdict.note if verdict else "", UNLIMITED_NOTE if unlimited else ""]
     return Supported("; ".join(note for note in notes if note))
@@ -60,38 +64,65 @@ def check(
 
 def _check_host(instance: InstanceType) -> Rejection | None:
     if instance.cpu.architecture not in _CPU_ARCHITECTURES:
-        return Rejection("unsupported", f"its CPU is {instance.cpu.architecture}: a macOS host")
+        return Rejection(
+            "unsupported",
+            Message("its CPU is {arch}: a macOS host", arch=instance.cpu.architecture),
+        )
     if instance.burstable:
         return Rejection(
-            "facts_missing", "burstable, and the share of its vCPUs it may use for ever is unknown"
+            "facts_missing",
+            Message("burstable, and the share of its vCPUs it may use for ever is unknown"),
         )
     if instance.ebs_baseline_mib_per_second is None and instance.cloud == "aws":
-        return Rejection("facts_missing", "its own limit to network disks is unknown")
+        return Rejection("facts_missing", Message("its own limit to network disks is unknown"))
     return None
 
 
 def _check_card(instance: InstanceType) -> Rejection | None:
     if instance.gpu_name is None:
-        what = f"its accelerator ({instance.accelerator}) does not run CUDA"
-        return Rejection("unsupported", what if instance.accelerator else "has no GPU")
+        what = Message("has no GPU")
+        if instance.accelerator:
+            what = Message("its accelerator ({name}) does not run CUDA", name=instance.accelerator)
+        return Rejection("unsupported", what)
     if instance.gpu_vendor != "NVIDIA":
         card = f"{instance.gpu_vendor} {instance.gpu_name}"
-        return Rejection("unsupported", f"no maintained PyTorch build runs on its {card}")
+        return _no_build(card)
     if instance.gpu_fraction < 1:
-        share = f"its GPU is a {instance.gpu_fraction:g} share of one {instance.gpu_name}"
-        return Rejection("facts_missing", f"{share}; how fast that is, is not published")
+        return Rejection(
+            "facts_missing",
+            Message(
+                "its GPU is a {share:g} share of one {gpu}; how fast that is, is not published",
+                share=instance.gpu_fraction, gpu=instance.gpu_name,
+            ),
+        )  # fmt: skip
     return None
 
 
 def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejection:
     if gpu is None or gpu.compute_capability is None:
-        return Rejection("facts_missing", f"no data sheet for its {instance.gpu_name}")
+        return Rejection(
+            "facts_missing", Message("no data sheet for its {gpu}", gpu=instance.gpu_name)
+        )
     capability = gpu.capability
-    card = f"{gpu.name} (compute capability {gpu.compute_capability})"
+    card = Message(
+        "{card} (compute capability {capability})",
+        card=gpu.name, capability=gpu.compute_capability,
+    )  # fmt: skip
     if capability is None or capability < OLDEST_CUDA_BUILD:
-        return Rejection("unsupported", f"no maintained PyTorch build runs on its {card}")
+        return _no_build(card)
     if instance.cpu.architecture == "arm64" and capability < OLDEST_ARM_CUDA_BUILD:
         return Rejection(
-            "unsupported", f"PyTorch's CUDA builds for arm64 start at 8.0, and it has a {card}"
+            "unsupported",
+            Message(
+                "PyTorch's CUDA builds for arm64 start at {capability}, and it has a {card}",
+                capability=OLDEST_ARM_CUDA_BUILD,
+                card=card,
+            ),
         )
     return Supported(OLD_BUILD_NOTE if capability < OLDEST_CUDA_13_BUILD else "")
+
+
+def _no_build(card: Message | str) -> Rejection:
+    return Rejection(
+        "unsupported", Message("no maintained PyTorch build runs on its {card}", card=card)
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from advisor.domain.words import Stage
 from advisor.records import dataclass
 
@@ -19,7 +21,7 @@ class Distance:
     matters: bool
     inside: bool
     times: float | None
-    detail: str
+    detail: Any  # a message, or a text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

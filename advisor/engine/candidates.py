@@ -177,7 +177,9 @@ def _runnable(
         offered=catalog.is_offered(instance.name, offer.region, instance.cloud),
     )
     if isinstance(verdict, Rejection):
-        return _rejected(offer, verdict.reason, verdict.detail)
+        return Rejected(
+            offer.instance.name, verdict.reason, verdict.detail, offer.price.usd_per_hour
+        )
     too_many = quota_shortfall(offer, request.vcpu_quota)
     if too_many:
         return _rejected(offer, "quota", too_many)

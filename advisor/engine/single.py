@@ -134,7 +134,7 @@ def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
             why=verdict.detail,
             field="instance",
         )
-    return verdict.detail
+    return str(verdict.detail)
 
 
 class _Table:

@@ -57,8 +57,8 @@ def _distance_document(distance: Distance) -> dict[str, Any]:
 def explanation_text(instance_type: str, one: Explanation) -> str:
     """What binds, what one more of each resource brings, and what was measured."""
     telling = [distance for distance in one.distances if distance.matters]
-    outside = [distance.detail for distance in telling if not distance.inside]
-    inside = [distance.detail for distance in telling if distance.inside]
+    outside = [str(distance.detail) for distance in telling if not distance.inside]
+    inside = [str(distance.detail) for distance in telling if distance.inside]
     lines = ["", f"Why {instance_type}", *folded("binds", [_binding_text(one)])]
     lines += beside("adding", table(*_gain_rows(one.gains), right=(1, 2))) if one.gains else []
     lines += folded("outside", outside)

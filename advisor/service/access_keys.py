@@ -63,7 +63,7 @@ def scope_of(word: str) -> Scope:
     try:
         return Scope(word)
     except ValueError:
-        raise unknown_name("scope", word, [one.value for one in Scope]) from None
+        raise unknown_name("scope", word, [scope.value for scope in Scope]) from None
 
 
 def parse_lifetime_seconds(text: str) -> float:

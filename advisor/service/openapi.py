@@ -199,7 +199,7 @@ def _hoisted(value: Any, name: str) -> Any:
 
 def _one_type(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A query has no null: leaving a field out says so."""
-    types = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    types = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
     kept = {key: value for key, value in schema.items() if key != "anyOf"}
     if kept.get("default", "") is None:
         del kept["default"]
@@ -226,7 +226,10 @@ def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
 
 def _describe_once(operation: dict[str, Any]) -> None:
     """Of a parameter that the framework found and a route describes, what the route says."""
-    parameters = {(one["in"], one["name"]): one for one in operation.get("parameters", ())}
+    parameters = {
+        (parameter["in"], parameter["name"]): parameter
+        for parameter in operation.get("parameters", ())
+    }
     if parameters:
         operation["parameters"] = list(parameters.values())
 

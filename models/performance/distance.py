@@ -13,7 +13,7 @@ import numpy as np
 
 from advisor.domain import Gpu, Prediction, Resources, Stage, Task, Workload
 from advisor.domain.explanation import Distance
-from advisor.units import format_rate
+from advisor.messages import Message
 from models.performance.join import exponents, smooth_minimum
 from models.performance.memory.host import loader_workers
 from models.performance.networks import NetworkTable
@@ -34,13 +34,6 @@ _STAGES = {
     "disk_iops": Stage.STORAGE,
 }
 # How each is told, and in what unit.
-_TEXTS = {
-    "vcpus": ("{} vCPUs", 1.0),
-    "sample_bytes": ("samples of {} kB", 1e3),
-    "decoded_pixels": ("images of {} thousand pixels", 1e3),
-    "disk_throughput": ("a disk of {} MiB/s", 1.0),
-    "disk_iops": ("a disk of {} IOPS", 1.0),
-}
 
 
 def distances(
@@ -86,7 +79,7 @@ def _distance(
     subject: str,
     stage: Stage,
     times: float | None,
-    detail: str,
+    detail: Message | str,
     tolerance: float = AS_GOOD_AS,
 ) -> Distance:
     """Inside where the fact is as good as a measured one."""
@@ -107,32 +100,55 @@ def _of_ranges(
         value = FACTS[name](workload, resources)
         if value is not None:
             times = value / min(max(value, low), high)
-            text, unit = _TEXTS[name]
-            message = text.format(format_rate(value / unit))
-            measured = _range_text(times, low / unit, high / unit)
-            yield of(name, _STAGES[name], times, f"{message}, {measured}")
+            amount, span = (
+                _amount(name, value),
+                _span(times, _amount(name, low), _amount(name, high)),
+            )
+            detail = Message("{amount}, {span}", amount=amount, span=span)
+            yield of(name, _STAGES[name], times, detail)
 
 
-def _range_text(times: float, low: float, high: float) -> str:
-    """'4 times the 2 that were measured', 'between the 12 and 125 that were measured'."""
-    lowest, highest = format_rate(low), format_rate(high)
+def _amount(name: str, value: float) -> Message:
+    """'4 vCPUs', 'samples of 110 kB'."""
+    if name == "vcpus":
+        return Message("{count:rate} vCPUs", count=value)
+    if name == "sample_bytes":
+        return Message("samples of {size:rate} kB", size=value / 1e3)
+    if name == "decoded_pixels":
+        return Message("images of {count:rate} thousand pixels", count=value / 1e3)
+    if name == "disk_throughput":
+        return Message("a disk of {rate:rate} MiB/s", rate=value)
+    return Message("a disk of {rate:rate} IOPS", rate=value)
+
+
+def _span(times: float, low: Message, high: Message) -> Message:
+    """'4 times the 2 that were measured', 'within the 12 to 125 that were measured'."""
+    (lowest,), (highest,) = low.parameters.values(), high.parameters.values()
     if times > AS_GOOD_AS:
-        return f"{format_rate(times)} times the {highest} that were measured"
+        return Message(
+            "{times:rate} times the {known:rate} that were measured", times=times, known=highest
+        )
     if times < 1 / AS_GOOD_AS:
-        return f"{format_rate(times)} times the {lowest} that were measured"
-    if low == high:
-        return f"like the {lowest} that were measured"
-    return f"within the {lowest} to {highest} that were measured"
+        return Message(
+            "{times:rate} times the {known:rate} that were measured", times=times, known=lowest
+        )
+    if lowest == highest:
+        return Message("like the {known:rate} that were measured", known=lowest)
+    return Message(
+        "within the {low:rate} to {high:rate} that were measured", low=lowest, high=highest
+    )
 
 
 def _of_cpu(of: partial[Distance], resources: Resources, pipeline: Pipeline) -> Distance:
     """Carrying decode rates to another CPU is a step away, however alike their marks are."""
     score = resources.cpu.single_thread_score if resources.cpu else None
     if not score:
-        unknown = "the CPU's speed is unknown: the measured CPU's is assumed"
+        unknown = Message("the CPU's speed is unknown: the measured CPU's is assumed")
         return of("cpu", Stage.HOST, None, unknown)
     times = score / pipeline.reference.score
-    message = f"a CPU with {times:.2f} of the measured CPU's single-thread mark"
+    message = Message(
+        "a CPU with {times:.2f} of the measured CPU's single-thread mark", times=times
+    )
     return of("cpu", Stage.HOST, times, message, tolerance=1 + SAME_SCORE)
 
 
@@ -147,21 +163,27 @@ def _of_accelerator(
     if workload.task is Task.PREPROCESSING:
         return
     of = partial(of, stage=Stage.ACCELERATOR)
-    name = f"{workload.network} {workload.task}"
+    name = Message("{network} {task}", network=workload.network, task=Message(str(workload.task)))
     facts = table.of(workload)
     key = f"{facts.key}/{workload.task}"
     if resources.gpu is None:
         inside = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
-        message = f"{name} was {'' if inside else 'not '}measured on a CPU"
+        message = Message("{name} was not measured on a CPU", name=name)
+        if inside:
+            message = Message("{name} was measured on a CPU", name=name)
         yield of("network", times=1.0 if inside else None, detail=message)
         return
     if step_times.group(workload, resources.gpu, facts) == "cell":
-        message = f"{name} in {workload.precision} was measured on {chip(resources.gpu.name)}"
+        message = Message(
+            "{name} in {precision} was measured on {card}",
+            name=name, precision=workload.precision, card=chip(resources.gpu.name),
+        )  # fmt: skip
         yield of("network", times=1.0, detail=message)
         return
     inside = step_times.knows(facts, workload)
-    on_others = "on other GPUs" if inside else "with PyTorch on any GPU"
-    message = f"{name} was {'' if inside else 'not '}measured {on_others}"
+    message = Message("{name} was not measured with PyTorch on any GPU", name=name)
+    if inside:
+        message = Message("{name} was measured on other GPUs", name=name)
     yield of("network", times=1.0 if inside else None, detail=message)
     existing, message = _of_gpu(workload, resources.gpu, step_times)
     yield of("gpu", times=1.0 if existing else None, detail=message)
@@ -174,20 +196,31 @@ def _of_sharing(
     gpus = prediction.gpus_used
     if gpus > 1:
         largest = max(bundled_scaling().largest.values())
-        message = f"{gpus} GPUs: how {workload.task} scales was published for 2 to {largest}"
+        message = Message(
+            "{count} GPUs: how {task} scales was published for 2 to {most}",
+            count=gpus, task=Message(str(workload.task)), most=largest,
+        )  # fmt: skip
         yield of("gpus", Stage.ACCELERATOR, max(1.0, gpus / largest), message)
 
 
-def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, str]:
+def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, Message]:
     """Whether the GPU was measured with PyTorch in that precision, else how near it is."""
     measured = step_times.measured_in(gpu)
     if arithmetic_of(workload.precision) in measured:
-        return True, f"{gpu.name} was measured with other networks or precisions"
+        return True, Message("{card} was measured with other networks or precisions", card=gpu.name)
     if measured:
-        return False, f"{gpu.name} was never measured in {workload.precision}"
+        return False, Message(
+            "{gpu} was never measured in {precision}", gpu=gpu.name, precision=workload.precision
+        )
     if gpu.compute_capability in step_times.capabilities:
-        return False, f"{gpu.name} was not measured, its architecture ({gpu.architecture}) was"
-    return False, f"neither {gpu.name} nor its architecture ({gpu.architecture}) was measured"
+        return False, Message(
+            "{card} was not measured, its architecture ({architecture}) was",
+            card=gpu.name, architecture=gpu.architecture,
+        )  # fmt: skip
+    return False, Message(
+        "neither {card} nor its architecture ({architecture}) was measured",
+        card=gpu.name, architecture=gpu.architecture,
+    )  # fmt: skip
 
 
 def _of_copying(
@@ -199,5 +232,7 @@ def _of_copying(
     if rate is None:
         yield of("host_to_gpu", Stage.TRANSFER, None, copy_assumed_note(resources.gpu))
     elif math.isfinite(rate):
-        message = f"a host-to-GPU rate of {rate:.3g} GB/s, measured on this type of instance"
+        message = Message(
+            "a host-to-GPU rate of {rate:.3g} GB/s, measured on this type of instance", rate=rate
+        )
         yield of("host_to_gpu", Stage.TRANSFER, 1.0, message)

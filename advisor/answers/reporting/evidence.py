@@ -12,6 +12,7 @@ from typing import Any
 
 from advisor.answers.reporting.subject import Subject
 from advisor.domain import Measurement, Provenance, Status, Task
+from advisor.messages import Message
 from advisor.places import user_folder
 from models.performance.bundled import FOLDER
 from models.performance.usable import why_not
@@ -152,7 +153,11 @@ def _published(subject: Subject) -> dict[str, Any] | None:
         "matters": True,
         "inside": True,
         "times": 1.0,
-        "detail": f"the rate on a {card.name} is {provenance}",
+        "detail": Message(
+            "the rate on a {card} is {provenance}",
+            card=card.name,
+            provenance=Message(str(provenance)),
+        ),
     }
 
 

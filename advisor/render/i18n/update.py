@@ -17,12 +17,13 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 from advisor import errors
+from advisor.domain import Provenance, Task
 from advisor.render.i18n.catalogue import FOLDER
 
 PRODUCT = FOLDER.parents[2]
 PO, MO = FOLDER / "zh_CN.po", FOLDER / "zh_CN.mo"
 ROOMS = ("advisor", "models", "sweeps", "infra")
-# Errors of these rooms reach a terminal alone, which speaks English.
+# What these rooms say reaches a terminal alone, which speaks English.
 TERMINAL = ("advisor/cli/", "models/zoo/", "sweeps/", "infra/")
 KEYED = ("advisor/render/i18n/texts/*.json", "advisor/service/page/texts/*.json")
 ERRORS = {
@@ -40,6 +41,8 @@ def extracted() -> Catalog:
         for file in sorted(PRODUCT.glob(pattern)):
             for key, text in json.loads(file.read_text(encoding="utf-8")).items():
                 found.add(text, context=key)
+    for name in (*Task, *Provenance):  # messages are made of these by their value
+        found.add(str(name))
     for room in ROOMS:
         for file in sorted((PRODUCT / room).rglob("*.py")):
             name = file.relative_to(PRODUCT).as_posix()
@@ -50,6 +53,8 @@ def extracted() -> Catalog:
 
 def _texts(tree: ast.Module, file: str) -> Iterator[str]:
     """The literal first arguments of messages and errors."""
+    if file.startswith(TERMINAL):
+        return
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
             name = node.func.id

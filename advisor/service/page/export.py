@@ -24,11 +24,11 @@ def export_links(frame: Frame) -> list[dict[str, str]]:
     return [
         {
             "name": name.removeprefix("report-"),
-            "kind": "report" if one.report else "answer",
+            "kind": "report" if kind.report else "answer",
             "href": frame.same("/export", format=name),
             "file": file_name(_STEM, name),
         }
-        for name, one in FORMATS.items()
+        for name, kind in FORMATS.items()
     ]
 
 

@@ -47,7 +47,7 @@ def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
         "close": _close_call(document["close_calls"], request, t),
         "exports": export_links(frame),
         "points": chart_points(document, t),
-        "alternatives": [_alternative(one, frame) for one in document["alternatives"]],
+        "alternatives": [_alternative(spec, frame) for spec in document["alternatives"]],
         "compare_href": _compare_href(document, frame),
     }
 
@@ -120,13 +120,13 @@ def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | Non
     }
 
 
-def _alternative(one: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
-    return spec_row(one, frame.words) | {"what_if": what_if_href(one, frame)}
+def _alternative(spec: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
+    return spec_row(spec, frame.words) | {"what_if": what_if_href(spec, frame)}
 
 
-def what_if_href(one: Mapping[str, Any], frame: Frame) -> str:
+def what_if_href(spec: Mapping[str, Any], frame: Frame) -> str:
     """The page that changes this spec's vCPUs, RAM and disk."""
-    return frame.here("/predict", **workload_words(frame), **spec_words(one))
+    return frame.here("/predict", **workload_words(frame), **spec_words(spec))
 
 
 def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
@@ -134,17 +134,15 @@ def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
     specs = [document["recommendation"], *document["alternatives"]]
     first = specs[0]
     alike = [
-        one for one in specs if (one["cloud"], one["region"]) == (first["cloud"], first["region"])
+        spec
+        for spec in specs
+        if (spec["cloud"], spec["region"]) == (first["cloud"], first["region"])
     ]
-    names = list(dict.fromkeys(one["instance_type"] for one in alike))[:COMPARED]
+    names = list(dict.fromkeys(spec["instance_type"] for spec in alike))[:COMPARED]
     if len(names) < 2:
         return None
     place = {name: first[name] for name in ("cloud", "region", "market")}
     return frame.here("/compare", **workload_words(frame), **place, instance=",".join(names))
-
-
-def _place_of(one: Mapping[str, Any]) -> tuple[object, ...]:
-    return one["cloud"], one["region"], one["market"]
 
 
 def chart_points(document: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
@@ -153,40 +151,40 @@ def chart_points(document: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
     A spec of the front that is no answer (it misses the target) has no likely rate in the document.
     """
     specs = [(document["recommendation"], "pick")]
-    specs += [(one, "other") for one in document["alternatives"]]
-    points = {_key(one, one["disk"]["order"]): _of_spec(one, kind, t) for one, kind in specs}
-    for one in document["pareto"]:
-        found = points.setdefault(_key(one, one["disk"]), _of_front(one, t))
-        found["front"] = True
-    return sorted((_told(one, t) for one in points.values()), key=lambda one: one["x"])
+    specs += [(spec, "other") for spec in document["alternatives"]]
+    points = {_key(spec, spec["disk"]["order"]): _of_spec(spec, kind, t) for spec, kind in specs}
+    for spec in document["pareto"]:
+        point = points.setdefault(_key(spec, spec["disk"]), _of_front(spec, t))
+        point["front"] = True
+    return sorted((_labelled(point, t) for point in points.values()), key=lambda point: point["x"])
 
 
-def _key(one: Mapping[str, Any], disk: str) -> tuple[object, ...]:
-    return one["instance_type"], one["cloud"], one["region"], disk, one["batch_size"]
+def _key(spec: Mapping[str, Any], disk: str) -> tuple[object, ...]:
+    return spec["instance_type"], spec["cloud"], spec["region"], disk, spec["batch_size"]
 
 
-def _of_spec(one: Mapping[str, Any], kind: str, t: Texts) -> dict[str, Any]:
-    row = spec_row(one, t)
+def _of_spec(spec: Mapping[str, Any], kind: str, t: Texts) -> dict[str, Any]:
+    row = spec_row(spec, t)
     rates = {bound: row[bound] for bound in ("lower", "median", "upper")}
     named = {"name": row["name"], "disk": row["disk_order"], "kind": kind, "front": False}
     return named | {"x": row["usd_per_hour"]} | rates
 
 
-def _of_front(one: Mapping[str, Any], t: Texts) -> dict[str, Any]:
-    disk = {"type": one["disk"].partition(":")[0], "order": one["disk"]}
+def _of_front(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
+    disk = {"type": spec["disk"].partition(":")[0], "order": spec["disk"]}
     return {
-        "name": one["instance_type"],
+        "name": spec["instance_type"],
         "disk": disk_order(disk, t),
         "kind": "front",
         "front": True,
-        "x": one["total_usd_per_hour"],
-        "lower": one["lower"],
+        "x": spec["total_usd_per_hour"],
+        "lower": spec["lower"],
         "median": "",
         "upper": "",
     }
 
 
-def _told(point: dict[str, Any], t: Texts) -> dict[str, Any]:
+def _labelled(point: dict[str, Any], t: Texts) -> dict[str, Any]:
     said = t(
         "chart.said",
         name=point["name"],
@@ -203,15 +201,15 @@ FLAGS = ("accelerated_only",)
 
 def ways_out(document: Mapping[str, Any], frame: Frame) -> list[dict[str, str]]:
     """The document's `relax`: the changed question as a link, and what it gives."""
-    return [_way(one, frame) for one in document["relax"][:MOST]]
+    return [_way(relaxation, frame) for relaxation in document["relax"][:MOST]]
 
 
-def _way(one: Mapping[str, Any], frame: Frame) -> dict[str, str]:
-    t, gives = frame.words, one["gives"]
-    changed = {parameter_of(change["option"]): _value(change) for change in one["changes"]}
+def _way(relaxation: Mapping[str, Any], frame: Frame) -> dict[str, str]:
+    t, gives = frame.words, relaxation["gives"]
+    changed = {parameter_of(change["option"]): _value(change) for change in relaxation["changes"]}
     return {
         "href": frame.same("/", **changed),
-        "text": ", ".join(_text(change, t) for change in one["changes"]),
+        "text": ", ".join(_text(change, t) for change in relaxation["changes"]),
         "gives": t(
             "none.gives",
             name=gives["instance_type"],

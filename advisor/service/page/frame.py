@@ -28,8 +28,8 @@ def chosen_language(asked: str | None, remembered: str | None, accepted: str | N
 
     What names no language that is spoken here is passed over.
     """
-    for one in (asked, remembered):
-        known = _known(one or "")
+    for language in (asked, remembered):
+        known = _known(language or "")
         if known:
             return known
     for tag in _by_preference(accepted or ""):
@@ -53,7 +53,7 @@ def _by_preference(header: str) -> list[str]:
         weight = _weight(parameter)
         if tag.strip() and weight > 0:
             weighed.append((-weight, tag))
-    return [tag for _, tag in sorted(weighed, key=lambda one: one[0])]
+    return [tag for _, tag in sorted(weighed, key=lambda pair: pair[0])]
 
 
 def _weight(parameter: str) -> float:
@@ -101,7 +101,9 @@ class Frame:
     def same(self, path: str, **changed: object) -> str:
         """A link to the same question with other words; None takes a word out."""
         merged = {**dict(self.asked), **changed}
-        return self.here(path, **{name: one for name, one in merged.items() if one is not None})
+        return self.here(
+            path, **{name: value for name, value in merged.items() if value is not None}
+        )
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A template filled in with the frame and `values`."""
@@ -127,7 +129,7 @@ class Frame:
         }
 
     def _other_language(self, path: str) -> dict[str, str]:
-        code = next(one for one in LANGUAGES if one != self.words.language)
+        code = next(language for language in LANGUAGES if language != self.words.language)
         href = link(path, [*self.asked, ("lang", code)])
         return {"code": code, "name": NAMES[code], "href": href}
 

@@ -64,8 +64,8 @@ def _filters(asked: Mapping[str, str]) -> dict[str, str | None]:
 def _choices(t: Texts) -> dict[str, list[tuple[str, str]]]:
     anything = ("", t("measured.anything"))
     return {
-        "task": [anything, *((str(one), t(f"task.{one}")) for one in Task)],
-        "status": [anything, *((str(one), t(f"status.{one}")) for one in Status)],
+        "task": [anything, *((str(value), t(f"task.{value}")) for value in Task)],
+        "status": [anything, *((str(value), t(f"status.{value}")) for value in Status)],
     }
 
 
@@ -98,7 +98,7 @@ def _group(name: tuple[str, str], rows: Sequence[Mapping[str, Any]], t: Texts) -
 def _export(name: str, frame: Frame) -> str:
     """The link to a file of what the filters leave."""
     asked = dict(frame.asked)
-    kept = {one: asked[one] for one in FILTERS if one in asked}
+    kept = {value: asked[value] for value in FILTERS if value in asked}
     return link("/v1/measurements/export", kept | {"format": name})
 
 

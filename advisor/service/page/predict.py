@@ -78,8 +78,8 @@ def disk_steps(cloud: str, disk: Mapping[str, Any], asked: str | None, t: Texts)
     chosen = "local" if disk["type"] == LOCAL else str(disk["order"])
     own = asked or ""
     orders = [f"gp3{rates}" for rates in GP3_RATES] if cloud == "aws" else TYPES.get(cloud, ())
-    found = [own, *(one for one in orders if one != own)]
-    return [Step(one, _disk_told(one or chosen, t), one) for one in dict.fromkeys(found)]
+    found = [own, *(order for order in orders if order != own)]
+    return [Step(order, _disk_told(order or chosen, t), order) for order in dict.fromkeys(found)]
 
 
 def _disk_told(order: str, t: Texts) -> str:
@@ -102,8 +102,8 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
     base = predicted(context, replace(question, vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
     curve = Curve(
-        tuple(int(str(one.point)) for one in steps["vcpus"]),
-        tuple(float(str(one.point)) for one in steps["memory"]),
+        tuple(int(str(step.point)) for step in steps["vcpus"]),
+        tuple(float(str(step.point)) for step in steps["memory"]),
     )
     document = predicted(context, replace(question, curve=curve)).document()
     return {

@@ -53,12 +53,14 @@ def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str
     """Values and labels of the fields, in the page's language."""
     cloud = asked.get("cloud", "aws")
     return {
-        "task": [(str(one), t(f"task.{one}")) for one in Task],
-        "model": [(one, one) for one in _offered(context)],
-        "precision": [(str(one), str(one)) for one in Precision],
-        **{name: [("", t(f"usual.{name}")), *_named(one)] for name, one in _LEFT_OPEN.items()},
-        "cloud": [*((one, one) for one in _clouds(context.catalog)), ("any", t("cloud.any"))],
-        "market": [(str(one), t(f"market.{one}")) for one in Market],
+        "task": [(str(name), t(f"task.{name}")) for name in Task],
+        "model": [(name, name) for name in _offered(context)],
+        "precision": [(str(name), str(name)) for name in Precision],
+        **{
+            name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()
+        },
+        "cloud": [*((name, name) for name in _clouds(context.catalog)), ("any", t("cloud.any"))],
+        "market": [(str(name), t(f"market.{name}")) for name in Market],
         "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
         "regions": _regions(context.catalog, cloud),
         "gpus": sorted(context.catalog.rented_gpus),
@@ -83,12 +85,14 @@ def _offered(context: Context) -> list[str]:
 
 
 def _named(names: Iterable[str]) -> list[tuple[str, str]]:
-    return [(str(one), str(one)) for one in names]
+    return [(str(name), str(name)) for name in names]
 
 
 def _clouds(catalog: Catalog) -> list[str]:
     known = list(catalog.clouds)
-    return [one for one in CLOUDS if one in known] + [one for one in known if one not in CLOUDS]
+    return [name for name in CLOUDS if name in known] + [
+        name for name in known if name not in CLOUDS
+    ]
 
 
 def _regions(catalog: Catalog, cloud: str) -> list[str]:

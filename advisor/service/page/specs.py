@@ -53,42 +53,42 @@ def _anchor(percent: float) -> str:
     return "end" if percent > _RIGHT else "middle"
 
 
-STAGES = tuple(str(one) for one in Stage)
+STAGES = tuple(str(stage) for stage in Stage)
 LOCAL = "instance_store"
 NOTHING = "\u2013"
 
 
-def spec_view(one: Mapping[str, Any], target: float | None, t: Texts) -> dict[str, Any]:
+def spec_view(spec: Mapping[str, Any], target: float | None, t: Texts) -> dict[str, Any]:
     """Everything about a spec that is told: names, bars, prices and sentences in `t`'s language."""
-    rates = one["predicted"]["throughput"]
+    rates = spec["predicted"]["throughput"]
     return {
-        **spec_row(one, t),
-        "disk": disk_text(one["disk"], t),
-        "has": machine_text(one, t),
-        "place": place_text(one, t),
-        "price_told": price_text(one["price"], t),
+        **spec_row(spec, t),
+        "disk": disk_text(spec["disk"], t),
+        "has": machine_text(spec, t),
+        "place": place_text(spec, t),
+        "price_told": price_text(spec["price"], t),
         "bar": interval_bar(rates, target, t("chart.target")),
         "bar_label": interval_text(rates, target, t),
-        "sure": sure_text(one["predicted"], t),
-        "provenance": one["predicted"]["provenance"],
-        "risk": one["risk"],
-        "stages": stage_views(one, t),
-        "details": _details(one, t),
+        "sure": sure_text(spec["predicted"], t),
+        "provenance": spec["predicted"]["provenance"],
+        "risk": spec["risk"],
+        "stages": stage_views(spec, t),
+        "details": _details(spec, t),
     }
 
 
-def spec_row(one: Mapping[str, Any], t: Texts) -> dict[str, Any]:
+def spec_row(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
     """What a row of a table has of it; numbers as they are."""
-    rates, count = one["predicted"]["throughput"], one.get("count", 1)
-    name = one["instance_type"]
+    rates, count = spec["predicted"]["throughput"], spec.get("count", 1)
+    name = spec["instance_type"]
     return {
         "name": name if count == 1 else f"{count} x {name}",
         "instance_type": name,
-        "gpu": gpu_text(one["gpu"]),
-        "disk_order": disk_order(one["disk"], t),
-        "usd_per_hour": one["price"]["total_usd_per_hour"] if one["price"] else None,
-        "usd_per_million": (one.get("cost") or {}).get("usd_per_million_samples"),
-        "bottleneck": stage_text(one["bottleneck"], one, t),
+        "gpu": gpu_text(spec["gpu"]),
+        "disk_order": disk_order(spec["disk"], t),
+        "usd_per_hour": spec["price"]["total_usd_per_hour"] if spec["price"] else None,
+        "usd_per_million": (spec.get("cost") or {}).get("usd_per_million_samples"),
+        "bottleneck": stage_text(spec["bottleneck"], spec, t),
         **{bound: rates[bound] for bound in ("lower", "median", "upper")},
     }
 
@@ -109,24 +109,25 @@ def disk_text(disk: Mapping[str, Any], t: Texts) -> str:
     """'local disk (210 GiB, reads 166 MiB/s)'."""
     size = format_mib(disk["size_gib"] * 1024)
     speed = disk["read_mib_per_second"]
-    told = size if speed is None else f"{size}, {format_rate(speed)} MiB/s"
-    return f"{disk_order(disk, t).partition(':')[0]} ({told})"
+    text = size if speed is None else f"{size}, {format_rate(speed)} MiB/s"
+    return f"{disk_order(disk, t).partition(':')[0]} ({text})"
 
 
-def machine_text(one: Mapping[str, Any], t: Texts) -> str:
+def machine_text(spec: Mapping[str, Any], t: Texts) -> str:
     """'1 x T4 15 GiB, 8 vCPUs (4 cores), 32 GiB RAM'."""
-    gpu, parts = one["gpu"], []
+    gpu, parts = spec["gpu"], []
     if gpu:
         parts.append(f"{gpu['count']} x {gpu['name']} {format_mib(gpu['memory_mib'])}")
-    cores = one["physical_cores"]
-    parts.append(t("answer.vcpus", vcpus=plain(one["vcpus"]), cores=plain(cores)))
-    parts.append(t("answer.ram", ram=format_mib(one["memory_mib"])))
+    cores = spec["physical_cores"]
+    parts.append(t("answer.vcpus", vcpus=plain(spec["vcpus"]), cores=plain(cores)))
+    parts.append(t("answer.ram", ram=format_mib(spec["memory_mib"])))
     return " · ".join(parts)
 
 
-def place_text(one: Mapping[str, Any], t: Texts) -> str:
+def place_text(spec: Mapping[str, Any], t: Texts) -> str:
     """'aws us-east-1, on-demand'."""
-    return f"{one['cloud']} {one['region']}, {t.known('market.' + one['market'], one['market'])}"
+    market = t.known("market." + spec["market"], spec["market"])
+    return f"{spec['cloud']} {spec['region']}, {market}"
 
 
 def price_text(price: Mapping[str, Any], t: Texts) -> str:
@@ -157,43 +158,43 @@ def sure_text(predicted: Mapping[str, Any], t: Texts) -> str:
     )
 
 
-def stage_text(stage: str, one: Mapping[str, Any], t: Texts) -> str:
+def stage_text(stage: str, spec: Mapping[str, Any], t: Texts) -> str:
     """A stage by its name; where nothing but the CPU computes, the accelerator is the CPU."""
-    if stage == "accelerator" and one["gpu"] is None:
+    if stage == "accelerator" and spec["gpu"] is None:
         return t("stage.cpu")
     return t("stage." + stage)
 
 
-def stage_views(one: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
+def stage_views(spec: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
     """Each stage with the share of its own rate that is used, in the order data flow ends."""
     return [
         {
-            "name": stage_text(stage, one, t),
-            "percent": round(min(100 * one["utilization"][stage], 100), 1),
-            "rate": f"{format_rate(one['stage_rates'][stage])}/s",
-            "binds": stage == one["bottleneck"],
+            "name": stage_text(stage, spec, t),
+            "percent": round(min(100 * spec["utilization"][stage], 100), 1),
+            "rate": f"{format_rate(spec['stage_rates'][stage])}/s",
+            "binds": stage == spec["bottleneck"],
         }
         for stage in STAGES
-        if stage in one["utilization"]
+        if stage in spec["utilization"]
     ]
 
 
-def _details(one: Mapping[str, Any], t: Texts) -> list[tuple[str, str]]:
+def _details(spec: Mapping[str, Any], t: Texts) -> list[tuple[str, str]]:
     """Names and values under the answer; what does not apply is left out."""
-    predicted, price = one["predicted"], one["price"]
-    found = [(t("detail.batch"), str(one["batch_size"]))]
-    latency = one.get("latency")
+    predicted, price = spec["predicted"], spec["price"]
+    details = [(t("detail.batch"), str(spec["batch_size"]))]
+    latency = spec.get("latency")
     if latency:
-        found.append((t("detail.latency"), _latency_text(latency, t)))
-    cost = (one.get("cost") or {}).get("usd_per_million_samples")
+        details.append((t("detail.latency"), _latency_text(latency, t)))
+    cost = (spec.get("cost") or {}).get("usd_per_million_samples")
     if cost:
-        found.append((t("detail.per_million"), format_usd(cost)))
+        details.append((t("detail.per_million"), format_usd(cost)))
     if price and price["disk_usd_per_hour"]:
-        disk = price["disk_usd_per_hour"] * HOURS_PER_MONTH * one.get("count", 1)
-        found.append((t("detail.disk_price"), t("detail.of_total", usd=format_usd(disk))))
+        disk = price["disk_usd_per_hour"] * HOURS_PER_MONTH * spec.get("count", 1)
+        details.append((t("detail.disk_price"), t("detail.of_total", usd=format_usd(disk))))
     if predicted["gpus_used"] > 1:
-        found.append((t("detail.gpus"), _gpus_text(predicted)))
-    return found + _run_details(one.get("run"), t)
+        details.append((t("detail.gpus"), _gpus_text(predicted)))
+    return details + _run_details(spec.get("run"), t)
 
 
 def _latency_text(latency: Mapping[str, float | None], t: Texts) -> str:
@@ -212,11 +213,13 @@ def _run_details(run: Mapping[str, Any] | None, t: Texts) -> list[tuple[str, str
     """How long the whole run takes and what it costs: likely, and surely at most."""
     if not run:
         return []
-    hours = _span(run["hours"], lambda one, up: format_hours(one, up=up), t)
-    found = [(t("detail.run"), hours)]
+    hours = _span(run["hours"], lambda value, up: format_hours(value, up=up), t)
+    details = [(t("detail.run"), hours)]
     if run["usd"]:
-        found.append((t("detail.run_cost"), _span(run["usd"], lambda one, _: format_usd(one), t)))
-    return found
+        details.append(
+            (t("detail.run_cost"), _span(run["usd"], lambda value, _: format_usd(value), t))
+        )
+    return details
 
 
 def _span(span: Mapping[str, float | None], write: Any, t: Texts) -> str:
@@ -226,13 +229,13 @@ def _span(span: Mapping[str, float | None], write: Any, t: Texts) -> str:
     return t("detail.span", likely=likely, most=write(most, True))
 
 
-def spec_words(one: Mapping[str, Any]) -> dict[str, object]:
+def spec_words(spec: Mapping[str, Any]) -> dict[str, object]:
     """The words of `predict` that mean just this spec."""
-    disk = "local" if one["disk"]["type"] == LOCAL else one["disk"]["order"]
-    place = {name: one[name] for name in ("cloud", "region", "market") if name in one}
+    disk = "local" if spec["disk"]["type"] == LOCAL else spec["disk"]["order"]
+    place = {name: spec[name] for name in ("cloud", "region", "market") if name in spec}
     return {
-        "instance": one["instance_type"],
+        "instance": spec["instance_type"],
         **place,
         "disk": disk,
-        "batch_size": one["batch_size"],
+        "batch_size": spec["batch_size"],
     }

@@ -30,7 +30,7 @@ _USUAL = ("on", "executor")
 
 def list_view(jobs: Sequence[Mapping[str, Any]], t: Texts) -> dict[str, Any]:
     """Rows of the list, the latest first."""
-    return {"jobs": [_head(one, t) for one in jobs]}
+    return {"jobs": [_head(row, t) for row in jobs]}
 
 
 def job_view(
@@ -41,17 +41,17 @@ def job_view(
 ) -> dict[str, Any]:
     """Values of `sweep_now.html`: how far it is, what it does now, and each trial."""
     head = _head(job, t)
-    rates = [one["throughput_samples_per_second"] or 0.0 for one in trials]
+    rates = [row["throughput_samples_per_second"] or 0.0 for row in trials]
     full = max(rates, default=0.0) or 1.0
     done = len(trials) - (status["left"] if status else 0)
-    running = {one["trial_id"] for one in status["running"]} if status else set()
+    running = {row["trial_id"] for row in status["running"]} if status else set()
     return {
         "problem": None,
         "wrong": {},
         "one": head,
         "done": done,
         "planned": len(trials),
-        "trials": [_trial(one, running, full, t) for one in trials],
+        "trials": [_trial(row, running, full, t) for row in trials],
         "expected_end": _moment(status["expected_end"]) if status and head["runs"] else None,
         "said": t("sweep.said", state=head["state_text"], done=done, planned=len(trials)),
     }
@@ -77,10 +77,10 @@ def _said(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _trial(one: Mapping[str, Any], running: set[str], full: float, t: Texts) -> dict[str, Any]:
-    trial, rate = one["trial"], one["throughput_samples_per_second"]
+def _trial(row: Mapping[str, Any], running: set[str], full: float, t: Texts) -> dict[str, Any]:
+    trial, rate = row["trial"], row["throughput_samples_per_second"]
     workload, resources = trial["workload"], trial["resources"]
-    state = "running" if one["trial_id"] in running and one["state"] == WAITING else one["state"]
+    state = "running" if row["trial_id"] in running and row["state"] == WAITING else row["state"]
     return {
         "network": workload["network"],
         "task": t("task." + workload["task"]),
@@ -89,7 +89,7 @@ def _trial(one: Mapping[str, Any], running: set[str], full: float, t: Texts) -> 
         "disk": resources["disk"]["type"],
         "state": state,
         "state_text": t.known("status." + state, state),
-        "reason": one["reason"],
+        "reason": row["reason"],
         "rate": rate,
         "width": round(_FILLED * rate / full, 2) if rate else 0,
     }

@@ -22,8 +22,8 @@ from advisor.service.openapi import question_body, refusals
 from advisor.service.problems import Problem
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
-_KINDS = sorted({one.media_type.partition(";")[0] for one in FORMATS.values()})
-_TEXTS = [one for one in _KINDS if one.startswith("text/") or one.endswith(("json", "yaml"))]
+_KINDS = sorted({kind.media_type.partition(";")[0] for kind in FORMATS.values()})
+_TEXTS = [kind for kind in _KINDS if kind.startswith("text/") or kind.endswith(("json", "yaml"))]
 
 
 def _schema_of(kind: str) -> dict[str, Any]:
@@ -71,9 +71,9 @@ async def formats() -> Response:
         {
             "schema": "advisor.render-formats/1",
             "formats": [
-                {"format": name, "media_type": one.media_type, "extension": one.extension,
-                 "about": one.about, "link": f"{router.prefix}/{name}"}
-                for name, one in FORMATS.items()
+                {"format": name, "media_type": kind.media_type, "extension": kind.extension,
+                 "about": kind.about, "link": f"{router.prefix}/{name}"}
+                for name, kind in FORMATS.items()
             ],
         }
     )  # fmt: skip
@@ -117,11 +117,11 @@ def _looks(kind: Format, query: bytes) -> Looks:
 
 
 def _language(text: str | None) -> str:
-    found = [one for one in LANGUAGES if one.lower() == (text or LANGUAGES[0]).lower()]
-    if not found:
+    languages = [kind for kind in LANGUAGES if kind.lower() == (text or LANGUAGES[0]).lower()]
+    if not languages:
         raise Problem(422, "invalid", "there is no such language", field="language",
                       hint=f"there are: {', '.join(LANGUAGES)}")  # fmt: skip
-    return found[0]
+    return languages[0]
 
 
 def _day(text: str | None) -> date | None:

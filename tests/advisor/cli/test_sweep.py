@@ -113,13 +113,13 @@ def test_the_small_preset_covers_what_a_model_needs():
 
 
 def test_a_disk_path_where_nothing_is_mounted_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr("advisor.runs.sweeps.asking._is_on_root_disk", lambda _folder: True)
+    monkeypatch.setattr("advisor.runs.sweeps.request._is_on_root_disk", lambda _folder: True)
     with pytest.raises(UsageError, match=r"nothing is mounted there; .*unlimited=/ where"):
         ask("plan", *GRID, "--disk-path", f"unlimited={tmp_path}")
 
 
 def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(monkeypatch, tmp_path):
-    monkeypatch.setattr("advisor.runs.sweeps.asking._is_on_root_disk", lambda _folder: False)
+    monkeypatch.setattr("advisor.runs.sweeps.request._is_on_root_disk", lambda _folder: False)
     asked = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
     command = ("plan", *GRID, "--disk-path", f"unlimited={tmp_path}", "-o", "json", *asked)
     plain, special = (
