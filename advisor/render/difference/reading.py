@@ -131,6 +131,12 @@ def measured(workload: Workload) -> dict[str, float] | None:
     return {row["trial_id"]: row["samples_per_second"] for row in rows}
 
 
+def names_every_rejected(workload: Workload) -> bool:
+    """Whether the document names all rejected types, not the nearest alone."""
+    document = workload.recommendation
+    return len(document["rejected"]) >= int(document["catalog"]["offers_rejected"])
+
+
 def rejections(workload: Workload) -> dict[str, Document]:
     """Why each type was passed over, by its name."""
     return {row["instance_type"]: row for row in workload.recommendation["rejected"]}

@@ -229,7 +229,7 @@ def _old_pick(one: Reason) -> str:
     if one["now"] == "rejected":
         return f"{name} is rejected now ({one['reason']}: {one['detail']})"
     if one["now"] == "absent":
-        return f"{name} is not among what was looked at now"
+        return f"{name} is neither ranked nor named as rejected now"
     if one["now"] == "another_disk":
         return f"{name} is told with the disk {one['disk_now']} now, not {one['disk']}"
     cost = f"{format_usd(one['usd_per_hour'])} an hour"
@@ -243,7 +243,7 @@ def _new_pick(one: Reason) -> str:
     if one["then"] == "rejected":
         return f"{name} was rejected before ({one['reason']}: {one['detail']})"
     if one["then"] == "absent":
-        return f"{name} was not among what was looked at before"
+        return f"{name} was neither ranked nor named as rejected before"
     if one["then"] == "considered":
         return f"{spec_name(one)} did not meet the question before"
     return ""  # it was an alternative: what moved it stands beside

@@ -15,6 +15,7 @@ from advisor.render.difference.reading import (
     differ,
     key_of,
     measured,
+    names_every_rejected,
     prices,
     rates,
     rejections,
@@ -100,6 +101,9 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
     """Which types are passed over now and were not, the reverse, and whose reason is another."""
     before, after = rejections(old), rejections(new)
     came, went = coming_and_going(before, after)
+    # A document may name the nearest rejected types alone: what it leaves out may be rejected too.
+    came = came if names_every_rejected(old) else []
+    went = went if names_every_rejected(new) else []
     both = [name for name in after if name in before]
     return {
         "came": [{"instance_type": name, "reason": after[name]["reason"]} for name in came],

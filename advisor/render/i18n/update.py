@@ -11,6 +11,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
@@ -31,6 +32,10 @@ ERRORS = {
     for name, value in vars(errors).items()
     if isinstance(value, type) and issubclass(value, errors.AdvisorError)
 }
+
+
+# A date that stays, so that the same texts are the same bytes.
+_NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def extracted() -> Catalog:
@@ -101,7 +106,7 @@ def po_bytes(catalogue: Catalog) -> bytes:
 
 def mo_bytes(catalogue: Catalog) -> bytes:
     """The .mo file that gettext reads, without dates."""
-    plain = Catalog(locale="zh_CN", header_comment="", creation_date=None, revision_date=None)
+    plain = Catalog(locale="zh_CN", header_comment="", creation_date=_NEVER, revision_date=_NEVER)
     plain.mime_headers = [("Content-Type", "text/plain; charset=utf-8")]
     for message in catalogue:
         if message.id and message.string:
