@@ -30,7 +30,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from sweeps.driver.runner import known_rows
+from sweeps.driver.runner import current_rows
 from sweeps.planning.repeating import merged
 from sweeps.store import SqlStore
 from sweeps.store.owners import this_process
@@ -87,7 +87,7 @@ def speed(url: str, rows: int) -> dict[str, float]:
         (imported,) = milliseconds(store.append_all, [rest])
         (done,) = milliseconds(lambda _: store.done_ids(), [None])
         (read,) = milliseconds(lambda _: store.all(), [None])
-        (resumed,) = milliseconds(lambda _: known_rows(trials, store), [None])
+        (resumed,) = milliseconds(lambda _: current_rows(trials, store), [None])
     (opened,) = milliseconds(lambda _: SqlStore(url).close(), [None])
     return {
         "append_ms": statistics.median(appended),

@@ -107,7 +107,7 @@ def _without_anchors(model: PerformanceModel, asked: Asked) -> Anchored:
 
 
 def _told(files: Sequence[AnchorFile]) -> Iterator[RefusedRow]:
-    return (row for file in files for row in file.refused if row.is_told)
+    return (row for file in files for row in file.refused if row.is_notable)
 
 
 def _own_facts(asked: Asked, files: Sequence[AnchorFile], warnings: list[str]) -> NetworkFacts:

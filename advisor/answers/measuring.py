@@ -69,7 +69,7 @@ def measure_reference(
                 "--minutes, or a smaller network"
             ) from error
         except WorkerEnded as error:
-            raise MeasuringError(f"measuring failed: {worker.last_words()}") from error
+            raise MeasuringError(f"measuring failed: {worker.last_output()}") from error
 
 
 def _listen(worker: Worker, deadline: float, on_progress: Progress) -> dict[str, Any]:

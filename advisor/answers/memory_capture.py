@@ -142,4 +142,4 @@ def traced_profile(
                 "--input-size"
             ) from error
         except WorkerEnded as error:
-            raise MeasuringError(f"tracing failed: {worker.last_words()}") from error
+            raise MeasuringError(f"tracing failed: {worker.last_output()}") from error

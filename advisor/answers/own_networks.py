@@ -46,12 +46,12 @@ def captured_facts(reference: str, task: Task) -> NetworkFacts:
 
 
 def _facts(reference: str, task: Task) -> NetworkFacts:
-    from models.zoo.capture import told_as_usage
+    from models.zoo.capture import as_usage_errors
     from models.zoo.opening import open_network
     from models.zoo.step_facts import network_facts
 
     network = open_network(reference)
-    with told_as_usage(network.info.name):
+    with as_usage_errors(network.info.name):
         found = network_facts(network, training=task is Task.TRAINING)
     sizes = OwnSizes(
         **_input(network), weight_mib=found.weights_mib, weight_tensors=found.weight_tensors

@@ -155,7 +155,7 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
 
     found = reap_cloud(owner=owner, regions=regions, dry_run=True)
     _print(found, "advisor.cloud-status/1", status_lines(found), output)
-    return 1 if found.not_told else 0
+    return 1 if found.not_listed else 0
 
 
 @cloud.command()
@@ -180,7 +180,7 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
         told = "what was asked to end ends; `advisor cloud reap` again takes the rest"
         raise Stopped("left" if dry_run else f"left: {told}") from None
     _print(reaped, "advisor.cloud-reap/1", reaped_lines(reaped), output)
-    return 1 if reaped.remaining or reaped.not_told else 0
+    return 1 if reaped.remaining or reaped.not_listed else 0
 
 
 def _print(reaped: Reaped, schema: str, lines: list[str], output: str) -> None:

@@ -21,7 +21,7 @@ def status_lines(found: Reaped) -> list[str]:
     """Everything there is, the expired first."""
     things = [*found.expired, *found.kept]
     if not things:
-        none = "Nothing was told of a sweep" if found.not_told else "Nothing of a sweep is there"
+        none = "Nothing was told of a sweep" if found.not_listed else "Nothing of a sweep is there"
         return [f"{none}; asked {_regions(found)}.", *_not_told(found)]
     lines = [
         f"{_counted(things)} of sweeps, {len(found.expired)} expired; asked {_regions(found)}.",
@@ -90,7 +90,7 @@ def _undated(kept: Iterable[Managed]) -> list[str]:
 
 def _not_told(reaped: Reaped) -> list[str]:
     return [
-        f"not told: {one.region} ({one.kind}): {one_line(one.reason)}" for one in reaped.not_told
+        f"not told: {one.region} ({one.kind}): {one_line(one.reason)}" for one in reaped.not_listed
     ]
 
 

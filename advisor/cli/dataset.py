@@ -136,7 +136,12 @@ def check(path: Path, output: str) -> None:
     else:
         click.echo("\n".join([*broken, f"{count:,} images, {len(broken):,} of them broken"]))
     if broken:
-        raise DataError(f"{len(broken):,} of {count:,} images of '{path}' cannot be read")
+        raise DataError(
+            "{broken:,} of {count:,} images of '{path}' cannot be read",
+            broken=len(broken),
+            count=count,
+            path=path,
+        )
 
 
 def _answer(output: str, schema: str, path: Path, profile: DatasetProfile, **facts: Any) -> None:

@@ -61,7 +61,12 @@ def measure(
     advisor measure -- python train.py --epochs 1
     """
     if minutes > _MOST_MINUTES:
-        raise UsageError(f"--minutes takes up to {_MOST_MINUTES:g}, not {minutes:g}")
+        raise UsageError(
+            "--minutes takes up to {most_minutes:g}, not {minutes:g}",
+            most_minutes=_MOST_MINUTES,
+            minutes=minutes,
+            field="minutes",
+        )
     place = _checked_out(out, reference, command)
     if reference:
         document = _network(reference, task, precision, data, minutes)
@@ -82,9 +87,15 @@ def _checked_out(out: Path | None, reference: str | None, command: Sequence[str]
     name = Path((reference or "script").partition(".py")[0]).name
     place = out or Path(f"anchor-{name}.json")
     if place.is_dir() or not place.parent.is_dir():
-        raise UsageError(f"--out takes a file in a folder that exists, not '{place}'")
+        raise UsageError(
+            "--out takes a file in a folder that exists, not '{place}'", place=place, field="out"
+        )
     if not os.access(place.parent, os.W_OK | os.X_OK):
-        raise UsageError(f"cannot write into '{place.parent}'; name another place with --out")
+        raise UsageError(
+            "cannot write into '{parent}'",
+            parent=place.parent,
+            hint="name another place with --out",
+        )
     return place
 
 
@@ -93,8 +104,9 @@ def _refuse_options_of_networks(task: str | None, data: Path | None) -> None:
     chosen = context.get_parameter_source("precision") is not click.core.ParameterSource.DEFAULT
     if task or data or chosen:
         raise UsageError(
-            "--task, --precision and --data go with --model; a script brings its own: leave them "
-            "out"
+            "--task, --precision and --data go with --model",
+            field="task",
+            hint="a script brings its own: leave them out",
         )
 
 
@@ -104,7 +116,9 @@ def _network(
     from advisor.answers.measuring import measure_reference
 
     if data is not None and not data.is_dir():
-        raise UsageError(f"no folder '{data}'; --data takes a folder of JPEG files")
+        raise UsageError(
+            "no folder '{data}'", data=data, hint="--data takes a folder of JPEG files"
+        )
     return measure_reference(
         reference,
         minutes=minutes,

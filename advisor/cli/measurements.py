@@ -112,7 +112,11 @@ def import_(file: Path, output: str) -> None:
     document = import_document(found, done)
     click.echo(json.dumps(document, indent=1) if output == "json" else _imported_text(document))
     if found.refused:
-        raise DataError(f"{len(found.refused)} lines of '{file}' were refused (told above)")
+        raise DataError(
+            "{refused} lines of '{file}' were refused (told above)",
+            refused=len(found.refused),
+            file=file,
+        )
 
 
 def _imported_text(document: dict[str, Any]) -> str:

@@ -64,7 +64,7 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
         click.echo("kept: trials measured on this machine are stored with it", err=True)
     click.echo(text if output == "json" else "\n".join(_screen(document)))
     if reason := nothing_measured(document):
-        raise MeasuringError(f"nothing could be measured: {reason}")
+        raise MeasuringError("nothing could be measured: {reason}", reason=reason)
 
 
 def _check_out(out: Path | None) -> None:
@@ -72,9 +72,13 @@ def _check_out(out: Path | None) -> None:
     if out is None:
         return
     if out.is_dir() or not out.parent.is_dir():
-        raise UsageError(f"--out takes a file in a folder that exists, not '{out}'")
+        raise UsageError(
+            "--out takes a file in a folder that exists, not '{out}'", out=out, field="out"
+        )
     if not os.access(out.parent, os.W_OK | os.X_OK):
-        raise UsageError(f"cannot write into '{out.parent}'; name another place with --out")
+        raise UsageError(
+            "cannot write into '{parent}'", parent=out.parent, hint="name another place with --out"
+        )
 
 
 def _screen(document: dict[str, Any]) -> list[str]:

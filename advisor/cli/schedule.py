@@ -21,6 +21,7 @@ from click.core import ParameterSource
 from advisor.cli.parameters import Name, Text
 from advisor.cli.schedule_view import added_text, list_text, one_text
 from advisor.errors import Stopped, UsageError
+from advisor.messages import Message
 from advisor.runs.schedule_documents import list_document, one_document, statuses
 from advisor.runs.schedules import ALLOWED, Checked, checked_sweep, is_sweep, kind_of
 
@@ -85,7 +86,12 @@ def _check_plan(plan: str) -> None:
     try:
         content = Path(plan).read_bytes()
     except OSError as error:
-        raise UsageError(f"--report {plan} cannot be read: {error.strerror}") from None
+        raise UsageError(
+            "--report {plan} cannot be read: {strerror}",
+            plan=plan,
+            strerror=error.strerror,
+            field="report",
+        ) from None
     questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
     checked(load_context(None), questions)
 
@@ -111,7 +117,7 @@ def report_run(number: int, failed: str) -> None:
         run = book.runs.one(number)
         kept = book.numbered(run.schedule) if run and run.schedule is not None else None
     if run is None or kept is None:
-        raise UsageError(f"there is no run {number}")
+        raise UsageError("there is no run {number}", number=number)
     os.chdir(kept.folder)  # in which the plan and its files are named
     report = report_after(kept, plan_report, lambda line: click.echo(line, err=True), failed)
     click.echo(json.dumps(report))
@@ -134,7 +140,9 @@ def checked_command(words: Sequence[str]) -> Checked:
     if kind is None:
         known = ", ".join(f"`{' '.join(one)}`" for one in ALLOWED)
         given = f"`{' '.join(words[:2])}` cannot be scheduled" if words else "no command is given"
-        raise UsageError(f"{given}; write one of {known} behind --")
+        raise UsageError(
+            "{given}", given=given, hint=Message("write one of {names} behind --", names=known)
+        )
     command, rest = _click_command(kind), list(words[len(kind) :])
     context = command.make_context(f"advisor {' '.join(kind)}", rest)
     for name, reason in _OURS.items():

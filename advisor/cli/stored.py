@@ -33,11 +33,13 @@ def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measu
 def tell_damaged(stored: Stored) -> None:
     """A line on stderr for each row that cannot be read."""
     for one in stored.damaged:
-        click.echo(one.words, err=True)
+        click.echo(one.reason, err=True)
 
 
 def fail_if_damaged(stored: Stored) -> None:
     """`DataError` behind the answer, when it lacks rows."""
     if stored.damaged:
         rows = "1 row" if len(stored.damaged) == 1 else f"{len(stored.damaged)} rows"
-        raise DataError(f"{rows} of the database cannot be read (told above); the others could")
+        raise DataError(
+            "{rows} of the database cannot be read (told above)", rows=rows, hint="the others could"
+        )

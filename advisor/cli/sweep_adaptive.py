@@ -127,12 +127,12 @@ def _most_text(most: Mapping[str, Any]) -> str:
 
 def plan_adaptively(trials: Sequence[Trial], asked: dict[str, Any], output: str) -> None:
     """Show the trials that come next after what is stored."""
-    from sweeps.driver.runner import known_rows
+    from sweeps.driver.runner import current_rows
     from sweeps.store import open_store
 
     sweep = adaptive_from(trials, asked)
     with closing(open_store(reading=True)) as store:
-        standing = sweep.standing(known_rows(sweep.trials, store))
+        standing = sweep.standing(current_rows(sweep.trials, store))
     planned = [item.trial for item in standing.next]
     if output == "json":
         documents = [trial_document(trial) for trial in planned]

@@ -189,7 +189,7 @@ def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
     _show(document, fleet_lines(document), output)
     failed = [one["instance_type"] for one in document["sweeps"] if one["error"]]
     if failed:
-        raise CloudError(f"nothing came of {', '.join(failed)}; see above")
+        raise CloudError("nothing came of {failed}", failed=", ".join(failed), hint="see above")
     return max(_exit_code(one.run) for one in berths if one.run)
 
 
@@ -201,5 +201,7 @@ def _exit_code(run: CloudRun) -> int:
     from infra.aws.watching import Why
 
     if run.why is Why.FAILED:
-        raise CloudError(f"the sweep failed on its instance: {run.said or 'it told nothing'}")
+        raise CloudError(
+            "the sweep failed on its instance: {value}", value=run.said or "it told nothing"
+        )
     return 0 if run.why is Why.DONE else 1

@@ -89,13 +89,17 @@ def _trials(text: str) -> int:
 
     trials = parse_budget(text, usd_per_hour=1.0).trials
     if trials is None:
-        raise UsageError(f"a table has no clock: --budget takes trials here, not '{text}'")
+        raise UsageError(
+            "a table has no clock: --budget takes trials here, not '{given}'", given=text
+        )
     return trials
 
 
 def _seed(text: str) -> int:
     if not text.isdecimal():
-        raise UsageError(f"--seed takes a whole number from 0 on, not '{text}'")
+        raise UsageError(
+            "--seed takes a whole number from 0 on, not '{given}'", given=text, field="seed"
+        )
     return int(text)
 
 

@@ -18,6 +18,7 @@ from advisor.cli.parameters import Name, Positive
 from advisor.cli.stored import fail_if_damaged, tell_damaged
 from advisor.cli.sweep_options import sweep_options
 from advisor.errors import DataError, UsageError
+from advisor.messages import Message
 from advisor.places import sweep_log_path
 from advisor.quantities import parse_positive
 from advisor.render.text import table
@@ -182,7 +183,9 @@ def _seconds(text: str) -> float:
     """'2s' -> 2.0; a bare number is seconds too."""
     seconds = parse_positive(text.strip().removesuffix("s"), "--every")
     if seconds > 3600:
-        raise UsageError(f"--every takes at most an hour (3600s), not '{text}'")
+        raise UsageError(
+            "--every takes at most an hour (3600s), not '{given}'", given=text, field="every"
+        )
     return seconds
 
 
@@ -212,14 +215,28 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
 
     path = log_file or sweep_log_path()
     if log_file and not log_file.exists():
-        raise UsageError(f"there is no log '{log_file}'; leave --log-file out for the usual one")
+        raise UsageError(
+            "there is no log '{log_file}'",
+            log_file=log_file,
+            hint="leave --log-file out for the usual one",
+        )
     if path.is_dir():
-        raise UsageError(f"'{path}' is a folder; name the log in it: --log-file {path}/FILE")
+        raise UsageError(
+            "'{path}' is a folder",
+            path=path,
+            hint=Message("name the log in it: --log-file {path}/FILE", path=path),
+        )
     if trial_id is None:
         _print(output, deque(log_lines(path), maxlen=last), of_many=True)
         return
     if len(trial_id) < _FEWEST_CHARACTERS:
-        raise UsageError(f"'{trial_id}' may mean many trials; give {_FEWEST_CHARACTERS} characters")
+        raise UsageError(
+            "'{trial_id}' may mean many trials",
+            trial_id=trial_id,
+            hint=Message(
+                "give {fewest_characters} characters", fewest_characters=_FEWEST_CHARACTERS
+            ),
+        )
     _print(output, _story(path, trial_id.lower()))
 
 
@@ -229,9 +246,18 @@ def _story(path: Path, trial_id: str) -> list[Mapping[str, Any]]:
     story = story_of(log_lines(path), trial_id)
     named = {str(line["trial_id"]) for line in story} or _stored_ids(trial_id)
     if not named:
-        raise UsageError(f"neither log nor store knows a trial '{trial_id}'; see: sweep list")
+        raise UsageError(
+            "neither log nor store knows a trial '{trial_id}'",
+            trial_id=trial_id,
+            hint="see: sweep list",
+        )
     if len(named) > 1:
-        raise UsageError(f"'{trial_id}' may mean {', '.join(sorted(named)[:4])}; give more of it")
+        raise UsageError(
+            "'{trial_id}' may mean {named}",
+            trial_id=trial_id,
+            named=", ".join(sorted(named)[:4]),
+            hint="give more of it",
+        )
     if story:
         return story
     click.echo("no log of this machine tells of it; this is what its stored row tells", err=True)
@@ -252,7 +278,7 @@ def _stored_row(trial_id: str) -> Any:
     with closing(open_store(reading=True)) as store:
         stored = store.read([trial_id])
     for one in stored.damaged:
-        raise DataError(one.words)
+        raise DataError(one.reason)
     return stored.measurements[0]
 
 

@@ -15,6 +15,7 @@ import click
 from advisor.cli.live import is_terminal, live_block
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import MeasuringError
+from advisor.messages import Message
 from advisor.render.text import table
 from advisor.runs.sweeps.status import Shown, rate_of, state_of, trial_documents
 from advisor.units import format_counted, format_duration, format_mib, format_rate, format_usd
@@ -98,9 +99,11 @@ def raise_failures(outcome: Outcome, again: str = "run the same command with") -
     are measured `--retry-failed`."""
     if outcome.failed:
         raise MeasuringError(
-            f"{outcome.failed} of {outcome.measured} trials failed, the first one: "
-            f"{outcome.first_failure}; "
-            f"mend that and {again} --retry-failed"
+            "{failed} of {measured} trials failed, the first one: {first_failure}",
+            failed=outcome.failed,
+            measured=outcome.measured,
+            first_failure=outcome.first_failure,
+            hint=Message("mend that and {again} --retry-failed", again=again),
         )
 
 

@@ -20,6 +20,7 @@ from advisor.cli.questions import question_options
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
+from advisor.messages import Message
 from advisor.questions.models import Sources, Verify
 from advisor.questions.requests import today
 from advisor.render.verification import verification_document, verification_text
@@ -76,9 +77,13 @@ def verify_on_aws(
 def _refuse(answers: Mapping[str, Any], request: Request) -> None:
     for name, why in _NOT_THERE.items():
         if answers[name]:
-            raise UsageError(f"--on aws: --{name} {why}; leave it out")
+            raise UsageError(
+                "--on aws: --{name} {why}", name=name, why=why, field="on", hint="leave it out"
+            )
     if request.dataset.name != "imagenet":
-        raise UsageError("--on aws: --dataset lies on this machine; leave it out")
+        raise UsageError(
+            "--on aws: --dataset lies on this machine", field="on", hint="leave it out"
+        )
 
 
 def _cloud_options(
@@ -165,16 +170,34 @@ def verify(
 def _check(answers: dict[str, Any], out: Path | None) -> None:
     """Before minutes are spent on what could not be asked, or written."""
     if answers["minutes"] > _MOST_MINUTES:
-        raise UsageError(f"--minutes takes up to {_MOST_MINUTES:g}, not {answers['minutes']:g}")
+        raise UsageError(
+            "--minutes takes up to {most_minutes:g}, not {minutes:g}",
+            most_minutes=_MOST_MINUTES,
+            minutes=answers["minutes"],
+            field="minutes",
+        )
     data, samples = answers["data"], answers["samples"]
     if data is not None and not data.exists():
-        raise UsageError(f"there is nothing at '{data}'; --data takes your own images")
+        raise UsageError(
+            "there is nothing at '{data}'", data=data, hint="--data takes your own images"
+        )
     if data is not None and samples is not None:
-        raise UsageError("--samples is for images that are made; leave it out with --data")
+        raise UsageError(
+            "--samples is for images that are made",
+            field="samples",
+            hint="leave it out with --data",
+        )
     if samples is not None and samples < _LEAST_SAMPLES:
-        raise UsageError(f"--samples takes {_LEAST_SAMPLES} or more, not {samples}")
+        raise UsageError(
+            "--samples takes {least_samples} or more, not {samples}",
+            least_samples=_LEAST_SAMPLES,
+            samples=samples,
+            field="samples",
+        )
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise UsageError(f"--out takes a file in a folder that exists, not '{out}'")
+        raise UsageError(
+            "--out takes a file in a folder that exists, not '{out}'", out=out, field="out"
+        )
 
 
 def _verified(
@@ -191,8 +214,12 @@ def _verified(
     request = context.request(question)
     if not can_be_run(request.network):
         raise UsageError(
-            f"trials run {', '.join(NETWORKS)}; write {request.network} into a file, and verify "
-            "--model file.py:build"
+            "trials run {networks}",
+            networks=", ".join(NETWORKS),
+            hint=Message(
+                "write {network} into a file, and verify --model file.py:build",
+                network=request.network,
+            ),
         )
     if not request.can_be_measured:
         raise UsageError(
@@ -259,6 +286,6 @@ def _write(out: Path, done: Verification) -> None:
 
 def _leave(done: Verification) -> None:
     if done.verdict is Verdict.MISSED:
-        raise NoOfferError(f"the target is missed: {done.reason}")
+        raise NoOfferError("the target is missed: {reason}", reason=done.reason)
     if done.verdict is Verdict.UNDECIDED:
-        raise MeasuringError(f"undecided: {done.reason}")
+        raise MeasuringError("undecided: {reason}", reason=done.reason)

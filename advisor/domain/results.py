@@ -104,7 +104,7 @@ class Trial:
         return self.accelerator.partition(":")[0] == CUDA
 
     @property
-    def gpu_asked_for(self) -> str:
+    def requested_gpu(self) -> str:
         """The GPU of `cuda:<GPU>`; empty where whichever is there is meant."""
         return self.accelerator.partition(":")[2] if self.on_gpu else ""
 

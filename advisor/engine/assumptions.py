@@ -218,13 +218,13 @@ def _matters(note: str, disk: Disk) -> bool:
 
 def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message]:
     """Which prices are too old to go unsaid."""
-    texts = (
-        (price, "the instance price is {age} days old ({as_of})"),
-        (disk.price, "the disk price is {age} days old ({as_of})"),
+    messages = (
+        (price, Message("the instance price is {age} days old ({as_of})")),
+        (disk.price, Message("the disk price is {age} days old ({as_of})")),
     )
     return [
-        Message(text, age=age, as_of=one.as_of.isoformat())
-        for one, text in texts
+        Message(message.text, age=age, as_of=one.as_of.isoformat())
+        for one, message in messages
         if one is not None and (age := (today - one.as_of).days) > WARN_PRICE_DAYS
     ]
 

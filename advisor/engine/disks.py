@@ -26,7 +26,7 @@ from advisor.engine.limits import (
     with_runs,
 )
 from advisor.engine.model import Booleans, Floats, Integers
-from advisor.engine.table import Table, best_of_each
+from advisor.engine.table import Table, best_of_each, is_among
 from advisor.records import dataclass, field, replace
 
 # Orders between the ends that are tried at once, and how often at most. A round leaves a quarter of
@@ -348,7 +348,7 @@ def _at_best_batch(table: Table, good: Integers, rows: Integers) -> Integers:
     """For each row the good one of its spec that has the highest lower bound: it bears the least
     disk, and the larger one of those that the disk holds back alike gains most by a faster disk."""
     spec = table.spec * (MOST_INSTANCES + 1) + table.count
-    same = good[np.isin(spec[good], spec[rows])]
+    same = good[is_among(spec[good], spec[rows])]
     best = same[best_of_each(spec[same], -table.lower[same], -table.batch[same])]
     return best[np.searchsorted(spec[best], spec[rows])]
 

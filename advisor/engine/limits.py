@@ -27,7 +27,7 @@ from advisor.domain import (
     computes_on_cpu,
 )
 from advisor.engine.model import Booleans, Floats, Integers
-from advisor.engine.table import Table, best_of_each
+from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.records import replace
@@ -285,7 +285,7 @@ def good_batches(table: Table, good: Integers, chosen: Integers) -> Integers:
     """Each chosen row at the smallest batch, of the good ones of its spec, within 5 % of the best
     lower bound."""
     spec = table.spec * (MOST_INSTANCES + 1) + table.count
-    same = good[np.isin(spec[good], spec[chosen])]
+    same = good[is_among(spec[good], spec[chosen])]
     keys, place = np.unique(spec[same], return_inverse=True)
     most = np.zeros(len(keys))
     lower = table.lower[same]
@@ -326,7 +326,7 @@ def fastest_of_each(judged: Sequence[Limit], table: Table) -> dict[int, tuple[in
     rows = np.flatnonzero(left)
     best = rows[best_of_each(table.kind[rows], -_about(table.lower[rows]), table.usd[rows])]
     found = {int(table.kind[at]): (int(at), TOO_SLOW) for at in best}
-    others = np.flatnonzero(~np.isin(table.kind, table.kind[best]))
+    others = np.flatnonzero(~is_among(table.kind, table.kind[best]))
     for at, reason in closest_of_each(judged, table, others):
         found[int(table.kind[at])] = at, reason
     return found
@@ -401,18 +401,21 @@ def _too_slow(request: Request, one: Table, percentile: float) -> Message:
     workload = option.workloads[int(one.row[0])]
     parameters = {
         "p": percentile, "lower": floor_rate(float(one.lower[0])), "target": target,
-        "count": count,
         "stage": stage_name(STAGES[int(one.bottleneck[0])], instance, workload),
     }  # fmt: skip
-    text = "p{p:.3g} is {lower:,g}/s, below {target:rate}/s; bound by {stage}"
+    message = Message(
+        "p{p:.3g} is {lower:,g}/s, below {target:rate}/s; bound by {stage}",
+        code=TOO_SLOW, **parameters,
+    )  # fmt: skip
     if float(one.median[0]) >= target:
-        text = (
+        message = Message(
             "p{p:.3g} is {lower:,g}/s, below {target:rate}/s, which its median reaches; bound by "
-            "{stage}"
-        )
+            "{stage}",
+            code=TOO_SLOW, **parameters,
+        )  # fmt: skip
     if count > 1:
-        text = "{count} of them: " + text
-    return Message(text, code=TOO_SLOW, **parameters)
+        return Message("{count} of them: {each}", code=TOO_SLOW, count=count, each=message)
+    return message
 
 
 _HOST_NAMES = {

@@ -42,12 +42,15 @@ def no_offer(answer: Recommendation) -> Message:
                 usd=math.ceil(1000 * spec.total_usd_per_hour) / 1000, name=spec.name,
             )
         )  # fmt: skip
-    text = "no offer of {where} meets this: nearest is {nearest}"
+    described = _described(nearest)
     if not ways:
-        return Message(text, where=where, nearest=_described(nearest))
+        return Message(
+            "no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described
+        )
     return Message(
-        text + "; relax {ways}", where=where, nearest=_described(nearest), ways=_or(ways)
-    )
+        "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
+        where=where, nearest=described, ways=_or(ways),
+    )  # fmt: skip
 
 
 def _none_of(answer: Recommendation, where: Message) -> Message:
@@ -137,16 +140,16 @@ def _described(candidate: Candidate) -> Message:
 
 
 def _with(parts: Sequence[Message]) -> Message:
-    return _chained(parts, "{first} with {rest}")
+    return _chained(parts, Message("{first} with {rest}"))
 
 
 def _or(parts: Sequence[Message]) -> Message:
-    return _chained(parts, "{first} or {rest}")
+    return _chained(parts, Message("{first} or {rest}"))
 
 
-def _chained(parts: Sequence[Message], text: str) -> Message:
+def _chained(parts: Sequence[Message], joint: Message) -> Message:
     """Messages joined by a word, from the last one on."""
     joined = parts[-1]
     for part in reversed(parts[:-1]):
-        joined = Message(text, first=part, rest=joined)
+        joined = Message(joint.text, first=part, rest=joined)
     return joined

@@ -59,9 +59,9 @@ def chances_of_reaching(
     """The same of many rates (n,) with bounds at one confidence alone, each of which has the target
     above its lower bound and not above its upper one."""
     if confidence <= 0.5 or not ((lower > 0) & (upper < np.inf)).all():
-        columns = (column.tolist() for column in (lower, median, upper))
-        return [chance_of_reaching([Bounds(*bounds, confidence, True)], target)
-                for bounds in zip(*columns, strict=True)]  # fmt: skip
+        rows = zip(lower.tolist(), median.tolist(), upper.tolist(), strict=True)
+        return [chance_of_reaching([Bounds(low, middle, high, confidence, True)], target)
+                for low, middle, high in rows]  # fmt: skip
     z = gaussian_multiplier(confidence)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs, wanted = np.log(median), math.log(target)

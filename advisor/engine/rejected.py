@@ -45,9 +45,16 @@ class SlowCpus(NamedTuple):
 
 
 def _cpu_bound(cores: float, rate: float, wanted: str) -> Message:
-    does = "its core computes" if cores == 1 else "its {cores:g} cores compute"
-    text = does + " at most {rate:rate}/s (median, without decoding), below {wanted}/s"
-    return Message(text, code="cpu_bound", cores=cores, rate=rate, wanted=wanted)
+    if cores == 1:
+        return Message(
+            "its core computes at most {rate:rate}/s (median, without decoding), below {wanted}/s",
+            code="cpu_bound", rate=rate, wanted=wanted,
+        )  # fmt: skip
+    return Message(
+        "its {cores:g} cores compute at most {rate:rate}/s (median, without decoding), below "
+        "{wanted}/s",
+        code="cpu_bound", cores=cores, rate=rate, wanted=wanted,
+    )  # fmt: skip
 
 
 class Rejections(Sequence[Rejected]):

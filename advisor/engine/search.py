@@ -272,13 +272,13 @@ def _worth_a_look(
     worth = ~slow & ((ranks <= last) | (not ranks_by_price(request) or limited))
     checks = (
         ("too_long", hours, request.max_hours,
-         "its run takes {least:hours} or more (median), above {limit:hours}"),
+         Message("its run takes {least:hours} or more (median), above {limit:hours}")),
         ("over_max_cost", run_usd, request.max_run_usd,
-         "its run costs {least:usd} or more (median), above {limit:usd}"),
+         Message("its run costs {least:usd} or more (median), above {limit:usd}")),
         ("over_max_price", usd, request.max_usd_per_hour,
-         "{least:usd}/h is above {limit:usd}/h"),
+         Message("{least:usd}/h is above {limit:usd}/h")),
     )  # fmt: skip
-    for reason, values, limit, text in checks:
+    for reason, values, limit, message in checks:
         if limit is None or (reason != "over_max_price" and not request.run_samples):
             continue
         missed = worth & (values > limit)
@@ -286,7 +286,7 @@ def _worth_a_look(
             Rejected(
                 cpus.types[at].name,
                 reason,
-                Message(text, code=reason, least=float(values[at]), limit=limit),
+                Message(message.text, code=reason, least=float(values[at]), limit=limit),
                 cpus.types[at].usd_per_hour,
             )
             for at in np.flatnonzero(missed).tolist()

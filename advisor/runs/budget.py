@@ -65,18 +65,23 @@ def parse_budget(text: str, usd_per_hour: float | None = None) -> Budget:
     dollars = found is not None and (bool(found["dollar"]) or unit == "usd")
     known = unit in _HOURS or unit in _TRIALS
     if found is None or not (known or dollars) or (found["dollar"] and unit not in ("", "usd")):
-        raise UsageError(f"'{text}' is no budget; write it like 30trials, 2h, 90min or 5USD")
+        raise UsageError(
+            "'{given}' is no budget", given=text, hint="write it like 30trials, 2h, 90min or 5USD"
+        )
     number = parse_positive(found["number"], "--budget")
     if unit in _TRIALS:
         if number != int(number):
-            raise UsageError(f"--budget takes whole trials, not '{text}'")
+            raise UsageError(
+                "--budget takes whole trials, not '{given}'", given=text, field="budget"
+            )
         return Budget(trials=int(number), usd_per_hour=usd_per_hour)
     if not dollars:
         return Budget(seconds=3600 * _HOURS[unit] * number, usd_per_hour=usd_per_hour)
     if usd_per_hour is None:
         raise UsageError(
-            f"a budget of {number:g} USD needs the price of this host; give --usd-per-hour, or "
-            "--instance for one of the catalogue"
+            "a budget of {number:g} USD needs the price of this host",
+            number=number,
+            hint="give --usd-per-hour, or --instance for one of the catalogue",
         )
     return Budget(usd=number, usd_per_hour=usd_per_hour)
 

@@ -69,7 +69,7 @@ def convert_dataset(
     if quality is not None and shorter_edge is None:
         raise UsageError("--quality goes with --resize: without it images stay as they are")
     if path.resolve() == folder.resolve():
-        raise UsageError("--out is the data set itself; name a new folder")
+        raise UsageError("--out is the data set itself", field="out", hint="name a new folder")
     change = Change(shorter_edge=shorter_edge, quality=quality or 95)
     count = processes or len(os.sched_getaffinity(0))
     return convert(path, target, folder, change=change, processes=count, progress=progress)

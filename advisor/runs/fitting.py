@@ -56,8 +56,10 @@ def measurements_from(path: Path) -> list[Measurement]:
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read ({error}); export one with `advisor measurements "
-                        "export --out FILE`") from error  # fmt: skip
+        raise DataError(
+            "{path} cannot be read ({error})", path=path, error=error,
+            hint="export one with `advisor measurements export --out FILE`",
+        ) from error  # fmt: skip
     return [_measurement(path, i, line) for i, line in enumerate(lines, 1) if line.strip()]
 
 
@@ -199,7 +201,9 @@ def _measurement(path: Path, number: int, line: str) -> Measurement:
     try:
         return measurement_from_dict(json.loads(line))
     except (ValueError, AttributeError, RecursionError, DataError) as error:
-        raise DataError(f"{path}, line {number}: {error}") from error
+        raise DataError(
+            "{path}, line {number}: {error}", path=path, number=number, error=error
+        ) from error
 
 
 def bundle_measurements(measurements: Iterable[Measurement]) -> int:

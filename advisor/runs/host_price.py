@@ -23,14 +23,22 @@ def on_demand_usd_per_hour(instance_type: str) -> float:
     query = OfferQuery(cloud=instance.cloud, market=Market.ON_DEMAND, instances=(instance.name,))
     prices = [offer.price.usd_per_hour for offer in catalog.offers(query)]
     if not prices:
-        raise UsageError(f"{instance_type} has no price in the catalogue; give --usd-per-hour")
+        raise UsageError(
+            "{instance_type} has no price in the catalogue",
+            instance_type=instance_type,
+            hint="give --usd-per-hour",
+        )
     return min(prices)
 
 
 def host_usd_per_hour(answers: Mapping[str, Any]) -> float | None:
     """The price that is given, or that of the type on demand; None where neither is."""
     if answers["usd_per_hour"] and answers["instance"]:
-        raise UsageError("--usd-per-hour and --instance both price this host; give one of them")
+        raise UsageError(
+            "--usd-per-hour and --instance both price this host",
+            field="usd_per_hour",
+            hint="give one of them",
+        )
     if answers["usd_per_hour"]:
         return parse_positive(answers["usd_per_hour"], "--usd-per-hour")
     if not answers["instance"]:

@@ -64,23 +64,30 @@ def _wait(
             has_begun = True
             on_progress("the script called the hook: timing its steps")
         if not has_begun and time.monotonic() > begin_by:
-            raise MeasuringError(f"the script did not reach steps(loader) in time; {_ADVICE}")
+            raise MeasuringError(
+                "the script did not reach steps(loader) in time",
+                hint=_ADVICE,
+            )
         time.sleep(_LOOK_EVERY_SECONDS)
 
 
 def _recorded(place: Path, code: int | None) -> Mapping[str, Any]:
     if code:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        raise MeasuringError(f"the script {how} (what it said is above); nothing was written")
+        raise MeasuringError(
+            "the script {how} (what it said is above)", how=how, hint="nothing was written"
+        )
     if not place.exists():
         called = begun_mark(place).exists()
         why = "made not one step" if called else "never called the hook"
-        raise MeasuringError(f"the script ended and {why}; {_ADVICE}")
+        raise MeasuringError("the script ended and {why}", why=why, hint=_ADVICE)
     document = json.loads(place.read_text())
     if document.get("schema") != SCHEMA:
         raise MeasuringError(
-            f"the script's steps have the format {document.get('schema')}, not {SCHEMA}; let it "
-            "use the hook of this version"
+            "the script's steps have the format {get}, not {schema}",
+            get=document.get("schema"),
+            schema=SCHEMA,
+            hint="let it use the hook of this version",
         )
     found: Mapping[str, Any] = document
     return found
@@ -97,7 +104,9 @@ def _started(
             start_new_session=True,
         )  # fmt: skip
     except OSError as error:
-        raise UsageError(f"cannot start '{command[0]}' ({error.strerror})") from error
+        raise UsageError(
+            "cannot start '{command}' ({strerror})", command=command[0], strerror=error.strerror
+        ) from error
     try:
         yield process
     finally:
@@ -133,4 +142,8 @@ def _refuse_missing(command: Sequence[str]) -> None:
     """Python's own message for a missing script would come from a child, late."""
     script = next((part for part in command if part.endswith(".py")), None)
     if script and not Path(script).is_file() and "-m" not in command and "-c" not in command:
-        raise UsageError(f"there is no file {script}; start it as you do without the advisor")
+        raise UsageError(
+            "there is no file {script}",
+            script=script,
+            hint="start it as you do without the advisor",
+        )

@@ -39,7 +39,11 @@ def parse_parts(text: str | None) -> tuple[str, ...]:
         if name not in PARTS:
             raise unknown_name("part", name, PARTS)
     if not names:
-        raise UsageError(f"--only takes parts of {', '.join(PARTS)}, separated by commas")
+        raise UsageError(
+            "--only takes parts of {parts}, separated by commas",
+            parts=", ".join(PARTS),
+            field="only",
+        )
     return tuple(name for name in PARTS if name in names)
 
 
@@ -49,15 +53,21 @@ def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
     if folder is None:
         return Path.cwd()
     if "disk" not in parts:
-        raise UsageError("--disk needs the part disk; add it to --only, or leave --disk out")
+        raise UsageError(
+            "--disk needs the part disk", field="disk", hint="add it to --only, or leave --disk out"
+        )
     if not folder.is_dir():
-        raise UsageError(f"--disk takes a folder, and '{folder}' is none")
+        raise UsageError(
+            "--disk takes a folder, and '{folder}' is none", folder=folder, field="disk"
+        )
     try:
         tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
     except OSError as error:
         raise UsageError(
-            f"cannot write to '{folder}' ({error.strerror}); --disk needs a folder for a file "
-            "that is removed again"
+            "cannot write to '{folder}' ({strerror})",
+            folder=folder,
+            strerror=error.strerror,
+            hint="--disk needs a folder for a file that is removed again",
         ) from error
     return folder
 
@@ -190,7 +200,9 @@ def _document(answer: bytes) -> dict[str, Any]:
     except ValueError:
         document = None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise MeasuringError("the probe gave no answer that can be read; run it again with --debug")
+        raise MeasuringError(
+            "the probe gave no answer that can be read", hint="run it again with --debug"
+        )
     return document
 
 

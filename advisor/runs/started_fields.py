@@ -16,6 +16,7 @@ from typing import Any
 from advisor.domain import Trial
 from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
+from advisor.messages import Message
 from advisor.quantities import parse_name, parse_number
 from advisor.runs.adaptive.request import adaptive_from, checked_answers
 from advisor.runs.cloud.request import MARKETS, owner_and_budget, refuse_without_aws, split_cloud
@@ -132,17 +133,24 @@ def _text(name: str, value: Any) -> Any:
         return value
     items = [_item(name, one) for one in (value if isinstance(value, (list, tuple)) else [value])]
     if len(items) > _MOST_ITEMS:
-        raise UsageError(f"{name} has {len(items)} items; at most {_MOST_ITEMS} are taken")
+        raise UsageError(
+            "{name} has {items} items",
+            name=name,
+            items=len(items),
+            hint=Message("at most {most_items} are taken", most_items=_MOST_ITEMS),
+        )
     return tuple(items) if name in _MULTIPLE else ",".join(items)
 
 
 def _item(name: str, value: Any) -> str:
     text = f"{value:.12g}" if isinstance(value, float) else str(value).strip()
     if not text:
-        raise UsageError(f"{name} is empty; name one, or leave it out")
+        raise UsageError("{name} is empty", name=name, hint="name one, or leave it out")
     if len(text) > _MOST_CHARACTERS or not text.isprintable():
         raise UsageError(
-            f"{name} takes up to {_MOST_CHARACTERS} characters that can be shown, in one line"
+            ("{name} takes up to {most_characters} characters that can be shown, in one line"),
+            name=name,
+            most_characters=_MOST_CHARACTERS,
         )
     return text
 
@@ -164,7 +172,11 @@ def _refuse_many(answers: Mapping[str, Any]) -> None:
     disks = split_disks(answers["disks"] or "")
     counts = [len(str(answers[name]).split(",")) for name in _LISTS if name != "disks"]
     if (trials := math.prod([*counts, max(1, len(disks))])) > MOST_TRIALS:
-        raise UsageError(f"that would be {trials:,} trials; at most {MOST_TRIALS:,} are taken")
+        raise UsageError(
+            "that would be {trials:,} trials",
+            trials=trials,
+            hint=Message("at most {most_trials:,} are taken", most_trials=MOST_TRIALS),
+        )
 
 
 def _named_networks(text: str | None, allowed: Allowed) -> str | None:
@@ -175,8 +187,12 @@ def _named_networks(text: str | None, allowed: Allowed) -> str | None:
     for name in names:
         if is_own(name.lower()) or ("/" in name and not bundled_networks().knows(name)):
             raise UsageError(
-                f"networks: '{name[:80]}' names code of this machine; only what `advisor serve "
-                f"--allow-code` names may be run: {_listed(allowed.code)}"
+                "networks: '{name}' names code of this machine",
+                name=name[:80],
+                hint=Message(
+                    "only what `advisor serve --allow-code` names may be run: {exit}",
+                    exit=_listed(allowed.code),
+                ),
             )
     return ",".join(allowed.code.get(name, name) for name in names)
 
@@ -188,8 +204,11 @@ def _named_data(name: str | None, allowed: Allowed) -> Path | None:
         if allowed.data:
             raise unknown_name("data set", name, allowed.data)
         raise UsageError(
-            "data: no data set is allowed here; `advisor serve --allow-data NAME=PATH` names one, "
-            "or leave it out for photographs that are made"
+            "data: no data set is allowed here",
+            hint=(
+                "`advisor serve --allow-data NAME=PATH` names one, or leave it out for "
+                "photographs that are made"
+            ),
         )
     return Path(allowed.data[name])
 

@@ -70,7 +70,7 @@ def _attempt(job: ConversionJob, source: Path, target: Path) -> dict[str, Any]:
         try:
             answer = _converse(worker, hold, document, cpus)
         except (WorkerEnded, WorkerLate) as error:
-            raise DataError(f"conversion {job.key}: {worker.last_words()}") from error
+            raise DataError(f"conversion {job.key}: {worker.last_output()}") from error
     contention = judge(
         busy=answer.pop("busy_seconds"), own=answer["cpu_seconds"],
         wall_seconds=answer["wall_seconds"], cpus=len(cpus), vcpus=job.vcpus,

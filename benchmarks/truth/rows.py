@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from infra.performance_sources.naming import gpu_of, named, precision_of, stack_of
-from models.performance.observations import LEFT_OUT, is_of_one_token
+from models.performance.observations import LEFT_OUT, is_of_a_single_token
 
 # PyTorch's own ways to run a network; what another library makes of one is no PyTorch rate.
 _ASKED_AS = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile": "compile"}
@@ -148,7 +148,7 @@ def _checked(row: Row) -> Row | str:
         return "no batch size"
     if row.task not in ("training", "inference"):
         return f"task {row.task}"
-    if is_of_one_token(row.source, row.network, row.task):
+    if is_of_a_single_token(row.source, row.network, row.task):
         return "one token with a cache"
     if row.source in LEFT_OUT:
         # Its peaks are a GPU's all the same.

@@ -10,7 +10,7 @@ from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Kind, Refused
 from infra.aws.finding import KINDS
-from infra.aws.findings import Finding, good, missing, not_asked
+from infra.aws.findings import Finding, good, missing, not_checked
 from infra.aws.permissions import action_of, mend_of, statements
 from infra.aws.provisioning.orders import Order, run_instances
 
@@ -29,7 +29,7 @@ def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
     except LiveError as error:
         return "", missing("credentials", "there are none", str(error))
     except AdvisorError as error:
-        return "", not_asked("credentials", error)
+        return "", not_checked("credentials", error)
     name = str(answer.get("Arn", ""))
     return name, good("credentials", name or "accepted")
 
@@ -41,9 +41,9 @@ def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
     except Refused as refused:
         if refused.code == "InvalidParameterValue":
             return missing("region", f"there is no region {region}", "`aws ec2 describe-regions`")
-        return not_asked("region", refused)
+        return not_checked("region", refused)
     except AdvisorError as error:
-        return not_asked("region", error)
+        return not_checked("region", error)
     facts = [entry.get("OptInStatus", "opt-in-not-required") for entry in answer.get("Regions", ())]
     if not facts or facts[0] == "not-opted-in":
         return missing(
@@ -69,9 +69,9 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
             )  # fmt: skip
         if refused.kind is Kind.PERMISSION:  # it may exist all the same: the dry run tells
             return good("profile", f"{name}, which may not be looked at")
-        return not_asked("profile", refused)
+        return not_checked("profile", refused)
     except AdvisorError as error:
-        return not_asked("profile", error)
+        return not_checked("profile", error)
     return good("profile", name)
 
 
@@ -81,7 +81,7 @@ def lists(aws: Aws, region: str) -> Finding:
         try:
             aws.ask(region, kind.operation, Filters=tags.managed_filters())
         except AdvisorError as error:
-            return not_asked("lists", error)
+            return not_checked("lists", error)
     return good("lists", f"what carries our tags in {region} is told")
 
 
@@ -134,7 +134,7 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
             return missing("permission", f"{action} is denied", mend_of(refused))
         return missing("dry run", str(refused), mend_of(refused))
     except AdvisorError as error:
-        return not_asked("dry run", error)
+        return not_checked("dry run", error)
     return missing("dry run", f"{action} takes no notice of DryRun", "ask AWS, not this endpoint")
 
 
@@ -194,6 +194,6 @@ def _without_group(request: dict[str, Any]) -> dict[str, Any]:
     """The group does not exist yet, and the token is for what is really launched."""
     (interface,) = request["NetworkInterfaces"]
     bare = {name: value for name, value in interface.items() if name != "Groups"}
-    told_later = ("ClientToken", "UserData")
-    other = {name: value for name, value in request.items() if name not in told_later}
+    checked_at_launch = ("ClientToken", "UserData")
+    other = {name: value for name, value in request.items() if name not in checked_at_launch}
     return {**other, "NetworkInterfaces": [bare]}

@@ -16,7 +16,7 @@ from advisor.errors import LiveError
 from infra.aws.clock import Clock, SystemClock
 from infra.aws.errors import Kind, Reaction, Refused, Unanswered
 from infra.live.bounded import Deadline
-from infra.live.session import client, told_as_live_error
+from infra.live.session import as_live_errors, client
 
 # Seconds of one try, whatever hangs: name servers, what trickles, programs that fetch credentials.
 TRY_SECONDS = 20.0
@@ -129,7 +129,7 @@ class Aws:
         ) as error:  # fmt: skip
             raise Unanswered(operation, type(error).__name__) from error
         except known.BotoCoreError as error:
-            with told_as_live_error(operation):
+            with as_live_errors(operation):
                 raise error
         if not answer.get("ResponseMetadata", {}).get("RequestId"):
             # botocore reads a captive portal's page as an answer with nothing in it.

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 # How soon somebody who waits long hears that he is to leave.
-_HEARD_AFTER_SECONDS = 1.0
+_NOTICED_AFTER_SECONDS = 1.0
 
 
 class Clock(Protocol):
@@ -53,6 +53,6 @@ class LeavingClock:
             if self._stop.is_set() and not self._leaves:
                 self._leaves = True
                 raise KeyboardInterrupt
-            part = left if self._leaves else min(left, _HEARD_AFTER_SECONDS)
+            part = left if self._leaves else min(left, _NOTICED_AFTER_SECONDS)
             self._clock.sleep(part)
             left -= part

@@ -15,7 +15,7 @@ from infra.aws.budget import Meter
 from infra.aws.errors import Refused
 from infra.aws.finding import KINDS, Managed, managed_of
 from infra.aws.launch_options import Machine, Sweep
-from infra.aws.machines import NotTold, instance
+from infra.aws.machines import NotListed, instance
 from infra.aws.permissions import mend_of
 from infra.aws.removing import PATIENCE, POLL_SECONDS, remove_all
 
@@ -44,8 +44,8 @@ def end_sweep(
         with suppress(AdvisorError):  # it is found by its tag again, and told where it stays
             aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
     for region in regions:
-        result, not_told = _of_sweep(aws, region, sweep)
-        left += not_told
+        result, not_listed = _of_sweep(aws, region, sweep)
+        left += not_listed
         if first is not None and first.region == region:
             result += _unlisted(first, sweep.id, result)
         remaining = remove_all(aws, result)
@@ -66,7 +66,7 @@ def end_instance(aws: Aws, machine: Machine) -> None:
         try:
             if not instance(aws, machine.region, machine.id).lives:
                 return
-        except NotTold:
+        except NotListed:
             return
         if aws.clock.now() >= deadline:
             raise CloudError(
@@ -80,16 +80,16 @@ def end_instance(aws: Aws, machine: Machine) -> None:
 def _of_sweep(aws: Aws, region: str, sweep: Sweep) -> tuple[list[Managed], list[str]]:
     """What there is; a kind that may not be listed hinders the end of no other one, and is told."""
     result: list[Managed] = []
-    not_told: list[str] = []
+    not_listed: list[str] = []
     for kind in KINDS:
         try:
             listed = managed_of(aws, kind, region, owner=sweep.owner)
             result += [entry for entry in listed if entry.sweep_id == sweep.id]
         except Refused as refused:
-            not_told.append(f"no {kind.name} in {region} is told: {mend_of(refused)}")
+            not_listed.append(f"no {kind.name} in {region} is told: {mend_of(refused)}")
         except AdvisorError as error:  # nobody answers: nor would they for other kinds
-            return result, [*not_told, f"what there is in {region} is not known: {error}"]
-    return result, not_told
+            return result, [*not_listed, f"what there is in {region} is not known: {error}"]
+    return result, not_listed
 
 
 def _unlisted(machine: Machine, sweep_id: str, things: Iterable[Managed]) -> list[Managed]:

@@ -136,7 +136,7 @@ def reaction_to(code: str) -> Reaction:
 
 
 @cache
-def known_codes() -> dict[str, tuple[Kind, Reaction]]:
+def error_codes() -> dict[str, tuple[Kind, Reaction]]:
     """The codes of the table."""
     text = (files("infra.aws") / "launch_errors.csv").read_text(encoding="utf-8")
     return {
@@ -147,7 +147,7 @@ def known_codes() -> dict[str, tuple[Kind, Reaction]]:
 
 def _meaning(code: str) -> tuple[Kind, Reaction]:
     """EC2 writes state reasons with `Server.` or `Client.` before codes that it also tells bare."""
-    existing = known_codes()
+    existing = error_codes()
     bare = code.partition(".")[2] if code.startswith(("Server.", "Client.")) else code
     for entry in (code, bare):
         if kinds := existing.get(entry) or _ALSO.get(entry):

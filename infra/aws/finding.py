@@ -11,7 +11,7 @@ from advisor.errors import CloudError
 from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
-from infra.aws.permissions import reaping_told
+from infra.aws.permissions import reaping_refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def enabled_regions(aws: Aws, home: str) -> list[str]:
     try:
         answer = aws.ask(home, "describe_regions")
     except Refused as refused:
-        text = f"{reaping_told(refused)}; or name the regions with --region"
+        text = f"{reaping_refusal(refused)}; or name the regions with --region"
         raise CloudError(text) from refused
     return sorted(entry["RegionName"] for entry in answer["Regions"])
 

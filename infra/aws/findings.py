@@ -32,7 +32,7 @@ def missing(check: str, told: str, mend: str) -> Finding:
     return Finding(check=check, ok=False, told=told, mend=mend)
 
 
-def not_asked(check: str, error: AdvisorError) -> Finding:
+def not_checked(check: str, error: AdvisorError) -> Finding:
     """It could not be asked for."""
     mend = mend_of(error) if isinstance(error, Refused) else "ask again later"
     return Finding(check=check, ok=False, told=str(error), mend=mend)

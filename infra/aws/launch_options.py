@@ -26,9 +26,9 @@ def checked_sweep_id(text: str) -> str:
     return text
 
 
-def sweep_id_of(*asked: str) -> str:
+def sweep_id_of(*parts: str) -> str:
     """Twelve hex digits of what was asked: the same question finds its own instance again."""
-    return hashlib.sha256("\0".join(asked).encode()).hexdigest()[:12]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +125,6 @@ def client_token(sweep_id: str, slot: str, generation: int, option: LaunchOption
     return "advisor-" + hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:48]
 
 
-def oldest_first(found: Iterator[Machine] | list[Machine]) -> list[Machine]:
+def oldest_first(machines: Iterator[Machine] | list[Machine]) -> list[Machine]:
     """In an order that every controller finds the same."""
-    return sorted(found, key=lambda machine: (machine.launched_at, machine.id))
+    return sorted(machines, key=lambda machine: (machine.launched_at, machine.id))

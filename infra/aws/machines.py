@@ -34,22 +34,22 @@ def instances_of(
     return oldest_first([entry for entry in result if slot is None or entry.slot == slot])
 
 
-class NotTold(CloudError):
+class NotListed(CloudError):
     """EC2 does not know the instance: not yet, or not any more."""
 
 
 def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None = None) -> Machine:
-    """One instance as it is now; `NotTold` where EC2 does not know it."""
+    """One instance as it is now; `NotListed` where EC2 does not know it."""
     try:
         answer = aws.ask(region, "describe_instances", patience=patience, InstanceIds=[instance_id])
     except Refused as refused:
         if refused.code == "InvalidInstanceID.NotFound":
-            raise NotTold(f"EC2 does not know {instance_id}") from refused
+            raise NotListed(f"EC2 does not know {instance_id}") from refused
         raise
     for reservation in answer.get("Reservations", ()):
         for row in reservation["Instances"]:
             return machine_from(row, region)
-    raise NotTold(f"EC2 does not know {instance_id}")
+    raise NotListed(f"EC2 does not know {instance_id}")
 
 
 def as_ended(machine: Machine) -> Machine:

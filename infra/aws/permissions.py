@@ -48,7 +48,7 @@ def explained(refused: Refused) -> CloudError:
     return CloudError("{what}", hint=mend_of(refused), what=_what(refused))
 
 
-def reaping_told(error: AdvisorError) -> str:
+def reaping_refusal(error: AdvisorError) -> str:
     """What hinders the reaper, and what mends it; its own policy is a small one."""
     if not isinstance(error, Refused):
         return str(error)

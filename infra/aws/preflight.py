@@ -9,7 +9,7 @@ from advisor.errors import AdvisorError
 from infra.aws import accounts, regions
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
-from infra.aws.findings import Finding, good, missing, not_asked
+from infra.aws.findings import Finding, good, missing, not_checked
 from infra.aws.launch_options import LaunchOption, Sweep
 from infra.aws.provisioning.fallbacks import in_order
 from infra.aws.provisioning.orders import Order
@@ -116,9 +116,9 @@ def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
         if refused.code in ("NoSuchBucket", "404"):
             mend = f"`aws s3 mb s3://{name} --region {region}`"
             return "", missing("bucket", f"there is no bucket {name}", mend)
-        return "", not_asked("bucket", refused)
+        return "", not_checked("bucket", refused)
     except AdvisorError as error:
-        return "", not_asked("bucket", error)
+        return "", not_checked("bucket", error)
     return home, good("bucket", f"{name} in {home}")
 
 

@@ -18,7 +18,7 @@ from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
 from infra.aws.errors import Kind, Refused
 from infra.aws.finding import KINDS, Managed, enabled_regions, managed_of
-from infra.aws.permissions import reaping_told
+from infra.aws.permissions import reaping_refusal
 from infra.aws.removing import Remaining, remove_all
 from infra.aws.together import each_at_once
 
@@ -27,7 +27,7 @@ HOME_REGION = "us-east-1"  # tells which regions there are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotTold:
+class NotListed:
     """Things of a kind ("all": of any) of which a region did not tell, and why."""
 
     region: str
@@ -47,7 +47,7 @@ class Reaped:
     expired: tuple[Managed, ...]
     kept: tuple[Managed, ...]
     remaining: tuple[Remaining, ...]
-    not_told: tuple[NotTold, ...]
+    not_listed: tuple[NotListed, ...]
 
     @property
     def removed(self) -> tuple[Managed, ...]:
@@ -61,7 +61,7 @@ class Reaped:
     def is_clean(self) -> bool:
         """Whether surely nothing expired is there any more."""
         there = self.expired if self.dry_run else self.remaining
-        return not (there or self.not_told)
+        return not (there or self.not_listed)
 
 
 def reap(
@@ -92,7 +92,7 @@ def reap(
         expired=tuple(chain.from_iterable(answer.expired for answer in answers)),
         kept=tuple(chain.from_iterable(answer.kept for answer in answers)),
         remaining=tuple(chain.from_iterable(answer.remaining for answer in answers)),
-        not_told=tuple(chain.from_iterable(answer.not_told for answer in answers)),
+        not_listed=tuple(chain.from_iterable(answer.not_listed for answer in answers)),
     )
 
 
@@ -112,7 +112,7 @@ def as_aws(session_or_clients: Any) -> Aws:
 
 
 def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_run: bool) -> Reaped:
-    result, not_told = _found_in(aws, region, owner)
+    result, not_listed = _expired_in(aws, region, owner)
     expired = [entry for entry in result if entry.is_expired(now)]
     return Reaped(
         now=now,
@@ -121,22 +121,22 @@ def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_ru
         expired=tuple(expired),
         kept=tuple(entry for entry in result if not entry.is_expired(now)),
         remaining=() if dry_run else tuple(remove_all(aws, expired)),
-        not_told=tuple(not_told),
+        not_listed=tuple(not_listed),
     )
 
 
-def _found_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[NotTold]]:
+def _expired_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[NotListed]]:
     """What is there; a kind that may not be listed hinders no other one."""
     result: list[Managed] = []
-    not_told: list[NotTold] = []
+    not_listed: list[NotListed] = []
     for kind in KINDS:
         try:
             result += managed_of(aws, kind, region, owner=owner)
         except AdvisorError as error:
             if not isinstance(error, Refused) or error.kind is Kind.CREDENTIALS:
                 # Nobody answers, or nobody is known: nor would they for other kinds.
-                answer = NotTold(region=region, kind="all", reason=reaping_told(error))
-                return result, [*not_told, answer]
-            answer = NotTold(region=region, kind=kind.name, reason=reaping_told(error))
-            not_told.append(answer)
-    return result, not_told
+                answer = NotListed(region=region, kind="all", reason=reaping_refusal(error))
+                return result, [*not_listed, answer]
+            answer = NotListed(region=region, kind=kind.name, reason=reaping_refusal(error))
+            not_listed.append(answer)
+    return result, not_listed

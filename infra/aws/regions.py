@@ -11,7 +11,7 @@ from advisor.domain import InstanceType, Market
 from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
-from infra.aws.findings import Finding, good, missing, not_asked, without
+from infra.aws.findings import Finding, good, missing, not_checked, without
 from infra.aws.images import unfit
 from infra.aws.launch_options import Image, LaunchOption
 from infra.live.spot import newest_by_zone
@@ -62,7 +62,7 @@ def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Sub
             text = f"{region} has no subnet {wish.subnet}"
             mend = f"`aws ec2 describe-subnets --region {region}`, then give another --subnet"
             return [], missing("subnet", text, mend)
-        return [], not_asked("subnet", error)
+        return [], not_checked("subnet", error)
     result = [
         Subnet(
             id=row["SubnetId"], zone=row["AvailabilityZone"], network=row["VpcId"],
@@ -87,9 +87,9 @@ def image(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[Image | No
     except Refused as refused:
         if refused.code.startswith(("InvalidAMIID", "ParameterNotFound")):
             return None, _no_image(region, wish.image or IMAGE_PARAMETER)
-        return None, not_asked("image", refused)
+        return None, not_checked("image", refused)
     except AdvisorError as error:
-        return None, not_asked("image", error)
+        return None, not_checked("image", error)
     rows = answer.get("Images", ())
     if not rows:
         return None, _no_image(region, name)
@@ -132,7 +132,7 @@ def offered_zones(
         for row in rows:
             result.setdefault(row["InstanceType"], set()).add(row["Location"])
     except AdvisorError as error:
-        return {}, not_asked("offering", error)
+        return {}, not_checked("offering", error)
     names = ", ".join(type_.name for type_ in types)
     if not result:
         return {}, missing(

@@ -15,7 +15,7 @@ from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.finding import Managed
-from infra.aws.permissions import reaping_told
+from infra.aws.permissions import reaping_refusal
 
 PATIENCE = timedelta(minutes=5)  # a GPU instance takes minutes to end, and its volumes a little
 POLL_SECONDS = 5.0
@@ -25,7 +25,7 @@ _BY_LISTS = {
     "spot-request": ("cancel_spot_instance_requests", "SpotInstanceRequestIds"),
     "instance": ("terminate_instances", "InstanceIds"),
 }
-_ONE_BY_ONE = {
+_SINGLY = {
     "volume": ("delete_volume", "VolumeId"),
     "network-interface": ("delete_network_interface", "NetworkInterfaceId"),
     "security-group": ("delete_security_group", "GroupId"),
@@ -63,7 +63,7 @@ def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
     ]
     deadline = aws.clock.now() + (PATIENCE if ending else timedelta())
     left += _wait_for(aws, ending, deadline)
-    for kind in _ONE_BY_ONE:
+    for kind in _SINGLY:
         for managed in expired:
             if managed.kind == kind:
                 left += _remove_held(aws, managed, deadline)
@@ -79,14 +79,14 @@ def _remove_lists(aws: Aws, things: Sequence[Managed]) -> list[Remaining]:
             continue
         for entry in part:
             refused = _refusal(aws, [entry])
-            left += [Remaining(entry, reaping_told(refused))] if refused else []
+            left += [Remaining(entry, reaping_refusal(refused))] if refused else []
     return left
 
 
 def _refusal(aws: Aws, things: Sequence[Managed]) -> AdvisorError | None:
     """Send the request; why these were not removed by it. One that is gone is removed."""
     kind, region = things[0].kind, things[0].region
-    operation, parameter = (_BY_LISTS | _ONE_BY_ONE)[kind]
+    operation, parameter = (_BY_LISTS | _SINGLY)[kind]
     wanted: Any = [thing.id for thing in things] if kind in _BY_LISTS else things[0].id
     try:
         aws.ask(region, operation, **{parameter: wanted})
@@ -142,6 +142,6 @@ def _remove_held(aws: Aws, managed: Managed, deadline: datetime) -> list[Remaini
     while refused := _refusal(aws, [managed]):
         is_held = isinstance(refused, Refused) and refused.code in _HELD
         if not is_held or aws.clock.now() >= deadline:
-            return [Remaining(managed, reaping_told(refused))]
+            return [Remaining(managed, reaping_refusal(refused))]
         aws.clock.sleep(POLL_SECONDS)
     return []

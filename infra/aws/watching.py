@@ -83,7 +83,7 @@ def _looked(aws: Aws, machine: Machine) -> tuple[Machine, str]:
     """The instance as it is told now; as it was, with the reason, where it is not told."""
     try:
         return machines.instance(aws, machine.region, machine.id, patience=_PATIENCE), ""
-    except machines.NotTold as error:
+    except machines.NotListed as error:
         gone = aws.clock.now() - machine.launched_at > _FORGIVEN
         return machines.as_ended(machine) if gone else machine, str(error)
     except AdvisorError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.errors import LiveError
-from infra.live.session import client, in_portions, required, told_as_live_error
+from infra.live.session import as_live_errors, client, in_portions, required
 
 _WHAT = "instance types"
 
@@ -26,7 +26,7 @@ def facts(names: Sequence[str], region: str) -> dict[str, Facts]:
     ec2 = client("ec2", region)
     answer: dict[str, Facts] = {}
     for portion in in_portions(names):
-        with told_as_live_error(_WHAT):
+        with as_live_errors(_WHAT):
             pages = ec2.get_paginator("describe_instance_types").paginate(
                 Filters=[{"Name": "instance-type", "Values": portion}]
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from infra.live.session import client, in_portions, required, told_as_live_error
+from infra.live.session import as_live_errors, client, in_portions, required
 
 _WHAT = "instance type offerings"
 
@@ -14,7 +14,7 @@ def offered(names: Sequence[str], region: str) -> frozenset[str]:
     ec2 = client("ec2", region)
     result: set[str] = set()
     for portion in in_portions(names):
-        with told_as_live_error(_WHAT):
+        with as_live_errors(_WHAT):
             pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
                 LocationType="region",
                 Filters=[{"Name": "instance-type", "Values": portion}],

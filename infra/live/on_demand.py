@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.domain import Market
 from infra.live.quotes import Quote, Refused, price_from
-from infra.live.session import client, required, told_as_live_error
+from infra.live.session import as_live_errors, client, required
 
 # The API is served in a few regions only; this one knows the prices of all.
 _SERVED_IN = "us-east-1"
@@ -31,7 +31,7 @@ def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote 
     """
     pricing = client("pricing", _SERVED_IN)
     for name in names:
-        with told_as_live_error("pricing"):
+        with as_live_errors("pricing"):
             products = _products(pricing, name, region)
         yield _quote(name, region, products, today)
 

@@ -7,7 +7,7 @@ import math
 from advisor.catalog.quotas import quota_code
 from advisor.domain import Market
 from advisor.errors import LiveError
-from infra.live.session import client, required, told_as_live_error
+from infra.live.session import as_live_errors, client, required
 
 
 def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
@@ -16,7 +16,7 @@ def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
     if code is None:
         return None
     quotas = client("service-quotas", region)
-    with told_as_live_error("quotas"):
+    with as_live_errors("quotas"):
         answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=code)
     value = required(required(answer, "Quota", "quotas"), "Value", "quotas")
     if not math.isfinite(value) or value < 0:

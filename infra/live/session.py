@@ -36,7 +36,7 @@ def client(service: str, region: str, *, attempts: int | None = None) -> Any:
         read_timeout=READ_SECONDS,
         retries={"total_max_attempts": attempts or ATTEMPTS, "mode": "standard"},
     )
-    with told_as_live_error(service):
+    with as_live_errors(service):
         own = botocore.session.get_session()
         own.register_component("data_loader", _service_descriptions())
         session: Any = boto3.session.Session(botocore_session=own)
@@ -58,7 +58,7 @@ def in_portions(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 @contextmanager
-def told_as_live_error(what: str) -> Iterator[None]:
+def as_live_errors(what: str) -> Iterator[None]:
     """Errors of boto3 as `LiveError`: which service, what happened, what to do."""
     from botocore import exceptions as known
     from botocore.parsers import ResponseParserError

@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.domain import Market
 from infra.live.quotes import Quote, Refused, price_from
-from infra.live.session import client, in_portions, required, told_as_live_error
+from infra.live.session import as_live_errors, client, in_portions, required
 
 _WHAT = "spot prices"
 
@@ -22,7 +22,7 @@ def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | Ref
     now = datetime.now(UTC)
     rows: list[Mapping[str, Any]] = []
     for portion in in_portions(names):
-        with told_as_live_error(_WHAT):
+        with as_live_errors(_WHAT):
             pages = ec2.get_paginator("describe_spot_price_history").paginate(
                 InstanceTypes=portion,
                 ProductDescriptions=["Linux/UNIX"],

@@ -30,7 +30,7 @@ class Named:
 
 def named(source: str, name: str, input_text: str = "", task: str = "") -> Named:
     """What the written-out table says of the name, or else what the source's rules make of it."""
-    stated = table_input(_said_input(source, name, input_text, task))
+    stated = table_input(_stated_input(source, name, input_text, task))
     plain = name.partition(".")[0] if source == "timm" else name
     rows = [row for row in _written_out().get(plain, ()) if source.startswith(row["source"])]
     if not rows:
@@ -42,7 +42,7 @@ def named(source: str, name: str, input_text: str = "", task: str = "") -> Named
     )
 
 
-def _said_input(source: str, name: str, text: str, task: str) -> str:
+def _stated_input(source: str, name: str, text: str, task: str) -> str:
     """What the source's readers know of an input beside its words."""
     if text.isdigit():
         return f"seq {text}"

@@ -84,7 +84,7 @@ def _mm_evaluated_only(rows: pd.DataFrame) -> pd.Series:
     return (rows.task == "inference") & (boxes | ~_has(rows, "Cityscapes", "input"))
 
 
-def _one_image(rows: pd.DataFrame) -> pd.Series:
+def _of_an_image(rows: pd.DataFrame) -> pd.Series:
     return (rows.task == "inference") & (rows.batch_size == 1)
 
 
@@ -100,7 +100,7 @@ TABLES = {
     "model_zoos2.csv": Rules("MIT / Apache-2.0", _model_zoo_left_out),
     "openmmlab.csv": Rules(_APACHE, evaluated_only=_mm_evaluated_only),
     "detectron2.csv": Rules(
-        _APACHE, lambda rows: _has(rows, "LSJ|Large-Scale|LVIS", "network"), _one_image
+        _APACHE, lambda rows: _has(rows, "LSJ|Large-Scale|LVIS", "network"), _of_an_image
     ),
     "nvidia_dle_pytorch.csv": Rules("BSD-3 / Apache-2.0", _dle_left_out, tf32="all",
                                     channels_last=True),

@@ -28,7 +28,7 @@ from models.performance.pipeline import (
     pipeline_columns,
     trial_group,
 )
-from models.performance.usable import known_accelerator_rate, measured_cpu_rate
+from models.performance.usable import measured_cpu_rate, stated_accelerator_rate
 
 FOLDS = 5
 # Scatter of a trial's rate on a shared machine; residuals are counted in it.
@@ -98,7 +98,7 @@ class PhysicalForm:
 def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Trials:
     """Columns of usable measurements, see `usable.sort_out`."""
     rows = [_request(measurement) for measurement in measurements]
-    existing = [known_accelerator_rate(measurement) for measurement in measurements]
+    existing = [stated_accelerator_rate(measurement) for measurement in measurements]
     return Trials(
         columns=pipeline_columns(rows, networks),
         cells=tuple((row.workload.network, row.workload.task) for row in rows),

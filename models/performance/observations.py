@@ -99,11 +99,11 @@ def _may_be_fitted(record: Mapping[str, str]) -> bool:
         and record["gpu_count"] == "1"
         and record["precision"] in ("fp32", "amp", "bf16", "fp16")
         and record["source"] not in LEFT_OUT
-        and not is_of_one_token(record["source"], record["network"], record["task"])
+        and not is_of_a_single_token(record["source"], record["network"], record["task"])
     )
 
 
-def is_of_one_token(source: str, network: str, task: str) -> bool:
+def is_of_a_single_token(source: str, network: str, task: str) -> bool:
     """Whether a language model's row is a token made with a cache, not a pass over a sequence."""
     generating = source.startswith("hf-trans") and task == Task.INFERENCE
     return generating and _GENERATING.search(network) is not None
@@ -131,7 +131,7 @@ class RowReader:
         self.unknown_gpus: dict[str, int] = {}
         self.unknown_networks: dict[str, int] = {}
         self._sheets, self._networks = DataSheets(sheets), networks
-        self._found: dict[tuple[str, str], Network | None] = {}
+        self._cached: dict[tuple[str, str], Network | None] = {}
 
     def row(self, record: Mapping[str, str]) -> MeasuredStep | None:
         """The observation of a record, None where its GPU or network is unknown."""
@@ -165,12 +165,12 @@ class RowReader:
     def network(self, name: str, at: str) -> Network | None:
         """The network of a name at an input, None where nobody captured it."""
         key = (name, at)
-        if key not in self._found:
+        if key not in self._cached:
             try:
-                self._found[key] = self._networks.find(name, at or None)
+                self._cached[key] = self._networks.find(name, at or None)
             except UsageError:
-                self._found[key] = None
-        return self._found[key]
+                self._cached[key] = None
+        return self._cached[key]
 
 
 def _count(counts: dict[str, int], name: str) -> None:
@@ -260,17 +260,18 @@ def _kernel(record: Mapping[str, str], gpu: Gpu) -> MeasuredStep:
     return MeasuredStep(cell, float(record["seconds"]), _KERNEL_SIGMA, record["source"], "", False)
 
 
-def asked(observations: Iterable[MeasuredStep]) -> list[Cell]:
+def without_sources(observations: Iterable[MeasuredStep]) -> list[Cell]:
     """The cells as a user asks for them, who knows of no source."""
     return [
         Cell(
-            row.cell.network, row.cell.step._replace(conditions=as_asked(row.cell.step.conditions))
+            row.cell.network,
+            row.cell.step._replace(conditions=question_conditions(row.cell.step.conditions)),
         )
         for row in observations
     ]
 
 
-def as_asked(how: Conditions) -> Conditions:
+def question_conditions(how: Conditions) -> Conditions:
     """The conditions that a workload can tell."""
     return how._replace(
         source="", host="", optimizer=True, copies_input=False,

@@ -172,7 +172,7 @@ def _plain(part: Pipeline) -> dict[str, Any]:
 def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
     return Pipeline(
         # Models fitted before second threads had a factor of their own took the usual yield.
-        parameters=_known(
+        parameters=_checked_schema(
             {"host/second_thread": 0.0, **_in_range(raw["parameters"])}, PIPELINE_PRIORS
         ),
         reference=ReferenceCpu(**raw["reference"]),
@@ -193,7 +193,7 @@ def _cpu_step(
     return CpuStep(network, at, Task(task), batch_size, cores, seconds)
 
 
-def _known(values: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
+def _checked_schema(values: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
     missing = [name for name in names if name not in values]
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")

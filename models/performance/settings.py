@@ -126,7 +126,7 @@ def gains_of(
     kinds = [_kind_of(workload, entry) for entry in changed]
     rows = {kind: _rows_of(times, workload, gpu, facts, kind) for kind in kinds}
     places = [
-        place for place, kind in enumerate(kinds) if _is_told(workload, gpu, kind, rows[kind])
+        place for place, kind in enumerate(kinds) if _is_observed(workload, gpu, kind, rows[kind])
     ]
     if not places:
         return gains
@@ -170,7 +170,7 @@ def _rows_of(
     return _Rows(True, of_network, chip(gpu.name) in chips and bool(times.measured_in(gpu)))
 
 
-def _is_told(workload: Workload, gpu: Gpu, kind: str, rows: _Rows) -> bool:
+def _is_observed(workload: Workload, gpu: Gpu, kind: str, rows: _Rows) -> bool:
     """Whether the card can do it, and rows tell more than the median gain of all networks."""
     capability = gpu.capability or 0.0
     if kind == TF32:

@@ -255,7 +255,7 @@ def class_seconds(steps: Steps, theta: Floats) -> tuple[Floats, Floats]:
     return steps.kernels * result.compute, steps.kernels * result.memory
 
 
-class _Found(NamedTuple):
+class _Evaluation(NamedTuple):
     log_seconds: Floats
     seconds: Floats
     gpu: Floats
@@ -270,7 +270,7 @@ class _Found(NamedTuple):
     l2_gain: Floats
 
 
-def _evaluate(steps: Steps, theta: Floats) -> _Found:
+def _evaluate(steps: Steps, theta: Floats) -> _Evaluation:
     common = steps.common
     scales = np.exp(theta[steps.shape_at])[steps.group]
     narrow = np.exp(theta[common["narrow"]])
@@ -295,11 +295,11 @@ def _evaluate(steps: Steps, theta: Floats) -> _Found:
     device = np.sqrt(np.sqrt(_fourth(gpu) + _fourth(launch)))
     seconds = device + steps.extra_seconds + np.exp(theta[common["constant"]])
     log = np.log(seconds) + theta[steps.offset_at].sum(axis=1)
-    return _Found(log, seconds, gpu, launch, launch_parts, device, compute, memory, kernel,
+    return _Evaluation(log, seconds, gpu, launch, launch_parts, device, compute, memory, kernel,
                   losses, unaligned, l2_gain)  # fmt: skip
 
 
-def _slopes(steps: Steps, theta: Floats, results: _Found) -> Floats:
+def _slopes(steps: Steps, theta: Floats, results: _Evaluation) -> Floats:
     count, size, common = steps.count, len(theta), steps.common
     by_gpu = (results.gpu / results.device) ** 3 / results.seconds
     weight = by_gpu[steps.step] * steps.kernels / results.kernel**3

@@ -17,7 +17,7 @@ from advisor.domain import Task
 from models.performance.fitting import Fit, fitted, learnt
 from models.performance.kinship import Kinship, kinship_of
 from models.performance.networks import Floats, NetworkFacts
-from models.performance.observations import MeasuredStep, as_asked, columns
+from models.performance.observations import MeasuredStep, columns, question_conditions
 from models.performance.posterior import Cell, Posterior
 from models.performance.step_times import (
     ROW_SIGMA,
@@ -227,7 +227,7 @@ def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> tuple[Floats, F
         places[id(row.cell.step.operations), row.cell.network, _how(row).task].append(place)
     for (_, network, task), members in places.items():
         cells = [
-            Cell(network, rows[p].cell.step._replace(conditions=as_asked(_how(rows[p]))))
+            Cell(network, rows[p].cell.step._replace(conditions=question_conditions(_how(rows[p]))))
             for p in members
         ]
         step = rows[members[0]].cell.step

@@ -90,7 +90,7 @@ def require_enough(measurements: Sequence[Measurement]) -> None:
         )
 
 
-def known_accelerator_rate(measurement: Measurement) -> float | None:
+def stated_accelerator_rate(measurement: Measurement) -> float | None:
     """Samples per second of the accelerator alone where it is no unknown: emulated, or a GPU or
     a network on the CPU that was measured by itself. Infinite for preprocessing, else None."""
     trial = measurement.trial

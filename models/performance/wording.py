@@ -43,7 +43,7 @@ class Wording:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._told: dict[tuple[object, ...], tuple[Provenance, tuple[str, ...]]] = {}
+        self._wordings: dict[tuple[object, ...], tuple[Provenance, tuple[str, ...]]] = {}
 
     def of(
         self,
@@ -54,15 +54,15 @@ class Wording:
         matters: int,
     ) -> tuple[Provenance, tuple[str, ...]]:
         """Provenance and notes; bit k of `matters` says whether the k-th of `STAGES` does."""
-        known_bus = resources.host_to_gpu_gb_per_second is not None
-        machine = (id(resources.cpu), resources.vcpus, known_bus)
+        stated_bus = resources.host_to_gpu_gb_per_second is not None
+        machine = (id(resources.cpu), resources.vcpus, stated_bus)
         # By identity: the caller holds on to all of them, and hashing them takes a while.
         key = (id(load), id(gpu_rate), id(scaling), *machine, matters)
-        if key not in self._told:
+        if key not in self._wordings:
             rate = gpu_rate if matters & _ACCELERATOR else None
             wanted = (load, resources, rate, scaling, matters, self._pipeline)
-            self._told[key] = _provenance(*wanted), tuple(_notes(*wanted))
-        return self._told[key]
+            self._wordings[key] = _provenance(*wanted), tuple(_notes(*wanted))
+        return self._wordings[key]
 
 
 def _provenance(

@@ -21,7 +21,7 @@ _OBJECTS = 7
 _OBJECT_SHARES = (0.05, 0.6)
 # Devlin et al., section 3.1: so many words of a text are hidden.
 _HIDDEN_WORDS = 0.15
-NOT_ASKED = -100
+NO_TARGET = -100
 
 
 def synthetic_batch(
@@ -127,6 +127,6 @@ def _sequence_targets(info: NetworkInfo, inputs: torch.Tensor) -> Any:
     # One word is always hidden: the mean over none would not be a number.
     hidden[:, 0] = True
     return {
-        "words": words.where(hidden, NOT_ASKED),
+        "words": words.where(hidden, NO_TARGET),
         "is_next": torch.randint(2, (rows,), device=device),
     }

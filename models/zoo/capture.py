@@ -66,7 +66,7 @@ def capture_operations(
 
 
 @contextmanager
-def told_as_usage(name: str) -> Iterator[None]:
+def as_usage_errors(name: str) -> Iterator[None]:
     """Whatever stops torch from following `name` without data, as a `UsageError` of one line."""
     try:
         yield

@@ -20,16 +20,16 @@ def main(arguments: list[str] | None = None) -> None:
     """Trace, and tell; what goes wrong is told as a line too."""
     job = json.loads((arguments or sys.argv[1:])[0])
     try:
-        _tell(profile=_profile(job))
+        _send(profile=_profile(job))
     except AdvisorError as error:
-        _tell(error=str(error), usage=isinstance(error, UsageError))
+        _send(error=str(error), usage=isinstance(error, UsageError))
 
 
 def _profile(job: dict[str, Any]) -> dict[str, Any]:
     return network_memory(open_network(job["reference"]), job["steps"], job["pixels"])
 
 
-def _tell(**message: Any) -> None:
+def _send(**message: Any) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

@@ -50,7 +50,7 @@ class OwnNetwork:
         """A new network on the CPU; a `UsageError` when the user's function makes none."""
         import torch
 
-        with self._imports.first(), self._told("fails"):
+        with self._imports.first(), self._user_errors("fails"):
             network = self._function()
         if not isinstance(network, torch.nn.Module):
             raise UsageError(
@@ -73,7 +73,7 @@ class OwnNetwork:
         if example is None:
             inputs = torch.rand(batch_size, *self.info.input_shape, device=device)
             return inputs, torch.arange(batch_size, device=device)
-        with self._imports.first(), self._told("example_batch fails"):
+        with self._imports.first(), self._user_errors("example_batch fails"):
             batch = example(batch_size)
         if not (isinstance(batch, tuple) and len(batch) == 2):
             raise UsageError(
@@ -113,9 +113,11 @@ class OwnNetwork:
         shape = tuple(inputs.shape) if isinstance(inputs, torch.Tensor) else _kind(inputs)
         advice = "set INPUT_SHAPE, or write example_batch(batch_size), in the file"
         with torch.no_grad(), self._imports.first():
-            with self._told(f"does not take an input of {shape}", advice):
+            with self._user_errors(f"does not take an input of {shape}", advice):
                 self.forward(network, inputs)
-            with self._told("has a loss that fails", "see loss(outputs, targets) in the file"):
+            with self._user_errors(
+                "has a loss that fails", "see loss(outputs, targets) in the file"
+            ):
                 loss = self.training_loss(network, inputs, targets)
         if not isinstance(loss, torch.Tensor) or loss.ndim:
             raise UsageError(
@@ -139,7 +141,7 @@ class OwnNetwork:
         return torch.nn.functional.cross_entropy(outputs, targets % outputs.shape[1])
 
     @contextmanager
-    def _told(
+    def _user_errors(
         self, what: str, advice: str = "run the file by itself to see where"
     ) -> Iterator[None]:
         try:
@@ -152,7 +154,7 @@ class OwnNetwork:
                 hint=advice,
                 reference=self.reference,
                 what=what,
-                said=_said(error),
+                said=_one_line(error),
             ) from error
 
 
@@ -204,7 +206,7 @@ def _load(path: Path, reference: str, fingerprint: str, imports: TheirImports) -
             "{reference} cannot be loaded ({said})",
             hint=_way_out(error),
             reference=reference,
-            said=_said(error),
+            said=_one_line(error),
         ) from error
     return module
 
@@ -242,7 +244,7 @@ def _info(module: ModuleType, reference: str, path: Path) -> NetworkInfo:
         ) from error
 
 
-def _said(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     """'ValueError: what it said', its first line only."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

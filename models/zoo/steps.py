@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
 from advisor.messages import Message
-from models.zoo.batches import NOT_ASKED
+from models.zoo.batches import NO_TARGET
 from models.zoo.networks import Kind, network_info
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _loss_of(name: str, kind: Kind) -> Loss:
 def _cross_entropy(logits: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
     from torch.nn import functional
 
-    return functional.cross_entropy(logits, classes, ignore_index=NOT_ASKED)
+    return functional.cross_entropy(logits, classes, ignore_index=NO_TARGET)
 
 
 def _class_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:

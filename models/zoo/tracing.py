@@ -154,7 +154,7 @@ def _computed(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> d
                     if width == "16bit"
                     else nullcontext()
                 )
-                with _told(runnable, size):
+                with _described(runnable, size):
                     batch = _batch(runnable, size, pixels)
                     with _as(run, network), recording(log), cast:
                         outcome = _step(network, runnable, batch, run, log)
@@ -165,7 +165,7 @@ def _computed(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> d
 
 
 @contextmanager
-def _told(runnable: Runnable, size: int) -> Iterator[None]:
+def _described(runnable: Runnable, size: int) -> Iterator[None]:
     try:
         yield
     except AdvisorError:

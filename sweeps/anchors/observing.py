@@ -52,8 +52,8 @@ def _first(refused: tuple[Refused, ...]) -> str:
 def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | RefusedRow:
     """The step of PyTorch on a real GPU that was measured; `where` begins its origin."""
     origin = f"{where}trial {row.trial.trial_id}"
-    for reason, is_told in _faults(row):
-        return RefusedRow(origin, reason, is_told)
+    for reason, is_notable in _faults(row):
+        return RefusedRow(origin, reason, is_notable)
     seconds, gpu = _step_seconds(row), gpu_of(row)
     assert seconds is not None
     assert gpu is not None

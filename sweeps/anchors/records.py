@@ -24,11 +24,11 @@ SheetOf = Callable[[str], Gpu]
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A row that is no anchor. `is_told`: worth a word even where other rows are good."""
+    """A row that is no anchor. `is_notable`: worth a word even where other rows are good."""
 
     origin: str
     reason: str
-    is_told: bool
+    is_notable: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from sweeps.datasets.transforming import Change, changed
 TARGETS = ("files", "tar", "lmdb", "recordio")
 Progress = Callable[[int, int], None]
 _CHUNK = 32
-_TOLD_EVERY_SECONDS = 0.5
+_REPORT_EVERY_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def convert(
     processes = 1 if copied else processes
     start = time.perf_counter()
     with made_whole(folder) as unfinished:
-        samples = _told(
+        samples = _reported(
             _changed(source, path, change, 0 if copied else processes), source, progress
         )
         _write(target, unfinished, samples, len(source))
@@ -110,11 +110,13 @@ def _changed_chunk(span: tuple[Path, int, int, Change]) -> list[Sample]:
     return [changed(_SOURCES[path], index, change) for index in range(first, last)]
 
 
-def _told(samples: Iterator[Sample], source: SampleSource, progress: Progress) -> Iterator[Sample]:
+def _reported(
+    samples: Iterator[Sample], source: SampleSource, progress: Progress
+) -> Iterator[Sample]:
     last = time.monotonic()
     for count, sample in enumerate(samples, start=1):
         yield sample
-        if count == len(source) or time.monotonic() - last > _TOLD_EVERY_SECONDS:
+        if count == len(source) or time.monotonic() - last > _REPORT_EVERY_SECONDS:
             last = time.monotonic()
             progress(count, len(source))
 

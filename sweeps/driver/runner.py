@@ -121,7 +121,7 @@ def run_sweep(
     return outcome
 
 
-def known_rows(
+def current_rows(
     trials: Sequence[Trial],
     store: MeasurementStore,
     again: frozenset[Status] = frozenset(),
@@ -184,7 +184,7 @@ def stored_runs(
 
 def _refuse(damaged: Sequence[Damaged]) -> None:
     for entry in damaged:
-        raise DataError(entry.words)
+        raise DataError(entry.reason)
 
 
 def _queues(

@@ -11,7 +11,7 @@ from typing import Any
 from advisor.domain import Cpu
 
 _DMI = Path("/sys/devices/virtual/dmi/id")
-_TELLING_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "neon", "sve")
+_INDICATIVE_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "neon", "sve")
 
 
 def describe_machine() -> dict[str, Any]:
@@ -20,7 +20,7 @@ def describe_machine() -> dict[str, Any]:
     return {
         "cpu_model": cpu_model(),
         "cpu_family": info.get("cpu family", ""),
-        "cpu_flags": [flag for flag in _TELLING_FLAGS if flag in info.get("flags", "").split()],
+        "cpu_flags": [flag for flag in _INDICATIVE_FLAGS if flag in info.get("flags", "").split()],
         "architecture": platform.machine(),
         "cpus": os.cpu_count(),
         "physical_cores": physical_cores(),

@@ -29,10 +29,10 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A row that cannot be read; `words` tell which, why, and what to do."""
+    """A row that cannot be read; `reason` says which, why, and what to do."""
 
     trial_id: str
-    words: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

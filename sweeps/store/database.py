@@ -82,21 +82,21 @@ class Database:
                 trouble = trouble_of(error)
                 left = begun + patience - time.monotonic()
                 if not trouble.passes or left <= 0:
-                    raise self._told(trouble) from error
+                    raise self._error(trouble) from error
             else:
                 if reported:
                     _LOG.warning("database '%s' is back", self.name)
                 return outcome
             if not reported:
                 reported = True
-                self._tell_waiting(trouble, left)
+                self._log_waiting(trouble, left)
             time.sleep(min(pause, left))
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _tell_waiting(self, trouble: Trouble, left: float) -> None:
+    def _log_waiting(self, trouble: Trouble, left: float) -> None:
         _LOG.warning("database '%s': %s; waiting up to %.0f s", self.name, trouble.what, left)
 
-    def _told(self, trouble: Trouble) -> DataError:
+    def _error(self, trouble: Trouble) -> DataError:
         return DataError(
             "database '{name}': {what}", hint=trouble.way_out, name=self.name, what=trouble.what
         )

@@ -11,7 +11,7 @@ import sqlalchemy as sql
 from sweeps.store.database import Database
 from sweeps.store.dialects import DatabaseSeconds
 from sweeps.store.leases import Leases
-from sweeps.store.schema import HEAD, Found, look
+from sweeps.store.schema import HEAD, SchemaState, look
 from sweeps.store.tables import LEASES, MEASUREMENTS
 
 
@@ -27,16 +27,16 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
             "name": database.name, "tables": result.value, "newest_version": HEAD,
             "rows": 0, "held": [], "left_leases": 0,
         }  # fmt: skip
-        if result is Found.NOTHING and database.file is not None:
+        if result is SchemaState.NOTHING and database.file is not None:
             return answer | {"program": _program(database), "now": None}
         answer["now"] = database.read(
             lambda connection: connection.scalar(sql.select(DatabaseSeconds()))
         )
         answer["program"] = _program(database)
-        if result is not Found.NOTHING:
+        if result is not SchemaState.NOTHING:
             count = sql.select(sql.func.count()).select_from(MEASUREMENTS)
             answer["rows"] = database.read(lambda connection: connection.scalar(count))
-        if result is Found.HEAD:
+        if result is SchemaState.HEAD:
             held = Leases(database).held()
             count = sql.select(sql.func.count()).select_from(LEASES)
             answer["held"] = sorted({entry.driver for entry in held.values()})

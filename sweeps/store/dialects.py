@@ -127,7 +127,7 @@ def log_ahead(engine: sql.Engine) -> None:
             bare.cursor().execute("PRAGMA journal_mode=WAL").fetchone()
 
 
-def insert_unless_known(connection: sql.Connection, table: sql.Table, row: dict[str, Any]) -> bool:
+def insert_if_absent(connection: sql.Connection, table: sql.Table, row: dict[str, Any]) -> bool:
     """Insert; False when the key was there already, or came meanwhile."""
     make = sqlite.insert if connection.dialect.name == SQLITE else postgresql.insert
     insert = make(table).values(row).on_conflict_do_nothing()

@@ -9,7 +9,7 @@ import sqlalchemy as sql
 
 from sweeps.store.contract import Held
 from sweeps.store.database import Database
-from sweeps.store.dialects import DatabaseSeconds, insert_unless_known
+from sweeps.store.dialects import DatabaseSeconds, insert_if_absent
 from sweeps.store.owners import Owner, columns_of, has_gone
 from sweeps.store.tables import LEASES
 
@@ -79,7 +79,7 @@ def _take(connection: sql.Connection, row: dict[str, Any]) -> bool:
             return False
         # By its owner too: another driver may be taking it over at this very moment.
         end(connection, row["trial_id"], existing.owner)
-    return insert_unless_known(connection, LEASES, row)
+    return insert_if_absent(connection, LEASES, row)
 
 
 def end(connection: sql.Connection, trial_id: str, owner_name: str) -> bool:

@@ -60,11 +60,11 @@ def sorted_out(rows: Iterable[tuple[str, str]], database: str) -> Stored:
         except NewerFormatError:
             raise
         except DataError as error:
-            damaged.append(Damaged(trial_id, _words(trial_id, database, error)))
+            damaged.append(Damaged(trial_id, _reason(trial_id, database, error)))
     return Stored(tuple(good), tuple(damaged))
 
 
-def _words(trial_id: str, database: str, error: DataError) -> str:
+def _reason(trial_id: str, database: str, error: DataError) -> str:
     return (
         f"measurement {trial_id} in the database '{database}' is {error}; measure it again with "
         "`advisor sweep run .. --retry-failed`, or delete that row"

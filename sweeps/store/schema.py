@@ -25,7 +25,7 @@ _VERSION = sql.table(VERSION_TABLE, sql.column("version_num"))
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
-class Found(Enum):
+class SchemaState(Enum):
     """What there is before anything was done."""
 
     NOTHING = "nothing"
@@ -33,15 +33,21 @@ class Found(Enum):
     HEAD = "head"
 
 
-def look(database: Database) -> Found:
+def look(database: Database) -> SchemaState:
     """What the database holds; nothing is written, and no SQLite file made.
 
     `DataError` where it is another program's, or of a later version of this one.
     """
     if database.file is not None and not database.file.exists():
-        return Found.NOTHING
+        return SchemaState.NOTHING
     version = database.read(lambda connection: _version(connection, database.name))
-    return Found.NOTHING if version is None else Found.HEAD if version == HEAD else Found.OLDER
+    return (
+        SchemaState.NOTHING
+        if version is None
+        else SchemaState.HEAD
+        if version == HEAD
+        else SchemaState.OLDER
+    )
 
 
 def make_ready(database: Database) -> None:
@@ -50,7 +56,7 @@ def make_ready(database: Database) -> None:
         make_folder(database.file)
     result = look(database)  # another program's file is refused here, before anything is changed
     log_ahead(database.engine)
-    if result is not Found.HEAD:
+    if result is not SchemaState.HEAD:
         database.write(lambda connection: _migrate(connection, database.name))
 
 
@@ -76,7 +82,7 @@ def _version(connection: sql.Connection, name: str) -> str | None:
     if VERSION_TABLE in tables:
         version = connection.scalar(sql.select(_VERSION.c.version_num))
         if version is not None:
-            return _known(str(version), name)
+            return _checked_version(str(version), name)
     if MEASUREMENTS.name in tables:
         columns = {column["name"] for column in inspector.get_columns(MEASUREMENTS.name)}
         if not columns >= set(MEASUREMENTS.c.keys()):
@@ -88,7 +94,7 @@ def _version(connection: sql.Connection, name: str) -> str | None:
     return None
 
 
-def _known(version: str, name: str) -> str:
+def _checked_version(version: str, name: str) -> str:
     if version not in VERSIONS:
         raise DataError(
             "database '{name}' was written by a later version of the advisor (its tables "

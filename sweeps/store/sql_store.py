@@ -20,11 +20,11 @@ from sweeps.store.database import (
     Database,
 )
 from sweeps.store.dialects import DATABASE_VARIABLE as DATABASE_VARIABLE
-from sweeps.store.dialects import insert_unless_known
+from sweeps.store.dialects import insert_if_absent
 from sweeps.store.leases import LEASE_SECONDS, Leases, end
 from sweeps.store.owners import Owner
 from sweeps.store.rows import gives_way, in_parts, parsed, row_of, sorted_out
-from sweeps.store.schema import Found, look, make_ready
+from sweeps.store.schema import SchemaState, look, make_ready
 from sweeps.store.tables import EARLIER
 from sweeps.store.tables import MEASUREMENTS as ROWS
 
@@ -73,12 +73,12 @@ class SqlStore:
         row = row_of(measurement)
 
         def work(connection: sql.Connection) -> bool:
-            if insert_unless_known(connection, ROWS, row):
+            if insert_if_absent(connection, ROWS, row):
                 return True
             if replace:
                 _put(connection, row)
                 return True
-            existing = _known(connection, row["trial_id"])
+            existing = _stored_row(connection, row["trial_id"])
             # The same to the last digit: kept by a commit whose answer was lost.
             return existing is not None and existing.payload == row["payload"]
 
@@ -93,10 +93,10 @@ class SqlStore:
         def work(connection: sql.Connection) -> Appended:
             added = replaced = 0
             for row in rows:
-                if insert_unless_known(connection, ROWS, row):
+                if insert_if_absent(connection, ROWS, row):
                     added += 1
                     continue
-                existing = _known(connection, row["trial_id"])
+                existing = _stored_row(connection, row["trial_id"])
                 if existing is not None and gives_way(existing, row, since):
                     _keep_earlier(connection, existing, row)
                     _put(connection, row)
@@ -114,7 +114,7 @@ class SqlStore:
 
         def work(connection: sql.Connection) -> Measurement | None:
             holds = owner is None or end(connection, trial_id, owner.name)
-            existing = _known(connection, trial_id)
+            existing = _stored_row(connection, trial_id)
             if existing is not None and existing.payload in written:
                 return parsed(existing.payload)
             if existing is not None and not holds:
@@ -126,7 +126,7 @@ class SqlStore:
                 if existing is not None:
                     _keep_earlier(connection, existing, row)
                     _put(connection, row)
-                elif not insert_unless_known(connection, ROWS, row):
+                elif not insert_if_absent(connection, ROWS, row):
                     return None  # an import was faster by a moment
             return whole
 
@@ -156,7 +156,7 @@ class SqlStore:
 
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
         """See `MeasurementStore`."""
-        if look(self._database) is not Found.HEAD:
+        if look(self._database) is not SchemaState.HEAD:
             return []
         query = sql.select(EARLIER.c.trial_id, EARLIER.c.payload, EARLIER.c.number)
         if trial_ids is None:
@@ -171,7 +171,7 @@ class SqlStore:
         """See `MeasurementStore`."""
         stored = self.read()
         for entry in stored.damaged:
-            raise DataError(entry.words)
+            raise DataError(entry.reason)
         return list(stored.measurements)
 
     @property
@@ -181,7 +181,7 @@ class SqlStore:
 
     def running(self) -> dict[str, Held]:
         """The leases in force, by trial_id; none where the tables are of an older version."""
-        return self.leases.held() if look(self._database) is Found.HEAD else {}
+        return self.leases.held() if look(self._database) is SchemaState.HEAD else {}
 
     def close(self) -> None:
         """Give the connections back."""
@@ -206,11 +206,11 @@ class SqlStore:
 
     def _there(self) -> bool:
         """Whether there are tables to read; of any version, since all have had these columns."""
-        self._ready = self._ready or look(self._database) is not Found.NOTHING
+        self._ready = self._ready or look(self._database) is not SchemaState.NOTHING
         return self._ready
 
 
-def _known(connection: sql.Connection, trial_id: str) -> Any:
+def _stored_row(connection: sql.Connection, trial_id: str) -> Any:
     """What is known of the trial's row, which nobody else changes meanwhile; or None."""
     columns = (ROWS.c.status, ROWS.c.started_at, ROWS.c.payload)
     query = sql.select(*columns).where(ROWS.c.trial_id == trial_id)

@@ -66,7 +66,7 @@ class Worker:
                 elif isinstance(answer, (str, dict)):
                     return answer
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """How it ended: signal or exit code, and the end of its stderr on one line."""
         self._errors.seek(0)
         text = " ".join(self._errors.read().decode(errors="replace").split())

@@ -47,12 +47,12 @@ class Ending:
 
 def ending_of(error: BaseException, dataset_path: str = "") -> Ending:
     """The ending that an error stands for, whatever it is."""
-    return known_ending(error, dataset_path) or Ending(Status.FAILED, _said(error))
+    return recognised_ending(error, dataset_path) or Ending(Status.FAILED, _one_line(error))
 
 
-def known_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
+def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
     """The ending of an error whose cause is known; None for any other."""
-    message = _said(error)
+    message = _one_line(error)
     if lacks_memory(error):
         return Ending(Status.OUT_OF_MEMORY, message)
     causes: tuple[Callable[[], str | None], ...] = (
@@ -74,7 +74,7 @@ def known_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
 
 def lacks_memory(error: BaseException) -> bool:
     """Whether the machine or the GPU had too little memory: torch reports that in many ways."""
-    text = _said(error).lower()
+    text = _one_line(error).lower()
     return isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY)
 
 
@@ -137,7 +137,7 @@ def _lost_gpu(stated: str) -> str | None:
     return None
 
 
-def _said(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     """One line. A loader process sends its traceback as the message: its last line has the
     error. Errors of our own need no name of their class."""
     text = str(error)

@@ -17,7 +17,7 @@ def trial_name(trial: Trial) -> str:
     )
 
 
-def asked_facts(trial: Trial) -> dict[str, Any]:
+def planned_facts(trial: Trial) -> dict[str, Any]:
     """What a trial is to measure, flat."""
     workload, resources = trial.workload, trial.resources
     return {

@@ -14,7 +14,7 @@ from sweeps.events import INFO, WARNING, emit
 from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
 from sweeps.machine.mounts import block_device
 from sweeps.trial.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
-from sweeps.trial.faults import Ending, known_ending
+from sweeps.trial.faults import Ending, recognised_ending
 from sweeps.trial.formatting import ending_facts
 from sweeps.trial.limits.choosing import (
     allowed_cpus,
@@ -42,11 +42,11 @@ def measure_trial(
     the trial: every ending is a measurement with a status and a reason.
     """
     attempt = attempt or run_attempt
-    measurement = _told(attempt, trial, 1)
+    measurement = _reported(attempt, trial, 1)
     disturbed: list[dict[str, Any]] = []
     while measurement.status is Status.CONTAMINATED and len(disturbed) < repeats:
         disturbed.append(run_facts(measurement))
-        measurement = _told(attempt, trial, 1 + len(disturbed))
+        measurement = _reported(attempt, trial, 1 + len(disturbed))
     if measurement.status is Status.CONTAMINATED:
         when = f"in each of {len(disturbed) + 1} attempts" if disturbed else "meanwhile"
         reason = (
@@ -62,7 +62,7 @@ def timeout_of(trial: Trial) -> float:
     return TIMEOUT_SECONDS_OF_ITERATIONS if trial.plan.get("iterations") else TIMEOUT_SECONDS
 
 
-def _told(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:
+def _reported(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:
     """One attempt, with its beginning and its end told."""
     trial_id, begun = trial.trial_id, time.monotonic()
     emit("attempt_began", trial_id=trial_id, attempt=number)
@@ -106,7 +106,7 @@ def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -
     if measured is not None:
         left = f"not all of it could be ended ({error}); does its disk still answer?"
         return replace(measured, reason="; ".join(filter(None, (measured.reason, left))))
-    existing = known_ending(error, trial.dataset_path)
+    existing = recognised_ending(error, trial.dataset_path)
     ending = existing or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
     return _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
 
@@ -152,7 +152,7 @@ def _converse(
         )
         return _failure(trial, Status.TIMED_OUT, hold.limited_by, reason)
     except (WorkerEnded, ProcessLookupError):
-        return _failure(trial, Status.FAILED, hold.limited_by, worker.last_words())
+        return _failure(trial, Status.FAILED, hold.limited_by, worker.last_output())
     facts = {
         **measurement.environment,
         "cpus_used": list(request.cpus),

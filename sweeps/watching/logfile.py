@@ -74,7 +74,7 @@ class SharedFile(RotatingFileHandler):
         # What is no file (/dev/null) is never turned, and has no place for a lock beside it.
         is_file = Path(self.baseFilename).is_file()
         self._lock_path = f"{self.baseFilename}.lock" if is_file else os.devnull
-        self._told = False
+        self._reported = False
         self.setFormatter(JsonLines())
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -95,8 +95,8 @@ class SharedFile(RotatingFileHandler):
 
     def handleError(self, _record: logging.LogRecord) -> None:
         """Tell the first trouble, and leave out what cannot be written."""
-        if not self._told:
-            self._told = True
+        if not self._reported:
+            self._reported = True
             trouble = sys.exc_info()[1]
             print_warning(f"the log {self.baseFilename} cannot be written ({trouble})")
 

@@ -43,7 +43,7 @@ class TextFile:
 
     def __init__(self, path: Path, registry: CollectorRegistry) -> None:
         # A link keeps pointing; what is no regular file (/dev/null) must not be replaced by one.
-        self._path, self._registry, self._told = path.resolve(), registry, False
+        self._path, self._registry, self._reported = path.resolve(), registry, False
         if self._path.exists() and not self._path.is_file():
             raise DataError(
                 "'{path}' is no file", hint="name another place: --metrics-file", path=path
@@ -63,8 +63,8 @@ class TextFile:
         try:
             self._write()
         except OSError as error:
-            if not self._told:
-                self._told = True
+            if not self._reported:
+                self._reported = True
                 emit("metrics_file_failed", level=WARNING, reason=str(error))
 
     def _write(self) -> None:

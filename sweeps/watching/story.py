@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement
-from sweeps.trial.formatting import asked_facts, ending_facts
+from sweeps.trial.formatting import ending_facts, planned_facts
 from sweeps.watching.logfile import OLDER_FILES
 
 Line = Mapping[str, Any]
 _HEAD = ("time", "level", "event", "trial_id", "node", "pid")
-_WORDS = {
+_PHRASES = {
     "placed": "placed on a node",
     "run_lost": "lost with what ran it",
     "left_to_another": "left to another driver",
@@ -71,7 +71,7 @@ def row_story(row: Measurement) -> list[Line]:
         "steps": len(row.step_seconds),
         "seconds": row.wall_seconds,
     }
-    wanted = {"time": "", "event": "planned", **asked_facts(row.trial)}
+    wanted = {"time": "", "event": "planned", **planned_facts(row.trial)}
     ended = {"time": row.started_at, "event": "attempt_ended", **ending_facts(row)}
     stored = {"time": "", "event": "stored", "runs": 1 + len(row.repeats)}
     middle = [measured, ended] if row.step_seconds else [ended]
@@ -94,7 +94,7 @@ def story_text(story: Iterable[Line], *, of_many: bool = False) -> list[str]:
         since = f"+{(moment - first).total_seconds():.1f} s" if moment and first else ""
         when = moment.strftime("%Y-%m-%d %H:%M:%S") if moment else ""
         event = str(line["event"])
-        words = _WORDS.get(event, event.replace("_", " "))
+        words = _PHRASES.get(event, event.replace("_", " "))
         existing = {name: value for name, value in line.items() if value is not None}
         facts = ", ".join(
             _fact(name, entry) for name, entry in existing.items() if name not in _HEAD

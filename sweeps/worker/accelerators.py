@@ -33,11 +33,13 @@ class Accelerator(Protocol):
         """Wait until every batch that was handed over is done."""
 
 
-def is_named(device: str, asked: str) -> bool:
+def is_named(device: str, requested: str) -> bool:
     """Whether a GPU that the driver calls `device` ('NVIDIA A100-SXM4-40GB') is the one that Ray
-    or a catalogue calls `asked` ('A100', 'A100-40G')."""
+    or a catalogue calls `requested` ('A100', 'A100-40G')."""
     there = re.split(r"[\s-]+", device.upper())
-    return all(part in there or f"{part}B" in there for part in re.split(r"[\s-]+", asked.upper()))
+    return all(
+        part in there or f"{part}B" in there for part in re.split(r"[\s-]+", requested.upper())
+    )
 
 
 class EmulatedAccelerator:

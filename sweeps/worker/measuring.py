@@ -149,11 +149,11 @@ def _device(trial: Trial) -> str:
     """torch's name of it; `MeasuringError` where another GPU is here than was asked for."""
     if not trial.on_gpu:
         return trial.accelerator
-    if trial.gpu_asked_for and not is_named(torch.cuda.get_device_name(), trial.gpu_asked_for):
+    if trial.requested_gpu and not is_named(torch.cuda.get_device_name(), trial.requested_gpu):
         raise MeasuringError(
-            "{gpu_asked_for} asked for, but the GPU of this node is a {present}",
+            "{requested} asked for, but the GPU of this node is a {present}",
             hint="correct the node's resources",
-            gpu_asked_for=trial.gpu_asked_for,
+            requested=trial.requested_gpu,
             present=torch.cuda.get_device_name(),
         )
     return CUDA

@@ -23,7 +23,7 @@ from advisor.render.i18n.catalogue import FOLDER
 PRODUCT = FOLDER.parents[2]
 PO, MO = FOLDER / "zh_CN.po", FOLDER / "zh_CN.mo"
 ROOMS = ("advisor", "models", "sweeps", "infra")
-# Errors of these rooms reach a terminal alone, which speaks English.
+# What these rooms say reaches a terminal alone, which speaks English.
 TERMINAL = ("advisor/cli/", "models/zoo/", "sweeps/", "infra/")
 KEYED = ("advisor/render/i18n/texts/*.json", "advisor/service/page/texts/*.json")
 ERRORS = {
@@ -53,6 +53,8 @@ def extracted() -> Catalog:
 
 def _texts(tree: ast.Module, file: str) -> Iterator[str]:
     """The literal first arguments of messages and errors."""
+    if file.startswith(TERMINAL):
+        return
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
             name = node.func.id

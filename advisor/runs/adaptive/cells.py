@@ -74,8 +74,9 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     unknown = {row.request.workload.network for row in rows} - set(networks.names)
     if unknown:
         raise UsageError(
-            f"adaptive planning knows no operations of {', '.join(sorted(unknown))}; leave "
-            "--adaptive out for it"
+            "adaptive planning knows no operations of {unknown}",
+            unknown=", ".join(sorted(unknown)),
+            hint="leave --adaptive out for it",
         )
     nan = np.full(len(rows), np.nan)
     trials = Trials(
@@ -177,8 +178,9 @@ def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
             groups.append(f"{workload.network}/{workload.task}")
     if not rows:
         raise UsageError(
-            f"no instance of the catalogue with {gpu or 'no GPU'} can run this; leave "
-            "--target-throughput out to learn the whole surface"
+            "no instance of the catalogue with {value} can run this",
+            value=gpu or "no GPU",
+            hint="leave --target-throughput out to learn the whole surface",
         )
     return Specs(tuple(rows), np.array(prices), tuple(groups))
 
@@ -219,8 +221,8 @@ def gpu_of(trials: Sequence[Trial]) -> str | None:
     for trial in trials:
         if trial.accelerator.startswith(EMULATED):
             return trial.accelerator.removeprefix(EMULATED)
-        if trial.gpu_asked_for:
-            return trial.gpu_asked_for
+        if trial.requested_gpu:
+            return trial.requested_gpu
         if trial.on_gpu:
             from advisor.runs.verification.machine import gpus_of_this_machine
 

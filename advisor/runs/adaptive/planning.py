@@ -205,16 +205,22 @@ def adaptive_sweep(
     sweep decides about them), and for a target that no instance of the catalogue is sold for.
     """
     if any(trial.plan.get("repeats", 1) > 1 for trial in trials):
-        raise UsageError("--adaptive decides about repeats; leave --repeats out")
+        raise UsageError(
+            "--adaptive decides about repeats", field="adaptive", hint="leave --repeats out"
+        )
     if len({trial.accelerator for trial in trials} - {"cpu"}) > 1:
-        raise UsageError("--adaptive learns one accelerator at a time; name one")
+        raise UsageError(
+            "--adaptive learns one accelerator at a time", field="adaptive", hint="name one"
+        )
     gpu = gpu_of(trials)
     rows = {trial.trial_id: row_of(trial, gpu) for trial in trials}
     surface_of(list(rows.values()), ())  # refuses what the model does not know
     judged = [(trial, fits_memory(rows[trial.trial_id])) for trial in trials]
     able = [trial for trial, fits in judged if fits]
     if not able:
-        raise UsageError("none of these trials has the memory that it needs; give --memory more")
+        raise UsageError(
+            "none of these trials has the memory that it needs", hint="give --memory more"
+        )
     return AdaptiveSweep(
         trials=tuple(able),
         refused=tuple(trial for trial, fits in judged if not fits),

@@ -36,9 +36,9 @@ def run_adaptive(
     trial that takes longer than expected ends the sweep when time is up, never in its middle.
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
-    from sweeps.driver.runner import known_rows
+    from sweeps.driver.runner import current_rows
 
-    known = known_rows(sweep.trials, store, since=since)
+    known = current_rows(sweep.trials, store, since=since)
     standing = sweep.standing(known)
     if not standing.next:
         return standing
@@ -50,7 +50,7 @@ def run_adaptive(
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
                 return replace(standing, next=(), stopped=_used_up(sweep))
             _measure(standing.next, known, store, chosen, machine, on_progress, since)
-            known = known_rows(sweep.trials, store, since=since)
+            known = current_rows(sweep.trials, store, since=since)
             before, standing = standing, sweep.standing(known)
             if standing.next == before.next:
                 return replace(standing, next=(), stopped="its trials left nothing in the store")

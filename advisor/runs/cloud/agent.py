@@ -93,7 +93,7 @@ def _fetched(guest: Guest, url: str, region: str) -> tuple[Job, ResultBucket]:
     bucket, key = place_of(url)
     content = ResultBucket(guest.aws, region, bucket, "").get(key)
     if content is None:
-        raise DataError(f"there is no job at {url}; was it removed?")
+        raise DataError("there is no job at {url}", url=url, hint="was it removed?")
     job = job_from_json(content.decode(errors="replace"))
     return job, ResultBucket(guest.aws, job.region, job.bucket, job.prefix)
 
@@ -185,7 +185,9 @@ class Sending:
             if self.send():
                 return
             sleep(POLL_SECONDS)
-        raise DataError("the bucket took not all of what was measured; see the warnings above")
+        raise DataError(
+            "the bucket took not all of what was measured", hint="see the warnings above"
+        )
 
     def _send_all(self) -> None:
         from sweeps.store import open_store

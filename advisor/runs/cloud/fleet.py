@@ -54,7 +54,12 @@ def shared_out(
     (by the prices on demand that are known; where one has none, equal parts). With `names_gpu`
     each one's trials are of its own GPU."""
     if len(instances) > MOST_TYPES:
-        raise UsageError(f"--instance takes {MOST_TYPES} types at once, not {len(instances)}")
+        raise UsageError(
+            "--instance takes {most_types} types at once, not {instances}",
+            most_types=MOST_TYPES,
+            instances=len(instances),
+            field="instance",
+        )
     catalog = load_catalog()
     types = [type_named(catalog, name) for name in instances]
     hourly = [known_usd(catalog, one, options.region) for one in types]
@@ -112,7 +117,11 @@ def _planned(options: CloudOptions, aws: Aws) -> CloudPlan:
     try:
         return plan_cloud(options, aws)
     except UsageError as error:
-        raise UsageError(f"{options.instance}, with its share of the budget: {error}") from error
+        raise UsageError(
+            "{instance}, with its share of the budget: {error}",
+            instance=options.instance,
+            error=error,
+        ) from error
 
 
 def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> InstanceRun:

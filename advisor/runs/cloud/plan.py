@@ -199,9 +199,16 @@ def _is_large_enough(one: InstanceType, options: CloudOptions) -> bool:
 def _refuse_too_small_type(asked: InstanceType, options: CloudOptions) -> None:
     if not _is_large_enough(asked, options):
         raise UsageError(
-            f"{asked.name} has {asked.vcpus} vCPUs and {asked.memory_mib / 1024:g} GiB, and the "
-            f"largest trial asks for {options.needs_vcpus:g} and {options.needs_mib / 1024:g} GiB; "
-            "take a larger --instance, or smaller --vcpus and --memory"
+            (
+                "{name} has {vcpus} vCPUs and {value:g} GiB, and the largest trial asks for "
+                "{needs_vcpus:g} and {value_2:g} GiB"
+            ),
+            name=asked.name,
+            vcpus=asked.vcpus,
+            value=asked.memory_mib / 1024,
+            needs_vcpus=options.needs_vcpus,
+            value_2=options.needs_mib / 1024,
+            hint="take a larger --instance, or smaller --vcpus and --memory",
         )
 
 
@@ -219,7 +226,11 @@ def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
             continue
         disk_type, size = catalog.disks.parse(text)
         if disk_type in found:
-            raise UsageError(f"{disk_type} is asked for twice; one volume of a type is mounted")
+            raise UsageError(
+                "{disk_type} is asked for twice",
+                disk_type=disk_type,
+                hint="one volume of a type is mounted",
+            )
         found[disk_type] = _volume(catalog, disk_type, size or _DEFAULT_DISK_GIB)
     return tuple(found.values())
 

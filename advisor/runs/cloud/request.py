@@ -41,7 +41,9 @@ def refuse_without_aws(cloud: Mapping[str, Any]) -> None:
     given = [f"--{name.replace('_', '-')}" for name, one in cloud.items() if one and name != "on"]
     if given:
         told = ", ".join(given).replace("--regions", "--region")
-        raise UsageError(f"{told}: only with --on aws; add it, or leave that out")
+        raise UsageError(
+            "{value}: only with --on aws", value=told, hint="add it, or leave that out"
+        )
 
 
 def launch_values(cloud: Mapping[str, Any], hours: float) -> dict[str, Any]:
@@ -67,14 +69,20 @@ def dollars(text: str | None) -> float:
         raise UsageError("--on aws needs --budget, as 5USD: it is never passed")
     usd = parse_budget(text, usd_per_hour=math.inf).usd
     if usd is None:
-        raise UsageError(f"--on aws takes a --budget of money, as 5USD, not '{text}'")
+        raise UsageError(
+            "--on aws takes a --budget of money, as 5USD, not '{given}'", given=text, field="on"
+        )
     return usd
 
 
 def _tag_value(text: str) -> str:
     """Tags of AWS take letters, digits, blanks and + - = . _ : / @."""
     if len(text) > 100 or not re.fullmatch(r"[\w +\-=.:/@]+", text):
-        raise UsageError(f"--owner '{text}' is no tag: letters, digits and + - = . _ : / @")
+        raise UsageError(
+            "--owner '{given}' is no tag: letters, digits and + - = . _ : / @",
+            given=text,
+            field="owner",
+        )
     return text
 
 
@@ -127,9 +135,13 @@ def cloud_options_from(
     for name, why in _NOT_THERE.items():
         if answers.get(name):
             flag = name.replace("_", "-").replace("disk-paths", "disk-path")
-            raise UsageError(f"--{flag} {why}")
+            raise UsageError("--{flag} {why}", flag=flag, why=why)
     if any(map(is_own, grid.networks)):
-        raise UsageError("--networks: a file of your own is not sent to AWS; name known networks")
+        raise UsageError(
+            "--networks: a file of your own is not sent to AWS",
+            field="networks",
+            hint="name known networks",
+        )
     instances = _instances(answers["instance"])
     regions = cloud["regions"] or ("us-east-1",)
     asked = CloudOptions(

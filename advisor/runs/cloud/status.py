@@ -173,7 +173,7 @@ def reaped_document(reaped: Reaped, schema: str) -> dict[str, Any]:
         "remaining": [{**_row(one.found), "reason": one.reason} for one in reaped.remaining],
         "not_told": [
             {"region": one.region, "kind": one.kind, "reason": one.reason}
-            for one in reaped.not_told
+            for one in reaped.not_listed
         ],
     }
 

@@ -226,7 +226,7 @@ def _with_hint() -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        raise CloudError(f"nothing was launched: {explained(refused)}") from refused
+        raise CloudError("nothing was launched: {refused}", refused=explained(refused)) from refused
 
 
 def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:

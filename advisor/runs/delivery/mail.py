@@ -62,7 +62,11 @@ class MailTarget:
         with self._explained(), self._session() as server:
             refused = server.send_message(mail, self._from(), list(self.to))
         if refused:
-            raise DeliveryError(f"{self.label}: refused for {', '.join(sorted(refused))}")
+            raise DeliveryError(
+                "{label}: refused for {refused}",
+                label=self.label,
+                refused=", ".join(sorted(refused)),
+            )
 
     def mail(self, message: Message) -> EmailMessage:
         """The text as its body, the files attached. What a file's name may hold harms no header:
@@ -123,7 +127,9 @@ class MailTarget:
         if not user or not password:
             return
         if not secure:
-            raise DeliveryError(f"{self.label} has no TLS, so the password is not sent to it")
+            raise DeliveryError(
+                "{label} has no TLS, so the password is not sent to it", label=self.label
+            )
         server.login(user, password)
 
     @contextmanager
@@ -132,7 +138,9 @@ class MailTarget:
             yield
         except ssl.SSLCertVerificationError as error:
             why = error.verify_message or "unknown"
-            raise DeliveryError(f"{self.label}: its certificate is not trusted ({why})") from error
+            raise DeliveryError(
+                "{label}: its certificate is not trusted ({why})", label=self.label, why=why
+            ) from error
         except smtplib.SMTPException as error:
             raise self._of_server(error) from error
         except TimeoutError as error:
@@ -140,12 +148,18 @@ class MailTarget:
             raise TransientDeliveryError(late) from error
         except OSError as error:
             why = error.strerror or type(error).__name__
-            raise TransientDeliveryError(f"{self.label} cannot be reached: {why}") from error
+            raise TransientDeliveryError(
+                "{label} cannot be reached: {why}", label=self.label, why=why
+            ) from error
 
     def _of_server(self, error: smtplib.SMTPException) -> DeliveryError:
         """RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not."""
         if isinstance(error, smtplib.SMTPAuthenticationError):
-            return DeliveryError(f"{self.label} does not accept {USER_VARIABLE} and its password")
+            return DeliveryError(
+                "{label} does not accept {user_variable} and its password",
+                label=self.label,
+                user_variable=USER_VARIABLE,
+            )
         code, said = _code_of(error)
         words = f"{self.label}: {f'{code} ' if code else ''}{said}"
         passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)

@@ -170,12 +170,12 @@ class BucketTarget:
 
     def send(self, message: Message) -> None:
         """An object is whole or not there: S3 promises that of a PUT."""
-        from infra.live.session import client, told_as_live_error
+        from infra.live.session import as_live_errors, client
 
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         try:
             s3 = client("s3", region or _DEFAULT_REGION, attempts=1)
-            with told_as_live_error("S3"):
+            with as_live_errors("S3"):
                 for name, file in self._objects(message):
                     s3.put_object(Bucket=self.bucket, Key=name, Body=file.content,
                                   ContentType=file.media_type)  # fmt: skip

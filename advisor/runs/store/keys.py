@@ -18,7 +18,7 @@ from advisor.messages import Message
 from advisor.runs.store.tables import API_KEYS as KEYS
 from advisor.runs.store.tables import API_SESSIONS as SESSIONS
 from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
-from sweeps.store.schema import Found, look, make_ready
+from sweeps.store.schema import SchemaState, look, make_ready
 from sweeps.store.sql_store import default_database_url
 
 MOST_SESSIONS_OF_A_KEY = 20
@@ -197,7 +197,7 @@ class ApiKeys:
         if file_id != self._file_id:
             self._database.close()
             self._file_id, self._ready = file_id, False
-        self._ready = self._ready or look(self._database) is Found.HEAD
+        self._ready = self._ready or look(self._database) is SchemaState.HEAD
         return self._ready
 
 

@@ -61,7 +61,9 @@ class HeldLock:
             return
         handle, self._handle, self._released = self._handle, None, True
         if isinstance(handle, sql.Connection):
-            handle.invalidate()  # not back into the pool: the session ends, and the lock with it
+            with suppress(SQLAlchemyError):  # a session that was lost has no lock any more
+                handle.execute(sql.select(sql.func.pg_advisory_unlock(_NAMESPACE, self._number)))
+            handle.invalidate()  # not back into the pool
             handle.close()
         elif handle is None:
             self._owner.in_memory.discard(self._number)

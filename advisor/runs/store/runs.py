@@ -18,7 +18,7 @@ from advisor.runs.store.records import OPEN_STATES, Ending, NewRun, Run, RunStat
 from advisor.runs.store.tables import RUNS as ROWS
 from advisor.runs.store.tables import SCHEDULES
 from sweeps.store.database import Database
-from sweeps.store.dialects import POSTGRESQL, insert_unless_known
+from sweeps.store.dialects import POSTGRESQL, insert_if_absent
 from sweeps.store.owners import Owner, columns_of
 
 # After so many processes that were lost (not ended) nobody tries a run again.
@@ -47,7 +47,7 @@ class Runs:
             if before >= until:  # kept by a commit whose answer was lost, or by another daemon
                 return True
             for row in rows:
-                insert_unless_known(connection, ROWS, _fresh_row(schedule, row))
+                insert_if_absent(connection, ROWS, _fresh_row(schedule, row))
             connection.execute(SCHEDULES.update().where(kept).values(considered_until=until))
             return True
 

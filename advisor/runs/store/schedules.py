@@ -20,7 +20,7 @@ from advisor.runs.store.runs import Runs, skip_due
 from advisor.runs.store.tables import RUNS
 from advisor.runs.store.tables import SCHEDULES as ROWS
 from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
-from sweeps.store.schema import Found, look, make_ready
+from sweeps.store.schema import SchemaState, look, make_ready
 from sweeps.store.sql_store import default_database_url
 
 
@@ -53,7 +53,7 @@ class ScheduleBook:
         try:
             if not reading:
                 make_ready(self._database)
-            self.is_ready = look(self._database) is Found.HEAD
+            self.is_ready = look(self._database) is SchemaState.HEAD
             self._file_id = self._database.file_id()
         except BaseException:
             self.close()

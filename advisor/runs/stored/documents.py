@@ -37,7 +37,7 @@ def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
     return {
         "schema": LIST,
         "measurements": [_listed(row, spread) for row in stored.measurements],
-        "damaged": [{"trial_id": one.trial_id, "reason": one.words} for one in stored.damaged],
+        "damaged": [{"trial_id": one.trial_id, "reason": one.reason} for one in stored.damaged],
     }
 
 
@@ -70,14 +70,14 @@ def _csv(pages: Iterable[Stored]) -> Iterator[str]:
     yield csv_header()
     for stored in pages:
         damaged = [
-            {"trial_id": one.trial_id, "status": "damaged", "reason": one.words}
+            {"trial_id": one.trial_id, "status": "damaged", "reason": one.reason}
             for one in stored.damaged
         ]
         yield csv_rows([*map(summary_row, stored.measurements), *damaged])
 
 
 def _damaged_line(one: Damaged) -> str:
-    return json.dumps({"damaged": one.trial_id, "reason": one.words}) + "\n"
+    return json.dumps({"damaged": one.trial_id, "reason": one.reason}) + "\n"
 
 
 def _listed(row: Measurement, spread: bool) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.domain import MEASURABLE_PRECISIONS, CacheState, Precision, Task
 from advisor.domain.references import is_own
 from advisor.errors import UsageError, unknown_name
+from advisor.messages import Message
 from advisor.quantities import parse_memory_mib, parse_name, parse_positive
 from advisor.runs.sweeps.sweeping import SweepOptions
 from sweeps.datasets.decoding import decoder
@@ -41,7 +42,9 @@ def options_from(answers: dict[str, Any]) -> SweepOptions:
         return SweepOptions(preset=answers["preset"].lower(), **common)
     missing = [f"--{name}" for name in _NEEDED if not answers[name]]
     if missing:
-        raise UsageError(f"a sweep needs {', '.join(missing)}; or take --preset small")
+        raise UsageError(
+            "a sweep needs {missing}", missing=", ".join(missing), hint="or take --preset small"
+        )
     return SweepOptions(
         networks=_network_names(answers["networks"]),
         tasks=tuple(_word(Task, "task", text) for text in _words(answers["tasks"])),
@@ -65,7 +68,12 @@ def options_from(answers: dict[str, Any]) -> SweepOptions:
 def _refuse_beside_preset(answers: dict[str, Any]) -> None:
     also = [f"--{name.replace('_', '-')}" for name in _NOT_WITH_PRESET if answers[name]]
     if also:
-        raise UsageError(f"--preset decides about {', '.join(also)} already; give one or the other")
+        raise UsageError(
+            "--preset decides about {also} already",
+            also=", ".join(also),
+            field="preset",
+            hint="give one or the other",
+        )
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -94,7 +102,7 @@ def _network_names(text: str) -> tuple[str, ...]:
 def _whole(text: str, what: str) -> int:
     number = parse_positive(text, what)
     if number != int(number):
-        raise UsageError(f"{what} takes whole numbers, not '{text}'")
+        raise UsageError("{what} takes whole numbers, not '{given}'", what=what, given=text)
     return int(number)
 
 
@@ -104,7 +112,11 @@ def _share(text: str) -> float:
     number = parse_positive(text.strip().rstrip("%"), "--rel-error")
     share = number / 100 if percent else number
     if share >= 1:
-        raise UsageError(f"--rel-error is a part of the rate, as 2% or 0.02, not '{text}'")
+        raise UsageError(
+            "--rel-error is a part of the rate, as 2% or 0.02, not '{given}'",
+            given=text,
+            field="rel_error",
+        )
     return share
 
 
@@ -120,13 +132,27 @@ def _installed_decoder(name: str) -> str:
 def _disk_path(text: str) -> tuple[str, Path]:
     disk_type, equals, path = text.partition("=")
     if not (equals and disk_type.strip() and path.strip()):
-        raise UsageError(f"'{text}' names no mounted disk; write it like gp3=/mnt/gp3")
+        raise UsageError(
+            "'{given}' names no mounted disk", given=text, hint="write it like gp3=/mnt/gp3"
+        )
     folder = Path(path.strip())
     if not folder.is_dir():
-        raise UsageError(f"--disk-path {text}: there is no folder {folder}; mount the disk first")
+        raise UsageError(
+            "--disk-path {given}: there is no folder {folder}",
+            given=text,
+            folder=folder,
+            field="disk_path",
+            hint="mount the disk first",
+        )
     if folder.absolute() != Path("/") and _is_on_root_disk(folder):
         raise UsageError(
-            f"--disk-path {text}: {folder} lies on the disk of /, so nothing is mounted there; "
-            f"mount the disk first, or write {disk_type}=/ where that is the disk you mean"
+            ("--disk-path {given}: {folder} lies on the disk of /, so nothing is mounted there"),
+            given=text,
+            folder=folder,
+            field="disk_path",
+            hint=Message(
+                "mount the disk first, or write {disk_type}=/ where that is the disk you mean",
+                disk_type=disk_type,
+            ),
         )
     return disk_type.strip().lower(), folder.absolute()

@@ -138,11 +138,11 @@ def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
     Returns the run by itself: somebody waits, so that neighbours spoil it and do not repeat it.
     Raises `MeasuringError` while a sweep runs on this machine.
     """
-    from sweeps.driver.runner import known_rows
+    from sweeps.driver.runner import current_rows
     from sweeps.executors.process import ProcessExecutor
     from sweeps.trial.trial_process import measure_trial
 
-    known_rows([trial], store)  # a row that cannot be read is told before, not after
+    current_rows([trial], store)  # a row that cannot be read is told before, not after
     with (
         _only_sweep_here(False),
         closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
@@ -196,7 +196,9 @@ def disk_rate(text: str) -> DiskRate:
     try:
         disk_type, size_gib = disks.parse(text)
     except UsageError as error:
-        raise UsageError(f"{error}; or a rate of your own: slow=20MiB/s,500iops") from error
+        raise UsageError(
+            "{error}", error=error, hint="or a rate of your own: slow=20MiB/s,500iops"
+        ) from error
     return disks.volume_rate(disk_type, size_gib or _DEFAULT_DISK_GIB)
 
 
@@ -219,7 +221,11 @@ def _refuse_unused_mounts(options: SweepOptions) -> None:
     asked = {disk_rate(text).type for text in options.disks}
     for disk_type in options.disk_paths:
         if not options.preset and disk_type not in asked:
-            raise UsageError(f"--disk-path {disk_type}=.. is given, but no --disks {disk_type}")
+            raise UsageError(
+                "--disk-path {disk_type}=.. is given, but no --disks {disk_type}",
+                disk_type=disk_type,
+                field="disk_path",
+            )
 
 
 def _requests(options: SweepOptions, data: SweepData) -> list[SweepRequest]:
@@ -255,11 +261,15 @@ def accelerator_named(asked: str | None, elsewhere: bool) -> str:
         return EMULATED + gpu
     named = kind == CUDA and gpu
     if kind not in (CUDA, "cpu") or (colon and not named):
-        raise UsageError(f"no accelerator '{asked}'; known: cuda, cuda:<GPU>, cpu, emulated:<GPU>")
+        raise UsageError(
+            "no accelerator '{value}'",
+            value=asked,
+            hint="known: cuda, cuda:<GPU>, cpu, emulated:<GPU>",
+        )
     if kind == CUDA and not elsewhere and not has_cuda():
         raise UsageError(
-            "no NVIDIA GPU here; use --accelerator emulated:T4 or cpu, or name a cluster with "
-            "--ray-address"
+            "no NVIDIA GPU here",
+            hint="use --accelerator emulated:T4 or cpu, or name a cluster with --ray-address",
         )
     return f"{CUDA}:{gpu.upper()}" if named else kind
 
@@ -336,7 +346,7 @@ def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
             lock.bind(f"\0{_lock_name()}")
         except OSError as error:
             raise MeasuringError(
-                "another sweep runs on this machine, and two would spoil each other; wait for "
-                "it to end"
+                "another sweep runs on this machine, and two would spoil each other",
+                hint="wait for it to end",
             ) from error
         yield

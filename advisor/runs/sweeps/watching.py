@@ -13,7 +13,7 @@ from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError
 from advisor.places import sweep_log_path
 from sweeps.events import Event, emit, subscribe
-from sweeps.trial.formatting import asked_facts, trial_name
+from sweeps.trial.formatting import planned_facts, trial_name
 from sweeps.watching.logfile import LEVELS, logged, print_warning
 from sweeps.watching.tally import Tally
 
@@ -66,7 +66,7 @@ class Watch:
     def _tell_begun(self, trial: Trial) -> None:
         # Of ten thousand trials only those that begin are worth a line, at the plan's time.
         trial_id = trial.trial_id
-        facts = {"of": self._planned, **asked_facts(trial)}
+        facts = {"of": self._planned, **planned_facts(trial)}
         emit("planned", trial_id=trial_id, at=self._planned_at, **facts)
         emit("began", trial_id=trial_id, trial=trial_name(trial))
 

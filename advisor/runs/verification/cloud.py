@@ -12,6 +12,7 @@ from advisor.catalog.local_disks import LOCAL
 from advisor.domain import Disk, InstancePrediction, Measurement, Request, Status, Verification
 from advisor.engine import no_offer, predict_instance, recommend
 from advisor.errors import CloudError, NoOfferError, UsageError
+from advisor.messages import Message
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, run_cloud
@@ -45,7 +46,12 @@ def plan_elsewhere(
     `NoOfferError` where nothing is recommended; `UsageError` for what no single trial tells.
     """
     if request.cloud != "aws":
-        raise UsageError(f"--on aws launches on AWS, not on {request.cloud}; leave --cloud out")
+        raise UsageError(
+            "--on aws launches on AWS, not on {cloud}",
+            cloud=request.cloud,
+            field="on",
+            hint="leave --cloud out",
+        )
     if instance == AUTO:
         request, instance = _recommended(request, catalog, model, today)
     found = type_named(catalog, instance)
@@ -101,7 +107,9 @@ def _recommended(
         raise NoOfferError(no_offer(answer))
     spec, workload = answer.chosen.spec, answer.chosen.workload
     if spec.count > 1:
-        raise UsageError(f"one instance is verified, and {spec.name} are recommended; name one")
+        raise UsageError(
+            "one instance is verified, and {name} are recommended", name=spec.name, hint="name one"
+        )
     fixed = replace(
         request, region=spec.offer.region, disk=spec.disk.choice, batch_size=workload.batch_size
     )
@@ -148,9 +156,13 @@ def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
     rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     if not rows:
         raise CloudError(
-            f"nothing was measured on {plan.options.instance} ({run.why}): "
-            f"{run.said or 'it told nothing'}; what its instance said is in the bucket, at "
-            f"{job.prefix}/guests/"
+            "nothing was measured on {instance} ({why}): {value}",
+            instance=plan.options.instance,
+            why=run.why,
+            value=run.said or "it told nothing",
+            hint=Message(
+                "what its instance said is in the bucket, at {prefix}/guests/", prefix=job.prefix
+            ),
         )
     return max(rows, key=lambda row: (row.status is Status.OK, row.started_at))
 

@@ -9,6 +9,7 @@ from advisor.catalog import Catalog, used_gpus
 from advisor.domain import Disk, DiskRate, Gpu, InstanceType, Request, Task
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import MeasuringError, UsageError
+from advisor.messages import Message
 from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
 from sweeps.planning.disks import UNLIMITED
 from sweeps.planning.plan import EMULATED, Machine
@@ -79,8 +80,10 @@ def refuse_several_gpus(request: Request, place: VerifiedMachine) -> None:
         return
     if request.max_gpus != 1:
         raise UsageError(
-            f"a trial is one process on one GPU, and {instance.name} has {instance.gpu_count}; "
-            "verify what one of them reaches with --max-gpus 1, and its share of the target"
+            "a trial is one process on one GPU, and {name} has {gpu_count}",
+            name=instance.name,
+            gpu_count=instance.gpu_count,
+            hint=("verify what one of them reaches with --max-gpus 1, and its share of the target"),
         )
 
 
@@ -122,12 +125,19 @@ def _accelerator(
     gpu = instance.gpu_name
     if gpu is None:
         raise UsageError(
-            f"{instance.name} has no GPU, and {task} is predicted on GPUs only; leave --instance "
-            "out to measure this machine as it is"
+            "{name} has no GPU, and {task} is predicted on GPUs only",
+            name=instance.name,
+            task=task,
+            hint="leave --instance out to measure this machine as it is",
         )
     chosen = _of_instance(instance, gpu, asked, gpus_here)
     if chosen.startswith(EMULATED) and not _same_chip(chosen.removeprefix(EMULATED), gpu):
-        raise UsageError(f"{instance.name} has a {gpu}; use --accelerator {EMULATED}{gpu}")
+        raise UsageError(
+            "{name} has a {gpu}",
+            name=instance.name,
+            gpu=gpu,
+            hint=Message("use --accelerator {emulated}{gpu}", emulated=EMULATED, gpu=gpu),
+        )
     return chosen
 
 
@@ -136,18 +146,32 @@ def _of_instance(
 ) -> str:
     by_emulation = f"--accelerator {EMULATED}{gpu} measures its host and disk side alone"
     if asked == "cpu":
-        raise UsageError(f"on the CPU nothing is learnt of {instance.name}'s {gpu}; {by_emulation}")
+        raise UsageError(
+            "on the CPU nothing is learnt of {name}'s {gpu}",
+            name=instance.name,
+            gpu=gpu,
+            hint=Message("{by_emulation}", by_emulation=by_emulation),
+        )
     if asked is not None and asked.lower().startswith("emulated"):
         return EMULATED + gpu if ":" not in asked else accelerator_named(asked, False)
     if not gpus_here:
         raise UsageError(
-            f"no NVIDIA GPU here, and {instance.name} has a {gpu}; run this on one, or: "
-            f"{by_emulation}"
+            "no NVIDIA GPU here, and {name} has a {gpu}",
+            name=instance.name,
+            gpu=gpu,
+            hint=Message("run this on one, or: {by_emulation}", by_emulation=by_emulation),
         )
     if not any(_same_chip(one, gpu) for one in gpus_here):
         raise UsageError(
-            f"this machine has a {gpus_here[0]} and {instance.name} a {gpu}; run this on a "
-            f"{instance.name}, or: {by_emulation}"
+            "this machine has a {gpus_here} and {name} a {gpu}",
+            gpus_here=gpus_here[0],
+            name=instance.name,
+            gpu=gpu,
+            hint=Message(
+                "run this on a {name}, or: {by_emulation}",
+                name=instance.name,
+                by_emulation=by_emulation,
+            ),
         )
     return accelerator_named(asked, False) if asked else "cuda"
 
@@ -166,7 +190,14 @@ def _refuse_small_machine(instance: InstanceType, machine: Machine) -> None:
     few = machine.cpus < instance.vcpus
     if few or machine.memory_mib < _VISIBLE_MEMORY * instance.memory_mib:
         raise UsageError(
-            f"{instance.name} has {instance.vcpus} vCPUs and {instance.memory_mib / 1024:g} GiB, "
-            f"this machine {machine.cpus} and {machine.memory_mib / 1024:.3g} GiB; run this on a "
-            f"{instance.name}, or on a larger machine"
+            (
+                "{name} has {vcpus} vCPUs and {value:g} GiB, this machine {cpus} and "
+                "{value_2:.3g} GiB"
+            ),
+            name=instance.name,
+            vcpus=instance.vcpus,
+            value=instance.memory_mib / 1024,
+            cpus=machine.cpus,
+            value_2=machine.memory_mib / 1024,
+            hint=Message("run this on a {name}, or on a larger machine", name=instance.name),
         )

@@ -63,7 +63,7 @@ def judged(
     Raises `MeasuringError` for a trial that failed or ran out of time.
     """
     if measurement.status in (Status.FAILED, Status.TIMED_OUT):
-        raise MeasuringError(f"the trial failed: {measurement.reason}")
+        raise MeasuringError("the trial failed: {reason}", reason=measurement.reason)
     rate = rate_of(measurement)
     pessimistic = _reads_more(request, measurement.trial)
     verdict, reason = verdict_of(request, measurement, rate, pessimistic)

@@ -205,9 +205,15 @@ def _refuse_slow_pace(place: VerifiedMachine, workload: Workload, target: float)
     rate = workload.batch_size / step_seconds(workload, gpu)
     if rate < target:
         raise UsageError(
-            f"an emulated {gpu} takes {rate:,.0f}/s at batch {workload.batch_size}, less than the "
-            f"{target:g} asked for, so nothing can be learnt here; ask for less, for a larger "
-            "--batch-size, or run this on a real one"
+            (
+                "an emulated {gpu} takes {rate:,.0f}/s at batch {batch_size}, less than the "
+                "{target:g} asked for, so nothing can be learnt here"
+            ),
+            gpu=gpu,
+            rate=rate,
+            batch_size=workload.batch_size,
+            target=target,
+            hint="ask for less, for a larger --batch-size, or run this on a real one",
         )
 
 

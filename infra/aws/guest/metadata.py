@@ -47,7 +47,7 @@ class Metadata:
         reason = ""
         for _ in range(_TRIES):
             try:
-                return self._asked(f"/latest/{path}")
+                return self._answer(f"/latest/{path}")
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code == _NOT_FOUND:
@@ -80,7 +80,7 @@ class Metadata:
         text = self.get("meta-data/spot/instance-action")
         return None if text is None else _notice(text)
 
-    def _asked(self, path: str) -> str:
+    def _answer(self, path: str) -> str:
         if not self._token:
             lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_SECONDS)}
             self._token = self._sent("PUT", "/latest/api/token", lifetime)

@@ -7,7 +7,7 @@ from typing import Any
 
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
-from infra.live.session import told_as_live_error
+from infra.live.session import as_live_errors
 
 _THERE = frozenset({"PreconditionFailed", "412"})
 _TWO_AT_ONCE = frozenset({"ConditionalRequestConflict", "409"})
@@ -55,7 +55,7 @@ class ResultBucket:
             if refused.code in _NONE:
                 return None
             raise
-        with told_as_live_error("s3"):
+        with as_live_errors("s3"):
             content: bytes = answer["Body"].read()
         return content
 

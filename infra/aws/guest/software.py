@@ -89,7 +89,7 @@ def _of_distribution(extras: frozenset[str]) -> list[str]:
         return [
             requirement
             for requirement in metadata.requires(DISTRIBUTION) or ()
-            if _asked(requirement, extras)
+            if _is_wanted(requirement, extras)
         ]
     except metadata.PackageNotFoundError:
         raise DataError(
@@ -107,7 +107,7 @@ def _tried_together(root: Path) -> bytes:
     return _LOCAL_BUILD.sub(rb"\1", path.read_bytes()) if path.is_file() else b""
 
 
-def _asked(text: str, extras: frozenset[str]) -> bool:
+def _is_wanted(text: str, extras: frozenset[str]) -> bool:
     """Whether it belongs to the core, or to one of the extras."""
     extra = _EXTRA.search(text.partition(";")[2])
     return extra is None or extra[1] in extras

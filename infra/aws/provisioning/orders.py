@@ -151,7 +151,7 @@ class TokenOrders:
 
         `Refused` says that none was made, `Unanswered` that nobody knows.
         """
-        asked_at, region = self._aws.clock.now(), order.option.region
+        requested_at, region = self._aws.clock.now(), order.option.region
         self._open = order
         try:
             answer = self._aws.ask(region, "run_instances", **run_instances(order))
@@ -159,12 +159,12 @@ class TokenOrders:
         except Refused as refused:
             return self._after_refusal(order, refused)
         except (Unanswered, LookupError) as error:
-            return self._surely_by_token(order, error)
+            return self._certain_by_token(order, error)
         seen = self._seen(machine)
         self._open = None  # from now on lists show it: it can be ended
         if not seen.lives and seen.expires_at != order.expires_at:
             return None
-        return replace(seen, launched_at=min(asked_at, seen.launched_at))
+        return replace(seen, launched_at=min(requested_at, seen.launched_at))
 
     def listed(self) -> list[Machine]:
         """The slot's instances in all its regions, oldest first."""
@@ -187,13 +187,13 @@ class TokenOrders:
         if refused.reaction is Reaction.FIND:
             return self._by_token(order)
         if refused.kind is Kind.SERVER:
-            return self._surely_by_token(order, refused)
+            return self._certain_by_token(order, refused)
         if refused.was_open and (machine := self._by_token(order)):
             return machine
         self._open = None
         raise refused
 
-    def _surely_by_token(self, order: Order, error: Exception) -> Machine:
+    def _certain_by_token(self, order: Order, error: Exception) -> Machine:
         """The same where nobody knows whether there is one: no other offer is tried then."""
         machine = self._by_token(order)
         if machine is None:
@@ -221,7 +221,7 @@ class TokenOrders:
         while waited < VISIBLE_WITHIN:
             try:
                 return machines.instance(self._aws, machine.region, machine.id)
-            except machines.NotTold:
+            except machines.NotListed:
                 self._aws.clock.sleep(POLL)
                 waited += POLL
             except AdvisorError:

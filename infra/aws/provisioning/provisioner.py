@@ -57,7 +57,7 @@ class Provisioner:
         if result is None:
             result = self._from_ladder(queue_until)
         self.machine = result
-        kept = self.machine = self._only_one(result)
+        kept = self.machine = self._without_others(result)
         self._renew_group(kept)
         return kept, self.meter_of(kept)
 
@@ -227,7 +227,7 @@ class Provisioner:
             spent_before_usd=self._spent_usd,
         )
 
-    def _only_one(self, machine: Machine) -> Machine:
+    def _without_others(self, machine: Machine) -> Machine:
         """Of several instances of the slot (two controllers), all keep the oldest one."""
         living = [entry for entry in self._making.listed() if entry.lives]
         if all(entry.id != machine.id for entry in living):

@@ -18,7 +18,7 @@ ENOUGH_SURFACE, ENOUGH_REGRET = 0.03, 0.01
 _WORTH_A_TRIAL = 0.002
 # A repeat is considered where a cell's own noise exceeds this share of the model's doubt.
 _NOISY = 0.5
-_MOST_ASKED = 1000
+_MOST_CANDIDATES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ def next_trials(
     enough_measured = len(belief.at) >= FEWEST_TRIALS
     if enough_measured and doubt <= enough:
         return Choice((), doubt, _settled(question, doubt))
-    rows, weights = _asked(question, belief)
+    rows, weights = _candidates(question, belief)
     if enough_measured and not weights.any():
         return Choice((), doubt, "no measurement can change the answer any more")
     if not weights.any():
-        rows, weights = _asked(Question(question.rows), belief)
+        rows, weights = _candidates(Question(question.rows), belief)
     chosen: list[int] = []
     open_rows = [*candidates, *(row for row in repeats if _is_noisy(belief, row, repeats[row]))]
     for _ in range(count):
@@ -80,12 +80,12 @@ def _exhausted(question: Question) -> str:
     return f"a further trial would settle less than {_WORTH_A_TRIAL:.1%} of the {what}"
 
 
-def _asked(question: Question, belief: Belief) -> tuple[list[int], Floats]:
+def _candidates(question: Question, belief: Belief) -> tuple[list[int], Floats]:
     """The rows that matter and their weights; of very many, an even thousand."""
     weights = question.weights(belief)
     at = np.flatnonzero(weights > 0)
-    if len(at) > _MOST_ASKED:
-        at = at[np.linspace(0, len(at) - 1, _MOST_ASKED).astype(int)]
+    if len(at) > _MOST_CANDIDATES:
+        at = at[np.linspace(0, len(at) - 1, _MOST_CANDIDATES).astype(int)]
     return [question.rows[place] for place in at], weights[at]
 
 

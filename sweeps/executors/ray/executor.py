@@ -23,12 +23,12 @@ from sweeps.executors.ray.placing import (
     Needs,
     Node,
     all_slots,
+    describe_needs,
     needs_of,
     needs_of_own_machine,
     refuse_impossible,
     slots,
     task_options,
-    words,
 )
 from sweeps.executors.ray.task import EVENTS, NODE, measuring_task
 from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
@@ -37,7 +37,7 @@ from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, measure_trial, time
 
 LOST_RUNS = 2  # how often what a node took down is measured again
 NODE_PATIENCE_SECONDS = 600.0  # a spot node that was evicted is replaced in minutes
-_NODES_ARE_KNOWN_FOR_SECONDS = 5.0
+_NODES_CACHED_SECONDS = 5.0
 _WAIT_SECONDS = 1.0
 # Trials that were taken, and wait since nodes of their kind are busy while others are free.
 _MOST_WAITING = 1000
@@ -82,7 +82,7 @@ class RayExecutor:
         self._running: dict[Any, _Flight] = {}
         self._waiting: dict[Needs, deque[_Flight]] = defaultdict(deque)
         self._unschedulable: dict[Needs, float] = {}
-        self._known_nodes: tuple[float, list[Node]] = (0.0, [])
+        self._cached_nodes: tuple[float, list[Node]] = (0.0, [])
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
         """`MeasuringError` that names the way out when no node takes some of the trials."""
@@ -114,10 +114,10 @@ class RayExecutor:
             clean_up()
 
     def _nodes(self) -> list[Node]:
-        asked_at, nodes = self._known_nodes
-        if not asked_at or time.monotonic() - asked_at > _NODES_ARE_KNOWN_FOR_SECONDS:
+        listed_at, nodes = self._cached_nodes
+        if not listed_at or time.monotonic() - listed_at > _NODES_CACHED_SECONDS:
             nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-            self._known_nodes = time.monotonic(), nodes
+            self._cached_nodes = time.monotonic(), nodes
         return nodes
 
     def _fill(self, coming: Iterator[Trial]) -> None:
@@ -162,7 +162,7 @@ class RayExecutor:
             if not queue or slots(needs, nodes):
                 self._unschedulable.pop(needs, None)
             elif now - self._unschedulable.setdefault(needs, now) > self._patience:
-                reason = f"waited {self._patience:g} s for a node: {words(needs, nodes)}"
+                reason = f"waited {self._patience:g} s for a node: {describe_needs(needs, nodes)}"
                 while queue:
                     yield _failure(queue.popleft(), Status.FAILED, reason)
 
@@ -209,7 +209,7 @@ class RayExecutor:
         )  # fmt: skip
         if isinstance(error, own_fault) or len(flight.lost) >= LOST_RUNS:
             return failure
-        self._known_nodes = (0.0, [])
+        self._cached_nodes = (0.0, [])
         flight.lost.append({**run_facts(failure), "reason": failure.reason})
         flight.node, flight.deadline = "", None
         self._waiting[flight.needs].appendleft(flight)

@@ -32,8 +32,8 @@ def needs_of(trial: Trial) -> Needs:
     needs = {TRIAL_RESOURCE: 1.0, "CPU": trial.resources.vcpus}
     if trial.on_gpu:
         needs["GPU"] = 1.0
-        if trial.gpu_asked_for:
-            needs[f"{GPU_RESOURCE}{trial.gpu_asked_for}"] = _PRESENCE
+        if trial.requested_gpu:
+            needs[f"{GPU_RESOURCE}{trial.requested_gpu}"] = _PRESENCE
     if trial.on_mounted_disk:
         needs[f"{DISK_RESOURCE}{trial.resources.disk.type}"] = _PRESENCE
     return tuple(sorted(needs.items()))
@@ -101,16 +101,16 @@ def refuse_impossible(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
         count, (first, *others) = sum(kinds[entry] for entry in lacking), lacking
         also = f" (and {len(others)} other kinds of trials find no node)" if others else ""
         raise MeasuringError(
-            "{count} of {total} trials can run on no node: {words}{also}",
+            "{count} of {total} trials can run on no node: {why}{also}",
             count=count,
             total=len(trials),
-            words=words(first, nodes),
+            why=describe_needs(first, nodes),
             also=also,
         )
     _refuse_ambiguous(trials, nodes)
 
 
-def words(needs: Needs, nodes: Sequence[Node]) -> str:
+def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
     """What no node has of the needs, what there is instead, and what to do."""
     wanted, usable = dict(needs), [node for node in nodes if node.get(TRIAL_RESOURCE, 0) >= 1]
     for prefix, what, way_out in (
@@ -145,7 +145,7 @@ def _named(prefix: str, nodes: Iterable[Node]) -> list[str]:
 def _refuse_ambiguous(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
     """`cuda` alone would be measured on whichever GPU is free."""
     gpus = _named(GPU_RESOURCE, nodes)
-    if len(gpus) > 1 and any(trial.on_gpu and not trial.gpu_asked_for for trial in trials):
+    if len(gpus) > 1 and any(trial.on_gpu and not trial.requested_gpu for trial in trials):
         requested = ",".join(f"cuda:{name}" for name in gpus)
         raise MeasuringError(
             "the cluster has several kinds of GPUs",

@@ -20,11 +20,13 @@ from sweeps.machine.environment import total_memory_mib
 from sweeps.trial.limits.choosing import allowed_cpus
 from sweeps.trial.orphans.removing import clean_up
 
-Told = dict[str, Any]
+Document = dict[str, Any]
 NODE, EVENTS = "node", "events"  # what is told beside a measurement
 
 
-def measuring_task(measure: Measure, *, on_cluster: bool) -> Callable[[Told], Iterator[Told]]:
+def measuring_task(
+    measure: Measure, *, on_cluster: bool
+) -> Callable[[Document], Iterator[Document]]:
     """A function of a trial that tells, as soon as it begins, its node, and then the measurement,
     each with the events until then.
 
@@ -32,7 +34,7 @@ def measuring_task(measure: Measure, *, on_cluster: bool) -> Callable[[Told], It
     sweeps make themselves are made.
     """
 
-    def run(document: Told) -> Iterator[Told]:
+    def run(document: Document) -> Iterator[Document]:
         trial = trial_from_dict(document)
         with collected() as events:
             emit("placed", trial_id=trial.trial_id)

@@ -24,7 +24,7 @@ def usable_parent(candidates: list[Path]) -> Path | None:
     """The first directory whose children have all controllers, switching them on if allowed."""
     for parent in candidates:
         missing = CONTROLLERS - _handed_down(parent)
-        if missing and missing <= _words(parent / "cgroup.controllers"):
+        if missing and missing <= _names(parent / "cgroup.controllers"):
             # Refused (EBUSY) where processes live in the parent itself; then the next one.
             with suppress(OSError):
                 text = " ".join(f"+{name}" for name in sorted(missing))
@@ -104,10 +104,10 @@ def _io_limits(request: LimitRequest) -> str:
 
 
 def _handed_down(parent: Path) -> set[str]:
-    return _words(parent / "cgroup.subtree_control")
+    return _names(parent / "cgroup.subtree_control")
 
 
-def _words(path: Path) -> set[str]:
+def _names(path: Path) -> set[str]:
     try:
         return set(path.read_text().split())
     except OSError:

@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.errors import AdvisorError
 from infra.aws import tags
-from infra.aws.errors import Kind, known_codes
+from infra.aws.errors import Kind, error_codes
 from infra.aws.preflight import Preflight
 from infra.aws.provisioning.fallbacks import Fallbacks
 from infra.aws.provisioning.provisioned import provision
@@ -20,18 +20,18 @@ from tests.infra.aws.builders import Minutes, a_slot
 from tests.infra.aws.faults import Crashed
 from tests.infra.aws.wire import Request
 
-REQUEST_CODES = [one for one in known_codes() if "." not in one]
+REQUEST_CODES = [one for one in error_codes() if "." not in one]
 STATE_CODES = ["Server.SpotInstanceTermination", "Client.InstanceInitiatedShutdown",
                "Client.VolumeLimitExceeded", "Server.InternalError",
                "Server.InsufficientInstanceCapacity"]  # fmt: skip
 _OF_ANY_REQUEST = [
-    code for code, (kind, _) in known_codes().items() if kind in (Kind.THROTTLE, Kind.SERVER)
+    code for code, (kind, _) in error_codes().items() if kind in (Kind.THROTTLE, Kind.SERVER)
 ]
 _ON_THE_WIRE = [faults.LOST_REQUEST, faults.LOST_REPLY, faults.CUT, faults.GARBAGE, faults.SLOW,
                 faults.DONE_ALL_THE_SAME]  # fmt: skip
 _DONE_NOT_TOLD = [faults.LOST_REPLY, faults.CUT, faults.GARBAGE, faults.DONE_ALL_THE_SAME]
 _NEXT_ONES = [
-    code for code, (_, reaction) in known_codes().items() if str(reaction).startswith("next_")
+    code for code, (_, reaction) in error_codes().items() if str(reaction).startswith("next_")
 ]
 _ENDS = [faults.CRASH_BEFORE, faults.CRASH_AFTER, faults.CRASH_BEFORE, faults.CRASH_AFTER,
          faults.CTRL_C_BEFORE, faults.CTRL_C_AFTER]  # fmt: skip

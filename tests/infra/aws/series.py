@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.aws.errors import known_codes
+from infra.aws.errors import error_codes
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import looked
 from tests.infra.aws.chaos import Launch
@@ -46,7 +46,7 @@ class Series:
 
     def document(self) -> dict[str, Any]:
         """As a benchmark prints it."""
-        codes = {code: self.faults[code] for code in known_codes()}
+        codes = {code: self.faults[code] for code in error_codes()}
         kills = {end for end, _ in self.ends if end.startswith("crash")}
         return {
             "launches": self.launches,

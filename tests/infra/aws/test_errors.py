@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.aws.errors import Kind, Reaction, kind_of, known_codes, reaction_to
+from infra.aws.errors import Kind, Reaction, error_codes, kind_of, reaction_to
 
 REACTIONS = {
     "InsufficientInstanceCapacity": (Kind.CAPACITY, Reaction.NEXT_OFFER),
@@ -35,7 +35,7 @@ REACTIONS = {
 
 
 def test_all_24_codes_have_their_class() -> None:
-    assert known_codes() == REACTIONS
+    assert error_codes() == REACTIONS
     assert len(REACTIONS) == 24
 
 

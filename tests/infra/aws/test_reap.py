@@ -145,14 +145,14 @@ def test_a_kind_that_may_not_be_listed_hinders_no_other_kind():
     faults = {"us-east-1": {"describe_volumes": "UnauthorizedOperation"}}
     reaped = reap(aws(faults), now=NOW, regions=REGIONS)
     assert [one.kind for one in reaped.removed] == ["key-pair"]
-    (not_told,) = reaped.not_told
-    assert (not_told.region, not_told.kind) == ("us-east-1", "volume")
+    (not_listed,) = reaped.not_listed
+    assert (not_listed.region, not_listed.kind) == ("us-east-1", "volume")
 
 
 def test_expired_credentials_are_told_once_a_region_and_nothing_is_claimed():
     faults = {region: {"describe_spot_instance_requests": "RequestExpired"} for region in REGIONS}
     reaped = reap(aws(faults), now=NOW, regions=REGIONS)
-    assert [(one.region, one.kind) for one in reaped.not_told] == [
+    assert [(one.region, one.kind) for one in reaped.not_listed] == [
         (region, "all") for region in REGIONS
     ]
     assert not reaped.is_clean

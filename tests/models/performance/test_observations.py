@@ -13,11 +13,11 @@ from models.performance import paced_gpu
 from models.performance.network_table import network_table
 from models.performance.observations import (
     OBSERVATIONS,
-    as_asked,
     asked,
     columns,
     conditions_of,
     era_of,
+    question_conditions,
     read_observations,
     torch_version,
 )
@@ -116,7 +116,7 @@ def test_a_user_asks_without_a_source_or_a_host(tmp_path):
     assert [one.stack for one in hows] == ["eager", "compile", "eager"]
     assert all(one.source == one.host == "" and one.optimizer for one in hows)
     assert not any(one.copies_input for one in hows)
-    assert as_asked(hows[0]) == hows[0]
+    assert question_conditions(hows[0]) == hows[0]
 
 
 def test_a_checkout_without_its_table_says_where_it_belongs(tmp_path):

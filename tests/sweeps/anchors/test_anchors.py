@@ -194,14 +194,14 @@ def test_what_was_not_pytorch_on_a_real_gpu_is_no_anchor(written, row, reason):
 def test_impossible_runs_are_refused_and_the_others_kept(written, run):
     found = written(a_document(run, a_run()))
     assert len(found.observations) == 1
-    assert found.refused[0].is_told
+    assert found.refused[0].is_notable
     assert "run 1" in found.refused[0].origin
 
 
 def test_how_a_ladder_ends_is_no_word_worth(written):
     ended = a_run(status="out_of_memory", step_seconds=[], samples_per_second=None)
     found = written(a_document(a_run(), ended))
-    assert not found.refused[0].is_told
+    assert not found.refused[0].is_notable
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from advisor.domain import Status
-from sweeps.driver.runner import RETRIED, known_rows, run_sweep
+from sweeps.driver.runner import RETRIED, current_rows, run_sweep
 from sweeps.planning.staleness import is_stale
 from sweeps.store import SqlStore
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
@@ -58,7 +58,7 @@ def test_what_is_older_is_measured_again_and_stays_on_record(store):
 
 def test_what_is_fresh_is_not_measured_again(store):
     assert run_sweep(TRIALS, At(MONDAY), store, since=MONDAY).measured == 0
-    assert known_rows(TRIALS, store, since=MONDAY + WEEK) == {}
+    assert current_rows(TRIALS, store, since=MONDAY + WEEK) == {}
 
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(store):

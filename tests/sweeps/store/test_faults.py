@@ -73,7 +73,7 @@ def test_a_damaged_row_is_named_and_hides_no_other(path, url):
         stored = store.read()
         assert [one.trial.resources.memory_mib for one in stored.measurements] == [1.0, 3.0]
         assert [one.trial_id for one in stored.damaged] == [id_of(2.0)]
-        assert "delete that row" in stored.damaged[0].words
+        assert "delete that row" in stored.damaged[0].reason
         with pytest.raises(DataError, match=id_of(2.0)):
             store.all()
 

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.domain import Status
 from advisor.errors import DataError
-from sweeps.trial.faults import ending_of, known_ending
+from sweeps.trial.faults import ending_of, recognised_ending
 
 
 def from_loader(last_line):
@@ -78,5 +78,5 @@ def test_a_data_set_that_has_gone_is_the_cause_whatever_was_seen_first(tmp_path)
 
 
 def test_errors_of_unknown_cause_are_left_to_the_caller(tmp_path):
-    assert known_ending(ValueError("x"), str(tmp_path)) is None
-    assert known_ending(DataError("x"), str(tmp_path)).reason == "x"
+    assert recognised_ending(ValueError("x"), str(tmp_path)) is None
+    assert recognised_ending(DataError("x"), str(tmp_path)).reason == "x"
