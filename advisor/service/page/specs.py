@@ -148,7 +148,7 @@ def interval_text(rates: Mapping[str, float], target: float | None, t: Texts) ->
 
 
 def sure_text(predicted: Mapping[str, Any], t: Texts) -> str:
-    """'90 % sure of 720 or more; upper bound 1,110'."""
+    """'Lower bound 720, upper bound 1,110 (90 % confidence).'."""
     rates = predicted["throughput"]
     return t(
         "answer.sure",
