@@ -368,7 +368,9 @@ def verify_command(request: Request, candidate: Candidate) -> str:
     if candidate.spec.offer.instance.gpu_count > 1 and request.task is not Task.PREPROCESSING:
         options["--max-gpus"] = "1"
     if request.dataset != IMAGENET:
-        options["--data"] = request.dataset.name
+        # Images or text of one's own lie in a folder; what has a name alone is a known data set.
+        option = "--data" if "/" in request.dataset.name else "--dataset"
+        options[option] = request.dataset.name
     return " ".join(["advisor verify", *(f"{k} {shlex.quote(v)}" for k, v in options.items())])
 
 

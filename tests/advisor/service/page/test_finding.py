@@ -26,7 +26,7 @@ def test_the_answer_says_what_it_stands_on_and_what_binds(page):
     assert "medium risk (2 of 4)" in text
     assert "Bound by: decoding on vCPUs" in text
     assert "a month (730 h)" in text
-    assert "90 % sure of" in text
+    assert "(90 % confidence)" in text
     assert "list price of 2026-07-20" in text
 
 
