@@ -44,10 +44,10 @@ def files() -> dict[str, bytes]:
 @cache
 def version() -> str:
     """Twelve hex digits of all names and contents."""
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, content in files().items():
-        told.update(name.encode() + b"\0" + content)
-    return told.hexdigest()[:12]
+        digest.update(name.encode() + b"\0" + content)
+    return digest.hexdigest()[:12]
 
 
 def static_path(name: str) -> str:
