@@ -30,7 +30,7 @@ NO_TORCH = dict.fromkeys(("torch.py", "ray.py"), "raise ImportError('not while t
 # What of the inside may never be in an answer.
 _INSIDE = re.compile(
     rb"Traceback|File \\?\"|\.py\\?\", line|site-packages|sqlalchemy|psycopg|sqlite3|starlette|"
-    rb"pydantic|uvicorn| object at 0x|[A-Za-z]+(Error|Exception)\b: |<class |<function "
+    rb"pydantic|granian| object at 0x|[A-Za-z]+(Error|Exception)\b: |<class |<function "
 )
 _SENSIBLE = (b"application/json", b"application/problem+json", b"application/x-ndjson", b"text/")
 _WARM_UP = 0.2
@@ -93,6 +93,8 @@ def judge(one: Hostile, told: tuple[int, bytes, bytes], secrets: Sequence[bytes]
     status, kind, body = told
     if status >= 500:
         return f"{status}: {body[:300]!r}"
+    if status == 431 and not body:
+        return ""  # of the server itself, which has read no more than the head
     if status >= 400 and one.method != "HEAD" and not kind.startswith((b"application/problem",)):
         return f"{status} is no problem document but {kind!r}"
     if status and body and not kind.startswith(_SENSIBLE):

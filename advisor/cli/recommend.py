@@ -15,6 +15,8 @@ from advisor.cli.questions import SectionedCommand, question_options
 from advisor.domain import Recommendation, Request
 from advisor.engine import PerformanceModel, no_offer
 from advisor.errors import NoOfferError, UsageError
+from advisor.messages import FieldName, Message
+from advisor.questions.fields import wrong
 from advisor.questions.models import Recommend, Sources
 from advisor.questions.requests import today
 from advisor.render.exporting import FORMATS, export
@@ -72,17 +74,19 @@ def _refuse_meaningless(question: Recommend, output: str, export_to: str | None)
     """What another option makes meaningless is refused, never ignored."""
     if export_to is not None:
         given = {
-            "--output": _is_given("output"),
-            "--explain": question.explain,
-            "--explain-rejected": question.explain_rejected,
-            "--pareto": question.pareto,
-            "--max-results": _is_given("max_results"),
+            "output": _is_given("output"),
+            "explain": question.explain,
+            "explain_rejected": question.explain_rejected,
+            "pareto": question.pareto,
+            "max_results": _is_given("max_results"),
         }
-        others = [option for option, is_given in given.items() if is_given]
+        others = [FieldName(field) for field, is_given in given.items() if is_given]
         if others:
-            raise UsageError(
-                "--export prints a file and nothing of the answer", field=others[0],
-                hint=f"leave out {', '.join(others)}, or --export",
+            raise wrong(
+                str(others[0]), "{export} prints a file and nothing of the answer",
+                export=FieldName("export"),
+                hint=Message("leave out {others}, or {export}", others=others,
+                             export=FieldName("export")),
             )  # fmt: skip
     if question.explain and output not in EXPLAINED_IN:
         raise UsageError("--explain goes with -o table, json or yaml", field="explain")

@@ -75,14 +75,11 @@ class Block:
             ]
         )
         self.offer_usd = np.array([one.offer.price.usd_per_hour for one in self.options])
+        # The model's rows: each option at each of its batch sizes.
+        self.rows = model.prepare(self._pairs, confidence=request.confidence)
         self._latencies: dict[int, Latency | None] = {}
         # Log rates with less and less of a disk, by row and disk: see `least_disk`.
         self.reached: dict[tuple[int, DiskRate], Floats] = {}
-
-    @cached_property
-    def rows(self) -> Any:
-        """The model's rows: each option at each of its batch sizes."""
-        return self._model.prepare(self._pairs, confidence=self.request.confidence)
 
     @cached_property
     def workloads(self) -> Objects:

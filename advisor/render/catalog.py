@@ -80,7 +80,7 @@ def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
         **instance_block(instance),
         **_machine(instance),
         "ranked": not isinstance(verdict, Rejection),
-        "remark": verdict.detail if isinstance(verdict, Rejection) else verdict.note,
+        "remark": str(verdict.detail if isinstance(verdict, Rejection) else verdict.note),
         "regions": list(known.regions_of(instance.name, instance.cloud)),
         "as_of": instance.as_of.isoformat(),
         "source": instance.source,

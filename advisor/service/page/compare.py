@@ -89,8 +89,8 @@ def _has(row: Mapping[str, Any], t: Texts) -> str:
     """What an instance has, or the memory of a GPU alone."""
     if "vcpus" not in row:
         return format_mib(row["gpu"]["memory_mib"])
-    told = t("answer.vcpus", vcpus=f"{row['vcpus']:g}", cores=f"{row['physical_cores']:g}")
-    return f"{gpu_text(row['gpu'])} · {told} · {disk_order(row['disk'], t)}"
+    machine = t("answer.vcpus", vcpus=f"{row['vcpus']:g}", cores=f"{row['physical_cores']:g}")
+    return f"{gpu_text(row['gpu'])} · {machine} · {disk_order(row['disk'], t)}"
 
 
 EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g4dn.xlarge,g5.xlarge,g6.xlarge"}

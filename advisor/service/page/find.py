@@ -185,18 +185,17 @@ def _of_front(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
 
 
 def _labelled(point: dict[str, Any], t: Texts) -> dict[str, Any]:
-    said = t(
+    label = t(
         "chart.said",
         name=point["name"],
         kind=t("chart." + point["kind"]),
         usd=format_usd(point["x"]),
         lower=lower_rate(point["lower"]),
     )
-    return point | {"said": said}
+    return point | {"said": label}
 
 
 MOST = 6
-FLAGS = ("accelerated_only",)
 
 
 def ways_out(document: Mapping[str, Any], frame: Frame) -> list[dict[str, str]]:

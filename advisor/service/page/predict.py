@@ -79,10 +79,10 @@ def disk_steps(cloud: str, disk: Mapping[str, Any], asked: str | None, t: Texts)
     own = asked or ""
     orders = [f"gp3{rates}" for rates in GP3_RATES] if cloud == "aws" else TYPES.get(cloud, ())
     found = [own, *(order for order in orders if order != own)]
-    return [Step(order, _disk_told(order or chosen, t), order) for order in dict.fromkeys(found)]
+    return [Step(order, _disk_label(order or chosen, t), order) for order in dict.fromkeys(found)]
 
 
-def _disk_told(order: str, t: Texts) -> str:
+def _disk_label(order: str, t: Texts) -> str:
     return t("disk.local") if order == "local" else order.replace(":", " ")
 
 
@@ -109,7 +109,7 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
     return {
         "problem": None,
         "wrong": {},
-        "said": _said(document, t),
+        "said": _summary(document, t),
         "now": prediction_view(document, base, target, t),
         "sliders": _sliders(steps, asked, t),
         "curves": _curves(document, steps, t),
@@ -183,7 +183,7 @@ def _is_changed(asked: Mapping[str, str]) -> bool:
     return any(name in asked for name in CHANGES)
 
 
-def _said(document: Mapping[str, Any], t: Texts) -> str:
+def _summary(document: Mapping[str, Any], t: Texts) -> str:
     rates = document["predicted"]["throughput"]
     return t(
         "what_if.said",
@@ -231,10 +231,10 @@ def _place(at: Mapping[str, Any]) -> float:
 def _point(at: Mapping[str, Any], scale: float, is_here: bool, t: Texts) -> dict[str, Any]:
     rates: dict[str, Any] = at["throughput"]
     x = plain(_place(at) / scale)
-    said = t(
+    label = t(
         "what_if.point", x=x, lower=lower_rate(rates["lower"]), median=lower_rate(rates["median"])
     )
-    return rates | {"x": x, "kind": "now" if is_here else "step", "said": said}
+    return rates | {"x": x, "kind": "now" if is_here else "step", "said": label}
 
 
 EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}

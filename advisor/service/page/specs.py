@@ -138,13 +138,13 @@ def price_text(price: Mapping[str, Any], t: Texts) -> str:
 
 def interval_text(rates: Mapping[str, float], target: float | None, t: Texts) -> str:
     """The bar in words, for those who do not see it."""
-    said = t(
+    text = t(
         "answer.interval",
         lower=lower_rate(rates["lower"]),
         median=format_rate(rates["median"]),
         upper=format_rate(rates["upper"]),
     )
-    return said if target is None else f"{said}; {t('chart.target')} {format_rate(target)}"
+    return text if target is None else f"{text}; {t('chart.target')} {format_rate(target)}"
 
 
 def sure_text(predicted: Mapping[str, Any], t: Texts) -> str:

@@ -68,11 +68,13 @@ def _head(job: Mapping[str, Any], t: Texts) -> dict[str, Any]:
         "planned": job["planned_trials"],
         "asked_at": _moment(job["asked_at"]),
         "ended_at": _moment(job["ended_at"]),
-        "what": ", ".join(_said(value) for name, value in asked.items() if name not in _USUAL),
+        "what": ", ".join(
+            _field_text(value) for name, value in asked.items() if name not in _USUAL
+        ),
     }
 
 
-def _said(value: object) -> str:
+def _field_text(value: object) -> str:
     """A word of the question as the form says it; the API takes lists, too: [0.5, 1] -> '0.5,1'."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -201,8 +203,8 @@ def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
     with stored(settings, reading=True) as store:
         status = status_document(sweep, store, may_name)
         trials = trials_document(sweep, store, may_name)
-    told, status = without_folders(sweep_document(sweep)), without_folders(status)
-    return job_view(told, status, trials["trials"], frame.words)
+    document, status = without_folders(sweep_document(sweep)), without_folders(status)
+    return job_view(document, status, trials["trials"], frame.words)
 
 
 def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:

@@ -111,9 +111,9 @@ def _looks(kind: Format, query: bytes) -> Looks:
     if not kind.report:
         return Looks(LANGUAGES[0], None, query)
     pairs = parse_qsl(query.decode("ascii", "replace"), keep_blank_values=True)
-    said = {name: text for name, text in pairs if name in ("language", "as_of")}
-    rest = urlencode([(name, text) for name, text in pairs if name not in said])
-    return Looks(_language(said.get("language")), _day(said.get("as_of")), rest.encode())
+    looks = {name: text for name, text in pairs if name in ("language", "as_of")}
+    rest = urlencode([(name, text) for name, text in pairs if name not in looks])
+    return Looks(_language(looks.get("language")), _day(looks.get("as_of")), rest.encode())
 
 
 def _language(text: str | None) -> str:

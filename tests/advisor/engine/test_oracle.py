@@ -26,7 +26,8 @@ EXACT, BY_SAMPLE = 1 + 1e-9, 1 + 5e-4
 
 
 def slack(request):
-    return BY_SAMPLE if request.target_throughput is None else EXACT
+    by_price = request.target_throughput is not None and request.run_samples is None
+    return EXACT if by_price else BY_SAMPLE
 
 
 def asked(place, request, model=MODEL):
@@ -38,10 +39,10 @@ def asked(place, request, model=MODEL):
 
 
 def cost(request, candidate):
-    if request.target_throughput is not None:
-        return candidate.spec.total_usd_per_hour
     if candidate.usd_per_run is not None:
         return candidate.usd_per_run.median
+    if request.target_throughput is not None:
+        return candidate.spec.total_usd_per_hour
     return candidate.spec.total_usd_per_hour / candidate.prediction.median
 
 

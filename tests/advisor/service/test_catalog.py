@@ -84,3 +84,9 @@ def test_networks_come_by_pages(service):
         first = service.get(after.partition(">")[0].removeprefix("<"))
         found += [one["name"] for one in first.json()["networks"]]
     assert len(found) == len(set(found)) == total
+
+
+def test_a_type_that_nothing_maintained_runs_on_says_so(service):
+    shown = service.get("/v1/catalog/g5g.metal").json()
+    assert not shown["ranked"]
+    assert "CUDA builds for arm64" in shown["remark"]

@@ -34,7 +34,8 @@ class BruteForce:
         """The point of the least cost and that cost; None where nothing answers. Where only a
         price counts, `least` spares the points that cannot cost less.
         """
-        most_usd = least if self.request.target_throughput is not None else math.inf
+        by_price = self.request.target_throughput is not None and self.request.run_samples is None
+        most_usd = least if by_price else math.inf
         good = [
             (point.cost(self.request), place, at, point)
             for place, key in enumerate(self.types)

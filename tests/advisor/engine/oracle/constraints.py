@@ -139,6 +139,13 @@ def _up_to(field, limit):
     return met
 
 
+def _soon_read(request, point):
+    """The first epoch takes at most twice as long as one at the target, or as a later one."""
+    if request.task is not Task.TRAINING or request.run_samples is not None:
+        return True
+    return 2 * point.first_lower >= (request.target_throughput or point.prediction.lower)
+
+
 LIMITS = (
     Limit("cloud", tighten=_one_cloud),
     Limit("region", tighten=_one_region),
@@ -203,6 +210,7 @@ LIMITS = (
         lambda request, point: point.lower >= (request.target_throughput or 0),
         "too_slow",
     ),
+    Limit("first epoch", met=_soon_read, reason="slow_first_epoch"),
     Limit(
         "hours",
         only_with_a_run(sometimes(0.2, "max_hours", 1, 3000)),

@@ -29,6 +29,7 @@ class Point:
     p99_ms: float | None
     hours: float | None
     sure_hours: float | None
+    first_lower: float
 
     @property
     def lower(self):
@@ -40,10 +41,10 @@ class Point:
 
     def cost(self, request):
         """What the answer is the least of."""
-        if request.target_throughput is not None:
-            return self.usd
         if self.hours is not None:
             return self.usd * self.hours
+        if request.target_throughput is not None:
+            return self.usd
         return self.usd / (self.count * self.prediction.median)
 
 
@@ -95,11 +96,12 @@ def points_of(world, request, model, instance, region, price, choose=lambda disk
                 p99_ms=late.get(workload.batch_size),
                 hours=hours and hours[0] / count,
                 sure_hours=hours and hours[1] / count,
+                first_lower=cold.lower,
             )
 
 
 def _first_epochs(request, model, pairs, usual):
-    if request.run_samples is None or request.task is not Task.TRAINING:
+    if request.task is not Task.TRAINING:
         return usual
     return model.predict(pairs, confidence=request.confidence, cache=CacheState.COLD)
 
