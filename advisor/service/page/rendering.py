@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from advisor.messages import Message
+from advisor.messages import render as render_message
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import FILTERS
 
@@ -102,4 +103,6 @@ def _tell(context: Context, text: object) -> Markup:
 
     sentence = text if isinstance(text, Message) else str(text)
     shown = texts.render(sentence, spell)
-    return escape(shown) if texts.speaks(sentence) else _ENGLISH.format(shown)
+    # A text of parameters alone is its own translation; they may be translated all the same.
+    is_translated = texts.speaks(sentence) or shown != render_message(sentence, str, spell)
+    return escape(shown) if is_translated else _ENGLISH.format(shown)
