@@ -85,7 +85,7 @@ def close_calls(
         found.append(_cheaper(request, look, contender, chosen))
     if chosen is not None and _one_gpu(table)[chosen.at]:
         found.append(_chosen(request, look, chosen, by_rank))
-    worth = [one for one in found if one is not None and one.worth_usd > one.trial_usd]
+    worth = [one for one in found if one is not None]
     return tuple(sorted(worth, key=_least_urgent)[:MOST_CALLS])
 
 
@@ -243,7 +243,12 @@ def _call(
     contender: _Contender,
     instead: _Contender | None,
     worth_usd: float,
-) -> CloseCall:
+) -> CloseCall | None:
+    # One instance tells what all of them reach.
+    count = int(contender.table.count[contender.at])
+    trial_usd = trial_cost_usd(contender.usd_per_hour / count)
+    if worth_usd <= trial_usd:
+        return None
     candidate = look.record(contender)
     return CloseCall(
         kind=kind,
@@ -252,8 +257,7 @@ def _call(
         probability=contender.chance,
         saves_usd_per_hour=instead.usd_per_hour - contender.usd_per_hour if instead else None,
         trial_minutes=max(BILLING_MINIMUM_MINUTES, TRIAL_MINUTES),
-        # One instance tells what all of them reach.
-        trial_usd=trial_cost_usd(candidate.spec.usd_per_hour_each),
+        trial_usd=trial_usd,
         worth_usd=worth_usd,
     )
 

@@ -13,7 +13,7 @@ from infra.aws import watching
 from infra.aws.errors import Refused, Unanswered
 from infra.aws.launch_options import Machine
 from infra.aws.provisioning import orders as making
-from infra.aws.provisioning import orders_old as requests
+from infra.aws.provisioning import orders as requests
 from infra.aws.provisioning import provisioner as launching
 
 Patch = pytest.MonkeyPatch

@@ -22,7 +22,7 @@ from infra.aws.guest.result_bucket import ResultBucket
 from infra.aws.guest.volumes import volume_ids
 from infra.aws.policies import NAMES, policy, policy_text
 from infra.aws.reap import reap
-from infra.aws.removing import _BY_LISTS, _ONE_BY_ONE
+from infra.aws.removing import _BY_LISTS, _SINGLY
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.iam import allowed_actions
 from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws
@@ -127,7 +127,7 @@ def test_a_guest_writes_only_where_its_policy_lets_it(account):
 
 def test_the_controller_may_do_exactly_what_its_code_asks(account):
     asked = _asked_in_source() | {action_of("ec2", _camel(one.operation)) for one in KINDS}
-    asked |= {action_of("ec2", _camel(one)) for one, _ in (_BY_LISTS | _ONE_BY_ONE).values()}
+    asked |= {action_of("ec2", _camel(one)) for one, _ in (_BY_LISTS | _SINGLY).values()}
     allowed = allowed_actions(policy("controller", bucket=BUCKET))
     assert asked == allowed - IMPLIED - OF_PRICES
 

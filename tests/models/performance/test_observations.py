@@ -13,13 +13,13 @@ from models.performance import paced_gpu
 from models.performance.network_table import network_table
 from models.performance.observations import (
     OBSERVATIONS,
-    asked,
     columns,
     conditions_of,
     era_of,
     question_conditions,
     read_observations,
     torch_version,
+    without_sources,
 )
 
 ROW = {
@@ -112,7 +112,7 @@ def test_a_user_asks_without_a_source_or_a_host(tmp_path):
         {"stack": "torchscript"},
     )  # fmt: skip
     assert rows[0].cell.step.conditions.copies_input
-    hows = [cell.step.conditions for cell in asked(rows)]
+    hows = [cell.step.conditions for cell in without_sources(rows)]
     assert [one.stack for one in hows] == ["eager", "compile", "eager"]
     assert all(one.source == one.host == "" and one.optimizer for one in hows)
     assert not any(one.copies_input for one in hows)
