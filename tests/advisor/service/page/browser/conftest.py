@@ -21,8 +21,9 @@ def _chromium():
     return next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """One a file: Playwright's event loop in a process disturbs what later tests fork from it."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     path = _chromium()
     if path is None:
