@@ -2,8 +2,8 @@
 
 Many requests differ in their target, their price limit or how much they want to see. Preparing
 takes most of the time that an answer does, so whoever answers many of them prepares once. Threads
-may share it: what is computed for one question is put in place whole, and two that compute the same
-thing at once only lose time.
+may share it: what is computed for one question is put in place whole. A thread waits for another
+one only while that adds types without an accelerator, never for its question.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ class Prepared:
         self.model = model
         self.was_asked = False
         self._on_cpu = Group(self.request, None, (), 0)
+        self._growing = Lock()
         self._at: dict[float, _Known] = {}
 
     @cached_property
@@ -122,7 +123,13 @@ class Prepared:
 
     def on_cpu(self, names: Sequence[str] = ()) -> Group:
         """All types without an accelerator that were ever asked for whole, these among them."""
-        known = self._on_cpu
+        if not self._on_cpu.names.issuperset(names):
+            with self._growing:  # no thread may lose what another one has added meanwhile
+                self._on_cpu = self._with(self._on_cpu, names)
+        return self._on_cpu
+
+    def _with(self, known: Group, names: Sequence[str]) -> Group:
+        """The group with more types."""
         new = tuple(name for name in names if name not in known.names)
         if not new:
             return known
@@ -133,13 +140,12 @@ class Prepared:
             # One call of many rows costs as much as one of few.
             options = [option for table in tables for option in table.options()]
             tables = [Block(self.request, self.catalog, self.model, options).grid]
-        self._on_cpu = Group(
+        return Group(
             self.request,
             Table.joined(tables) if tables else None,
             [*known.not_runnable, *added.not_runnable],
             known.offers + added.offers,
         )
-        return self._on_cpu
 
     @property
     def tables(self) -> list[Table]:

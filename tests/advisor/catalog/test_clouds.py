@@ -99,7 +99,7 @@ def test_types_without_facts_are_never_offers(catalog):
     assert {one.type.name for one in partial} >= {"Standard_NC4as_T4_v3"}
     rejected = catalog.unpriced(query)
     assert {one.reason for one in rejected} == {"facts_missing"}
-    assert "RAM" in rejected[0].detail
+    assert "RAM" in str(rejected[0].detail)
 
 
 def test_the_manifest_tells_exactly_the_types_that_lack_facts(catalog):

@@ -34,7 +34,7 @@ OPERATIONS = 4.6
 class DiskBound(OneByOne):
     """IOPS and MiB/s bind, whichever is scarcer; the instance could do 40,000 a second."""
 
-    def predict(self, requests, *, confidence):
+    def predict(self, requests, *, confidence, cache=None):
         return [self._one(workload, has, confidence) for workload, has in requests]
 
     def gpu_memory_mib(self, _workload):
@@ -173,7 +173,7 @@ def test_a_burst_that_a_short_test_would_see_is_told():
     """g6.xlarge passes on 119 MiB/s for ever and lends more for half an hour: storage binds."""
     answer = ask(target_throughput=450, gpus=("L4",))
     (warning,) = [one for one in answer.warnings if "short test" in str(one)]
-    assert "for about 30 min (lent by g6.xlarge), then" in warning
+    assert "for about 30 min (lent by g6.xlarge), then" in str(warning)
     told = disk_block(answer.chosen.spec.disk)
     assert (told["burst"]["seconds"], told["burst"]["lent_by"]) == (1800, ["g6.xlarge"])
     assert told["burst"]["read_mib_per_second"] > told["read_mib_per_second"]

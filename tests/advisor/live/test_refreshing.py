@@ -95,7 +95,7 @@ def test_a_withdrawn_type_is_not_ranked_and_says_so(aws, tmp_path) -> None:
     assert "g4dn.xlarge" not in {one.instance.name for one in catalog.offers(query)}
     (why,) = [one for one in catalog.unpriced(query) if one.instance_type == "g4dn.xlarge"]
     assert why.reason == "not_offered"
-    assert "us-east-1 no longer offers it" in why.detail
+    assert "us-east-1 no longer offers it" in str(why.detail)
     fill(aws, known_prices(T4))
     told, catalog = refreshed(tmp_path, T4)
     assert told.returned == ("g4dn.xlarge",)
