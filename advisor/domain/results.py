@@ -32,7 +32,7 @@ class Prediction:
     stage_rates: Mapping[Stage, float]
     bottleneck: Stage
     provenance: Provenance
-    extrapolation: tuple[str, ...] = ()
+    extrapolation: tuple[Any, ...] = ()  # messages
     calibrated: bool = True
     gpus_used: int = 1
     gpu_efficiency: float = 1.0

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain import CacheState, DiskRate, Prediction, Provenance, Resources, Stage
+from advisor.messages import Message
 from advisor.records import dataclass, replace
 from models.performance.estimates import Estimates, Spread, estimates, log_lower
 from models.performance.machines import DiskTable, Integers
@@ -29,7 +30,7 @@ class Words(NamedTuple):
     scalings: Sequence[Scaling]
     wording: Wording
 
-    def of(self, row: int, matters: int) -> tuple[Provenance, tuple[str, ...]]:
+    def of(self, row: int, matters: int) -> tuple[Provenance, tuple[Message, ...]]:
         """Where a row's rate comes from, and notes on it."""
         return self.wording.of(
             self.loads[row], self.machines[row], self.gpu_rates[row], self.scalings[row], matters

@@ -22,6 +22,7 @@ from functools import cache
 
 from advisor.domain import Gpu, Task
 from advisor.errors import DataError
+from advisor.messages import Message
 from advisor.records import dataclass, replace
 from models.performance.bundled import read_bundled
 from models.performance.intervals import HalfWidths, half_widths
@@ -71,15 +72,18 @@ class Scaling:
         return self.gpus * self.efficiency
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Message, ...]:
         """What lies outside of what was measured."""
         notes = []
         if self.gpus > self.largest:
             notes.append(
-                f"{self.gpus} GPUs lie beyond the {self.largest} whose scaling was measured"
-            )
+                Message("{gpus} GPUs lie beyond the {largest} whose scaling was measured",
+                        gpus=self.gpus, largest=self.largest)
+            )  # fmt: skip
         if self.beyond_pace:
-            notes.append("steps are shorter than those whose scaling over GPUs was measured")
+            notes.append(
+                Message("steps are shorter than those whose scaling over GPUs was measured")
+            )
         return tuple(notes)
 
 

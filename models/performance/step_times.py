@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
+from advisor.messages import Message
 from advisor.records import dataclass, replace
 from models.network_columns import KINDS
 from models.performance.identity_cache import IdentityCache
@@ -62,7 +63,7 @@ class GpuRate(NamedTuple):
     samples_per_second: float
     widths: HalfWidths
     provenance: Provenance
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
 
 
 class OwnCell(NamedTuple):
@@ -238,24 +239,43 @@ class StepTimes:
         is_published = usual and _cell_key(facts, workload, gpu) in self.cells
         return Provenance.PUBLISHED if is_published else Provenance.MODELLED
 
-    def notes(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> tuple[str, ...]:
+    def notes(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> tuple[Message, ...]:
         """What lies outside the measurements, in words."""
         notes = []
         measured = self.measured_in(gpu)
         if not measured:
-            like = gpu.compute_capability in self.capabilities
-            far = "" if like else f", nor any GPU of its architecture ({gpu.architecture})"
-            answer = "what its layers took" if gpu.name in self.probed else "its data sheet"
-            notes.append(f"{gpu.name} was not measured{far}: its rate follows from {answer}")
+            follows = Message("its rate follows from its data sheet")
+            if gpu.name in self.probed:
+                follows = Message("its rate follows from what its layers took")
+            if gpu.compute_capability in self.capabilities:
+                notes.append(
+                    Message("{gpu} was not measured: {follows}", gpu=gpu.name, follows=follows)
+                )
+            else:
+                notes.append(
+                    Message(
+                        "{gpu} was not measured, nor any GPU of its architecture ({architecture}): "
+                        "{follows}",
+                        gpu=gpu.name,
+                        architecture=gpu.architecture,
+                        follows=follows,
+                    )
+                )
         elif arithmetic_of(workload.precision) not in measured:
-            notes.append(f"{gpu.name} was never measured in {workload.precision}")
+            notes.append(
+                Message("{gpu} was never measured in {precision}", gpu=gpu.name,
+                        precision=workload.precision)
+            )  # fmt: skip
         if not self.knows(facts, workload):
             notes.append(
-                f"{facts.name} was not measured in {workload.task}: its rate follows from what it "
-                "computes"
+                Message(
+                    "{network} was not measured in {task}: its rate follows from what it computes",
+                    network=facts.name,
+                    task=Message(str(workload.task)),
+                )
             )
         if workload.precision is Precision.BF16 and (gpu.capability or 0) < 8:
-            notes.append(f"{gpu.name} has no bf16 units: its fp32 rate is assumed")
+            notes.append(Message("{gpu} has no bf16 units: its fp32 rate is assumed", gpu=gpu.name))
         return tuple(notes)
 
     def measured_in(self, gpu: Gpu) -> set[str]:

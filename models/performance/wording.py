@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from advisor.domain import Gpu, Precision, Prediction, Provenance, Resources, Stage, Workload
+from advisor.messages import Message
 from models.performance.machines import assumed_copy_gb_per_second
 from models.performance.pipeline import Load, Pipeline, ReferenceCpu
 from models.performance.scaling import Scaling
@@ -43,7 +44,7 @@ class Wording:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._wordings: dict[tuple[object, ...], tuple[Provenance, tuple[str, ...]]] = {}
+        self._wordings: dict[tuple[object, ...], tuple[Provenance, tuple[Message, ...]]] = {}
 
     def of(
         self,
@@ -52,7 +53,7 @@ class Wording:
         gpu_rate: GpuRate | None,
         scaling: Scaling,
         matters: int,
-    ) -> tuple[Provenance, tuple[str, ...]]:
+    ) -> tuple[Provenance, tuple[Message, ...]]:
         """Provenance and notes; bit k of `matters` says whether the k-th of `STAGES` does."""
         stated_bus = resources.host_to_gpu_gb_per_second is not None
         machine = (id(resources.cpu), resources.vcpus, stated_bus)
@@ -91,7 +92,7 @@ def _notes(
     scaling: Scaling,
     matters: int,
     pipeline: Pipeline,
-) -> Iterator[str]:
+) -> Iterator[Message]:
     """What lies outside the measured range and matters for this rate."""
     if gpu_rate:
         yield from gpu_rate.notes
@@ -99,15 +100,17 @@ def _notes(
     if matters & _HOST or load.on_cpu:
         yield from _host_notes(resources, pipeline)
     if is_unmeasured_on_cpu(load, pipeline):
-        yield f"{load.workload.network} was not measured on a CPU like this"
+        yield Message(
+            "{network} was not measured on a CPU like this", network=load.workload.network
+        )
     if matters & _TRANSFER and resources.host_to_gpu_gb_per_second is None:
         yield copy_assumed_note(resources.gpu)
 
 
-def copy_assumed_note(gpu: Gpu | None) -> str:
+def copy_assumed_note(gpu: Gpu | None) -> Message:
     """That nobody measured how fast this type of instance copies to its GPU."""
     rate = assumed_copy_gb_per_second(gpu)
-    return f"the host-to-GPU rate is unknown: {rate:g} GB/s is assumed"
+    return Message("the host-to-GPU rate is unknown: {rate:g} GB/s is assumed", rate=rate)
 
 
 def is_unmeasured_on_cpu(load: Load, pipeline: Pipeline) -> bool:
@@ -137,16 +140,19 @@ def is_same_architecture(resources: Resources, reference: ReferenceCpu) -> bool:
     return resources.cpu is None or resources.cpu.architecture == reference.architecture
 
 
-def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[str]:
+def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[Message]:
     if resources.vcpus > pipeline.largest_vcpus:
-        yield (
-            f"{resources.vcpus:g} vCPUs lie beyond the {pipeline.largest_vcpus:g} that were "
-            "measured"
+        yield Message(
+            "{vcpus:g} vCPUs lie beyond the {largest:g} that were measured",
+            vcpus=resources.vcpus,
+            largest=pipeline.largest_vcpus,
         )
     if not (resources.cpu and resources.cpu.single_thread_score):
-        yield "the CPU's speed is unknown: the measured CPU's is assumed"
+        yield Message("the CPU's speed is unknown: the measured CPU's is assumed")
     elif not is_same_architecture(resources, pipeline.reference):
-        yield (
-            f"{resources.cpu.architecture} cores were not measured: rates are carried from "
-            f"{pipeline.reference.architecture} by a single-thread mark, which tells little"
+        yield Message(
+            "{architecture} cores were not measured: rates are carried from {reference} by a "
+            "single-thread mark, which tells little",
+            architecture=resources.cpu.architecture,
+            reference=pipeline.reference.architecture,
         )

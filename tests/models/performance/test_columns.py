@@ -102,7 +102,8 @@ def test_a_gpu_that_nobody_knows_is_never_surer_than_a_measured_one():
     found = model.predict_columns(workload, ResourceTable.of(table))
     widths = np.log(found.upper / found.lower)
     assert widths[0] > widths[1]
-    assert "data sheet" in " ".join(model.predict([(workload, table[0])])[0].extrapolation)
+    (rate,) = model.predict([(workload, table[0])])
+    assert "data sheet" in " ".join(map(str, rate.extrapolation))
 
 
 def test_a_gpu_without_a_data_sheet_is_refused_by_name():

@@ -110,7 +110,8 @@ def test_a_probed_card_is_told_as_such_and_is_surer_than_its_sheet():
     workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
     after = TIMES.condition([], TABLE, layers_of(FINGERPRINT, CARD))
     facts = TABLE.of(workload)
-    assert "follows from what its layers took" in " ".join(after.notes(workload, CARD, facts))
+    notes = " ".join(map(str, after.notes(workload, CARD, facts)))
+    assert "follows from what its layers took" in notes
     before = TIMES.estimates([(workload, CARD)], facts).variance[0]
     assert after.estimates([(workload, CARD)], facts).variance[0] < 0.7 * before
 

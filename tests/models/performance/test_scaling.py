@@ -80,16 +80,16 @@ def test_what_several_gpus_reach_is_modelled_and_less_sure():
     assert four.gpus_used == 4
     assert 0.5 < four.gpu_efficiency < 1
     assert four.lower / four.median < one.lower / one.median
-    assert not any("GPUs" in note for note in four.extrapolation)
-    assert any("16 GPUs lie beyond the 8" in note for note in sixteen.extrapolation)
+    assert not any("GPUs" in str(note) for note in four.extrapolation)
+    assert any("16 GPUs lie beyond the 8" in str(note) for note in sixteen.extrapolation)
 
 
 def test_short_steps_lose_more_for_they_exchange_the_same_gradients():
     host = replace(machine("T4", 96, 4000.0, memory_mib=700_000), gpu_count=4)
     long, short = (predict(workload(batch_size=size), host) for size in (64, 1))
     assert short.gpu_efficiency < long.gpu_efficiency
-    assert any("shorter than those" in note for note in short.extrapolation)
-    assert not any("shorter than those" in note for note in long.extrapolation)
+    assert any("shorter than those" in str(note) for note in short.extrapolation)
+    assert not any("shorter than those" in str(note) for note in long.extrapolation)
     serving = predict(workload(task=Task.INFERENCE, batch_size=1), host)
     assert serving.gpu_efficiency > long.gpu_efficiency
 

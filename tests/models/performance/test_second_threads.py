@@ -60,7 +60,7 @@ def test_what_was_measured_on_whole_cores_is_surer_there():
 
 def test_another_instruction_set_is_told():
     answer = load_model().predict([(PREPROCESSING, machine(2, 2, architecture="arm64"))])[0]
-    assert any("arm64 cores were not measured" in note for note in answer.extrapolation)
+    assert any("arm64 cores were not measured" in str(note) for note in answer.extrapolation)
 
 
 @pytest.mark.parametrize("truth", [0.15, 0.5])

@@ -177,7 +177,7 @@ def test_a_card_is_known_once_six_networks_were_measured_on_it():
     assert told(*trials[:5]).group(asked, STRANGE, TABLE.of(asked)) == "known/new"
     assert told(*trials).group(asked, STRANGE, TABLE.of(asked)) == "known/known"
     assert "was not measured" not in " ".join(
-        told(trials[0]).notes(asked, STRANGE, TABLE.of(asked))
+        map(str, told(trials[0]).notes(asked, STRANGE, TABLE.of(asked)))
     )
 
 
@@ -213,7 +213,7 @@ def test_what_is_unknown_is_told_in_words():
 
     def notes(network, gpu, precision=Precision.FP32):
         asked = work(network, precision)
-        return " | ".join(TIMES.notes(asked, card(gpu), TABLE.of(asked)))
+        return " | ".join(map(str, TIMES.notes(asked, card(gpu), TABLE.of(asked))))
 
     assert notes("resnet50", "T4") == ""
     assert "Unheard-of 1 was not measured, nor any GPU of its architecture (Newest)" in notes(
