@@ -204,8 +204,13 @@ def run_block(run: RunTime | None, usd: Span | None) -> dict[str, Any] | None:
         "samples": run.samples,
         "hours": finite_bounds(run.hours),
         "usd": finite_bounds(usd) if usd else None,
-        "first_epoch_hours": finite_bounds(run.first_epoch) if run.first_epoch else None,
+        "first_epoch_hours": first_epoch_block(run.first_epoch),
     }
+
+
+def first_epoch_block(hours: Span | None) -> dict[str, Any] | None:
+    """Hours of the first pass over the data, from the disk; null where nothing trains."""
+    return finite_bounds(hours) if hours else None
 
 
 def candidate_block(candidate: Candidate) -> dict[str, Any]:
@@ -230,6 +235,7 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
         "latency": latency_block(candidate.latency),
         "cost": {"usd_per_million_samples": candidate.usd_per_million_samples},
         "run": run_block(candidate.run, candidate.usd_per_run),
+        "first_epoch_hours": first_epoch_block(candidate.first_epoch),
         "note": candidate.note,
     }
 

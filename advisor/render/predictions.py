@@ -11,6 +11,7 @@ from advisor.messages import Message
 from advisor.render.blocks import (
     batch_point_block,
     disk_block,
+    first_epoch_block,
     gpu_prediction_block,
     instance_block,
     other_setting_blocks,
@@ -24,6 +25,7 @@ from advisor.render.text import (
     bottleneck_text,
     cost_line,
     disk_text,
+    first_epoch_lines,
     gpu_setting_lines,
     gpus_lines,
     interval_text,
@@ -62,6 +64,7 @@ def prediction_document(
         **prediction_block(answer.workload, answer.prediction),
         "cost": {"usd_per_million_samples": answer.usd_per_million_samples},
         "run": run_block(answer.run, answer.usd_per_run),
+        "first_epoch_hours": first_epoch_block(answer.first_epoch),
         "good_batch_size": answer.good_batch_size,
         "by_batch": [batch_point_block(point) for point in answer.by_batch],
         "other_settings": other_setting_blocks(answer.other_settings),
@@ -102,6 +105,7 @@ def prediction_text(request: Request, answer: InstancePrediction, sources: Sourc
         lines.append(cost_line(answer.usd_per_million_samples, price, answer.disk))
     lines += [
         *terms_lines(price),
+        *first_epoch_lines(answer.first_epoch, answer.run, prediction.confidence),
         *run_lines(request, answer.run, answer.usd_per_run, prediction.confidence),
         f"  bound by    {bottleneck_text(prediction, on_cpu=on_cpu)}",
         *other_setting_lines(answer.other_settings, prediction),

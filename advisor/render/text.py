@@ -240,6 +240,13 @@ def run_lines(
     return lines + ([f"  run costs   {_span_text(usd, _run_usd, confidence)}"] if usd else [])
 
 
+def first_epoch_lines(first: Span | None, run: RunTime | None, confidence: float) -> list[str]:
+    """'median 14.2 min, p90 17 min, from the disk'; none where a run says it, or nothing trains."""
+    if first is None or run is not None:
+        return []
+    return [f"  first epoch {_span_text(first, format_hours, confidence)}, from the disk"]
+
+
 def _first_epoch_text(request: Request, run: RunTime) -> str:
     """How long the first epoch takes where reading the disk makes it slower than later ones."""
     first, epochs = run.first_epoch, run.samples / request.dataset.samples
