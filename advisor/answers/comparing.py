@@ -25,6 +25,7 @@ from advisor.render.comparing import (
     instance_rows,
     instances_text,
 )
+from advisor.render.document import plain
 
 
 class OfInstances(NamedTuple):
@@ -53,14 +54,23 @@ class Compared(NamedTuple):
 
     def rows(self) -> list[dict[str, Any]]:
         """One record an instance or GPU of each network, JSON-ready."""
-        rows = [row for one in self.instances for row in instance_rows(one.cells, one.base)]
-        return rows + [row for one in self.gpus for row in gpu_rows(one.cells, one.base)]
+        rows: list[dict[str, Any]] = plain(self._rows())
+        return rows
 
     def document(self) -> dict[str, Any]:
         """`advisor.comparison/1`."""
+        document: dict[str, Any] = plain(self.message_document())
+        return document
+
+    def message_document(self) -> dict[str, Any]:
+        """The same with its sentences as messages, for those who speak another language."""
         requests = [one.request for one in self.instances]
         requests += [one.request for one in self.gpus]
-        return comparison_document(requests, self.first, self.rows(), self.context.sources())
+        return comparison_document(requests, self.first, self._rows(), self.context.sources())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = [row for one in self.instances for row in instance_rows(one.cells, one.base)]
+        return rows + [row for one in self.gpus for row in gpu_rows(one.cells, one.base)]
 
     def text(self) -> str:
         """Tables for a terminal."""

@@ -99,7 +99,7 @@ router = APIRouter(include_in_schema=False)
 
 
 def _compare(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    document = compared(context, question_of(Compare, asked)).document()
+    document = compared(context, question_of(Compare, asked)).message_document()
     return comparison_view(document, target_of(asked), frame)
 
 
