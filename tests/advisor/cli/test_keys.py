@@ -30,7 +30,7 @@ def test_a_key_is_printed_once_alone_on_stdout(ask):
     assert "every request needs a key" in err
     (one,) = told(ask)
     assert (one["name"], one["scope"], one["state"]) == ("ci", "measure", "works")
-    assert key.rpartition("_")[2] not in json.dumps(one)
+    assert key.split("_", 2)[2] not in json.dumps(one)
     assert one["id"] in ask("keys", "list")[1]
 
 
@@ -66,7 +66,7 @@ def test_key_changes_are_on_the_audit_log_without_the_key(ask):
     ask("keys", "revoke", "ci")
     text = default_audit_log().read_text()
     assert [json.loads(line)["event"] for line in text.splitlines()] == ["key-added", "key-revoked"]
-    assert key.rpartition("_")[2] not in text
+    assert key.split("_", 2)[2] not in text
 
 
 def test_no_key_is_made_where_it_could_not_be_written_down(ask, tmp_path):

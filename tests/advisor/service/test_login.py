@@ -35,7 +35,7 @@ def test_a_key_opens_the_page_by_a_cookie_that_scripts_cannot_read(client, key_o
     assert "HttpOnly" in told
     assert "SameSite=strict" in told
     assert "Secure" not in told
-    assert mine["Authorization"].rpartition("_")[2] not in told
+    assert mine["Authorization"].split("_", 2)[2] not in told
     assert client.get("/v1/things").status_code == 200
     assert client.post("/v1/things", headers=OWN).status_code == 201
     assert client.delete("/v1/things/x", headers=OWN).status_code == 403
@@ -113,7 +113,7 @@ def test_logins_are_written_down_without_the_key(client, key_of):
     assert [(line["event"], line["name"]) for line in lines] == [
         ("login", "grafana"), ("logout", "grafana"),
     ]  # fmt: skip
-    assert mine["Authorization"].rpartition("_")[2] not in text
+    assert mine["Authorization"].split("_", 2)[2] not in text
 
 
 @pytest.mark.parametrize(
