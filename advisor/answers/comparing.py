@@ -25,7 +25,7 @@ from advisor.render.comparing import (
     instance_rows,
     instances_text,
 )
-from advisor.render.document import plain
+from advisor.render.document import plain_document
 
 
 class OfInstances(NamedTuple):
@@ -54,19 +54,20 @@ class Compared(NamedTuple):
 
     def rows(self) -> list[dict[str, Any]]:
         """One record an instance or GPU of each network, JSON-ready."""
-        rows: list[dict[str, Any]] = plain(self._rows())
-        return rows
+        return [plain_document(row) for row in self._rows()]
 
     def document(self) -> dict[str, Any]:
         """`advisor.comparison/1`."""
-        document: dict[str, Any] = plain(self.message_document())
-        return document
+        return plain_document(self.message_document())
 
     def message_document(self) -> dict[str, Any]:
         """The same with its sentences as messages, for those who speak another language."""
-        requests = [one.request for one in self.instances]
-        requests += [one.request for one in self.gpus]
-        return comparison_document(requests, self.first, self._rows(), self.context.sources())
+        rows, sources = self._rows(), self.context.sources()
+        return comparison_document(self._requests(), self.first, rows, sources)
+
+    def _requests(self) -> list[Request]:
+        of_instances = [one.request for one in self.instances]
+        return of_instances + [one.request for one in self.gpus]
 
     def _rows(self) -> list[dict[str, Any]]:
         rows = [row for one in self.instances for row in instance_rows(one.cells, one.base)]
@@ -80,9 +81,7 @@ class Compared(NamedTuple):
         return "\n\n".join([*tables, self._assumed()])
 
     def _assumed(self) -> str:
-        requests = [one.request for one in self.instances]
-        requests += [one.request for one in self.gpus]
-        said = dict.fromkeys(str(stack_assumption(one)) for one in requests)
+        said = dict.fromkeys(str(stack_assumption(one)) for one in self._requests())
         return f"Assumed: {'; '.join(said)}."
 
 

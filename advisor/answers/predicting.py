@@ -14,7 +14,7 @@ from advisor.questions.models import Predict
 from advisor.questions.requests import instance_named, today
 from advisor.questions.values import Curve
 from advisor.records import replace
-from advisor.render.document import Sources, plain
+from advisor.render.document import Sources, plain_document
 from advisor.render.predictions import prediction_document, prediction_text
 
 
@@ -35,8 +35,7 @@ class Predicted(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """`advisor.prediction/1`, numbers unrounded."""
-        document: dict[str, Any] = plain(self.message_document())
-        return document
+        return plain_document(self.message_document())
 
     def message_document(self) -> dict[str, Any]:
         """The same with its sentences as messages, for those who speak another language."""

@@ -11,7 +11,7 @@ from advisor.engine import on_gpu, stack_assumption
 from advisor.engine.other_settings import with_settings
 from advisor.messages import Message
 from advisor.questions.models import Predict
-from advisor.render.document import Sources, plain
+from advisor.render.document import Sources, plain_document
 from advisor.render.predictions import gpu_prediction_document, gpu_prediction_text
 
 
@@ -24,8 +24,7 @@ class PredictedOnGpu(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """`advisor.gpu-prediction/1`, numbers unrounded."""
-        document: dict[str, Any] = plain(gpu_prediction_document(*self._told()))
-        return document
+        return plain_document(gpu_prediction_document(*self._told()))
 
     def text(self) -> str:
         """For a terminal."""

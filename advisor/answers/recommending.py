@@ -20,7 +20,7 @@ from advisor.engine.other_settings import settings_of_candidate
 from advisor.questions.models import Recommend
 from advisor.questions.requests import today
 from advisor.records import replace
-from advisor.render.document import Sources, plain, recommendation_document
+from advisor.render.document import Sources, plain_document, recommendation_document
 
 # The answer to a request, and the catalogue that it was looked for in.
 Solver = Callable[[Request, Catalog, PerformanceModel], tuple[Recommendation, Catalog]]
@@ -41,8 +41,7 @@ class Recommended(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """`advisor.recommendation/1`, numbers unrounded."""
-        document: dict[str, Any] = plain(self.message_document())
-        return document
+        return plain_document(self.message_document())
 
     def message_document(self) -> dict[str, Any]:
         """The same with its sentences as messages, for those who speak another language."""

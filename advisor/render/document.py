@@ -88,8 +88,13 @@ def recommendation_document(
     }
 
 
+def plain_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with every `Message` as its English text: what JSON and YAML can hold."""
+    return {name: plain(part) for name, part in document.items()}
+
+
 def plain(value: Any) -> Any:
-    """A document with every `Message` as its English text: what JSON and YAML can hold."""
+    """The same of any part of a document."""
     if isinstance(value, Message):
         return str(value)
     if isinstance(value, dict):
