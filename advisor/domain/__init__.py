@@ -15,7 +15,6 @@ from advisor.domain.decision import (
     InstancePrediction,
     OtherSetting,
     Recommendation,
-    Rejected,
     Relaxation,
     Request,
     computes_on_cpu,
@@ -37,6 +36,7 @@ from advisor.domain.money import (
 )
 from advisor.domain.observations import STEP_SIGMA, Observation
 from advisor.domain.ranges import ANY, Range
+from advisor.domain.rejected import LazyRejected, Rejected, nearest_first
 from advisor.domain.results import (
     CUDA,
     MOUNTED,
@@ -98,6 +98,7 @@ __all__ = [
     "InstancePrediction",
     "InstanceType",
     "Latency",
+    "LazyRejected",
     "LimitedBy",
     "Market",
     "Measurement",
@@ -130,6 +131,7 @@ __all__ = [
     "Workload",
     "computes_on_cpu",
     "geometric_mean",
+    "nearest_first",
     "relative",
     "require_positive",
     "without_the_usual",
