@@ -66,7 +66,7 @@ def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int,
 def _section(
     context: Context, one: Question, known: DatedSolver, measured: Measured
 ) -> dict[str, Any]:
-    found = recommended(context, replace(one.question, explain=True), one.solver or known)
+    found = recommended(context, replace(one.question, explain=True, explain_rejected=True), one.solver or known)
     answer, (catalog, model, _) = found.answer, found.context
     prepared = known.prepared(answer.request, catalog, model)
     return section(
