@@ -12,7 +12,6 @@ from advisor.domain import Recommendation, Request
 from advisor.engine import (
     PerformanceModel,
     Preparations,
-    decide,
     recommend,
     require_fresh_price,
 )
@@ -54,7 +53,7 @@ def solve(
     request: Request, catalog: Catalog, model: PerformanceModel
 ) -> tuple[Recommendation, Catalog]:
     """The answer of what is known here."""
-    return recommend(request, catalog, model, today=today()), catalog
+    return recommend(request, Preparations(catalog, model), today=today()), catalog
 
 
 def solver_with(known: Preparations) -> Solver:
@@ -65,7 +64,7 @@ def solver_with(known: Preparations) -> Solver:
     ) -> tuple[Recommendation, Catalog]:
         if model is not known.model or catalog is not known.catalog:
             return solve(request, catalog, model)
-        return decide(request, known.of(request), today=today()), catalog
+        return recommend(request, known, today=today()), catalog
 
     return decide_quickly
 

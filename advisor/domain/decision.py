@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import date
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.domain.checks import require_positive
@@ -190,7 +189,23 @@ class Rejected(NamedTuple):
     usd_per_hour: float | None = None
 
 
-_REASON = attrgetter("reason")
+class RejectedTypes(Sequence[Rejected]):
+    """Types that are not recommended, the cheapest first, those without a price last."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> Mapping[str, int]:
+        """How many types each reason took out, the most frequent first."""
+
+    @abstractmethod
+    def nearest(self, usd_per_hour: float | None, most: int | None = None) -> list[Rejected]:
+        """Those (at most `most`) that come nearest to an answer of that price first: cheaper ones
+        before dearer ones, those that run the workload and miss a limit before those that cannot
+        run it, then by how little their price differs.
+
+        Without an answer (None) the cheapest of each reason leads: hundreds that are too slow would
+        hide the few that lack a disk.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,8 +272,7 @@ class Recommendation:
     """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
     within the price, and `beyond_price` would answer if its price were allowed.
 
-    `ranked` begins with the chosen one; `rejected_counts` says how many types each reason took out;
-    `offers_considered` counts the priced offers looked at.
+    `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
     `close_calls` begins with the one whose trial is worth most. `live` tells what was asked of the
     cloud for this answer; None where nothing was to be asked. `relaxations` say what would make
     something answer where nothing does: one change each, cheapest first, or two where one is not
@@ -270,8 +284,7 @@ class Recommendation:
     ranked: tuple[Candidate, ...]
     nearest: Candidate | None
     beyond_price: Candidate | None = None
-    rejected: Sequence[Rejected]
-    rejected_counts: Mapping[str, int] | None = None
+    rejected: RejectedTypes
     offers_considered: int
     assumptions: tuple[Text, ...]
     warnings: tuple[Text, ...]
@@ -290,8 +303,12 @@ class Recommendation:
     @property
     def rejected_by_reason(self) -> dict[str, int]:
         """How many types each reason took out, the most frequent first."""
-        counts = self.rejected_counts or Counter(map(_REASON, self.rejected))
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        return dict(self.rejected.counts)
+
+    def nearest_rejected(self, most: int | None = None) -> list[Rejected]:
+        """The rejected types that are nearest to the answer, see `RejectedTypes.nearest`."""
+        usd = self.chosen.spec.total_usd_per_hour if self.chosen else None
+        return self.rejected.nearest(usd, most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.render.blocks import nearest_rejected, rate_unit, verify_command
+from advisor.render.blocks import rate_unit, verify_command
 from advisor.render.document import Sources
 from advisor.render.text import (
     INDENT,
@@ -297,7 +297,7 @@ def _folded_command(command: str, width: int) -> list[str]:
 
 def _rejections(answer: Recommendation, most: int | None) -> list[str]:
     """The `most` nearest ones that would cost less; all, however dear, where it is None."""
-    chosen, shown = answer.chosen, nearest_rejected(answer)
+    chosen, shown = answer.chosen, answer.nearest_rejected()
     counts = ", ".join(f"{count} {reason}" for reason, count in answer.rejected_by_reason.items())
     title = f"Rejected {len(shown)}: {counts}"
     if most is not None:

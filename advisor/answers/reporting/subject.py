@@ -8,7 +8,7 @@ from typing import NamedTuple
 from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Candidate, InstanceType, Recommendation, Request
-from advisor.engine import PerformanceModel, Preparations, decide
+from advisor.engine import PerformanceModel, Preparations, recommend
 from advisor.engine.prepared import Prepared
 
 
@@ -19,19 +19,22 @@ class DatedSolver:
         self.as_of = as_of
         self._known: Preparations | None = None
 
-    def prepared(self, request: Request, catalog: Catalog, model: PerformanceModel) -> Prepared:
-        """All that the target of the request does not change."""
+    def preparations(self, catalog: Catalog, model: PerformanceModel) -> Preparations:
+        """What was prepared of them."""
         known = self._known
         if known is None or known.catalog is not catalog or known.model is not model:
             known = self._known = Preparations(catalog, model)
-        return known.of(request)
+        return known
+
+    def prepared(self, request: Request, catalog: Catalog, model: PerformanceModel) -> Prepared:
+        """All that the target of the request does not change."""
+        return self.preparations(catalog, model).of(request)
 
     def __call__(
         self, request: Request, catalog: Catalog, model: PerformanceModel
     ) -> tuple[Recommendation, Catalog]:
         """As `recommending.solve`, on the report's day."""
-        prepared = self.prepared(request, catalog, model)
-        return decide(request, prepared, today=self.as_of), catalog
+        return recommend(request, self.preparations(catalog, model), today=self.as_of), catalog
 
 
 class Subject(NamedTuple):

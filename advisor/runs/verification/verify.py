@@ -23,7 +23,7 @@ from advisor.domain import (
     Verification,
     Workload,
 )
-from advisor.engine import predict_instance, recommend
+from advisor.engine import Preparations, predict_instance, recommend
 from advisor.errors import UsageError
 from advisor.runs.sweeps.data import prepared_data
 from advisor.runs.sweeps.sweeping import (
@@ -164,9 +164,11 @@ def answers_around(
     today: date,
 ) -> Answers:
     """What is recommended without the measurement, and by the model that knows its GPU's step."""
-    before = recommend(request, catalog, model, today=today)
+    before = recommend(request, Preparations(catalog, model), today=today)
     known = knowing(model, catalog, fresh)
-    after = before if known is model else recommend(request, catalog, known, today=today)
+    after = (
+        before if known is model else recommend(request, Preparations(catalog, known), today=today)
+    )
     return Answers(before, after)
 
 
