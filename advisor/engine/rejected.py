@@ -113,7 +113,7 @@ class SlowCpus(NamedTuple):
 
     def name(self, at: int) -> str:
         """A type's name."""
-        return self.cpus.types[self.places[at]].name
+        return self.cpus.types[int(self.places[at])].name
 
     def record(self, at: int) -> Rejected:
         """A type with what it misses."""
