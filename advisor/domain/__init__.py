@@ -14,7 +14,6 @@ from advisor.domain.decision import (
     InstancePrediction,
     OtherSetting,
     Recommendation,
-    Rejected,
     Relaxation,
     Request,
     computes_on_cpu,
@@ -36,6 +35,7 @@ from advisor.domain.money import (
 )
 from advisor.domain.observations import STEP_SIGMA, Observation
 from advisor.domain.ranges import ANY, Range, require_positive
+from advisor.domain.rejected import LazyRejected, Rejected, nearest_first
 from advisor.domain.results import (
     CUDA,
     MOUNTED,
@@ -97,6 +97,7 @@ __all__ = [
     "InstancePrediction",
     "InstanceType",
     "Latency",
+    "LazyRejected",
     "LimitedBy",
     "Market",
     "Measurement",
@@ -129,6 +130,7 @@ __all__ = [
     "Workload",
     "computes_on_cpu",
     "geometric_mean",
+    "nearest_first",
     "relative",
     "require_positive",
     "without_the_usual",

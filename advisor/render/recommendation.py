@@ -17,7 +17,7 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.render.blocks import counts_text, nearest_rejected, rate_unit, verify_command
+from advisor.render.blocks import counts_text, rate_unit, verify_command
 from advisor.render.document import Sources
 from advisor.render.text import (
     INDENT,
@@ -298,13 +298,13 @@ def _folded_command(command: str, width: int) -> list[str]:
 
 
 def _every_rejection(answer: Recommendation) -> list[str]:
-    shown, counts = nearest_rejected(answer), counts_text(answer.rejected_by_reason)
+    shown, counts = answer.nearest_rejected(), counts_text(answer.rejected_by_reason)
     return ["", f"Rejected {len(shown):,}: {counts}", *map(_rejection, shown)] if shown else []
 
 
 def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
     """The nearest ones that would cost less: `most` of them, in `room` lines."""
-    chosen, shown = answer.chosen, nearest_rejected(answer)
+    chosen, shown = answer.chosen, answer.nearest_rejected()
     title = f"Rejected: {counts_text(answer.rejected_by_reason)}"
     if chosen is not None:
         limit = chosen.spec.total_usd_per_hour
