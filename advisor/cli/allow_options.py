@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -13,8 +13,7 @@ from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_import import import_offers
 from advisor.cli.catalog_refresh import refresh
 from advisor.cli.catalog_show import show
-from advisor.cli.parameters import Name
-from advisor.cli.questions import cny_option, question_options
+from advisor.cli.questions import Name, cny_option, question_options
 from advisor.domain import Offer
 from advisor.questions.models import Offers
 from advisor.render.catalog import Place, catalog_head, offer_document, place_of

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from advisor.catalog import Catalog, DiskCatalog, load_catalog
-from advisor.catalog.local_disks import LOCAL
-from advisor.cli.parameters import Name
+from advisor.catalog.disk_orders import LOCAL
+from advisor.cli.questions import Name
 from advisor.domain import HOURS_PER_MONTH, Burst, DiskChoice, Price
 from advisor.errors import UsageError, unknown_name
 from advisor.questions.requests import OWN_DISK

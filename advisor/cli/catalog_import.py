@@ -12,7 +12,7 @@ from advisor.catalog import load_catalog
 from advisor.catalog.bundle import own_imports
 from advisor.catalog.imported import remove
 from advisor.catalog.importing import Imported, import_file, imports_in
-from advisor.cli.parameters import Day, Name, Text
+from advisor.cli.questions import Day, Name, Text
 from advisor.errors import UsageError
 from advisor.render.text import table
 

@@ -9,8 +9,7 @@ import click
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.bundle import own_imports
-from advisor.cli.parameters import Name, Text
-from advisor.cli.questions import question_options
+from advisor.cli.questions import Name, Text, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
 from advisor.questions.models import HardwareFilter

@@ -10,8 +10,7 @@ import click
 
 from advisor.answers.listing import shown_type
 from advisor.catalog import load_catalog
-from advisor.cli.parameters import Name
-from advisor.cli.questions import cny_option, question_options
+from advisor.cli.questions import Name, cny_option, question_options
 from advisor.questions.models import InstanceDetails
 from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, table

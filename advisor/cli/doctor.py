@@ -7,7 +7,7 @@ import textwrap
 
 import click
 
-from advisor.cli.parameters import Name
+from advisor.cli.questions import Name
 from advisor.errors import one_line
 from advisor.render.text import WIDTH
 

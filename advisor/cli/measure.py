@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.parameters import Name, Positive
+from advisor.cli.questions import Name, Positive
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.errors import UsageError
 from advisor.render.text import WIDTH, table

@@ -14,7 +14,7 @@ from advisor.answers.networks import (
     listed_networks,
     networks_document,
 )
-from advisor.cli.parameters import Name, Shown
+from advisor.cli.questions import Name, Shown
 from advisor.errors import DataError, unknown_name
 from advisor.render.text import table
 

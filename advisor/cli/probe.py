@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.parameters import Name
+from advisor.cli.questions import Name
 from advisor.errors import MeasuringError, UsageError
 from advisor.render.text import WIDTH, table
 from advisor.runs.probing import (

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from advisor.cli.allow_options import allow_options, allowed_settings
-from advisor.cli.parameters import Name, Positive, Text
+from advisor.cli.questions import Name, Positive, Text
 from advisor.cli.serve_options import guard_options, settings_of
 
 LEVELS = ("debug", "info", "warning", "error")

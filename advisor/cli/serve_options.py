@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from advisor.cli.parameters import Text
+from advisor.cli.questions import Text
 from advisor.errors import UsageError
 from advisor.quantities import parse_memory_mib
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
-from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
-from advisor.domain.ranges import ANY, Range
+from advisor.domain.ranges import ANY, Range, require_positive
+from advisor.domain.rejected import LazyRejected, Rejected, nearest_first
 from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import (
@@ -176,36 +177,7 @@ class Candidate:
         return self.spec.total_usd_per_hour / (self.prediction.median * 3600) * 1e6
 
 
-class Rejected(NamedTuple):
-    """An instance type that is not recommended, and why, with the number that decided.
-
-    `usd_per_hour` is its cheapest total where that is known: cheaper ones are explained first.
-    A tuple, since an answer has more than a thousand of them.
-    """
-
-    instance_type: str
-    reason: str
-    detail: Text
-    usd_per_hour: float | None = None
-
-
-class RejectedTypes(Sequence[Rejected]):
-    """Types that are not recommended, the cheapest first, those without a price last."""
-
-    @property
-    @abstractmethod
-    def counts(self) -> Mapping[str, int]:
-        """How many types each reason took out, the most frequent first."""
-
-    @abstractmethod
-    def nearest(self, usd_per_hour: float | None, most: int | None = None) -> list[Rejected]:
-        """Those (at most `most`) that come nearest to an answer of that price first: cheaper ones
-        before dearer ones, those that run the workload and miss a limit before those that cannot
-        run it, then by how little their price differs.
-
-        Without an answer (None) the cheapest of each reason leads: hundreds that are too slow would
-        hide the few that lack a disk.
-        """
+_REASON = attrgetter("reason")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +244,8 @@ class Recommendation:
     """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
     within the price, and `beyond_price` would answer if its price were allowed.
 
-    `ranked` begins with the chosen one; `offers_considered` counts the priced offers looked at.
+    `ranked` begins with the chosen one; `rejected_counts` says how many types each reason took out;
+    `offers_considered` counts the priced offers looked at.
     `close_calls` begins with the one whose trial is worth most. `live` tells what was asked of the
     cloud for this answer; None where nothing was to be asked. `relaxations` say what would make
     something answer where nothing does: one change each, cheapest first, or two where one is not
@@ -284,7 +257,8 @@ class Recommendation:
     ranked: tuple[Candidate, ...]
     nearest: Candidate | None
     beyond_price: Candidate | None = None
-    rejected: RejectedTypes
+    rejected: Sequence[Rejected]
+    rejected_counts: Mapping[str, int] | None = None
     offers_considered: int
     assumptions: tuple[Text, ...]
     warnings: tuple[Text, ...]
@@ -300,15 +274,18 @@ class Recommendation:
         """The cheapest spec that meets the target; without one, the cheapest by sample."""
         return self.ranked[0] if self.ranked else None
 
+    def nearest_rejected(self, most: int | None = None) -> Sequence[Rejected]:
+        """The rejected types, or the first `most` of them, as `nearest_first` orders them."""
+        price = self.chosen.spec.total_usd_per_hour if self.chosen else None
+        if most is not None and isinstance(self.rejected, LazyRejected):
+            return self.rejected.nearest(price, most)
+        return nearest_first(self.rejected, price)[:most]
+
     @property
     def rejected_by_reason(self) -> dict[str, int]:
         """How many types each reason took out, the most frequent first."""
-        return dict(self.rejected.counts)
-
-    def nearest_rejected(self, most: int | None = None) -> list[Rejected]:
-        """The rejected types that are nearest to the answer, see `RejectedTypes.nearest`."""
-        usd = self.chosen.spec.total_usd_per_hour if self.chosen else None
-        return self.rejected.nearest(usd, most)
+        counts = self.rejected_counts or Counter(map(_REASON, self.rejected))
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

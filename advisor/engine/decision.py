@@ -27,7 +27,7 @@ from advisor.engine.limits import (
 )
 from advisor.engine.model import Integers
 from advisor.engine.prepared import Preparations, Prepared
-from advisor.engine.rejected import Missed, RejectedRecords, Rejections
+from advisor.engine.rejected import Missed, Rejections
 from advisor.engine.search import Found, searched
 from advisor.engine.table import Table
 from advisor.errors import NoIntervalError
@@ -55,11 +55,9 @@ def recommend(request: Request, preparations: Preparations, *, today: date) -> R
         nearest, beyond_price = _nearest(request, prepared, table), _beyond_price(request, table)
     chosen, front = shown[0] if shown else None, found.front()
     rejected = Rejections(
-        [
-            RejectedRecords([*found.rejected, *prepared.unpriced]),
-            *(Missed(request, one.table, one.missed) for one in found.looked),
-            *found.slow,
-        ]
+        [*found.rejected, *prepared.unpriced],
+        [Missed(request, one.table, one.missed) for one in found.looked],
+        found.slow,
     )
     prepared.was_asked = True
     return Recommendation(
@@ -68,6 +66,7 @@ def recommend(request: Request, preparations: Preparations, *, today: date) -> R
         nearest=nearest,
         beyond_price=beyond_price,
         rejected=rejected,
+        rejected_counts=rejected.counts,
         offers_considered=found.considered,
         assumptions=chosen_assumptions(request, chosen),
         warnings=warnings(chosen, today),

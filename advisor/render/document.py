@@ -56,7 +56,7 @@ def recommendation_document(
     """The whole answer; see `plain` for what JSON can hold.
 
     `explanation` is of the recommended spec, or of the nearest where nothing meets the target.
-    `rejected` names the nearest types (`RejectedTypes.nearest`), or every one.
+    `rejected` names the nearest types (`Recommendation.nearest_rejected`), or every one.
     """
     most = None if every_rejected else NEAREST_REJECTED
     candidates = [candidate_block(candidate) for candidate in answer.ranked]

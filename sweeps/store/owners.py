@@ -48,5 +48,5 @@ def columns_of(owner: Owner) -> dict[str, Any]:
 
 
 def has_gone(where: str, pid: int, start_time: str) -> bool:
-    """Whether that process surely runs no more; of other machines and containers, never."""
+    """Whether that process runs no more; of other machines and containers, never."""
     return bool(where) and where == place() and not is_running(pid, start_time)

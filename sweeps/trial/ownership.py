@@ -44,7 +44,7 @@ class OwnerTag:
 
     @property
     def has_gone(self) -> bool:
-        """Whether it surely runs no more; nobody knows where the system shows no processes."""
+        """Whether it runs no more; nobody knows where the system shows no processes."""
         return bool(stat_fields(os.getpid())) and not (
             self.is_elsewhere or is_running(self.pid, self.started)
         )
