@@ -38,7 +38,7 @@ def allowed_settings(allow_data: tuple[str, ...], allow_code: tuple[str, ...]) -
 
 
 def _data(text: str) -> tuple[str, str]:
-    from sweeps.datasets.folder import profile_folder
+    from sweeps.datasets.opening import profile_folder
 
     name, path = _named(text, "--allow-data", "photos=/data/photos")
     folder = Path(path).absolute()

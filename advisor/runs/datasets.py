@@ -9,15 +9,12 @@ from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import UsageError
-from sweeps.datasets.checking import broken_samples
-from sweeps.datasets.converting import Conversion, convert
+from sweeps.datasets.converting import Conversion, broken_samples, convert
 from sweeps.datasets.decoding import decode_costs
-from sweeps.datasets.folder import profile_folder, read_profile
-from sweeps.datasets.making import ensure_dataset
-from sweeps.datasets.opening import open_dataset, recognise
+from sweeps.datasets.making import ensure_dataset, make_text
+from sweeps.datasets.opening import open_dataset, profile_folder, read_profile, recognise
 from sweeps.datasets.places import check_free
 from sweeps.datasets.text import TEXT, read_corpus
-from sweeps.datasets.text_making import make_text
 from sweeps.datasets.transforming import Change
 
 Progress = Callable[[int, int], None]
