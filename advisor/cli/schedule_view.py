@@ -32,7 +32,7 @@ def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
 def list_text(found: Sequence[Status], leader: Leader | None) -> str:
     """A line for each schedule, and who leads."""
     if not found:
-        return "No schedules yet; `advisor schedule add -h` tells how."
+        return "No schedules yet; see `advisor schedule add --help`."
     rows = [_row(one) for one in found]
     who = f"Served by the daemon on {leader.host} (process {leader.pid})." if leader else _NOBODY
     drifted = [_drift_line(one) for one in found]

@@ -103,7 +103,7 @@ def plan_lines(sweep: AdaptiveSweep, standing: SweepStatus) -> list[str]:
         )
     if sweep.refused:
         refused = format_counted(len(sweep.refused), "trial")
-        lines.append(f"{refused} left out: they surely lack memory.")
+        lines.append(f"{refused} left out: they lack memory.")
     if standing.next:
         lines.append(_most_text(forecast(sweep, standing)))
     return lines

@@ -234,6 +234,10 @@ class Preparations:
         self._known: dict[Request, Prepared] = {}
         self._keeping = Lock()
 
+    def is_of(self, catalog: Catalog, model: PerformanceModel) -> bool:
+        """Whether they are of this very catalogue and model."""
+        return self.catalog is catalog and self.model is model
+
     def is_quick(self, request: Request) -> bool:
         """Whether columns tell who answers, and somebody has waited for them already."""
         prepared = self._known.get(key_of(request)) if is_plain(request) else None

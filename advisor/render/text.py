@@ -80,7 +80,7 @@ def folded(title: str, sentences: Iterable[str]) -> list[str]:
 def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[str]:
     """Sentences after their title, folded to so many lines; none where there is nothing to say.
 
-    What has no room is counted, and no sentence is cut but a first one that fills all lines.
+    What has no room is counted, and no sentence is cut: a first one may take more lines.
     """
     texts = [str(sentence) for sentence in sentences]
     paragraph: list[str] = []
@@ -91,7 +91,7 @@ def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[
         paragraph = textwrap.wrap(text, WIDTH, subsequent_indent="  ")
         if len(paragraph) <= lines:
             break
-    return paragraph[:lines]
+    return paragraph
 
 
 def counted(count: int, noun: str) -> str:

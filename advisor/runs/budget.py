@@ -36,7 +36,7 @@ class Budget:
         return math.inf if allowed is None else allowed - spent_seconds
 
     def trials_left(self, done: int, spent_seconds: float, each_seconds: float) -> int:
-        """How many more trials of `each_seconds` surely stay within the budget."""
+        """How many more trials of `each_seconds` stay within the budget."""
         if self.trials is not None:
             return max(0, self.trials - done)
         return max(0, int(self.seconds_left(spent_seconds) / each_seconds))

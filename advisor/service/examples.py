@@ -12,7 +12,7 @@ from advisor.answers.listing import page_of, query_of, shown_type
 from advisor.answers.memory import memory_document_of
 from advisor.answers.networks import listed_networks, networks_document
 from advisor.answers.predicting import predicted
-from advisor.answers.recommending import first_answer
+from advisor.answers.recommending import recommended
 from advisor.questions.models import (
     Compare,
     Gpus,
@@ -42,7 +42,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 
 
 def _recommendation(context: Context) -> _Document:
-    return first_answer(context, _question(Recommend, "recommend")).document()
+    return recommended(context, _question(Recommend, "recommend")).document()
 
 
 def _prediction(context: Context) -> _Document:

@@ -1,1 +1,1 @@
-"""One GPU instance of AWS for a sweep, launched and surely ended; see internals/launches.md."""
+"""One GPU instance of AWS for a sweep, launched and always ended; see internals/launches.md."""

@@ -22,7 +22,7 @@ from infra.aws.removing import PATIENCE, POLL_SECONDS, remove_all
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What is gone, and what surely or possibly is still there, in words."""
+    """What is gone, and what is or may be still there, in words."""
 
     removed: tuple[Managed, ...]
     left: tuple[str, ...]
@@ -109,7 +109,7 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Not
     text = "; ".join(ended.left)
     if machine is None:
         return NotEndedError(
-            "not everything is surely ended ({text})",
+            "not everything may be ended ({text})",
             hint=(
                 "what there may be ends itself when its time is over, and `advisor cloud "
                 "reap` removes the rest then; `advisor cloud status` tells what is left"
@@ -124,7 +124,7 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Not
             f"{most} at most until then"
         )
     return NotEndedError(
-        "not everything is surely ended ({text})",
+        "not everything may be ended ({text})",
         hint=Message(
             "{itself}; to end it now: `aws ec2 terminate-instances --instance-ids "
             "{machine_id} --region {region}`; `advisor cloud status` tells what is left",

@@ -18,7 +18,7 @@ from infra.aws.errors import Refused, Unanswered
 from infra.aws.launch_options import Sweep
 
 _EXISTS = "InvalidGroup.Duplicate"
-# Seconds in which a group that exists surely shows in lists.
+# Seconds in which a group that exists shows in lists.
 _VISIBLE_WITHIN, _POLL = 30.0, 3.0
 
 

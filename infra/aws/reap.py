@@ -59,7 +59,7 @@ class Reaped:
 
     @property
     def is_clean(self) -> bool:
-        """Whether surely nothing expired is there any more."""
+        """Whether nothing expired is there any more."""
         there = self.expired if self.dry_run else self.remaining
         return not (there or self.not_listed)
 

@@ -47,7 +47,7 @@ class OwnerTag:
 
     @property
     def has_gone(self) -> bool:
-        """Whether it surely runs no more; nobody knows where the system shows no processes."""
+        """Whether it runs no more; nobody knows where the system shows no processes."""
         return bool(stat_fields(os.getpid())) and not (
             self.is_elsewhere or is_running(self.pid, self.started)
         )
@@ -130,5 +130,5 @@ def columns_of(owner: Owner) -> dict[str, Any]:
 
 
 def process_has_gone(where: str, pid: int, start_time: str) -> bool:
-    """Whether that process surely runs no more; of other machines and containers, never."""
+    """Whether that process runs no more; of other machines and containers, never."""
     return bool(where) and where == place() and not is_running(pid, start_time)

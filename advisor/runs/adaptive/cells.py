@@ -139,7 +139,7 @@ def _unmeasured(request: PipelineRequest) -> Measurement:
 
 
 def fits_memory(row: Row) -> bool:
-    """Whether the trial has the memory without which it surely dies."""
+    """Whether the trial has the memory without which it is killed."""
     request = row.request
     facts = bundled_networks()[request.workload.network]
     needed = host_memory_mib(facts, request.workload, request.resources, request.on_cpu)

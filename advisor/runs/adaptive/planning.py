@@ -199,7 +199,7 @@ class AdaptiveSweep:
 def adaptive_sweep(
     trials: Sequence[Trial], budget: Budget, target: float | None = None
 ) -> AdaptiveSweep:
-    """A sweep over candidate trials. Trials that surely lack memory are refused beforehand.
+    """A sweep over candidate trials. Trials that lack memory are refused beforehand.
 
     Raises `UsageError` for networks whose operations the model does not know, for repeats (the
     sweep decides about them), and for a target that no instance of the catalogue is sold for.

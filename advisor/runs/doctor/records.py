@@ -27,7 +27,8 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
             check="database", state=State.PROBLEM, found=str(error),
             advice="docs/store.md tells what each trouble means",
         )  # fmt: skip
-    found = f"{told['program']}, {told['name']}: {told['rows']} rows"
+    rows = "1 row" if told["rows"] == 1 else f"{told['rows']:,} rows"
+    found = f"{told['program']}, {told['name']}: {rows}"
     if told["tables"] == "nothing":
         found += "; its tables are made by the first sweep"
     if told["held"]:

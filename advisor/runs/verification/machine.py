@@ -199,5 +199,8 @@ def _refuse_small_machine(instance: InstanceType, machine: Machine) -> None:
             value=instance.memory_mib / 1024,
             cpus=machine.cpus,
             value_2=machine.memory_mib / 1024,
-            hint=Message("run this on a {name}, or on a larger machine", name=instance.name),
+            hint=Message(
+                "run this on a {name} or a larger machine, or rent one: --on aws",
+                name=instance.name,
+            ),
         )

@@ -183,7 +183,7 @@ def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Ver
     if named is not None and verdict is Verdict.MISSED:
         ranked = [one for one in ranked if one.spec.offer.instance.name != named.instance.name]
     if not ranked:
-        return "no offer surely meets the target; `advisor recommend` tells what to relax"
+        return "no offer meets the target; `advisor recommend` tells what to relax"
     spec = ranked[0].spec
     same = before.chosen is not None and before.chosen.spec == spec
     kept = "recommended as before" if same else "recommended instead"

@@ -11,11 +11,10 @@ from advisor.answers.memory import memory_document_of
 from advisor.answers.predicting import predicted
 from advisor.answers.recommending import (
     Recommended,
-    Solver,
-    first_answer,
-    solver_with,
-    with_relaxations,
+    recommended,
+    relaxed,
 )
+from advisor.engine import Preparations
 from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
 from advisor.questions.requests import region_of
 from advisor.service.access import Scope, needs
@@ -29,9 +28,9 @@ router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.REA
 
 async def recommendation(request: Request, question: Recommend) -> bytes:
     """The cheapest spec; where nothing meets the question, what to relax, which takes longer."""
-    threads, solver = threads_of(request), solver_with(request.app.state.preparations)
+    threads, preparations = threads_of(request), request.app.state.preparations
     context, slow = context_of(request), _is_slow(question)
-    found, content = await threads.run(_recommendation, context, question, solver, slow=slow)
+    found, content = await threads.run(_recommendation, context, question, preparations, slow=slow)
     if content is None:
         content = await threads.run(_relaxed, found, question, slow=True)
     count_recommendation(met=found.answer.chosen is not None)
@@ -60,14 +59,14 @@ def _is_slow(question: Recommend) -> bool:
 
 
 def _recommendation(
-    context: Context, question: Recommend, solver: Solver
+    context: Context, question: Recommend, preparations: Preparations
 ) -> tuple[Recommended, bytes | None]:
-    found = first_answer(context, question, solver)
+    found = recommended(context, question, preparations, relax=False)
     return found, msgspec.json.encode(found.document()) if found.answer.chosen else None
 
 
 def _relaxed(found: Recommended, question: Recommend) -> bytes:
-    return msgspec.json.encode(with_relaxations(found, question).document())
+    return msgspec.json.encode(relaxed(found, question).document())
 
 
 def _prediction(context: Context, question: Predict) -> bytes:

@@ -1,4 +1,4 @@
-"""An instance for as long as its work takes, and surely no longer."""
+"""An instance for as long as its work takes, and no longer."""
 
 from __future__ import annotations
 

@@ -188,6 +188,8 @@ def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works
     message = str(no_offer(ask(request)))
     count = int(message.split("--max-count to ")[1].split()[0])
     assert ask(replace(request, max_count=count)).chosen is not None
+    ways = [way.changes[0] for way in relaxations(ask(request), CATALOG, PlainModel())]
+    assert ("--max-count", str(count)) in [(change.option, change.after) for change in ways]
     training = str(no_offer(ask(replace(request, task=Task.TRAINING))))
     assert "--max-count" not in training
 
