@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from sweeps.datasets import latency_injected as slowed
+from sweeps.datasets import source as slowed
 from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.source import LatencyInjected
 from sweeps.worker.page_cache import cached_share, evict
