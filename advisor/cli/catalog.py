@@ -12,10 +12,9 @@ import click
 
 from advisor.answers.listing import all_offers, query_of, shown_type
 from advisor.catalog import Catalog, DiskCatalog, OfferQuery, PartialOffer, load_catalog
-from advisor.catalog.local_disks import LOCAL
+from advisor.catalog.disk_orders import LOCAL
 from advisor.cli.catalog_updates import import_offers, refresh
-from advisor.cli.parameters import output_option
-from advisor.cli.questions import cny_option, question_options
+from advisor.cli.questions import cny_option, output_option, question_options
 from advisor.domain import HOURS_PER_MONTH, DiskChoice, Offer, Price
 from advisor.errors import UsageError, unknown_name
 from advisor.questions.models import InstanceDetails, Offers

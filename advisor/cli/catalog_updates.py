@@ -13,8 +13,7 @@ from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.bundle import own_imports
 from advisor.catalog.imported import remove
 from advisor.catalog.importing import Imported, import_file, imports_in
-from advisor.cli.parameters import Day, Name, Text, output_option
-from advisor.cli.questions import question_options
+from advisor.cli.questions import Day, Name, Text, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
 from advisor.questions.models import HardwareFilter

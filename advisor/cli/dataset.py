@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.parameters import Name, output_option
+from advisor.cli.questions import Name, output_option
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
 from advisor.units import format_mib, format_rate

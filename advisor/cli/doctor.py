@@ -7,7 +7,7 @@ import textwrap
 
 import click
 
-from advisor.cli.parameters import output_option
+from advisor.cli.questions import output_option
 from advisor.errors import one_line
 from advisor.render.text import WIDTH
 

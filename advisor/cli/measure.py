@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.parameters import Name, Positive, output_option
+from advisor.cli.questions import Name, Positive, output_option
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.errors import UsageError
 from advisor.render.text import WIDTH, table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from advisor.cli.parameters import Name, output_option
+from advisor.cli.questions import Name, output_option
 from advisor.cli.stored import stored_measurements
 from advisor.cli.sweep_view import trial_name
 from advisor.domain import Measurement

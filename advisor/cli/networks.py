@@ -14,7 +14,7 @@ from advisor.answers.networks import (
     listed_networks,
     networks_document,
 )
-from advisor.cli.parameters import Shown, output_option
+from advisor.cli.questions import Shown, output_option
 from advisor.errors import DataError, unknown_name
 from advisor.render.text import table
 

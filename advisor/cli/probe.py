@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.parameters import output_option
+from advisor.cli.questions import output_option
 from advisor.errors import MeasuringError
 from advisor.render.text import WIDTH, table
 from advisor.runs.probing import (

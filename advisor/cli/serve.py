@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from advisor.cli.parameters import Name, Positive, Text
-from advisor.domain.references import is_own
+from advisor.cli.questions import Name, Positive, Text
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.live import is_terminal, live_block
-from advisor.cli.parameters import Name, Positive
+from advisor.cli.questions import Name, Positive
 from advisor.cli.stored import fail_if_damaged, tell_damaged
 from advisor.cli.sweep_options import sweep_options
 from advisor.errors import DataError, UsageError

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
-from advisor.catalog.local_disks import LOCAL
-from advisor.catalog.quotas import quota_shortfall
+from advisor.catalog.disk_orders import LOCAL
+from advisor.catalog.support import quota_shortfall
 from advisor.domain import (
     Candidate,
     Disk,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.catalog import Catalog, resources_of
-from advisor.catalog.resources import used_gpus
+from advisor.catalog.support import used_gpus
 from advisor.domain import (
     CacheState,
     Candidate,

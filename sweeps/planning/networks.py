@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from advisor.domain import DatasetProfile, Task
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import Message
 from models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info

@@ -16,8 +16,8 @@ from advisor.answers.live.offerings import Offerings, ask_offerings
 from advisor.answers.live.prices import LIVE_MARKETS, Question, ask_prices
 from advisor.answers.live.refreshing import refreshed_of
 from advisor.catalog import Catalog, load_catalog
-from advisor.catalog.quotas import CLOUD, quota_code
 from advisor.catalog.refreshed import Refreshed
+from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation, Request
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import PerformanceModel, recommend

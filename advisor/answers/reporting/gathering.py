@@ -17,7 +17,7 @@ from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
 from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.sections import Answered, Named, section
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.engine.prepared import key_of
 from advisor.errors import AdvisorError
 from advisor.messages import Message

@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog
-from advisor.catalog.local_disks import LOCAL
+from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import Disk, InstancePrediction, Measurement, Request, Status, Verification
 from advisor.engine import no_offer, predict_instance, recommend
 from advisor.errors import CloudError, NoOfferError, UsageError

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
-from advisor.catalog.quotas import quota_code
+from advisor.catalog.support import quota_code
 from advisor.domain import ANY, IMAGENET, Range, Request, Task
 from advisor.engine import recommend
 from advisor.engine.candidates import disks_for, workloads_of

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog, resources_of
-from advisor.catalog.quotas import quota_code
+from advisor.catalog.support import quota_code
 from advisor.domain import IMAGENET, DiskChoice, Market, Request, Task
 from advisor.engine import no_offer, predict_instance, recommend
 from advisor.engine.assumptions import warnings

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
-from advisor.catalog.quotas import parse_quota
+from advisor.catalog.support import parse_quota
 from advisor.domain import IMAGENET, DiskChoice, Market, Range, Request, Task
 from advisor.engine import no_offer, recommend
 from advisor.engine.candidates import asks_for_gpu
