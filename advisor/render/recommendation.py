@@ -201,15 +201,8 @@ def _front(answer: Recommendation, most: int) -> list[str]:
         return []
     shown = thinned(answer.pareto, most)
     lower = f"{lower_name(shown[0].prediction.confidence)}/s"
-    header = [
-        f"Pareto front ({len(shown)} of {len(answer.pareto)})",
-        "gpu",
-        "disk",
-        "batch",
-        "per hour",
-        lower,
-    ]
-    header.append("per 1M")
+    title = f"Pareto front ({len(shown)} of {len(answer.pareto)})"
+    header = [title, "gpu", "disk", "batch", "per hour", lower, "per 1M"]
     rows = [
         [
             f"  {candidate.spec.offer.instance.name}",

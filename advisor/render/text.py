@@ -136,7 +136,7 @@ def rate_cells(prediction: Prediction) -> list[str]:
 
 
 def standing_lines(prediction: Prediction, priced: str, model_id: str) -> list[str]:
-    """'Published rate of this GPU, low risk (1 of 4); on-demand price of ..; predictor 1a2b3c4d'"""
+    """'Published rate of this GPU, low risk (1 of 4); .. price of ..; predictor 1a2b3c4d.'"""
     level = risk(prediction)
     known = f"{PROVENANCE[str(prediction.provenance)]}, {RISKS[level]} risk ({level} of 4)"
     text = "; ".join(filter(None, [known, priced, f"predictor {model_id[:8]}."]))
@@ -216,7 +216,7 @@ def bottleneck_text(prediction: Prediction, *, on_cpu: bool = False) -> str:
 
 
 def latency_lines(latency: Latency | None, confidence: float) -> list[str]:
-    """'median 12 ms a batch; p99 latency <= 17 ms (confidence 0.9); no queueing'; inference only."""
+    """'median 12 ms a batch; p99 latency <= 17 ms (confidence 0.9); ..'; none but for inference."""
     if latency is None:
         return []
     median, p99 = ceil_ms(latency.p50_seconds), ceil_ms(latency.p99_seconds)
