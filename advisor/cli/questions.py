@@ -174,6 +174,13 @@ class Name(_Option):
         self.known = known
 
 
+# Every command that lists or answers has it.
+output_option = click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+
+
 class Day(click.ParamType[date]):
     """A date."""
 

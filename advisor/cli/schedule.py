@@ -159,7 +159,7 @@ def _click_command(kind: tuple[str, ...]) -> click.Command:
 
         return fit
     if kind == ("catalog", "refresh"):
-        from advisor.cli.catalog_refresh import refresh
+        from advisor.cli.catalog_updates import refresh
 
         return refresh
     from advisor.cli.sweep import run

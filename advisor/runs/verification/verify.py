@@ -44,9 +44,8 @@ from advisor.runs.verification.verdict import Answers, judged
 from models.performance import PerformanceModel
 from sweeps.machine.environment import instance_type
 from sweeps.planning.disks import UNLIMITED
-from sweeps.planning.networks import planned_network
+from sweeps.planning.networks import SweepData, planned_network
 from sweeps.planning.plan import SweepRequest, plan_trials
-from sweeps.planning.sweep_data import SweepData
 
 if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
