@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from math import inf, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import (
@@ -43,13 +43,6 @@ if TYPE_CHECKING:
 BOUNDS = ("lower", "median", "upper")
 # So many rejected types are named where nobody wants them all.
 NEAREST_REJECTED = 10
-# Reasons of types that run the workload and still do not answer.
-RAN = frozenset(
-    {
-        "too_slow", "latency", "too_long", "over_max_cost", "over_max_price", "no_interval",
-        "gpu_memory", "memory", "no_disk", "quota",
-    }
-)  # fmt: skip
 # Why types are not recommended, as people say it after a number; others are their code's words.
 REASONS = {
     "latency": "over the latency limit",
@@ -285,28 +278,6 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
         "detail": rejected.detail,
         "usd_per_hour": rejected.usd_per_hour,
     }
-
-
-def nearest_rejected(answer: Recommendation) -> list[Rejected]:
-    """The rejected types, nearest to the answer first: cheaper ones before dearer ones, those that
-    run the workload and miss a limit before those that cannot run it, then by how little their
-    price differs from the answer's. Where nothing answers, the cheapest of each reason leads:
-    hundreds that are too slow would hide the few that lack a disk.
-    """
-    if answer.chosen is None:
-        rising = sorted(answer.rejected, key=lambda one: (one.reason not in RAN, _usd(one)))
-        first = {rejected.reason: rejected for rejected in reversed(rising)}
-        return sorted(rising, key=lambda rejected: first[rejected.reason] is not rejected)
-    price = answer.chosen.spec.total_usd_per_hour
-    return sorted(
-        answer.rejected,
-        key=lambda one: (_usd(one) >= price, one.reason not in RAN, abs(_usd(one) - price)),
-    )
-
-
-def _usd(rejected: Rejected) -> float:
-    """Infinite where its price is not known: then it is not cheaper."""
-    return inf if rejected.usd_per_hour is None else rejected.usd_per_hour
 
 
 def relaxation_block(relaxation: Relaxation) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.render.blocks import counts_text, nearest_rejected, rate_unit, verify_command
+from advisor.render.blocks import counts_text, rate_unit, verify_command
 from advisor.render.document import Sources
 from advisor.render.text import (
     INDENT,
@@ -201,8 +201,8 @@ def _front(answer: Recommendation, most: int) -> list[str]:
         return []
     shown = thinned(answer.pareto, most)
     lower = f"{lower_name(shown[0].prediction.confidence)}/s"
-    header = [f"Pareto front ({len(answer.pareto)})", "gpu", "disk", "batch", "per hour", lower]
-    header.append("per 1M")
+    title = f"Pareto front ({len(shown)} of {len(answer.pareto)})"
+    header = [title, "gpu", "disk", "batch", "per hour", lower, "per 1M"]
     rows = [
         [
             f"  {candidate.spec.offer.instance.name}",
@@ -298,13 +298,13 @@ def _folded_command(command: str, width: int) -> list[str]:
 
 
 def _every_rejection(answer: Recommendation) -> list[str]:
-    shown, counts = nearest_rejected(answer), counts_text(answer.rejected_by_reason)
+    shown, counts = answer.nearest_rejected(), counts_text(answer.rejected_by_reason)
     return ["", f"Rejected {len(shown):,}: {counts}", *map(_rejection, shown)] if shown else []
 
 
 def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
     """The nearest ones that would cost less: `most` of them, in `room` lines."""
-    chosen, shown = answer.chosen, nearest_rejected(answer)
+    chosen, shown = answer.chosen, answer.nearest_rejected()
     title = f"Rejected: {counts_text(answer.rejected_by_reason)}"
     if chosen is not None:
         limit = chosen.spec.total_usd_per_hour
@@ -313,7 +313,7 @@ def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
             for rejected in shown
             if rejected.usd_per_hour is not None and rejected.usd_per_hour < limit
         ]
-        title = f"Cheaper, but ({len(shown):,} in all)"
+        title = f"Cheaper, but rejected ({len(shown):,}; nearest in price first)"
     above = {call.candidate.spec.offer.instance.name for call in answer.close_calls[:1]}
     lines: list[str] = []
     for rejected in [one for one in shown if one.instance_type not in above][:most]:
