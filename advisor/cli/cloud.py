@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from advisor.cli.cloud_view import reaped_lines, status_lines
-from advisor.cli.parameters import Name, Positive, Text
+from advisor.cli.questions import Name, Positive, Text
 from advisor.errors import Stopped
 from advisor.runs.cloud.request import NAMES as NAMES
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.parameters import Name
+from advisor.cli.questions import Name
 from advisor.cli.stored import stored_measurements
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.parameters import Name, Text
+from advisor.cli.questions import Name, Text
 from advisor.render.text import table
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import click
 
 from advisor.answers.context import load_context
 from advisor.answers.recommending import FORMATS, Recommended, recommended
-from advisor.cli.parameters import Name
-from advisor.cli.questions import SectionedCommand, question_options
+from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.engine import no_offer
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from advisor.cli.parameters import Name, Text
+from advisor.cli.questions import Name, Text
 from advisor.cli.schedule_view import added_text, list_text, one_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
@@ -159,7 +159,7 @@ def _click_command(kind: tuple[str, ...]) -> click.Command:
 
         return fit
     if kind == ("catalog", "refresh"):
-        from advisor.cli.catalog_refresh import refresh
+        from advisor.cli.catalog_updates import refresh
 
         return refresh
     from advisor.cli.sweep import run

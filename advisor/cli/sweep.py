@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.host_price import host_price_options
-from advisor.cli.parameters import Instant, Name
+from advisor.cli.questions import Instant, Name
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
 from advisor.cli.sweep_adaptive import (
     adaptive_options,

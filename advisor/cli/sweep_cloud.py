@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from advisor.cli.cloud import launch_options
-from advisor.cli.parameters import Name, Text
+from advisor.cli.questions import Name, Text
 from advisor.errors import CloudError, one_line
 from advisor.render.text import table
 from advisor.runs.cloud.request import MARKETS, fleet_asked

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from advisor.cli.parameters import Name, Text
+from advisor.cli.questions import Name, Text
 from sweeps.datasets.decoding import DECODERS, PILLOW
 
 if TYPE_CHECKING:

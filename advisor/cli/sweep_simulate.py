@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.parameters import Name
+from advisor.cli.questions import Name
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
 from advisor.render.text import table

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from advisor.answers.context import load_context
 from advisor.catalog import Catalog
 from advisor.cli.cloud import launch_options
-from advisor.cli.parameters import Name, Positive, Text
-from advisor.cli.questions import question_options
+from advisor.cli.questions import Name, Positive, Text, question_options
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError

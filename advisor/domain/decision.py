@@ -9,10 +9,9 @@ from datetime import date
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
-from advisor.domain.ranges import ANY, Range
+from advisor.domain.ranges import ANY, Range, require_positive
 from advisor.domain.rejected import LazyRejected, Rejected, nearest_first
 from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span

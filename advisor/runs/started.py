@@ -28,7 +28,7 @@ from advisor.runs.store.records import Run, RunState
 from advisor.runs.store.schedules import ScheduleBook
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
 from advisor.runs.sweeps.sweeping import sweep_runs_here
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from sweeps.watching.shared import look_at
 
 if TYPE_CHECKING:

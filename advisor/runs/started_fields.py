@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Trial
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.quantities import parse_name, parse_number

@@ -17,7 +17,7 @@ from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
 from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.sections import Answered, Named, section
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.engine.prepared import key_of
 from advisor.errors import AdvisorError
 from advisor.messages import Message
@@ -58,9 +58,8 @@ def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int,
     preparations, measured = None, Measured()
     for place, one in group:
         with _told_where(one):
-            result = recommended(
-                context, replace(one.question, explain=True), preparations, today=as_of
-            )
+            question = replace(one.question, explain=True, explain_rejected=True)
+            result = recommended(context, question, preparations, today=as_of)
             preparations = result.preparations
             answered = Answered(
                 result.answer,

@@ -12,7 +12,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import Market
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import CloudError, UsageError
 from advisor.runs.processes import outcome_of
 from advisor.runs.sweeps.request import options_from

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from advisor.domain import DiskRate, Task
+from sweeps.planning.networks import SweepData
 from sweeps.planning.plan import SweepRequest
-from sweeps.planning.sweep_data import SweepData
 
 PRESETS = ("small",)
 _VCPUS = (0.5, 1.0, 2.0)

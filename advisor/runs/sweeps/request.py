@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import MEASURABLE_PRECISIONS, CacheState, Precision, Task
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.quantities import parse_memory_mib, parse_name, parse_positive

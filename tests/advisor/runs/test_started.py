@@ -26,7 +26,7 @@ from advisor.runs.started import (
 from advisor.runs.started_fields import Allowed, requested_sweep
 from advisor.runs.store.records import Ending, RunState
 from advisor.runs.store.schedules import ScheduleBook
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from tests.processes import gone
 
 GRID = {
