@@ -3,53 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.cloud_view import reaped_lines, status_lines
-from advisor.cli.parameters import Name, Positive, Text
+from advisor.cli.parameters import Name, Text
 from advisor.errors import Stopped
-from advisor.runs.cloud.request import NAMES as NAMES
 
 if TYPE_CHECKING:
     from infra.aws.reap import Reaped
-
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_OPTIONS = (
-    click.option(
-        "--on", type=Name("place", ("here", "aws")), default="here", show_default=True,
-        help="here, or aws: rent an instance within --budget and end it afterwards.",
-    ),
-    click.option("--dry-run", is_flag=True,
-                 help="With --on aws: check everything, launch nothing."),
-    click.option("--hours", type=Positive("--hours", most=168),
-                 help="With --on aws: longest life of an instance in hours."),
-    click.option("--queue", type=Positive("--queue", most=10_080), metavar="MINUTES",
-                 help="Minutes to wait for capacity.  [default: 15]"),
-    click.option("--owner", type=Text("--owner"), help="Owner tag.  [default: your user name]"),
-    click.option("--sweep-id", type=Text("--sweep-id"),
-                 help="Name of the sweep.  [default: derived from its options]"),
-    click.option("--bucket", type=Text("--bucket"),
-                 help="S3 bucket for jobs and results.  [default: ADVISOR_BUCKET]"),
-    click.option("--subnet", type=Text("--subnet"), help="Subnet.  [default: the default subnets]"),
-    click.option("--image", type=Text("--image"),
-                 help="Machine image.  [default: AWS's newest with the GPU driver]"),
-    click.option("--instance-profile", type=Text("--instance-profile"),
-                 help="Role of the instance, or none.  [default: advisor-guest]"),
-)  # fmt: skip
-
-
-def launch_options(command: Command) -> Command:
-    """Add the options to a command; it receives them under `NAMES`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.command(hidden=True)

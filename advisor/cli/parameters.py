@@ -6,7 +6,7 @@ Wrong text is exit code 2 with a hint. The options of questions come from `advis
 from __future__ import annotations
 
 import math
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 import click
@@ -67,26 +67,3 @@ class Day(click.ParamType[date]):
             return value if isinstance(value, date) else date.fromisoformat(str(value))
         except ValueError:
             raise UsageError(f"{self.what} must be a date like 2026-07-20, not '{value}'") from None
-
-
-class Instant(click.ParamType[datetime]):
-    """A moment, with its zone: never a guess of which hour was meant."""
-
-    name = "time"
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """'2026-11-21T03:00Z' -> that moment."""
-        try:
-            moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None:
-            raise UsageError(
-                f"{self.what} must be a time with its zone, like 2026-11-21T03:00Z, not '{value}'"
-            )
-        return moment

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection
-from enum import Enum
 from typing import Any, TypeVar
 
 import click
@@ -121,7 +120,8 @@ def _option(field: Field, *, required: bool) -> click.Option:
 
 def _default(field: Field) -> Any:
     """As `--help` shows it; it is read as a text is."""
-    return str(field.default) if isinstance(field.default, Enum) else field.default
+    value = field.default
+    return value if value in (None, ()) else field.about.kind.text_of(value)
 
 
 def _remember(command: Callable[..., Any], option: click.Option) -> None:

@@ -87,7 +87,7 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -
 def _trials(text: str) -> int:
     from advisor.runs.budget import parse_budget
 
-    trials = parse_budget(text, usd_per_hour=1.0).trials
+    trials = parse_budget(text).trials
     if trials is None:
         raise UsageError(
             "a table has no clock: --budget takes trials here, not '{given}'", given=text
